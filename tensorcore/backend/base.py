@@ -1,0 +1,176 @@
+"""The backend interface: a device, its table of kernels, and what it can do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorcore.errors import KernelMissing
+
+if TYPE_CHECKING:
+    from tensorcore.dtypes import dtype
+
+__all__ = ["INTERFACE_VERSION", "Backend", "Capabilities", "KernelTable", "MissingKernel"]
+
+# (major, minor). The host takes plugins of the same major and of its own minor or an older one.
+INTERFACE_VERSION = (1, 0)
+
+Native = Any  # an array as the backend's kernels understand it
+Kernel = Callable[..., Any]
+
+
+class Capabilities:
+    """What a backend can do, as data that tests and the frontend gate on.
+
+    ``dtypes`` names the dtypes it stores; ``views`` says that ``as_strided`` shares memory;
+    ``pinned``, ``streams``, ``graphs`` and ``collectives`` name the optional protocols it implements.
+    """
+
+    __slots__ = ("collectives", "dtypes", "graphs", "pinned", "streams", "values", "views")
+
+    def __init__(
+        self,
+        dtypes: tuple[str, ...],
+        *,
+        values: bool = True,
+        views: bool = True,
+        pinned: bool = False,
+        streams: bool = False,
+        graphs: bool = False,
+        collectives: bool = False,
+    ) -> None:
+        self.dtypes = frozenset(dtypes)
+        self.values = values
+        self.views = views
+        self.pinned = pinned
+        self.streams = streams
+        self.graphs = graphs
+        self.collectives = collectives
+
+
+class MissingKernel:
+    """Stands in the table for a kernel that the backend does not have: false, and loud when called."""
+
+    __slots__ = ("backend", "name")
+
+    def __init__(self, backend: Backend, name: str) -> None:
+        self.backend = backend
+        self.name = name
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __call__(self, *natives: Native, **options: Any) -> Native:
+        raise KernelMissing(
+            f"{self.name}: expected a kernel on device '{self.backend}', got none; "
+            f"write it in the plugin, or move the tensors to a device that has it"
+        )
+
+
+class KernelTable(dict[str, Kernel]):
+    """The kernels of one backend by name; each is looked for once, a miss is remembered too."""
+
+    def __init__(self, backend: Backend) -> None:
+        super().__init__()
+        self.backend = backend
+
+    def __missing__(self, name: str) -> Kernel:
+        kernel = self[name] = self.backend.find_kernel(name) or MissingKernel(self.backend, name)
+        return kernel
+
+
+class Backend:
+    """One device: it allocates storage, moves it, and runs kernels on it.
+
+    A *native array* is whatever the kernels understand. The frontend reads its ``shape`` and asks
+    the backend for everything else. Strides and offsets count elements, never bytes.
+    Kernels take natives (or Python numbers) by position and options by keyword only, and accept
+    ``out=`` where the result has a place to go.
+    """
+
+    capabilities: Capabilities
+    numbered = False  # whether the index is part of the device's name: "cuda:0", but "cpu"
+
+    def __init__(self, name: str, index: int = 0) -> None:
+        self.name = name
+        self.index = index
+        self.kernels = KernelTable(self)
+
+    # Required
+
+    def allocate(self, shape: tuple[int, ...], dtype: dtype) -> Native:
+        """A new contiguous native array of undefined values."""
+        raise NotImplementedError
+
+    def from_host(self, array: np.ndarray) -> Native:
+        """A new native array with the values of a NumPy array."""
+        raise NotImplementedError
+
+    def to_host(self, native: Native) -> np.ndarray:
+        """The values as a NumPy array, which may share the memory where the device is the host."""
+        raise NotImplementedError
+
+    def as_strided(
+        self, native: Native, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
+    ) -> Native:
+        """A view of the storage under ``native``; ``offset`` counts from the storage's start."""
+        raise NotImplementedError
+
+    def layout(self, native: Native) -> tuple[tuple[int, ...], int]:
+        """Strides, and the offset from the storage's start."""
+        raise NotImplementedError
+
+    def storage(self, native: Native) -> Native:
+        """All of the storage under ``native`` as one flat native array of its dtype."""
+        raise NotImplementedError
+
+    def data_pointer(self, native: Native) -> int:
+        """The address of the first element."""
+        raise NotImplementedError
+
+    # Yours if you can do better
+
+    def copy_from(self, other: Backend, native: Native) -> Native:
+        """A copy of another backend's native array on this one."""
+        return self.from_host(other.to_host(native))
+
+    def pin(self, array: np.ndarray) -> np.ndarray:
+        """The host array in memory that transfers to this device go fastest from."""
+        return array
+
+    def synchronize(self) -> None:
+        """Return when every kernel that was started has ended."""
+
+    def compile(self, group: Any) -> Kernel | None:
+        """One kernel for a group of elementwise ops, or None where the ops run one by one."""
+        return None
+
+    def find_kernel(self, name: str) -> Kernel | None:
+        """The kernel of that name, or None. Asked once per name."""
+        return getattr(self, f"kernel_{name}", None)
+
+    @classmethod
+    def device_count(cls) -> int:
+        """How many devices of this kind the machine has."""
+        return 1
+
+    # The device as programs see it
+
+    @property
+    def type(self) -> str:
+        """The device's name without its index."""
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"device(type={self.name!r}, index={self.index})" if self.numbered else f"device(type={self.name!r})"
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.index}" if self.numbered else self.name
+
+    def __reduce__(self) -> Any:
+        from tensorcore.backend.registry import device
+
+        return device, (str(self),)
+

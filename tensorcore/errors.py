@@ -1,0 +1,90 @@
+"""Every exception that tensorcore raises on purpose.
+
+    TensorcoreError
+    ├── ShapeError        (RuntimeError)        shapes that do not fit together
+    ├── DtypeError        (RuntimeError)        dtypes that do not mix, or that an op does not take
+    ├── DeviceError       (RuntimeError)        devices that do not match
+    │   ├── UnknownDevice                       no plugin offers a device of that name
+    │   └── DeviceUnavailable                   a plugin offers it and it cannot be used here
+    ├── DimensionError    (IndexError)          a dim or an index out of range
+    ├── ArgumentError     (ValueError)          a value outside what an argument takes
+    ├── ArgumentTypeError (TypeError)           an argument of a type that it does not take
+    ├── GradientError     (RuntimeError)        what the tape cannot do
+    ├── OutOfMemoryError  (RuntimeError, MemoryError)
+    ├── KernelMissing     (NotImplementedError) the backend has no kernel of that name
+    └── PluginError       (RuntimeError)        a plugin that broke the rules of registration
+
+Each also is the builtin exception that PyTorch raises in that place, so ``except RuntimeError``
+in an existing program keeps working. A message reads
+``{op}: {what was expected}, got {value}; {what to do}``.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "DeviceError",
+    "DeviceUnavailable",
+    "DimensionError",
+    "DtypeError",
+    "GradientError",
+    "KernelMissing",
+    "OutOfMemoryError",
+    "PluginError",
+    "ShapeError",
+    "TensorcoreError",
+    "UnknownDevice",
+]
+
+
+class TensorcoreError(Exception):
+    """The root of all of them."""
+
+
+class ShapeError(TensorcoreError, RuntimeError):
+    """Shapes that do not fit together."""
+
+
+class DtypeError(TensorcoreError, RuntimeError):
+    """Dtypes that do not mix, or that an op does not take."""
+
+
+class DeviceError(TensorcoreError, RuntimeError):
+    """Devices that do not match."""
+
+
+class UnknownDevice(DeviceError):
+    """No plugin offers a device of that name."""
+
+
+class DeviceUnavailable(DeviceError):
+    """A plugin offers the device, and it cannot be used on this machine."""
+
+
+class DimensionError(TensorcoreError, IndexError):
+    """A dim or an index out of range."""
+
+
+class ArgumentError(TensorcoreError, ValueError):
+    """A value outside what an argument takes."""
+
+
+class ArgumentTypeError(TensorcoreError, TypeError):
+    """An argument of a type that it does not take."""
+
+
+class GradientError(TensorcoreError, RuntimeError):
+    """What the tape cannot do: a second walk over freed values, a write to a leaf, ..."""
+
+
+class OutOfMemoryError(TensorcoreError, RuntimeError, MemoryError):
+    """The device has no room for an allocation."""
+
+
+class KernelMissing(TensorcoreError, NotImplementedError):
+    """The backend has no kernel of that name, and the op has no decomposition."""
+
+
+class PluginError(TensorcoreError, RuntimeError):
+    """A plugin that broke the rules of registration."""

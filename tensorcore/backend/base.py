@@ -24,16 +24,18 @@ Kernel = Callable[..., Any]
 class Capabilities:
     """What a backend can do, as data that tests and the frontend gate on.
 
-    ``dtypes`` names the dtypes it stores; ``views`` says that ``as_strided`` shares memory;
+    ``dtypes`` names the dtypes it stores; ``host`` says that its memory is the host's; ``values`` that
+    there are values at all (``meta`` has shapes only); ``views`` that ``as_strided`` shares memory;
     ``pinned``, ``streams``, ``graphs`` and ``collectives`` name the optional protocols it implements.
     """
 
-    __slots__ = ("collectives", "dtypes", "graphs", "pinned", "streams", "values", "views")
+    __slots__ = ("collectives", "dtypes", "graphs", "host", "pinned", "streams", "values", "views")
 
     def __init__(
         self,
         dtypes: tuple[str, ...],
         *,
+        host: bool = False,
         values: bool = True,
         views: bool = True,
         pinned: bool = False,
@@ -42,6 +44,7 @@ class Capabilities:
         collectives: bool = False,
     ) -> None:
         self.dtypes = frozenset(dtypes)
+        self.host = host
         self.values = values
         self.views = views
         self.pinned = pinned
@@ -91,6 +94,7 @@ class Backend:
     """
 
     capabilities: Capabilities
+    array: type = object  # the exact type of natives; a kernel's answer of any other goes through as_native
     numbered = False  # whether the index is part of the device's name: "cuda:0", but "cpu"
 
     def __init__(self, name: str, index: int = 0) -> None:
@@ -132,6 +136,10 @@ class Backend:
 
     # Yours if you can do better
 
+    def as_native(self, value: Any) -> Native:
+        """A native array from what a kernel answered where that is not of type ``array``, e.g. NumPy's scalars."""
+        return value
+
     def copy_from(self, other: Backend, native: Native) -> Native:
         """A copy of another backend's native array on this one."""
         return self.from_host(other.to_host(native))
@@ -139,6 +147,17 @@ class Backend:
     def pin(self, array: np.ndarray) -> np.ndarray:
         """The host array in memory that transfers to this device go fastest from."""
         return array
+
+    def is_contiguous(self, native: Native) -> bool:
+        """Whether the elements lie in row-major order without gaps."""
+        wanted = 1
+        for size, step in zip(reversed(native.shape), reversed(self.layout(native)[0]), strict=True):
+            if size == 0:
+                return True
+            if size != 1 and step != wanted:
+                return False
+            wanted *= size
+        return True
 
     def synchronize(self) -> None:
         """Return when every kernel that was started has ended."""

@@ -1,0 +1,204 @@
+"""Whether and how this thread records: the switches that every op asks, and their context managers."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = [
+    "enable_grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "mode",
+    "no_grad",
+    "set_grad_enabled",
+    "unusual",
+]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Mode(threading.local):
+    """This thread's switches.
+
+    ``plain`` is what the hot path asks: recording, with nothing unusual switched on. Everything else
+    (saved-tensor hooks, anomaly traces) makes it false, so an unusual mode costs the usual one nothing.
+    """
+
+    plain = True
+    enabled = True
+    inference = False
+    anomaly = False
+    check_nan = True
+    packers: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = ()
+
+    def settle(self) -> None:
+        """Recompute ``plain`` after a switch moved."""
+        plain = self.enabled and not self.anomaly and not self.packers
+        if plain is not self.plain:
+            self.plain = plain
+            with _counting:
+                unusual.threads += -1 if plain else 1
+
+
+class Unusual:
+    """How many threads are not ``plain``.
+
+    While there is none, the hot path need not ask which thread it runs on: reading a thread-local
+    costs 35 ns, this counter 5. A thread that ends inside ``no_grad`` leaves it too high, which
+    costs time and nothing else.
+    """
+
+    __slots__ = ("threads",)
+
+
+_counting = threading.Lock()
+unusual = Unusual()
+unusual.threads = 0
+mode = Mode()
+
+
+def is_grad_enabled() -> bool:
+    """Whether ops on this thread are recorded."""
+    return mode.enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread runs inside ``inference_mode``."""
+    return mode.inference
+
+
+class _Switch:
+    """A context manager that is a decorator too; a decorated generator switches only while it runs."""
+
+    def __enter__(self) -> None:
+        raise NotImplementedError
+
+    def __exit__(self, *exc: object) -> None:
+        raise NotImplementedError
+
+    def again(self) -> _Switch:
+        """A fresh one for each call of a decorated function."""
+        return type(self)()
+
+    def __call__(self, function: F) -> F:
+        if inspect.isclass(function):
+            raise TypeError(f"{type(self).__name__}: expected a function, got class {function.__name__}")
+        if inspect.isgeneratorfunction(function):
+            return self._around_generator(function)  # type: ignore[return-value]
+
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            with self.again():
+                return function(*args, **kwargs)
+
+        return wrapped  # type: ignore[return-value]
+
+    def _around_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            step, value = generator.send, None
+            while True:
+                try:
+                    with self.again():
+                        produced = step(value)
+                except StopIteration as end:
+                    return end.value
+                try:
+                    value = yield produced
+                    step = generator.send
+                except GeneratorExit:
+                    with self.again():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    step, value = generator.throw, error  # type: ignore[assignment]
+
+        return wrapped
+
+
+class set_grad_enabled(_Switch):
+    """Switch recording on or off, from this call on, or within a ``with`` or a decorated function."""
+
+    target = True
+
+    def __init__(self, mode: bool) -> None:  # noqa: A002 - PyTorch's name
+        self.target = bool(mode)
+        self.before = _switch(self.target)
+
+    def again(self) -> set_grad_enabled:
+        return set_grad_enabled(self.target)
+
+    def __call__(self, function: F) -> F:
+        # As a decorator the switch belongs to the function's calls alone.
+        _switch(self.before)
+        return super().__call__(function)
+
+    def __enter__(self) -> None:
+        _switch(self.target)
+
+    def __exit__(self, *exc: object) -> None:
+        _switch(self.before)
+
+
+class no_grad(_Switch):
+    """Do not record: results require no gradient. A context manager and a decorator."""
+
+    target = False
+
+    def __new__(cls, function: Any = None) -> Any:
+        # ``@no_grad`` without brackets decorates as ``@no_grad()`` does.
+        self = super().__new__(cls)
+        return self if function is None else self(function)
+
+    def __enter__(self) -> None:
+        self.before = _switch(self.target)
+
+    def __exit__(self, *exc: object) -> None:
+        _switch(self.before)
+
+
+class enable_grad(no_grad):
+    """Record again inside a ``no_grad``. A context manager and a decorator."""
+
+    target = True
+
+
+class inference_mode(_Switch):
+    """``no_grad`` for code that never meets autograd again. A context manager and a decorator.
+
+    Args:
+        mode: False leaves inference mode (and records) inside an outer one.
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:  # noqa: A002 - PyTorch's name
+        self = super().__new__(cls)
+        if callable(mode):
+            self.target = True
+            return self(mode)
+        self.target = bool(mode)
+        return self
+
+    def again(self) -> inference_mode:
+        return inference_mode(self.target)
+
+    def __enter__(self) -> None:
+        self.before = mode.inference, mode.enabled
+        mode.inference = self.target
+        _switch(not self.target)
+
+    def __exit__(self, *exc: object) -> None:
+        mode.inference, enabled = self.before
+        _switch(enabled)
+
+
+def _switch(enabled: bool) -> bool:
+    before = mode.enabled
+    mode.enabled = enabled
+    mode.settle()
+    return before

@@ -1,0 +1,257 @@
+"""The entries of the tape: what an op leaves behind when it is recorded."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable
+from sys import getrefcount
+from typing import Any
+
+from tensorcore.errors import GradientError
+
+__all__ = ["Handle", "Leaf", "Node", "Output", "Packed", "Version", "freed", "next_order", "stale", "unpack"]
+
+# Counts down, so that a heap of nodes pops the youngest first. Writes to tensors take their
+# numbers from the same clock, which tells whether a saved tensor was written after it was saved.
+next_order = itertools.count(0, -1).__next__
+NEVER = 1
+
+
+class Version:
+    """When the memory that some tensors share was last written, and how often.
+
+    Attributes:
+        count: the number of writes, what ``tensor._version`` shows.
+        stamp: the order of the last write; a node with a greater order saved the values before it.
+        views: weak references to the views whose history follows the base's.
+    """
+
+    __slots__ = ("count", "limit", "stamp", "views")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.stamp = NEVER
+        self.views: list[weakref.ref[Any]] | None = None
+        self.limit = 8
+
+    def bump(self) -> None:
+        """Note a write."""
+        self.count += 1
+        self.stamp = next_order()
+
+    def watch(self, view: Any) -> None:
+        """Remember a view; the dead ones are dropped whenever the list has doubled."""
+        views = self.views
+        if views is None:
+            views = self.views = []
+        elif len(views) >= self.limit:
+            views = self.views = [ref for ref in views if ref() is not None]
+            self.limit = max(8, 2 * len(views))
+        views.append(weakref.ref(view))
+
+
+class Node:
+    """One recorded call.
+
+    Attributes:
+        op: has ``backward(node, g)``, which gives a gradient for each edge, and ``node_name``.
+        edges: where each input came from: a Node, an Output of one, a Leaf, or None.
+        saved: what the formulas name; None once a backward walk has freed it.
+        options: the call's options by name.
+        out, version: the native result and its version, where a formula names ``out``.
+        order: the call's place in time; younger is smaller.
+        shape, dtype: of the result, so that a gradient can be fitted to it. Of a call with
+            several results, a list of them.
+        extra: hooks and notes, None until there are any.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "dtype",
+        "edges",
+        "extra",
+        "op",
+        "options",
+        "order",
+        "out",
+        "saved",
+        "shape",
+        "version",
+    )
+
+    op: Any
+    edges: tuple[Any, ...]
+    saved: Any
+    options: dict[str, Any] | None
+    out: Any
+    version: Version | None
+    order: int
+    shape: Any
+    dtype: Any
+    extra: dict[str, Any] | None
+
+    def name(self) -> str:
+        """PyTorch's name for it, e.g. ``MulBackward0``."""
+        return str(self.op.node_name)
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """Where the gradient goes next, as pairs of node and output index."""
+        return tuple((_node_of(edge), getattr(edge, "index", 0)) for edge in self.edges)
+
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict for the user's own notes."""
+        found: dict[Any, Any] = _extra(self).setdefault("metadata", {})
+        return found
+
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call ``hook(grad_inputs, grad_outputs)`` after this node's formulas; it may return new grad_inputs."""
+        return Handle(_extra(self).setdefault("hooks", {}), hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
+        """Call ``hook(grad_outputs)`` before this node's formulas; it may return new grad_outputs."""
+        return Handle(_extra(self).setdefault("prehooks", {}), hook)
+
+    def __getattr__(self, name: str) -> Any:
+        # ``node._saved_self`` and the like: what PyTorch shows of saved values.
+        if name in ("options", "out", "version"):
+            return None  # slots that the hot path leaves unset where the op keeps nothing there
+        if name.startswith("_saved_"):
+            wanted = {"self": "input", "result": "out"}.get(name[7:], name[7:])
+            return self.op.saved_value(self, wanted)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return f"<{self.name()} object at {id(self):#x}>"
+
+
+class Output:
+    """The edge to one result of a node that has several."""
+
+    __slots__ = ("dtype", "index", "node", "shape")
+
+    def __init__(self, node: Node, index: int) -> None:
+        self.node = node
+        self.index = index
+        self.shape = node.shape[index]
+        self.dtype = node.dtype[index]
+
+
+class Leaf:
+    """The end of the tape at a tensor that requires grad: it holds the gradient, and not the tensor."""
+
+    __slots__ = ("__weakref__", "dtype", "extra", "grad", "shape", "tensor")
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = weakref.ref(tensor)
+        self.shape = tuple(tensor.native.shape)
+        self.dtype = tensor.dtype
+        self.grad: Any = None
+        self.extra: dict[str, Any] | None = None
+
+    def name(self) -> str:
+        return "torch::autograd::AccumulateGrad"
+
+    @property
+    def variable(self) -> Any:
+        """The tensor, None once it is gone."""
+        return self.tensor()
+
+    next_functions = ()
+
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call ``hook(grad_inputs, grad_outputs)`` after the gradient was added."""
+        return Handle(_extra(self).setdefault("posthooks", {}), hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
+        """Call ``hook(grad_outputs)`` before the gradient is added."""
+        return Handle(_extra(self).setdefault("prehooks", {}), hook)
+
+    def accumulate(self, g: Any, keep_graph: bool) -> None:
+        """Add ``g`` to the gradient: in place where nobody can notice, as a recorded sum under ``create_graph``."""
+        if self.grad is None:
+            # Stolen if only the walk holds it (this frame, its caller's and getrefcount's own
+            # reference); a shared or expanded one is copied, or two leaves would write into one memory.
+            stolen = getrefcount(g) <= 3 and g.version is None and g.is_contiguous()
+            self.grad = g if stolen else g.clone()
+        elif keep_graph or not self.grad.can_accumulate(g):
+            self.grad = self.grad + g
+        else:
+            self.grad.add_(g)
+
+    def __repr__(self) -> str:
+        return f"<AccumulateGrad object at {id(self):#x}>"
+
+
+class Handle:
+    """Takes its hook out again: by ``remove()``, or at the end of a ``with``."""
+
+    _ids = itertools.count()
+
+    def __init__(self, hooks: dict[int, Any], hook: Any) -> None:
+        self.id = next(self._ids)
+        self.hooks = hooks
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        """Take the hook out; a second call does nothing."""
+        self.hooks.pop(self.id, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.remove()
+
+
+class Packed:
+    """Saved values that went through a user's pack hook."""
+
+    __slots__ = ("items", "unpack")
+
+    def __init__(self, items: tuple[Any, ...], unpack: Callable[[Any], Any]) -> None:
+        self.items = items
+        self.unpack = unpack
+
+
+def unpack(node: Node) -> tuple[Any, ...]:
+    """What ``node`` saved, where it is no longer (or not yet) a plain tuple."""
+    saved = node.saved
+    if saved is None:
+        raise freed(node)
+    if isinstance(saved, Packed):
+        return tuple(saved.unpack(item[0]) if isinstance(item, tuple) else item for item in saved.items)
+    return saved  # type: ignore[no-any-return]
+
+
+def freed(node: Node) -> GradientError:
+    """The error for a second walk over a node whose saved values are gone."""
+    return GradientError(
+        f"backward: expected the saved values of {node.name()}, got a graph whose values were freed: Trying to backward "
+        f"through the graph a second time; specify retain_graph=True at the first backward"
+    )
+
+
+def stale(node: Node, name: str, version: Version) -> GradientError:
+    """The error for a saved tensor that was written after it was saved."""
+    where = (node.extra or {}).get("trace")
+    hint = f"; it was recorded here:\n{where}" if where else "; detect_anomaly() shows the line that recorded it"
+    return GradientError(
+        f"backward: expected {name!r}, saved for {node.name()}, as it was at the forward call, got one of the variables "
+        f"needed for gradient computation modified by an inplace operation (it is at version {version.count} now)"
+        f"{hint}; write it out of place, or after the backward"
+    )
+
+
+def _node_of(edge: Any) -> Any:
+    return edge.node if type(edge) is Output else edge
+
+
+def _extra(node: Any) -> dict[str, Any]:
+    if node.extra is None:
+        node.extra = {}
+    found: dict[str, Any] = node.extra
+    return found
+

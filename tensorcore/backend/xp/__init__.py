@@ -1,0 +1,86 @@
+"""XPBackend: a whole backend from any namespace that looks like NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensorcore import dtypes
+from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
+from tensorcore.backend.xp import elementwise, linalg, movement, reduce
+
+__all__ = ["XPBackend"]
+
+FAMILIES = (elementwise, movement, reduce, linalg)
+
+
+class XPBackend(Backend):
+    """A backend over an array namespace: NumPy, CuPy, or whatever has their functions.
+
+    Args:
+        xp: the namespace.
+        name, index: of the device.
+        only_primitives: answer for no fused kernel, so that everything else decomposes.
+    """
+
+    capabilities = Capabilities(tuple(one.name for one in dtypes.ALL), host=True)
+
+    def __init__(self, xp: Any = np, name: str = "xp", index: int = 0) -> None:
+        super().__init__(name, index)
+        self.xp = xp
+        self.array = xp.ndarray
+        self.table: dict[str, Kernel] = {}
+        for family in FAMILIES:
+            self.table.update(family.kernels(self))
+
+    def find_kernel(self, name: str) -> Kernel | None:
+        return super().find_kernel(name) or self.table.get(name)
+
+    def xp_dtype(self, dtype: dtypes.dtype) -> Any:
+        """The namespace's own dtype for one of ours."""
+        return dtype.numpy
+
+    def as_native(self, value: Any) -> Native:
+        return self.xp.asarray(value)
+
+    def allocate(self, shape: tuple[int, ...], dtype: dtypes.dtype) -> Native:
+        return self.xp.empty(shape, self.xp_dtype(dtype))
+
+    def from_host(self, array: np.ndarray) -> Native:
+        return self.xp.array(array)
+
+    def to_host(self, native: Native) -> np.ndarray:
+        return native  # type: ignore[no-any-return]
+
+    def as_strided(self, native: Native, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Native:
+        flat = self.storage(native)
+        size = native.itemsize
+        return self.xp.ndarray(shape, native.dtype, flat, offset * size, tuple([step * size for step in strides]))
+
+    def layout(self, native: Native) -> tuple[tuple[int, ...], int]:
+        size = native.itemsize
+        strides = tuple([step // size for step in native.strides])
+        if native.base is None:
+            return strides, 0
+        return strides, (self.data_pointer(native) - self.data_pointer(self.storage(native))) // size
+
+    def is_contiguous(self, native: Native) -> bool:
+        return native.flags.c_contiguous  # type: ignore[no-any-return]
+
+    def storage(self, native: Native) -> Native:
+        root = native
+        while isinstance(root.base, self.xp.ndarray):
+            root = root.base
+        if root.ndim == 1 and root.dtype == native.dtype and root.flags.c_contiguous:
+            return root
+        if root.flags.c_contiguous or root.flags.f_contiguous:
+            flat = root.reshape(-1, order="K" if root.flags.c_contiguous else "F")
+        else:
+            # A base from elsewhere whose elements do not lie densely: from its first to its last byte.
+            span = sum((size - 1) * step for size, step in zip(root.shape, root.strides, strict=True) if size)
+            flat = np.ndarray(span // root.itemsize + 1, root.dtype, root)
+        return flat if flat.dtype == native.dtype else flat.view(native.dtype)
+
+    def data_pointer(self, native: Native) -> int:
+        return native.__array_interface__["data"][0]  # type: ignore[no-any-return]

@@ -1,0 +1,172 @@
+"""Shape rules: what a call's shapes must be, and what its result's shape is. Plain tuples in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tensorcore.errors import ArgumentTypeError, DimensionError, ShapeError
+
+__all__ = [
+    "as_dims",
+    "as_shape",
+    "broadcast",
+    "contiguous_strides",
+    "infer_size",
+    "matmul_shape",
+    "reduced",
+    "view_strides",
+    "wrap_dim",
+    "wrap_dims",
+]
+
+Shape = tuple[int, ...]
+
+
+def wrap_dim(op: str, dim: int, ndim: int) -> int:
+    """``dim`` counted from the front; a 0-d tensor has the dims 0 and -1."""
+    span = max(ndim, 1)
+    try:
+        if -span <= dim < span:
+            return dim % span
+    except TypeError:
+        pass
+    if not hasattr(dim, "__index__"):
+        raise ArgumentTypeError(f"{op}: expected dim to be an int, got {dim!r}; pass an int such as 0 or -1")
+    raise DimensionError(
+        f"{op}: expected dim in the range [{-span}, {span - 1}], got {dim}; "
+        f"Dimension out of range for a tensor of {ndim} dims"
+    )
+
+
+def wrap_dims(op: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """A dim, several or none (which means all of them) as a tuple counted from the front, each once."""
+    if dim is None:
+        return tuple(range(ndim))
+    if isinstance(dim, int):
+        return (wrap_dim(op, dim, ndim),)
+    dims = tuple([wrap_dim(op, one, ndim) for one in dim])
+    if len(set(dims)) != len(dims):
+        raise ShapeError(f"{op}: expected each dim once, got dim={tuple(dim)}; leave out what appears multiple times")
+    return dims
+
+
+def as_shape(op: str, sizes: Sequence[object]) -> Shape:
+    """Sizes given as ``f(2, 3)`` or ``f((2, 3))`` as one tuple of ints."""
+    if len(sizes) == 1 and not hasattr(sizes[0], "__index__"):
+        sizes = sizes[0]  # type: ignore[assignment]
+    try:
+        return tuple([size if type(size) is int else size.__index__() for size in sizes])  # type: ignore[attr-defined]
+    except (AttributeError, TypeError):
+        raise ArgumentTypeError(f"{op}: expected sizes as ints, got {sizes!r}; pass ints or one tuple of ints") from None
+
+
+as_dims = as_shape
+
+
+def broadcast(op: str, *shapes: Shape) -> Shape:
+    """The common shape: sizes are aligned at the last dim, and a 1 stretches."""
+    result: list[int] = [1] * max(map(len, shapes), default=0)
+    for shape in shapes:
+        shift = len(result) - len(shape)
+        for i, size in enumerate(shape):
+            have = result[shift + i]
+            if have == 1:
+                result[shift + i] = size
+            elif size not in (1, have):
+                texts = " and ".join(str(list(one)) for one in shapes)
+                raise ShapeError(
+                    f"{op}: expected shapes that broadcast, got {texts}; The size of tensor a ({have}) must match "
+                    f"the size of tensor b ({size}) at non-singleton dimension {shift + i}"
+                )
+    return tuple(result)
+
+
+def reduced(shape: Shape, dims: tuple[int, ...], keepdim: bool) -> Shape:
+    """The shape after a reduction over ``dims``."""
+    if keepdim:
+        return tuple([1 if i in dims else size for i, size in enumerate(shape)])
+    return tuple([size for i, size in enumerate(shape) if i not in dims])
+
+
+def matmul_shape(op: str, a: Shape, b: Shape) -> Shape:
+    """The shape of ``a @ b``: vectors, matrices, and batches of matrices that broadcast."""
+    if not a or not b:
+        raise ShapeError(f"{op}: both arguments to matmul need to be at least 1D, got {len(a)}D and {len(b)}D; use mul")
+    inner_a, inner_b = a[-1], b[-2] if len(b) > 1 else b[0]
+    if inner_a != inner_b:
+        raise ShapeError(
+            f"{op}: expected the last size of input to equal the {'second to last' if len(b) > 1 else 'only'} size of "
+            f"other, got {_by(a)} and {_by(b)}; mat1 and mat2 shapes cannot be multiplied ({_by(a)} and {_by(b)})"
+        )
+    batch = broadcast(op, a[:-2], b[:-2])
+    return batch + (a[-2:-1] if len(a) > 1 else ()) + (b[-1:] if len(b) > 1 else ())
+
+
+def contiguous_strides(shape: Shape) -> tuple[int, ...]:
+    """Row-major strides in elements, as PyTorch gives them (sizes of 0 count as 1)."""
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        strides[i] = strides[i + 1] * max(shape[i + 1], 1)
+    return tuple(strides)
+
+
+def infer_size(op: str, sizes: Shape, numel: int) -> Shape:
+    """``sizes`` with its one -1 replaced so that it holds ``numel`` elements."""
+    if -1 in sizes:
+        known = -prod(sizes)
+        if sizes.count(-1) > 1:
+            raise ShapeError(f"{op}: only one dimension can be inferred, got {list(sizes)}; give all sizes but one")
+        if min(sizes) < -1 or known < 0:
+            raise ShapeError(f"{op}: expected sizes of at least -1, got {list(sizes)}; invalid shape dimension")
+        if known == 0:
+            raise ShapeError(
+                f"{op}: cannot reshape tensor of {numel} elements into shape {list(sizes)} because the unspecified "
+                f"dimension size -1 can be any value and is ambiguous, got {list(sizes)}; give every size"
+            )
+        full = tuple([numel // known if size == -1 else size for size in sizes])
+    else:
+        full = sizes
+        if sizes and min(sizes) < 0:
+            raise ShapeError(f"{op}: expected sizes of at least -1, got {list(sizes)}; invalid shape dimension")
+    if prod(full) != numel:
+        raise ShapeError(
+            f"{op}: expected {numel} elements in the new shape, got shape '{list(sizes)}'; it is invalid for input of "
+            f"size {numel}"
+        )
+    return full
+
+
+def view_strides(shape: Shape, strides: tuple[int, ...], new: Shape) -> tuple[int, ...] | None:
+    """The strides that show the same memory in the shape ``new``, None where only a copy could.
+
+    Dims that are contiguous with one another form a chunk; each chunk must be filled exactly by
+    consecutive new dims.
+    """
+    if prod(shape) == 0:
+        return strides if shape == new else contiguous_strides(new)
+    result = [1] * len(new)
+    at = len(new) - 1
+    chunk, base = 1, strides[-1] if strides else 1
+    for i in range(len(shape) - 1, -1, -1):
+        chunk *= shape[i]
+        ends = i == 0 or (shape[i - 1] != 1 and strides[i - 1] != chunk * base)
+        if not ends:
+            continue
+        filled = 1
+        while at >= 0 and (filled < chunk or new[at] == 1):
+            result[at] = filled * base
+            filled *= new[at]
+            at -= 1
+        if filled != chunk:
+            return None
+        if i > 0:
+            chunk, base = 1, strides[i - 1]
+    while at >= 0 and new[at] == 1:
+        result[at] = base if not shape else result[at + 1] * new[at + 1] if at + 1 < len(new) else 1
+        at -= 1
+    return tuple(result) if at < 0 else None
+
+
+def _by(shape: Shape) -> str:
+    return "x".join(map(str, shape))

@@ -1,0 +1,643 @@
+"""The Tensor: a native array, the device that understands it, and a place on the tape. No ops here."""
+
+from __future__ import annotations
+
+import copyreg
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from tensorcore.autograd.engine import Eager, walk, key_of
+from tensorcore.autograd.mode import mode
+from tensorcore.autograd.node import Handle, Leaf, Output, Version
+from tensorcore.dtypes import dtype
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, GradientError, ShapeError
+
+__all__ = ["Parameter", "Size", "Tensor", "View", "backward", "grad", "new_tensor"]
+
+
+class Size(tuple):
+    """A shape: a tuple of ints that prints as PyTorch's does and counts its elements."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The number of elements in a tensor of this shape."""
+        return prod(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return Size(found) if isinstance(index, slice) else found
+
+    def __add__(self, other: Any) -> Size:
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
+
+class View:
+    """Where a view comes from: its base, and the steps that make it from there.
+
+    Attributes:
+        base: the tensor that owns the history of the memory, never a view itself.
+        steps: pairs of a view op and its options, from the base to the view.
+        kind: ``plain``, ``several`` (one of many results, as of ``split``) or ``unrecorded``
+            (made under ``no_grad``); the last two refuse in-place writes that would be recorded.
+    """
+
+    __slots__ = ("base", "kind", "steps")
+
+    def __init__(self, base: Tensor, steps: tuple[Any, ...], kind: str) -> None:
+        self.base = base
+        self.steps = steps
+        self.kind = kind
+
+    def replay(self, base: Tensor) -> Tensor:
+        """The same view of another tensor of the base's shape and strides."""
+        view = base
+        for op, options in self.steps:
+            view = op.view(view, options)
+        return view
+
+
+class Tensor:
+    """A multi-dimensional array of one dtype on one device.
+
+    Attributes:
+        native: the backend's own array; its shape and strides are the tensor's.
+        dtype, device: of all elements. ``device`` is the backend itself.
+        node: where the values came from on the tape: a Node, an Output of one, a Leaf, or None.
+        version: shared by all tensors of one memory; None until that memory is shared or written.
+        view: of whom this is a view, None if of nobody.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "device", "dtype", "native", "node", "version", "view")
+
+    __array_ufunc__ = None  # ndarray * tensor asks the tensor, instead of looping over it
+    __hash__ = object.__hash__
+
+    device: Any
+    dtype: dtype
+    native: Any
+    node: Any
+    version: Version | None
+    view: Any
+
+    # Shape and memory
+
+    @property
+    def shape(self) -> Size:
+        """The size of each dim."""
+        return Size(self.native.shape)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the size of one dim."""
+        if dim is None:
+            return Size(self.native.shape)
+        shape = self.native.shape
+        try:
+            return shape[dim]
+        except IndexError:
+            from tensorcore.ops.rules import wrap_dim
+
+            return shape[wrap_dim("size", dim, len(shape))]
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return len(self.native.shape)
+
+    def dim(self) -> int:
+        """The number of dims."""
+        return len(self.native.shape)
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return prod(self.native.shape)
+
+    nelement = numel
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    def element_size(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.numel() * self.dtype.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """The step from one element to the next along each dim, or one dim, in elements."""
+        strides = self.device.layout(self.native)[0]
+        return strides if dim is None else strides[dim]
+
+    def storage_offset(self) -> int:
+        """Where in the storage the first element is, in elements."""
+        return self.device.layout(self.native)[1]
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return self.device.data_pointer(self.native)
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the elements lie in memory in row-major order without gaps."""
+        return self.device.is_contiguous(self.native)
+
+    def get_device(self) -> int:
+        """The device's index, -1 in host memory."""
+        return -1 if self.device.capabilities.host else self.device.index
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is a floating one."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is a complex one."""
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        """Whether the dtype has negative values."""
+        return self.dtype.is_signed
+
+    def is_inference(self) -> bool:
+        """Always False: ``inference_mode`` makes ordinary tensors here, which autograd may meet again."""
+        return False
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether there are only a shape and a dtype, and no values."""
+        return not self.device.capabilities.values
+
+    # Autograd
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients with respect to this tensor are asked for."""
+        return self.node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Ask for gradients, or no longer, in place. Leaves of floating or complex dtype only."""
+        if requires_grad:
+            if self.node is None:
+                if self.dtype.kind not in ("floating", "complex"):
+                    raise GradientError(
+                        f"requires_grad_: only Tensors of floating point dtype can require gradients, got dtype "
+                        f"{self.dtype}; convert it with .float() first"
+                    )
+                self.node = leaf = Leaf(self)
+                leaf.grad = self.__dict__.pop("_grad", None)
+        elif type(self.node) is Leaf:
+            if self.node.grad is not None:
+                self.__dict__["_grad"] = self.node.grad
+            self.node = None
+        elif self.node is not None:
+            raise GradientError(
+                "requires_grad_: you can only change requires_grad flags of leaf variables, got the result of an op; "
+                "If you want to use a computed variable in a subgraph that doesn't require differentiation use .detach()"
+            )
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether no recorded op made this tensor."""
+        return self.node is None or type(self.node) is Leaf
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node of the op that made this tensor, None for a leaf."""
+        node = self.node
+        if node is None or type(node) is Leaf:
+            return None
+        return node.node if type(node) is Output else node
+
+    @property
+    def output_nr(self) -> int:
+        """Which result of its node this is."""
+        return self.node.index if type(self.node) is Output else 0
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that backward walks added up here."""
+        return self.node.grad if type(self.node) is Leaf else self.__dict__.get("_grad")
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise ArgumentTypeError(f"grad: assigned grad expected to be a Tensor or None, got {value!r}")
+            if value is self:
+                raise GradientError("grad: expected another tensor, got the tensor itself; can't assign Variable as its own grad")
+            if tuple(value.native.shape) != tuple(self.native.shape):
+                raise ShapeError(
+                    f"grad: assigned grad has data of a different size, got {list(value.shape)} for a tensor of "
+                    f"{list(self.shape)}; assign a gradient of the tensor's shape"
+                )
+            if value.dtype is not self.dtype or value.device is not self.device:
+                raise GradientError(
+                    f"grad: assigned grad has data of a different type, got {value.dtype} on {value.device} for a tensor "
+                    f"of {self.dtype} on {self.device}; convert it with .to(...)"
+                )
+        if type(self.node) is Leaf:
+            self.node.grad = value
+        elif value is None:
+            self.__dict__.pop("_grad", None)
+        else:
+            self.__dict__["_grad"] = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this tensor too when it is no leaf."""
+        if self.node is None:
+            raise GradientError(
+                "retain_grad: can't retain_grad on Tensor that has requires_grad=False, got one; call requires_grad_() first"
+            )
+        if type(self.node) is not Leaf and not self.retains_grad:
+            import weakref
+
+            self._notes().setdefault("retain", {})[self.output_nr] = weakref.ref(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether ``retain_grad`` was called on this non-leaf."""
+        if self.grad_fn is None or self.grad_fn.extra is None:
+            return False
+        reference = self.grad_fn.extra.get("retain", {}).get(self.output_nr)
+        return reference is not None and reference() is self
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:
+        """Call ``hook(grad)`` when this tensor's gradient is known; what it returns replaces the gradient."""
+        if self.node is None:
+            raise GradientError(
+                "register_hook: cannot register a hook on a tensor that doesn't require gradient, got one; "
+                "call requires_grad_() first"
+            )
+        hooks = self._notes().setdefault("tensor_hooks", {})
+        return Handle(hooks, (self.output_nr, hook))
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
+        """Call ``hook(tensor)`` as soon as the gradient of this leaf is complete and added to ``grad``."""
+        if type(self.node) is not Leaf:
+            raise GradientError(
+                "register_post_accumulate_grad_hook: post accumulate grad hooks cannot be registered on non-leaf "
+                "tensors, got one; use register_hook"
+            )
+        Eager.listeners += 1
+        return Handle(self._notes().setdefault("post_accumulate", {}), hook)
+
+    def _notes(self) -> dict[str, Any]:
+        node = self.node.node if type(self.node) is Output else self.node
+        if node.extra is None:
+            node.extra = {}
+        return node.extra
+
+    def detach(self) -> Tensor:
+        """The same memory off the tape; writes through either are seen by both."""
+        made = new_tensor(self.native, self.dtype, self.device)
+        if self.version is None:
+            self.version = Version()
+        made.version = self.version
+        return made
+
+    def detach_(self) -> Tensor:
+        """Take this tensor itself off the tape."""
+        if self.view is not None:
+            raise GradientError(
+                "detach_: Can't detach views in-place, got a view; use detach() instead"
+            )
+        if type(self.node) is Leaf:
+            return self.requires_grad_(False)
+        self.node = None
+        return self
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory off the tape, with a version of its own: writes to it escape the checks of autograd."""
+        return new_tensor(self.native, self.dtype, self.device)
+
+    @data.setter
+    def data(self, value: Tensor) -> None:
+        if not isinstance(value, Tensor):
+            raise ArgumentTypeError(f"data: expected a Tensor, got {value!r}; wrap it in torch.tensor(...)")
+        self.native, self.dtype, self.device = value.native, value.dtype, value.device
+        if type(self.node) is Leaf:
+            self.node.shape, self.node.dtype = tuple(value.native.shape), value.dtype
+
+    @property
+    def _version(self) -> int:
+        return 0 if self.version is None else self.version.count
+
+    @property
+    def _base(self) -> Tensor | None:
+        return None if self.view is None else self.view.base
+
+    def _is_view(self) -> bool:
+        return self.view is not None
+
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Any = None,
+    ) -> None:
+        """Add the derivatives of this tensor to the ``grad`` of the leaves it was computed from."""
+        backward(self, gradient, retain_graph, create_graph, inputs)
+
+    # Values on the host
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The values as a NumPy array, which shares the memory of a tensor on the host.
+
+        Args:
+            force: detach, copy to the host and resolve whatever else is in the way.
+        """
+        if force:
+            return self.detach().device.to_host(self.native)
+        if self.node is not None:
+            raise GradientError(
+                "numpy: Can't call numpy() on Tensor that requires grad, got one; use tensor.detach().numpy() instead"
+            )
+        if not self.device.capabilities.host:
+            raise ArgumentTypeError(
+                f"numpy: can't convert a tensor on device {self.device} to numpy; use Tensor.cpu() to copy it to host memory first"
+            )
+        return self.device.to_host(self.native)
+
+    def item(self) -> Any:
+        """The value of a tensor with one element as a Python number."""
+        native = self.native
+        if prod(native.shape) != 1:
+            raise GradientError(
+                f"item: a Tensor with {prod(native.shape)} elements cannot be converted to Scalar, got shape "
+                f"{list(native.shape)}; use tolist(), or index one element"
+            )
+        if not self.device.capabilities.values:
+            raise GradientError(f"item: expected a tensor with values, got one on {self.device}, which has shapes only")
+        value = self.device.to_host(native).item()
+        return float(value) if self.dtype.is_floating_point else value
+
+    def tolist(self) -> Any:
+        """The values as nested lists of Python numbers; a number for a 0-d tensor."""
+        values = self.device.to_host(self.native)
+        # bfloat16 is a NumPy extension type whose tolist() gives no Python floats.
+        return values.astype(np.float32).tolist() if self.dtype.name == "bfloat16" else values.tolist()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        values = self.numpy()
+        if dtype is not None and values.dtype != dtype:
+            return values.astype(dtype)
+        return values.copy() if copy else values
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise GradientError(
+                f"bool: Boolean value of Tensor with {'more than one value' if self.numel() else 'no values'} is "
+                f"ambiguous, got shape {list(self.native.shape)}; use .any() or .all()"
+            )
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in ("integer", "bool") or self.numel() != 1:
+            raise ArgumentTypeError(
+                f"index: only integer tensors of a single element can be converted to an index, got dtype {self.dtype} "
+                f"and shape {list(self.native.shape)}; use int(tensor)"
+            )
+        return int(self.item())
+
+    def __len__(self) -> int:
+        shape = self.native.shape
+        if not shape:
+            raise ArgumentTypeError("len: len() of a 0-d tensor, got one; it has a single value, use item()")
+        return shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.native.shape:
+            raise ArgumentTypeError("iter: iteration over a 0-d tensor, got one; it has a single value, use item()")
+        return iter(self.unbind(0))  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        from tensorcore import printing
+
+        return printing.describe(self)
+
+    def __format__(self, spec: str) -> str:
+        if not self.native.shape and self.device.capabilities.values:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    # Copies and files
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise GradientError(
+                "deepcopy: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
+                "the moment, got the result of an op; use detach() before"
+            )
+        if id(self) in memo:
+            return memo[id(self)]
+        made = new_tensor(self.device.kernels["clone"](self.native), self.dtype, self.device, type(self))
+        memo[id(self)] = made
+        if self.requires_grad:
+            made.requires_grad_()
+        if self.grad is not None:
+            made.grad = self.grad.__deepcopy__(memo)
+        import copy
+
+        made.__dict__.update({key: copy.deepcopy(value, memo) for key, value in self.__dict__.items() if key != "_grad"})
+        return made
+
+
+class _ParameterType(type(Tensor)):
+    """``isinstance(x, Parameter)`` reads a mark on the tensor."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and (
+            instance.__dict__.get("_is_param", False) if cls is Parameter else type.__instancecheck__(cls, instance)
+        )
+
+
+class Parameter(Tensor, metaclass=_ParameterType):
+    """A tensor that a Module lists among its parameters; it requires grad unless told otherwise.
+
+    ``Parameter(data)`` is a plain Tensor with a mark: were it of another class, every op's attribute
+    reads would see two types, and CPython's inline caches for them would miss (0.2 us a call).
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if data is None:
+            from tensorcore.ops.create import empty
+
+            data = empty(0)
+        if not isinstance(data, Tensor):
+            raise ArgumentTypeError(f"Parameter: expected data to be a Tensor, got {data!r}; wrap it in torch.tensor(...)")
+        self = new_tensor(data.native, data.dtype, data.device, Tensor if cls is Parameter else cls)
+        if data.version is None:
+            data.version = Version()
+        self.version = data.version
+        self.__dict__["_is_param"] = True
+        return self.requires_grad_() if requires_grad else self
+
+
+def new_tensor(native: Any, dtype: dtype, device: Any, cls: type = Tensor) -> Any:
+    """A tensor around a native array, off the tape."""
+    made = object.__new__(cls)
+    made.native = native
+    made.dtype = dtype
+    made.device = device
+    made.node = made.version = made.view = None
+    return made
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Add the derivatives of ``tensors`` to the ``grad`` of the leaves they were computed from.
+
+    Args:
+        tensors: one tensor or several; each of one element, or with its gradient in ``grad_tensors``.
+        grad_tensors: the gradients that arrive at ``tensors``, of their shapes.
+        retain_graph: keep the saved values for another walk; ``create_graph`` where None.
+        create_graph: record the walk, for derivatives of derivatives.
+        inputs: add up gradients only here (leaves or not) instead of in every leaf.
+    """
+    roots = _roots("backward", tensors, grad_tensors)
+    retain = create_graph if retain_graph is None else retain_graph
+    if inputs is None:
+        walk(roots, retain=retain, create=create_graph)
+        return
+    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    if not inputs:
+        raise GradientError("backward: 'inputs' argument to backward() cannot be empty, got []; leave it out for all leaves")
+    targets = {key_of(_edge("backward", one)): one for one in inputs}
+    found = walk(roots, retain=retain, create=create_graph, targets=set(targets))
+    for key, g in found.items():
+        tensor = targets[key]
+        if type(key) is Leaf:
+            key.accumulate(g, create_graph)
+        else:
+            tensor.grad = g if tensor.grad is None else tensor.grad + g
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor | None, ...]:
+    """The sum of gradients of ``outputs`` with respect to each of ``inputs``.
+
+    Args:
+        allow_unused: give None for an input that was not used, instead of raising.
+        materialize_grads: give zeros for it.
+    """
+    if is_grads_batched:
+        raise NotImplementedError("grad: expected is_grads_batched=False, got True; map over the gradients in a loop")
+    roots = _roots("grad", outputs, grad_outputs)
+    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
+    retain = create_graph if retain_graph is None else retain_graph
+    if allow_unused is None:
+        allow_unused = materialize_grads
+    keys = [key_of(_edge("grad", one)) for one in inputs]
+    found = walk(roots, retain=retain, create=create_graph, targets=set(keys))
+    results = []
+    for key, tensor in zip(keys, inputs, strict=True):
+        g = found.get(key)
+        if g is None and materialize_grads:
+            g = new_tensor(tensor.device.kernels["full"](tuple(tensor.native.shape), 0, dtype=tensor.dtype), tensor.dtype, tensor.device)
+        if g is None and not allow_unused:
+            raise GradientError(
+                "grad: One of the differentiated Tensors appears to not have been used in the graph, got no gradient "
+                "for it; set allow_unused=True if this is the desired behavior"
+            )
+        results.append(g)
+    return tuple(results)
+
+
+def _edge(op: str, tensor: Tensor) -> Any:
+    if not isinstance(tensor, Tensor):
+        raise ArgumentTypeError(f"{op}: expected tensors, got {tensor!r}; pass the tensors to differentiate by")
+    if tensor.node is None:
+        raise GradientError(f"{op}: One of the differentiated Tensors does not require grad; call requires_grad_() on it")
+    return tensor.node
+
+
+def _roots(op: str, tensors: Any, grads: Any) -> list[tuple[Any, Tensor]]:
+    tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    grads = [grads] if isinstance(grads, Tensor) or grads is None else list(grads)
+    if len(grads) == 1 and grads[0] is None:
+        grads = grads * len(tensors)
+    if len(grads) != len(tensors):
+        raise GradientError(
+            f"{op}: expected one gradient for each of {len(tensors)} tensors, got {len(grads)}; pass None where it is 1"
+        )
+    roots = []
+    for tensor, g in zip(tensors, grads, strict=True):
+        if not isinstance(tensor, Tensor):
+            raise ArgumentTypeError(f"{op}: expected tensors, got {tensor!r}; pass the result of tensor operations")
+        if tensor.node is None:
+            raise GradientError(
+                f"{op}: element 0 of tensors does not require grad and does not have a grad_fn, got a constant; "
+                f"call requires_grad_() on what it is computed from"
+            )
+        shape = tuple(tensor.native.shape)
+        if g is None:
+            if prod(shape) != 1:
+                raise GradientError(
+                    f"{op}: grad can be implicitly created only for scalar outputs, got shape {list(shape)}; "
+                    f"pass the gradient, or sum() first"
+                )
+            if tensor.dtype.is_complex:
+                raise GradientError(
+                    f"{op}: grad can be implicitly created only for real scalar outputs but got {tensor.dtype}; "
+                    f"pass the gradient"
+                )
+            native = tensor.device.kernels["full"](shape, 1, dtype=tensor.dtype)
+            g = new_tensor(native, tensor.dtype, tensor.device)
+        elif tuple(g.native.shape) != shape:
+            raise ShapeError(
+                f"{op}: Mismatch in shape: grad_output[0] has a shape of {list(g.shape)} and output[0] has a shape of "
+                f"{list(shape)}; pass a gradient of the output's shape"
+            )
+        elif g.dtype is not tensor.dtype and g.dtype.is_complex != tensor.dtype.is_complex:
+            raise DtypeError(
+                f"{op}: For complex Tensors, both grad_output and output are required to have the same dtype, got "
+                f"{g.dtype} and {tensor.dtype}; convert the gradient with .to(...)"
+            )
+        roots.append((tensor.node, g))
+    return roots

@@ -127,7 +127,7 @@ def get_printoptions() -> dict[str, Any]:
 
 @contextmanager
 def printoptions(**options: Any) -> Iterator[None]:
-    """Print with other options inside a ``with`` block; takes what ``set_printoptions`` takes, raises what it raises."""
+    """Print with other options inside a ``with`` block; takes and raises what ``set_printoptions`` does."""
     global _options
     before = _options
     set_printoptions(**options)
@@ -243,7 +243,8 @@ def _texts(flat: np.ndarray, kind: str, options: _Options) -> tuple[list[str], i
         reals, real_width = _float_texts(flat.real, options)
         imags, imag_width = _float_texts(flat.imag, options)
         # PyTorch pads the real parts only, and counts the padding of the imaginary ones all the same.
-        return [_complex_text(re, im.lstrip()) for re, im in zip(reals, imags, strict=True)], real_width + imag_width + 1
+        texts = [_complex_text(real, imag.lstrip()) for real, imag in zip(reals, imags, strict=True)]
+        return texts, real_width + imag_width + 1
     texts = [str(value) for value in flat.tolist()]
     width = max(map(len, texts))
     return [text.rjust(width) for text in texts], width
@@ -276,7 +277,7 @@ def _float_format(magnitudes: np.ndarray, options: _Options) -> Callable[[float]
     whole = bool((magnitudes == np.ceil(magnitudes)).all())
     scientific = options.sci_mode
     if scientific is None:
-        scientific = most / least > 1000 or most > 1e8 or (least < 1e-4 and not whole)
+        scientific = most / least > 1000 or most > 1e8 or least < 1e-4
     if scientific:
         return f"{{:.{options.precision}e}}".format
     return _whole if whole else f"{{:.{options.precision}f}}".format

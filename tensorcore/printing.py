@@ -75,11 +75,7 @@ def format_number(value: Any, spec: str) -> str:
     ``value`` is a Python number, or a NumPy array or scalar of one element. Raises Python's ValueError for a
     ``spec`` that does not fit the number.
     """
-    if isinstance(value, (np.ndarray, np.generic)):
-        value = value.item()
-        # item() of ml_dtypes' bfloat16 is a scalar of its own that rejects format specs.
-        value = float(value) if isinstance(value, np.generic) else value
-    return format(value, spec)
+    return format(value.item() if isinstance(value, (np.ndarray, np.generic)) else value, spec)
 
 
 def set_printoptions(

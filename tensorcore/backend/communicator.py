@@ -280,7 +280,7 @@ class Communicator:
             )
 
     def member(self, op: str, what: str, rank: int) -> None:
-        """Raise ArgumentError unless ``rank``, which the op calls ``what`` (root, dest, source), is one of the group."""
+        """Raise ArgumentError unless ``rank``, which the op calls ``what``, is one of the group."""
         if type(rank) is not int or not 0 <= rank < self.size:
             raise ArgumentError(
                 f"{op}: expected {what} to be a rank from 0 to {self.size - 1}, got {rank!r}; "

@@ -93,8 +93,9 @@ class Registry:
             with _public("device", f"{key[0]}:{key[1]}"):
                 offer = self._find("device", key[0])
                 with self._turn(key):
-                    made = self._devices.get(key) or self._make(offer, *key)
-                    self._devices[key] = made
+                    made = self._devices.get(key)
+                    if made is None:
+                        made = self._devices[key] = self._make(offer, *key)
         if index is None and isinstance(type, str):
             self.spellings[type] = made
         return made
@@ -106,9 +107,9 @@ class Registry:
         with _public("communicator", name):
             offer = self._find("communicator", name)
             self._check(offer)
-            made = self._call(offer, "the factory of", lambda: offer.factory(**options))
+            made = self._run_factory(offer, lambda: offer.factory(**options))
             if not isinstance(made, Communicator):
-                raise _garbage(offer, "the factory of", "return a Communicator", show(made))
+                raise _garbage(offer, "factory", "return a Communicator", show(made))
         return made
 
     def register_builtin(self, name: str, factory: Callable[[int], Backend]) -> None:
@@ -166,11 +167,14 @@ class Registry:
 
     def _conflict(self, offers: list[Offer]) -> Failure:
         claimants = [offer.plugin for offer in offers if offer.plugin]
+        block = [other.identity for other in claimants]
+        if len(set(block)) < len(block):  # one package's fault: only its modules tell them apart
+            block = [other.module for other in claimants]
         failure = Failure(
             PluginError,
             f"expected one plugin to offer '{offers[0].name}', got {len(claimants)}: "
             + " and ".join(map(str, claimants)),
-            f"uninstall all but one, or set TENSORCORE_BLOCK={','.join(other.identity for other in claimants[1:])}",
+            f"uninstall all but one, or set TENSORCORE_BLOCK={','.join(block[1:])}",
         )
         for claimant in claimants:
             claimant.notes[offers[0].name] = (failure.reason, failure.remedy)
@@ -215,11 +219,13 @@ class Registry:
     def _probe(self, offer: Offer) -> None:
         if offer.probe is None:
             return
-        reason = self._call(offer, "the probe of", offer.probe)
+        reason = _guarded_part(offer, "probe", offer.probe)
         if isinstance(reason, str):
-            raise Failure(DeviceUnavailable, f"expected {offer} to be usable here, got: {reason}", offer.advice)
+            raise Failure(
+                DeviceUnavailable, f"expected {offer} to be usable here, got: {reason or 'no reason'}", offer.advice
+            )
         if reason is not None:
-            raise _garbage(offer, "the probe of", "return None or a reason", show(reason))
+            raise _garbage(offer, "probe", "return None or a reason", show(reason))
 
     def _count(self, offer: Offer) -> int | None:
         count = offer.count
@@ -227,9 +233,9 @@ class Registry:
             count = offer.factory.device_count
         if count is None:
             return None
-        number = self._call(offer, "the count of", count)
+        number = _guarded_part(offer, "count", count)
         if type(number) is not int or number < 0:
-            raise _garbage(offer, "the count of", "return an integer of 0 or more", show(number))
+            raise _garbage(offer, "count", "return an integer of 0 or more", show(number))
         if number == 0:
             raise Failure(DeviceUnavailable, f"expected {offer} to find a device, got 0", offer.advice)
         return number
@@ -243,29 +249,27 @@ class Registry:
                 f"this machine has {count} of that kind",
             )
         trace("making %s:%d", name, index)
-        made = self._call(offer, "the factory of", lambda: offer.factory(index))
+        made = self._run_factory(offer, lambda: offer.factory(index))
         if not isinstance(made, Backend):
-            raise _garbage(offer, "the factory of", "return a Backend", show(made))
-        try:
-            named = (made.name, made.index)
-        except AttributeError:  # its __init__ does not call that of Backend
-            raise _garbage(offer, "the factory of", "return a Backend with a name and an index", show(made)) from None
+            raise _garbage(offer, "factory", "return a Backend", show(made))
+        # A Backend whose __init__ does not call that of its base has neither.
+        named = _guarded_part(offer, "factory", lambda: (str(made.name), int(made.index)))
         if named != (name, index):
-            raise _garbage(offer, "the factory of", f"return the device '{name}:{index}'", f"'{named[0]}:{named[1]}'")
+            raise _garbage(offer, "factory", f"return the device '{name}:{index}'", f"'{named[0]}:{named[1]}'")
         return made
 
-    def _call(self, offer: Offer, part: str, function: Callable[[], Any]) -> Any:
-        def deliberate() -> tuple[Any, TensorcoreError | None]:
+    def _run_factory(self, offer: Offer, function: Callable[[], Any]) -> Any:
+        def run() -> tuple[Any, TensorcoreError | None]:
             try:
                 return function(), None
             except (DeviceUnavailable, OutOfMemoryError) as raised:
                 return None, raised
 
         # What the plugin's author says in so many words, programs may catch: it goes through as it is.
-        value, raised = guarded(DeviceUnavailable, f"expected {part} {offer} to work here", offer.advice, deliberate)
+        made, raised = _guarded_part(offer, "factory", run)
         if raised is not None:
             raise raised
-        return value
+        return made
 
     def _reason(self, kind: Kind, name: str) -> str | None:
         try:
@@ -501,8 +505,12 @@ def _offered(plugin: Plugin, kind: Kind) -> tuple[Offer, ...]:
     return plugin.backends if kind == "device" else plugin.communicators
 
 
+def _guarded_part(offer: Offer, part: str, function: Callable[[], Any]) -> Any:
+    return guarded(DeviceUnavailable, f"expected the {part} of {offer} to work here", offer.advice, function)
+
+
 def _garbage(offer: Offer, part: str, expected: str, got: str) -> Failure:
-    return Failure(PluginError, f"expected {part} {offer} to {expected}, got {got}", author_advice(offer.plugin))
+    return Failure(PluginError, f"expected the {part} of {offer} to {expected}, got {got}", author_advice(offer.plugin))
 
 
 def _state_of(plugin: Plugin) -> PluginState:

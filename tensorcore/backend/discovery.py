@@ -105,11 +105,15 @@ class Plugin:
     @property
     def package(self) -> tuple[str, str] | None:
         """Name and version of its distribution. Reads a file, so only reports and errors ask."""
-        try:
-            found = self.distribution
-            return (str(found.metadata["Name"]), str(found.metadata["Version"])) if found is not None else None
-        except Exception:  # a half-removed installation has no METADATA
+        if self.distribution is None:
             return None
+        try:
+            metadata = self.distribution.metadata
+            name, version = metadata.get("Name"), metadata.get("Version")
+        except Exception:
+            return None
+        # A half-removed installation has no METADATA, and so no name.
+        return (str(name), str(version)) if name else None
 
     @property
     def identity(self) -> str:
@@ -139,7 +143,8 @@ def discover() -> list[Plugin]:
         trace("TENSORCORE_PLUGINS replaces discovery: %s", listed)
         found = [parse(item) for item in listed.split(",") if item.strip()]
     else:
-        found = _installed()
+        # In an order that does not depend on how the file system lists its folders.
+        found = sorted(_installed(), key=lambda plugin: (plugin.names, str(plugin.target)))
     merged: dict[object, Plugin] = {}
     for plugin in found:
         same = merged.setdefault((plugin.target, id(plugin.distribution), plugin.state), plugin)

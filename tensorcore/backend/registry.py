@@ -300,7 +300,7 @@ class Registry:
 
     def _load_strictly(self, plugins: list[Plugin]) -> None:
         failures = [failure for plugin in plugins if (failure := self._load(plugin, again=True))]
-        broken = [f"{plugin}: {plugin.reason}; {plugin.remedy}" for plugin in plugins if plugin.state == "broken"]
+        broken = [f"{plugin.reason}; {plugin.remedy}" for plugin in plugins if plugin.state == "broken"]
         if broken:
             raise PluginError(
                 f"TENSORCORE_STRICT: expected every plugin to load, got {len(broken)} broken: {'; '.join(broken)}"

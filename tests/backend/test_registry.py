@@ -144,8 +144,7 @@ def test_a_device_pickles_by_name():
         ),
         (
             "toy:\u0661",
-            "device: expected 'name' or 'name:index' with an index of digits, got 'toy:\u0661'; "
-            "write 'toy' or 'toy:0'",
+            "device: expected 'name' or 'name:index' with an index of digits, got 'toy:\u0661'; write 'toy' or 'toy:0'",
         ),
     ],
 )
@@ -155,7 +154,9 @@ def test_a_bad_string_says_the_form(wrong, expected):
         assert message(UnknownDevice, device, wrong) == expected
 
 
-@pytest.mark.parametrize(("wrong", "shown"), [(3.5, "3.5 (float)"), (None, "None (NoneType)"), (b"toy", "b'toy' (bytes)")])
+@pytest.mark.parametrize(
+    ("wrong", "shown"), [(3.5, "3.5 (float)"), (None, "None (NoneType)"), (b"toy", "b'toy' (bytes)")]
+)
 def test_a_wrong_type_is_a_type_error(wrong, shown):
     """Anything but a string or a device is refused with a TypeError."""
     with isolated_registry(Offering("toy")):

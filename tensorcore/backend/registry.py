@@ -1,0 +1,529 @@
+"""Devices and transports by name: who offers them, one object per device, and why one cannot be used."""
+
+from __future__ import annotations
+
+import difflib
+import operator
+import re
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Literal, NamedTuple
+
+from tensorcore.backend.base import Backend
+from tensorcore.backend.communicator import Communicator
+from tensorcore.backend.discovery import (
+    Failure,
+    Offer,
+    Plugin,
+    author_advice,
+    discover,
+    guarded,
+    load,
+    parse,
+    show,
+    switched_on,
+    trace,
+)
+from tensorcore.errors import (
+    ArgumentTypeError,
+    DeviceUnavailable,
+    OutOfMemoryError,
+    PluginError,
+    TensorcoreError,
+    UnknownDevice,
+)
+
+__all__ = [
+    "PluginState", "Registry", "backends", "communicator", "communicators", "device", "isolated_registry", "plugins",
+    "register_builtin", "why_not",
+]  # fmt: skip
+
+Kind = Literal["device", "communicator"]
+_SPELLING = re.compile(r"([a-z][a-z0-9_]*)(?::(0|[1-9][0-9]*))?")
+
+
+class PluginState(NamedTuple):
+    """What is known of one plugin.
+
+    ``state`` is ``found`` (not asked for yet, so not imported), ``loaded``, ``broken`` or ``blocked``.
+    ``reason`` says why it, or one of its devices, could not be used when last asked for, and ``remedy`` what to do.
+    """
+
+    name: str
+    module: str
+    distribution: str | None
+    version: str | None
+    interface: tuple[int, int] | None
+    state: str
+    reason: str | None
+    remedy: str | None
+    devices: tuple[str, ...]
+    communicators: tuple[str, ...]
+
+
+class Registry:
+    """The plugins, what they offer, and the devices made so far.
+
+    Plugins are those that ``discover`` finds, which it is asked for at the first device, or the given ones.
+    A plugin is imported when a device is asked for that has the plugin's name; where no plugin has that name, all
+    are. A plugin that is broken stays so silently until a device of its name is asked for, and is then tried again.
+
+    Any thread may ask. Each plugin is loaded by one thread and each device made by one thread at a time, while
+    threads that ask for others go on.
+    """
+
+    def __init__(self, plugins: list[Plugin] | None = None) -> None:
+        self.spellings: dict[str, Backend] = {}  # every string that device() has answered, for its next call
+        self._plugins = plugins
+        self._strict = False
+        self._builtins: dict[str, Offer] = {}
+        self._devices: dict[tuple[str, int], Backend] = {}
+        self._changed = threading.Condition()
+        self._turns: dict[Hashable, int] = {}  # what is being done, and the thread that does it
+        self._waiting: dict[int, Hashable] = {}  # threads that wait for their turn, and what for
+
+    def device(self, type: str | Backend, index: int | None = None) -> Backend:
+        """The device of that name and index, made on first use; see the function ``device``."""
+        if isinstance(type, Backend) and index is None:
+            return type
+        key = _parsed(type, index)
+        made = self._devices.get(key)
+        if made is None:
+            with _public("device", f"{key[0]}:{key[1]}"):
+                offer = self._find("device", key[0])
+                with self._turn(key):
+                    made = self._devices.get(key)
+                    if made is None:
+                        made = self._devices[key] = self._make(offer, *key)
+        if index is None and isinstance(type, str):
+            self.spellings[type] = made
+        return made
+
+    def communicator(self, name: str, **options: Any) -> Communicator:
+        """A new communicator of that transport; see the function ``communicator``."""
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"communicator: expected a name, got {show(name)}; see communicators()")
+        with _public("communicator", name):
+            offer = self._find("communicator", name)
+            self._check(offer)
+            made = self._run_factory(offer, lambda: offer.factory(**options))
+            if not isinstance(made, Communicator):
+                raise _garbage(offer, "factory", "return a Communicator", show(made))
+        return made
+
+    def register_builtin(self, name: str, factory: Callable[[int], Backend]) -> None:
+        """Offer a device that tensorcore itself has; no plugin can take its name."""
+        self._builtins[name] = Offer(None, name, factory, None, None, None)
+
+    def backends(self) -> list[str]:
+        """The names of devices that can be used now; see the function ``backends``."""
+        self._load_all()
+        return [name for name in self._names("device") if self.why_not(name) is None]
+
+    def communicators(self) -> list[str]:
+        """The names of transports that can be used now."""
+        self._load_all()
+        return [name for name in self._names("communicator") if self._reason("communicator", name) is None]
+
+    def why_not(self, name: str) -> str | None:
+        """Why the devices of that name cannot be used, or None where they can; makes no device."""
+        return self._reason("device", name)
+
+    def plugins(self) -> list[PluginState]:
+        """What is known of each plugin; imports none."""
+        return [_state_of(plugin) for plugin in self._discovered()]
+
+    def isolated(self, plugins: list[Plugin]) -> Registry:
+        """A registry of these plugins alone, with the builtin devices of this one."""
+        other = Registry(plugins)
+        other._builtins.update(self._builtins)
+        return other
+
+    # Finding who offers a name
+
+    def _find(self, kind: Kind, name: str) -> Offer:
+        if kind == "device" and name in self._builtins:
+            return self._builtins[name]
+        plugins = self._discovered()
+        named = [plugin for plugin in plugins if name in plugin.names]
+        failures = [failure for plugin in named if (failure := self._load(plugin, again=True))]
+        offers = self._offers(kind, name, named)
+        if not offers and failures:
+            raise failures[0]
+        if not offers and not (offers := self._offers(kind, name, plugins)):
+            failures = self._load_all()
+            offers = self._offers(kind, name, plugins)
+        if len(offers) == 1:
+            return offers[0]
+        raise self._conflict(offers) if offers else self._unknown(kind, name, failures)
+
+    def _offers(self, kind: Kind, name: str, plugins: list[Plugin]) -> list[Offer]:
+        return [offer for plugin in plugins for offer in _offered(plugin, kind) if offer.name == name]
+
+    def _names(self, kind: Kind) -> list[str]:
+        names = {offer.name for plugin in self._discovered() for offer in _offered(plugin, kind)}
+        return sorted(names | set(self._builtins) if kind == "device" else names)
+
+    def _conflict(self, offers: list[Offer]) -> Failure:
+        claimants = [offer.plugin for offer in offers if offer.plugin]
+        block = [other.identity for other in claimants]
+        if len(set(block)) < len(block):  # one package's fault: only its modules tell them apart
+            block = [other.module for other in claimants]
+        failure = Failure(
+            PluginError,
+            f"expected one plugin to offer '{offers[0].name}', got {len(claimants)}: "
+            + " and ".join(map(str, claimants)),
+            f"uninstall all but one, or set TENSORCORE_BLOCK={','.join(block[1:])}",
+        )
+        for claimant in claimants:
+            claimant.notes[offers[0].name] = (failure.reason, failure.remedy)
+        return failure
+
+    def _unknown(self, kind: Kind, name: str, failures: list[Failure]) -> Failure:
+        plugins = self._discovered()
+        for plugin in plugins:
+            if plugin.state == "blocked" and name in plugin.names:
+                return Failure(
+                    DeviceUnavailable, f"expected {plugin} to be allowed, got {plugin.reason}", f"{plugin.remedy}"
+                )
+        known = self._names(kind)
+        expected = f"one of {', '.join(map(repr, known))}" if known else f"a plugin that offers a {kind}"
+        advice = [f"did you mean '{close}'" for close in difflib.get_close_matches(name.lower(), known, 1)]
+        broken = [plugin for plugin in plugins if plugin.state == "broken"]
+        advice += [f"it may be one of {plugin}, which is broken: {plugin.reason}" for plugin in broken]
+        failure = Failure(
+            UnknownDevice,
+            f"expected {expected}, got '{name}'",
+            "; ".join(advice) or f"install a plugin that offers '{name}'; tensorcore doctor lists those there are",
+        )
+        failure.__cause__ = failures[0].__cause__ if failures else None
+        return failure
+
+    # Using what is offered
+
+    def _check(self, offer: Offer) -> int | None:
+        """How many devices there are, if known. Raises Failure where the offer cannot be used, and notes why."""
+        try:
+            self._probe(offer)
+            count = self._count(offer)
+        except Failure as failure:
+            trace("%s: %s", offer, failure.reason)
+            if offer.plugin:
+                offer.plugin.notes[offer.name] = (failure.reason, failure.remedy)
+            raise
+        if offer.plugin:
+            offer.plugin.notes.pop(offer.name, None)
+        return count
+
+    def _probe(self, offer: Offer) -> None:
+        if offer.probe is None:
+            return
+        reason = _guarded_part(offer, "probe", offer.probe)
+        if isinstance(reason, str):
+            raise Failure(
+                DeviceUnavailable, f"expected {offer} to be usable here, got: {reason or 'no reason'}", offer.advice
+            )
+        if reason is not None:
+            raise _garbage(offer, "probe", "return None or a reason", show(reason))
+
+    def _count(self, offer: Offer) -> int | None:
+        count = offer.count
+        if count is None and isinstance(offer.factory, type) and issubclass(offer.factory, Backend):
+            count = offer.factory.device_count
+        if count is None:
+            return None
+        number = _guarded_part(offer, "count", count)
+        if type(number) is not int or number < 0:
+            raise _garbage(offer, "count", "return an integer of 0 or more", show(number))
+        if number == 0:
+            raise Failure(DeviceUnavailable, f"expected {offer} to find a device, got 0", offer.advice)
+        return number
+
+    def _make(self, offer: Offer, name: str, index: int) -> Backend:
+        count = self._check(offer)
+        if count is not None and index >= count:
+            raise Failure(
+                DeviceUnavailable,
+                f"expected an index of '{name}' below {count}, got {index}",
+                f"this machine has {count} of that kind",
+            )
+        trace("making %s:%d", name, index)
+        made = self._run_factory(offer, lambda: offer.factory(index))
+        if not isinstance(made, Backend):
+            raise _garbage(offer, "factory", "return a Backend", show(made))
+        # A Backend whose __init__ does not call that of its base has neither.
+        named = _guarded_part(offer, "factory", lambda: (str(made.name), int(made.index)))
+        if named != (name, index):
+            raise _garbage(offer, "factory", f"return the device '{name}:{index}'", f"'{named[0]}:{named[1]}'")
+        return made
+
+    def _run_factory(self, offer: Offer, function: Callable[[], Any]) -> Any:
+        def run() -> tuple[Any, TensorcoreError | None]:
+            try:
+                return function(), None
+            except (DeviceUnavailable, OutOfMemoryError) as raised:
+                return None, raised
+
+        # What the plugin's author says in so many words, programs may catch: it goes through as it is.
+        made, raised = _guarded_part(offer, "factory", run)
+        if raised is not None:
+            raise raised
+        return made
+
+    def _reason(self, kind: Kind, name: str) -> str | None:
+        try:
+            self._check(self._find(kind, name))
+        except Failure as failure:
+            return f"{failure.reason}; {failure.remedy}"
+        except _Circle:
+            return f"expected '{name}' to be loaded, got a request for it from within its own plugin; ask later"
+        return None
+
+    # Loading, one thread at a time for each plugin
+
+    def _discovered(self) -> list[Plugin]:
+        if self._plugins is None:
+            with self._turn("discovery"):
+                if self._plugins is None:
+                    self._strict = switched_on("TENSORCORE_STRICT")
+                    self._plugins = discover()
+        if self._strict:
+            try:
+                with self._turn("strict"):
+                    if self._strict:
+                        self._load_strictly(self._plugins)
+                        self._strict = False
+            except _Circle:  # a plugin asks for a device while it is being loaded here
+                pass
+        return self._plugins
+
+    def _load_strictly(self, plugins: list[Plugin]) -> None:
+        failures = [failure for plugin in plugins if (failure := self._load(plugin, again=True))]
+        broken = [f"{plugin.reason}; {plugin.remedy}" for plugin in plugins if plugin.state == "broken"]
+        if broken:
+            raise PluginError(
+                f"TENSORCORE_STRICT: expected every plugin to load, got {len(broken)} broken: {'; '.join(broken)}"
+            ) from failures[0].__cause__
+
+    def _load_all(self) -> list[Failure]:
+        failures = []
+        for plugin in self._discovered():
+            try:
+                failure = self._load(plugin)
+            except _Circle:
+                continue
+            if failure:
+                failures.append(failure)
+        return failures
+
+    def _load(self, plugin: Plugin, again: bool = False) -> Failure | None:
+        """Load a plugin unless that is done; its failure, if it was tried now. ``again`` tries a broken one."""
+        tried = ("loaded", "blocked") if again else ("loaded", "blocked", "broken")
+        if plugin.state in tried:
+            return None
+        with self._turn(plugin):
+            if plugin.state in tried:
+                return None
+            try:
+                backends, communicators, plugin.interface = load(plugin)
+            except Failure as failure:
+                plugin.state, plugin.reason, plugin.remedy = "broken", failure.reason, failure.remedy
+                trace("broken: %s", failure.reason)
+                return failure
+            plugin.backends = tuple(backends)
+            plugin.communicators = tuple(communicators)
+            plugin.state, plugin.reason, plugin.remedy = "loaded", None, None
+            trace("loaded: %s", plugin)
+            return None
+
+    @contextmanager
+    def _turn(self, work: Hashable) -> Iterator[None]:
+        """Let one thread at a time do this work; raise _Circle in one that would wait for itself."""
+        me = threading.get_ident()
+        with self._changed:
+            while (worker := self._turns.get(work)) is not None:
+                # A plugin may ask for devices of another while it loads, and that one for devices of the first:
+                # whoever closes such a ring of waiting threads is told.
+                while worker is not None and worker != me:
+                    worker = self._turns.get(self._waiting.get(worker))
+                if worker == me:
+                    raise _Circle
+                self._waiting[me] = work
+                try:
+                    self._changed.wait()
+                finally:
+                    del self._waiting[me]
+            self._turns[work] = me
+        try:
+            yield
+        finally:
+            with self._changed:
+                del self._turns[work]
+                self._changed.notify_all()
+
+
+_process = Registry()
+_current = _process
+
+
+def device(type: str | Backend, index: int | None = None) -> Backend:
+    """The device ``"name"``, ``"name:index"`` or ``("name", index)``: the backend object itself, always the same one.
+
+    The index is 0 where none is given; a backend object is returned as it is. The first call looks for plugins.
+
+    Raises UnknownDevice for a name that no plugin offers or a string of another form, DeviceUnavailable where a
+    plugin offers it and it cannot be used here, PluginError for a plugin that breaks the rules, and
+    ArgumentTypeError for anything but a string or a backend. What the plugin raised is the ``__cause__``.
+    """
+    if index is None and type.__class__ is str:
+        found = _current.spellings.get(type)
+        if found is not None:
+            return found
+    return _current.device(type, index)
+
+
+def communicator(name: str, **options: Any) -> Communicator:
+    """A new communicator of the transport ``name``, which its factory makes from the options. Close it after use.
+
+    Raises as ``device`` does.
+    """
+    return _current.communicator(name, **options)
+
+
+def backends() -> list[str]:
+    """The names of the devices that can be used now, sorted.
+
+    Imports every plugin that is not blocked, which by their contract brings in their hooks alone, and asks their
+    probes and counts; makes no device. What is broken is left out: ``why_not`` and ``plugins`` say why.
+    """
+    return _current.backends()
+
+
+def communicators() -> list[str]:
+    """The names of the transports that can be used now, sorted; loads and probes as ``backends`` does."""
+    return _current.communicators()
+
+
+def why_not(name: str) -> str | None:
+    """Why the devices of that name cannot be used here and what to do about it, or None where they can.
+
+    Loads the plugin and asks its probe and count; makes no device.
+    """
+    return _current.why_not(name)
+
+
+def plugins() -> list[PluginState]:
+    """What is known of every plugin. Imports none: call ``backends`` before to have them all tried."""
+    return _current.plugins()
+
+
+def register_builtin(name: str, factory: Callable[[int], Backend]) -> None:
+    """Offer a device that tensorcore itself has; no plugin can take its name."""
+    _process.register_builtin(name, factory)
+
+
+@contextmanager
+def isolated_registry(*plugins: object, **named: object) -> Iterator[Registry]:
+    """For tests: within the ``with`` block these plugins are the only ones, and no device has been made.
+
+    A plugin is a module, an object with hooks, or a string: ``"module"``, ``"module:attribute"`` or
+    ``"name=module"``. A keyword is the plugin's name, as that of its entry point would be. Neither installed plugins
+    nor the environment play a part; tensorcore's builtin devices are there. The registry of the process, in
+    every thread, is replaced and comes back at the end.
+    """
+    global _current
+    chosen = [_given(plugin) for plugin in plugins]
+    for name, target in named.items():
+        plugin = _given(target)
+        plugin.names = (name,)
+        chosen.append(plugin)
+    before = _current
+    _current = _process.isolated(chosen)
+    try:
+        yield _current
+    finally:
+        _current = before
+
+
+class _Circle(Exception):
+    """A thread would wait for work that it is itself in the middle of."""
+
+
+@contextmanager
+def _public(op: str, name: str) -> Iterator[None]:
+    """Turn what goes wrong inside the registry into the errors that callers know."""
+    try:
+        yield
+    except Failure as failure:
+        failure.raise_for(op)
+    except _Circle:
+        raise PluginError(
+            f"{op}: expected '{name}' to be made without itself, got a request for it from within its own plugin; "
+            f"ask for it on first use instead"
+        ) from None
+
+
+def _given(target: object) -> Plugin:
+    if isinstance(target, str):
+        return parse(target)
+    return Plugin(str(getattr(target, "__name__", type(target).__name__)), target)
+
+
+def _parsed(type: object, index: object) -> tuple[str, int]:
+    if not isinstance(type, str):
+        raise ArgumentTypeError(
+            f"device: expected a string 'name' or 'name:index', or a device without an index, got {show(type)}"
+            + (f" and {show(index)}" if index is not None else "")
+            + "; pass one of these"
+        )
+    number = None
+    if index is not None:
+        with suppress(TypeError):
+            number = None if isinstance(index, bool) else operator.index(index)  # type: ignore[arg-type]
+        if number is None:
+            raise ArgumentTypeError(f"device: expected the index to be an int, got {show(index)}; pass e.g. 0")
+    matched = _SPELLING.fullmatch(type)
+    if matched is None:
+        name = re.match(r"\s*([a-z][a-z0-9_]*)", type, re.IGNORECASE)
+        advice = f"write '{name[1].lower()}' or '{name[1].lower()}:0'" if name else "name a device, see backends()"
+        raise UnknownDevice(
+            f"device: expected 'name' or 'name:index' with an index of digits, got {type[:100]!r}; {advice}"
+        )
+    if number is None:
+        return matched[1], int(matched[2] or 0)
+    if matched[2] is not None:
+        raise UnknownDevice(
+            f"device: expected one index, got {type!r} and {number}; write '{matched[1]}:{number}' or '{type}'"
+        )
+    if number < 0:
+        raise UnknownDevice(f"device: expected an index of 0 or more, got {number}; write '{matched[1]}:0'")
+    return matched[1], number
+
+
+def _offered(plugin: Plugin, kind: Kind) -> tuple[Offer, ...]:
+    return plugin.backends if kind == "device" else plugin.communicators
+
+
+def _guarded_part(offer: Offer, part: str, function: Callable[[], Any]) -> Any:
+    return guarded(DeviceUnavailable, f"expected the {part} of {offer} to work here", offer.advice, function)
+
+
+def _garbage(offer: Offer, part: str, expected: str, got: str) -> Failure:
+    return Failure(PluginError, f"expected the {part} of {offer} to {expected}, got {got}", author_advice(offer.plugin))
+
+
+def _state_of(plugin: Plugin) -> PluginState:
+    package = plugin.package or (None, None)
+    return PluginState(
+        name=", ".join(plugin.names),
+        module=plugin.module,
+        distribution=package[0],
+        version=package[1],
+        interface=plugin.interface,
+        state=plugin.state,
+        reason="; ".join(reason for reason, _ in plugin.notes.values()) or plugin.reason,
+        remedy="; ".join(remedy for _, remedy in plugin.notes.values()) or plugin.remedy,
+        devices=tuple(offer.name for offer in plugin.backends),
+        communicators=tuple(offer.name for offer in plugin.communicators),
+    )

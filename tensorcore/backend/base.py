@@ -144,6 +144,10 @@ class Backend:
         """A copy of another backend's native array on this one."""
         return self.from_host(other.to_host(native))
 
+    def share_host(self, array: np.ndarray) -> Native:
+        """A native array over the memory of a host array, where this device's memory is the host's; else a copy."""
+        return self.from_host(array)
+
     def pin(self, array: np.ndarray) -> np.ndarray:
         """The host array in memory that transfers to this device go fastest from."""
         return array

@@ -1,0 +1,9 @@
+"""The ops, one family a file. Importing this package installs them on Tensor."""
+
+from __future__ import annotations
+
+from tensorcore.ops import convert, create, elementwise, reduce, shape
+
+__all__ = ["FAMILIES"]
+
+FAMILIES = (convert, create, elementwise, reduce, shape)

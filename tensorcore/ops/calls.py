@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.autograd.mode import mode, unusual
-from tensorcore.autograd.node import Node, Output, Packed, Version, next_order
+from tensorcore.tape.mode import mode, unusual
+from tensorcore.tape.node import Node, Output, Packed, Version, next_order
 from tensorcore.dtypes import PROMOTION, dtype, kind_of
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules

@@ -11,8 +11,8 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tensorcore.autograd.mode import mode
-from tensorcore.autograd.node import Node, Packed, freed, stale, unpack
+from tensorcore.tape.mode import mode
+from tensorcore.tape.node import Node, Packed, freed, stale, unpack
 from tensorcore.tensor import Tensor
 
 __all__ = ["OPS", "Op", "gradient_arguments", "kept_out", "same"]

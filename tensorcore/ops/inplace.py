@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.autograd.mode import mode
-from tensorcore.autograd.engine import fit
-from tensorcore.autograd.node import Leaf, Node, Version, next_order, unpack
+from tensorcore.tape.mode import mode
+from tensorcore.tape.engine import fit
+from tensorcore.tape.node import Leaf, Node, Version, next_order, unpack
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import _as, explain, one_device, record, written

@@ -170,3 +170,11 @@ def view_strides(shape: Shape, strides: tuple[int, ...], new: Shape) -> tuple[in
 
 def _by(shape: Shape) -> str:
     return "x".join(map(str, shape))
+
+
+def cannot_expand(op: str, small: Shape, large: Shape) -> None:
+    """Raise for a shape that does not broadcast to another one."""
+    raise ShapeError(
+        f"{op}: expected a shape that expands to {list(large)}, got {list(small)}; "
+        f"the size of each dim must be 1 or that of the target, aligned at the last dim"
+    )

@@ -1,3 +1,44 @@
-"""Calls to test the ops with."""
-def unary(array): yield (array(3, 4),), {}
-def pair(array): yield (array(3, 4), array(3, 4)), {}
+"""Calls to test the ops with: each function yields pairs of positional and keyword arguments.
+
+``array(*shape, low=-2.0, high=2.0)`` makes the numbers, a NumPy array of float64; a test turns
+every array among the arguments into a tensor of the dtype, layout and library it is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+__all__ = ["pair", "positive", "reduction", "unary"]
+
+Make = Callable[..., Any]
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def unary(array: Make) -> Iterator[Call]:
+    """One tensor of any value."""
+    yield (array(3, 4),), {}
+    yield (array(),), {}
+    yield (array(2, 0, 3),), {}
+
+
+def positive(array: Make) -> Iterator[Call]:
+    """One tensor of values over 0."""
+    yield (array(3, 4, low=0.2),), {}
+    yield (array(low=0.5),), {}
+
+
+def pair(array: Make) -> Iterator[Call]:
+    """Two tensors that broadcast, or a tensor and a number."""
+    yield (array(3, 4), array(3, 4)), {}
+    yield (array(3, 1), array(2, 1, 4)), {}
+    yield (array(3, 4), array()), {}
+    yield (array(3, 4), 1.5), {}
+
+
+def reduction(array: Make) -> Iterator[Call]:
+    """A tensor reduced over all, one, and several dims."""
+    yield (array(2, 3, 4),), {}
+    yield (array(2, 3, 4), 1), {}
+    yield (array(2, 3, 4), (0, -1)), {"keepdim": True}
+    yield (array(), 0), {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tensorcore.autograd.mode import mode
-from tensorcore.autograd.node import Version
+from tensorcore.tape.mode import mode
+from tensorcore.tape.node import Version
 from tensorcore.ops import rules
 from tensorcore.ops.calls import record
 from tensorcore.ops.define import Op

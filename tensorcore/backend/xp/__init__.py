@@ -50,6 +50,9 @@ class XPBackend(Backend):
     def from_host(self, array: np.ndarray) -> Native:
         return self.xp.array(array)
 
+    def share_host(self, array: np.ndarray) -> Native:
+        return array if self.xp is np else self.from_host(array)
+
     def to_host(self, native: Native) -> np.ndarray:
         return native  # type: ignore[no-any-return]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import Any
 
-from tensorcore.autograd.mode import mode
-from tensorcore.autograd.node import Leaf, Node, Output
+from tensorcore.tape.mode import mode
+from tensorcore.tape.node import Leaf, Node, Output
 from tensorcore.errors import GradientError
 
 __all__ = ["Eager", "walk"]

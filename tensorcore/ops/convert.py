@@ -1,0 +1,125 @@
+"""Conversions: to another dtype or device, copies, and memory laid out anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.tape.mode import mode
+from tensorcore.backend.base import Backend
+from tensorcore.backend.registry import device as find_device
+from tensorcore.errors import ArgumentTypeError
+from tensorcore.ops import rules
+from tensorcore.ops.calls import apply, record, written
+from tensorcore.ops.define import Op, same
+from tensorcore.ops.inplace import attach, check_writable
+from tensorcore.ops.kinds import method, operation
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = ["clone", "contiguous", "copy_", "to", "type_as"]
+
+# The walk fits each gradient to the dtype of the tensor it belongs to, so a cast passes it on.
+_cast = Op("to", "input", "The same values in another dtype.", kernel="cast", grads=dict(input=same),
+           backward_name="ToCopyBackward0", register=False)  # fmt: skip
+_clone = Op("clone", "input", "A copy.", grads=dict(input=same), register=False)
+_contiguous = Op("contiguous", "input", "A copy in row-major order.", grads=dict(input=same),
+                 backward_name="CloneBackward0", register=False)  # fmt: skip
+_copy = Op("copy", "input src", "The values of src in the memory of input.", grads=dict(src=same),
+           backward_name="CopyBackwards", register=False)  # fmt: skip
+_move = Op("move", "input", "The same values on another device.", register=False, backward_name="ToCopyBackward0",
+           grads=dict(input=lambda g, source: g.to(source)))  # fmt: skip
+
+
+@method
+def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The tensor in another dtype, on another device, or both; the tensor itself where nothing changes.
+
+    Args:
+        args: a dtype, a device (or its name), a dtype after a device, or another tensor to be like.
+        kwargs: ``dtype``, ``device``, ``non_blocking``, ``copy`` (a copy even where nothing changes).
+    """
+    dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
+    for one in args:
+        if isinstance(one, dtypes.dtype) or one in (float, int, bool, complex):
+            dtype = one
+        elif isinstance(one, (Backend, str)):
+            device = one
+        elif isinstance(one, Tensor):
+            dtype, device = one.dtype, one.device
+        elif not isinstance(one, bool) and one is not None:
+            raise ArgumentTypeError(
+                f"to: expected a dtype, a device or a tensor, got {one!r}; pass e.g. torch.float64 or a device's name"
+            )
+    made = input
+    if device is not None:
+        target = device if isinstance(device, Backend) else find_device(device)
+        if target is not input.device:
+            native = target.copy_from(input.device, input.native)
+            made = new_tensor(native, input.dtype, target)
+            if mode.enabled and input.node is not None:
+                record(_move, (input,), {"source": input.device}, made)
+    if dtype is not None:
+        dtype = dtypes.as_dtype(dtype, "to")
+        if dtype is not made.dtype:
+            made = apply(_cast, (made,), {"dtype": dtype}, dtype=dtype)
+    return clone(input) if copy and made is input else made
+
+
+@operation()
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy, on the tape; strides are kept where the memory is dense."""
+    return apply(_clone, (input,))
+
+
+@method
+def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor itself where its memory is in row-major order without gaps, else a copy that is."""
+    return input if input.device.is_contiguous(input.native) else apply(_contiguous, (input,))
+
+
+@method
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the dtype and on the device of ``other``."""
+    return to(input, other.device, other.dtype)
+
+
+@method
+def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Write the values of ``src``, broadcast, cast and moved, into this tensor's memory."""
+    check_writable("copy_", input)
+    if not isinstance(src, Tensor):
+        raise ArgumentTypeError(f"copy_: expected src to be a Tensor, got {src!r}; wrap it in torch.tensor(...)")
+    rules.broadcast("copy_", tuple(src.native.shape), tuple(input.native.shape))
+    if rules.broadcast("copy_", tuple(src.native.shape), tuple(input.native.shape)) != tuple(input.native.shape):
+        rules.cannot_expand("copy_", tuple(src.native.shape), tuple(input.native.shape))
+    source = to(src, input.device)
+    native = source.native
+    if native.dtype != input.native.dtype and source.dtype.is_complex and not input.dtype.is_complex:
+        native = input.device.kernels["real"](native)
+    recording = mode.enabled and (src.node is not None or input.node is not None)
+    before = new_tensor(input.native, input.dtype, input.device)
+    before.node = input.node
+    input.device.kernels["copy"](input.native, native)
+    written(input)
+    if recording:
+        made = new_tensor(input.native, input.dtype, input.device)
+        record(_copy, (before, source), None, made)
+        attach(input, made.node)
+    return input
+
+
+def _as(name: str, target: dtypes.dtype) -> None:
+    def convert(self: Tensor) -> Tensor:
+        return to(self, target)
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"The tensor in ``{target.name}``."
+    method(convert)
+
+
+for _name, _target in {
+    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
+    "int": dtypes.int32, "long": dtypes.int64, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8,
+    "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+}.items():  # fmt: skip
+    _as(_name, _target)

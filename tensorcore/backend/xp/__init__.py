@@ -78,7 +78,7 @@ class XPBackend(Backend):
         if root.ndim == 1 and root.dtype == native.dtype and root.flags.c_contiguous:
             return root
         if root.flags.c_contiguous or root.flags.f_contiguous:
-            flat = root.reshape(-1, order="K" if root.flags.c_contiguous else "F")
+            flat = root.reshape(-1, order="C" if root.flags.c_contiguous else "F")
         else:
             # A base from elsewhere whose elements do not lie densely: from its first to its last byte.
             span = sum((size - 1) * step for size, step in zip(root.shape, root.strides, strict=True) if size)

@@ -74,10 +74,14 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def index(x: Native, *, key: tuple[Any, ...]) -> Native:
         """Basic indexing: ints, slices with positive steps, None, Ellipsis."""
-        found = x[(*key, ...)]
-        return found
+        return x[(*key, ...)]  # the Ellipsis keeps a 0-d result an array
 
-    table = dict(locals())
-    for name in ("backend", "xp"):
-        del table[name]
-    return table
+    def unindex(x: Native, *, shape: tuple[int, ...], key: tuple[Any, ...]) -> Native:
+        """Zeros of ``shape`` with ``x`` in the place that ``key`` shows."""
+        made = xp.zeros(shape, x.dtype)
+        made[key] = x
+        return made
+
+    return {function.__name__: function for function in (
+        full, arange, clone, contiguous, copy, fill, cast, permute, expand, view, index, unindex,
+    )}  # fmt: skip

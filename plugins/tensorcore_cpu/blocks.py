@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["ALIGNMENT", "NO_ROOM", "Blocks", "Owner", "PinRefused", "PinnedBlocks", "aligned", "resource_limit"]
+__all__ = ["ALIGNMENT", "NO_ROOM", "Blocks", "Owner", "PinRefused", "PinnedBlocks", "address", "resource_limit"]
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector register
 NO_ROOM = (MemoryError, OSError, OverflowError)  # what asking the system for memory raises
@@ -69,15 +69,17 @@ class Owner(np.ndarray):
     def __del__(self) -> None:
         block = getattr(self, "block", None)  # a view of the owner itself has none
         if block is not None:
-            block.cache.give_back(block, self.nbytes)
+            cache = block.cache
+            cache.returned.append((block, self.nbytes))
+            cache.settle_if_free()
 
 
 class Blocks:
     """Blocks by size class, the free ones of each class in the order in which they came back.
 
-    ``give_back`` runs in finalizers, so it can interrupt any line below, in any thread. It only appends to a
-    queue, which is settled by whoever gets the lock without waiting. The lock is reentrant, because
-    a finalizer or a signal handler that interrupts a line below may itself allocate.
+    Blocks come back from finalizers, which can interrupt any line below, in any thread: they only append to
+    ``returned``, a queue that is settled by whoever gets the lock without waiting. The lock is reentrant,
+    because a finalizer or a signal handler that interrupts a line below may itself allocate.
     """
 
     def __init__(self, limit: int) -> None:
@@ -115,15 +117,11 @@ class Blocks:
         try:
             owner = Owner(shape, dtype, block.buffer)
         except BaseException:
-            self.give_back(block, nbytes)
+            self.returned.append((block, nbytes))
+            self.settle_if_free()
             raise
         owner.block = block
         return _asarray(owner)
-
-    def give_back(self, block: Block, nbytes: int) -> None:
-        """The block is free for the next array. Never waits."""
-        self.returned.append((block, nbytes))
-        self.settle_if_free()
 
     def settle_if_free(self) -> None:
         """Settles the queue unless the lock is taken: whoever holds it looks at the queue once more afterwards."""
@@ -139,9 +137,7 @@ class Blocks:
             return
         self.settling = True
         try:
-            # Only this method lowers the two, so peaks that are noted here and in counts() miss nothing.
-            self.allocated_peak = max(self.allocated_peak, self.allocated - self.freed)
-            self.active_peak = max(self.active_peak, self.active)
+            self.note_peaks()  # only the lines below lower what has peaks
             while self.returned:
                 block, nbytes = self.returned.popleft()
                 self.freed += nbytes
@@ -188,6 +184,14 @@ class Blocks:
         self.settle_if_free()
         return self.limit
 
+    def note_peaks(self) -> None:
+        """Peaks are brought up to date here alone, which is enough before anything is taken away or reported."""
+        current = self.allocated - self.freed
+        if current > self.allocated_peak:
+            self.allocated_peak = current
+        if self.active > self.active_peak:
+            self.active_peak = self.active
+
     def reset_peaks(self) -> None:
         """Every peak becomes the current value."""
         with self.lock:
@@ -201,8 +205,7 @@ class Blocks:
         """The numbers now."""
         with self.lock:
             self.settle()
-            self.allocated_peak = max(self.allocated_peak, self.allocated - self.freed)
-            self.active_peak = max(self.active_peak, self.active)
+            self.note_peaks()
             counts = Counts(*(getattr(self, name) for name in Counts._fields))
         self.settle_if_free()
         return counts
@@ -223,7 +226,7 @@ class Blocks:
 
     def make(self, size: int) -> memoryview:
         """New memory of ``size`` bytes; raises one of NO_ROOM."""
-        return aligned(size) if size < _HUGE_PAGE else _huge_mapping(size)
+        return _aligned(size) if size < _HUGE_PAGE else _huge_mapping(size)
 
     def unmake(self, block: Block) -> None:
         """What must happen before a block is dropped."""
@@ -248,7 +251,7 @@ class PinnedBlocks(Blocks):
         if lock is None:
             raise PinRefused("this system has no mlock")
         buffer = memoryview(_mapping(size))
-        code = lock(_address(buffer), size)
+        code = lock(address(buffer), size)
         if code:
             allowed = resource_limit("RLIMIT_MEMLOCK")
             bound = "" if allowed is None else f", and RLIMIT_MEMLOCK is {allowed} bytes"
@@ -259,7 +262,7 @@ class PinnedBlocks(Blocks):
         """Unlocks it; unmapping would too, but comes later where something else still refers to the mapping."""
         unlock = _page_lock("munlock")
         if unlock is not None:
-            unlock(_address(block.buffer), block.size)
+            unlock(address(block.buffer), block.size)
 
     def restart_in_child(self) -> None:
         """After a fork, in the child: nothing is locked there, so no block comes back to this cache."""
@@ -267,11 +270,10 @@ class PinnedBlocks(Blocks):
         super().restart_in_child()
 
 
-def aligned(size: int) -> memoryview:
-    """``size`` bytes from NumPy's allocator at an address divisible by ALIGNMENT."""
-    buffer = np.empty(size + ALIGNMENT - 1, np.uint8)
-    start = -_address(buffer) % ALIGNMENT
-    return memoryview(buffer.data)[start : start + size]
+def address(buffer: Any) -> int:
+    """Where a writable buffer of one byte or more begins."""
+    # 0.2 us; an array's own ``ctypes.data`` and ``__array_interface__`` take 0.8 to 1.3 us.
+    return _addressof(_from_buffer(buffer))
 
 
 def resource_limit(name: str) -> int | None:
@@ -287,6 +289,8 @@ def resource_limit(name: str) -> int | None:
 
 
 _asarray = np.asarray
+_addressof = ctypes.addressof
+_from_buffer = ctypes.c_char.from_buffer
 
 
 def _oldest(queue: deque[Block]) -> int:
@@ -297,9 +301,11 @@ def _round_up(nbytes: int, unit: int) -> int:
     return -(-nbytes // unit) * unit
 
 
-def _address(buffer: Any) -> int:
-    # 0.2 us; the array's own ``ctypes.data`` and ``__array_interface__`` take 0.8 to 1.3 us.
-    return ctypes.addressof(ctypes.c_char.from_buffer(buffer))
+def _aligned(size: int) -> memoryview:
+    """``size`` bytes from NumPy's allocator at an address divisible by ALIGNMENT."""
+    buffer = np.empty(size + ALIGNMENT - 1, np.uint8)
+    start = -address(buffer) % ALIGNMENT
+    return memoryview(buffer.data)[start : start + size]
 
 
 def _mapping(size: int) -> mmap.mmap:
@@ -313,10 +319,10 @@ def _huge_mapping(size: int) -> memoryview:
     mapping = _mapping(size)
     start = 0
     if hasattr(mmap, "MADV_HUGEPAGE"):
-        if _address(mapping) % _HUGE_PAGE:  # Linux before 6.7; the slack is never touched
+        if address(mapping) % _HUGE_PAGE:  # Linux before 6.7; the slack is never touched
             with contextlib.suppress(OSError):
                 mapping = _mapping(size + _HUGE_PAGE)
-                start = -_address(mapping) % _HUGE_PAGE
+                start = -address(mapping) % _HUGE_PAGE
         with contextlib.suppress(OSError):  # a kernel built without them
             mapping.madvise(mmap.MADV_HUGEPAGE)
     return memoryview(mapping)[start : start + size]

@@ -302,10 +302,11 @@ def _round_up(nbytes: int, unit: int) -> int:
 
 
 def _aligned(size: int) -> memoryview:
-    """``size`` bytes from NumPy's allocator at an address divisible by ALIGNMENT."""
-    buffer = np.empty(size + ALIGNMENT - 1, np.uint8)
+    """``size`` bytes at an address divisible by ALIGNMENT."""
+    # Not of a NumPy array: NumPy looks through a memoryview, and would make that array the base in place of the Owner.
+    buffer = bytearray(size + ALIGNMENT - 1)
     start = -address(buffer) % ALIGNMENT
-    return memoryview(buffer.data)[start : start + size]
+    return memoryview(buffer)[start : start + size]
 
 
 def _mapping(size: int) -> mmap.mmap:

@@ -4,7 +4,7 @@ An array is placed by its size:
 
 ========================  ==============================================================================
 under 32 KiB              a stock of ready arrays per shape and dtype, cut a few at a time from one buffer
-32 KiB to 2 MiB           a cached block from NumPy's allocator
+32 KiB to 2 MiB           a cached block from Python's allocator
 2 MiB and more            a cached block of its own anonymous mapping, on huge pages where there are any
 page-locked               a cached block of its own anonymous mapping, locked with ``mlock``
 ========================  ==============================================================================

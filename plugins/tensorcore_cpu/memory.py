@@ -116,12 +116,11 @@ class Allocator:
         """Why the latest ``pinned_empty`` or ``pin`` gave ordinary memory; None if it gave page-locked memory."""
         return self._pin_refusal
 
-    def statistics(self) -> dict[str, int | None]:
+    def statistics(self) -> dict[str, int]:
         """Counts, in bytes and blocks, under names that follow ``torch.cuda.memory_stats``.
 
         ``allocated_bytes`` is what live arrays asked for; ``reserved_bytes`` is what the system gave for
-        them and for the cache, rounded to size classes. ``pinned_bytes`` is page-locked memory and part of
-        neither. ``process_huge_page_bytes`` covers the whole process and is None where the system does not say.
+        them and for the cache, rounded to size classes. ``pinned_bytes`` is page-locked memory and part of neither.
         """
         blocks, pinned = self._blocks.counts(), self._pinned.counts()
         return {
@@ -144,8 +143,19 @@ class Allocator:
             "pinned_bytes.reserved": pinned.reserved,
             "pinned_bytes.cached": pinned.cached,
             "pinned_bytes.limit": pinned.limit,
-            "process_huge_page_bytes": _huge_page_bytes(),
         }
+
+    def huge_page_bytes(self) -> int | None:
+        """How much of the whole process's memory lies on huge pages; None where the system does not say.
+
+        No part of ``statistics``, because the system walks its page tables for the answer: milliseconds.
+        """
+        try:
+            with open("/proc/self/smaps_rollup") as file:
+                kibibytes = [int(line.split()[1]) for line in file if line.startswith("AnonHugePages:")]
+        except OSError:
+            return None
+        return kibibytes[0] << 10 if kibibytes else None
 
     def reset_peak_statistics(self) -> None:
         """Every peak becomes the current value."""
@@ -248,25 +258,16 @@ def _machine_memory() -> int:
     return memory
 
 
-def _huge_page_bytes() -> int | None:
-    try:
-        with open("/proc/self/smaps_rollup") as file:
-            for line in file:
-                if line.startswith("AnonHugePages:"):
-                    return int(line.split()[1]) << 10
-    except OSError:
-        pass
-    return None
-
+_FORK_WAIT = 1.0  # seconds
 
 _allocators: weakref.WeakSet[Allocator] = weakref.WeakSet()
 _forking = threading.local()
 
 
 def _before_fork() -> None:
-    # The child must not inherit half-made changes. A timeout, because a fork that hangs is worse.
+    # The child must not inherit half-made changes, but a fork that hangs would be worse.
     locks = [lock for each in list(_allocators) for lock in (each._blocks.lock, each._pinned.lock)]
-    _forking.held = [lock for lock in locks if lock.acquire(timeout=1.0)]
+    _forking.held = [lock for lock in locks if lock.acquire(timeout=_FORK_WAIT)]
 
 
 def _after_fork_in_parent() -> None:

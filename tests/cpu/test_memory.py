@@ -288,6 +288,22 @@ def test_reuse_takes_no_page_faults(allocator):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < 90
 
 
+@linux
+def test_big_blocks_lie_on_huge_pages(allocator):
+    """Where the system gives huge pages on request, a written 40 MB array is on them."""
+
+    def huge_after_writing(mapping):
+        before = allocator.huge_page_bytes()
+        np.frombuffer(mapping, np.uint8)[:] = 1
+        return None if before is None else allocator.huge_page_bytes() - before
+
+    private = mmap.mmap(-1, 8 * MIB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    private.madvise(mmap.MADV_HUGEPAGE)
+    if not huge_after_writing(private):
+        pytest.skip("the system gives no huge pages, or does not say")
+    assert huge_after_writing(allocator.empty(FORTY_MB, FLOAT)) > 0
+
+
 def test_threads_keep_their_values_and_the_counts(allocator):
     """Four threads that allocate, pass on and drop arrays never see another's values, and no byte is miscounted."""
     allocator.limit(8 * MIB)
@@ -598,6 +614,36 @@ def test_fork_beside_busy_threads_leaves_the_child_able_to_allocate():
         print(codes)
     """)
     assert printed == f"{[0] * 20}\n"
+
+
+@posix
+@pytest.mark.parametrize("wait, seen", [(10, 0), (0.05, 1)], ids=["waits", "gives up"])
+def test_fork_waits_for_a_thread_inside_the_allocator(wait, seen):
+    """A fork waits until a half-made change is complete, but not for ever; the child can allocate in either case."""
+    printed = run(f"""
+        import os, threading, time
+        from tensorcore_cpu import memory
+        memory._FORK_WAIT = {wait}
+        allocator, inside = Allocator(), threading.Event()
+
+        def change():
+            with allocator._blocks.lock:
+                allocator._blocks.active += 1
+                inside.set()
+                time.sleep(0.5)
+                allocator._blocks.active -= 1
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        inside.wait()
+        child = os.fork()
+        if not child:
+            allocator.empty((20_000,), np.dtype(np.float32))
+            os._exit(allocator.statistics()["active.current"])
+        thread.join()
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), allocator.statistics()["active.current"])
+    """)
+    assert printed == f"{seen} 0\n"
 
 
 def test_interpreter_ends_without_a_word():

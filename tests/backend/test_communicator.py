@@ -205,6 +205,24 @@ def test_a_collective_times_out_as_a_whole():
         handle.wait()
 
 
+def test_what_one_message_waited_the_next_cannot():
+    """Each message of a collective is given what is left of its timeout."""
+    given = []
+
+    class Recording(Queues):
+        def recv(self, native, source, *, tag=0, timeout=None):
+            def wait(seconds):
+                given.append(seconds)
+                threading.Event().wait(0.03)
+
+            return Handle(native, wait)
+
+    Recording(0, 3, Mail()).gather(np.zeros(1), np.zeros((3, 1)), 0, timeout=0.05).wait()
+    assert 0.04 < given[0] <= 0.05
+    assert given[1] <= 0.02
+    assert given[2] == 0.0
+
+
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [

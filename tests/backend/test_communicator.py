@@ -218,7 +218,7 @@ def test_what_one_message_waited_the_next_cannot():
             return Handle(native, wait)
 
     Recording(0, 3, Mail()).gather(np.zeros(1), np.zeros((3, 1)), 0, timeout=0.05).wait()
-    assert 0.04 < given[0] <= 0.05
+    assert given[0] <= 0.05
     assert given[1] <= 0.02
     assert given[2] == 0.0
 

@@ -1,4 +1,4 @@
-"""The floors of the house and the checkers of its rules; each reads sources and answers with one sentence a violation."""
+"""The floors of the house and the checkers of its rules: each answers with one sentence for each violation."""
 
 from __future__ import annotations
 

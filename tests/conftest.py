@@ -93,8 +93,9 @@ def seeded() -> None:
     random.seed(SEED)
     np.random.seed(SEED)
     for name in ("tensorcore", "torch"):
-        if name in sys.modules:
-            sys.modules[name].manual_seed(SEED)
+        manual_seed = getattr(sys.modules.get(name), "manual_seed", None)
+        if manual_seed is not None:
+            manual_seed(SEED)
 
 
 def registered_devices() -> list[str]:

@@ -171,7 +171,9 @@ def threads(count: int) -> Iterator[float]:
 def versions() -> dict[str, str]:
     """What a number depends on: versions of the libraries that are loaded, the processor, its cores."""
     loaded = {
-        name: str(sys.modules[name].__version__) for name in ("tensorcore", "numpy", "torch") if name in sys.modules
+        name: str(getattr(sys.modules[name], "__version__", "of unknown version"))
+        for name in ("tensorcore", "numpy", "torch")
+        if name in sys.modules
     }
     return {
         "python": platform.python_version(),

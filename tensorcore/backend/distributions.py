@@ -284,7 +284,7 @@ def _two_product(a: Array, b: np.float64) -> tuple[Array, Array]:
     return product, a_low * b_low - (((product - a_high * b_high) - a_low * b_high) - a_high * b_low)
 
 
-def _split(a: Array | np.float64) -> tuple[Array, Array]:
+def _split(a: Any) -> tuple[Any, Any]:
     scaled = a * 134217729.0  # 2**27 + 1
     high = scaled - (scaled - a)
     return high, a - high

@@ -12,7 +12,17 @@ import numpy.typing as npt
 
 from tensorcore.backend import distributions as dist
 from tensorcore.backend.twister import DEFAULT_SEED, RandomError, Twister
-from tensorcore.dtypes import bfloat16, bool_, dtype, float16, float32, float64, finfo, from_numpy_dtype, int64
+from tensorcore.dtypes import (
+    bfloat16,
+    bool_,
+    dtype,
+    finfo,
+    float16,
+    float32,
+    float64,
+    from_numpy_dtype,
+    int64,
+)
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
 
 __all__ = ["DEFAULT_SEED", "Generator", "RandomError", "default_generator"]
@@ -420,6 +430,5 @@ def _from_int64(values: Array, dtype: dtype) -> Array:
 
 def _largest_first(ratio: Array, count: int) -> Array:
     """The column indices of each row's ``count`` largest values, largest first, the lower index of equals."""
-    if count == 1:
-        return np.argmax(ratio, axis=1)[:, None]
-    return np.argsort(-ratio, axis=1, kind="stable")[:, :count]
+    order: Array = np.argmax(ratio, axis=1)[:, None] if count == 1 else np.argsort(-ratio, axis=1, kind="stable")
+    return order[:, :count]

@@ -47,8 +47,9 @@ class Generator(Twister):
     ``ShapeError`` a negative size.
 
     Equal bits are those of PyTorch's x86-64 builds on a processor with AVX2 or AVX-512. Where
-    PyTorch runs without vector instructions (``ATEN_CPU_CAPABILITY=default``), float32, float16
-    and bfloat16 normals of 16 elements or more differ in the last place of some elements.
+    PyTorch runs without vector instructions (``ATEN_CPU_CAPABILITY=default``), the last place of
+    some elements differs: of float32, float16, bfloat16 and complex64 normals of 16 numbers or
+    more, and of numbers that are both scaled and shifted.
 
     The methods may be called from several threads; each call is atomic.
     """
@@ -384,7 +385,7 @@ def _range(low: int, high: int | None, dtype: dtype) -> tuple[int, int]:
             warnings.warn(
                 f"integers: {name}={value} is beyond 2**{_digits(dtype)}, so {dtype} skips whole numbers in the range",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
     return low, high
 

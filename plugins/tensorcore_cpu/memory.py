@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorcore.errors import OutOfMemoryError
+from tensorcore.plugin import OutOfMemoryError
 
 from .blocks import ALIGNMENT, NO_ROOM, Blocks, Owner, PinnedBlocks, PinRefused, address, resource_limit
 

@@ -14,7 +14,7 @@ from tensorcore.tape.engine import Eager
 from tensorcore.tape.node import Handle, Output, Version, is_leaf, leaf
 from tensorcore import printing
 from tensorcore.dtypes import dtype, get_default_dtype
-from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
 
 __all__ = ["Parameter", "Size", "Tensor", "View", "new_tensor"]
 
@@ -102,9 +102,10 @@ class Tensor:
         try:
             return shape[dim]
         except IndexError:
-            from tensorcore.ops.rules import wrap_dim
-
-            return shape[wrap_dim("size", dim, len(shape))]
+            span = max(len(shape), 1)
+            raise DimensionError(
+                f"size: expected dim in the range [{-span}, {span - 1}], got {dim}; Dimension out of range"
+            ) from None
 
     @property
     def ndim(self) -> int:

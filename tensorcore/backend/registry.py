@@ -18,6 +18,7 @@ from tensorcore.backend.discovery import (
     given,
     guarded_part,
     load,
+    show,
     switched_on,
     trace,
 )

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["pair", "positive", "reduction", "unary"]
+__all__ = [
+    "along_dim", "count", "dim_reduction", "one_dim_reduction", "pair", "positive", "reduction", "unary",
+]  # fmt: skip
 
 Make = Callable[..., Any]
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -42,3 +44,31 @@ def reduction(array: Make) -> Iterator[Call]:
     yield (array(2, 3, 4), 1), {}
     yield (array(2, 3, 4), (0, -1)), {"keepdim": True}
     yield (array(), 0), {}
+
+
+def one_dim_reduction(array: Make) -> Iterator[Call]:
+    """A tensor reduced over all, or along one dim."""
+    yield (array(2, 3, 4),), {}
+    yield (array(2, 3, 4), 1), {}
+    yield (array(2, 3, 4), -1), {"keepdim": True}
+    yield (array(), 0), {}
+
+
+def dim_reduction(array: Make) -> Iterator[Call]:
+    """A tensor reduced along dims that must be named."""
+    yield (array(2, 3, 4), 1), {}
+    yield (array(2, 3, 4), (0, -1)), {"keepdim": True}
+    yield (array(), 0), {}
+
+
+def along_dim(array: Make) -> Iterator[Call]:
+    """A tensor and a dim to go along."""
+    yield (array(2, 3, 4), 1), {}
+    yield (array(2, 3, 4), -1), {}
+    yield (array(), 0), {}
+
+
+def count(array: Make) -> Iterator[Call]:
+    """A tensor and dims, nothing else."""
+    yield (array(2, 3, 4),), {}
+    yield (array(2, 3, 4), (0, 2)), {}

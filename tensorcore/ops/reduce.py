@@ -334,6 +334,11 @@ def _extreme(g: Tensor, input: Tensor, out: Tensor, dim: Any, keepdim: bool, nan
     return kept(g, tuple(input.native.shape), dim, keepdim) * weights
 
 
+def ties_gradient(g: Tensor, input: Tensor, out: Tensor) -> Tensor:
+    """The gradient of an element chosen among all: shared evenly among those that equal it, or among NaNs."""
+    return _extreme(g, input, out, None, False, True)
+
+
 def _extreme_op(name: str, kernel: str, nan: bool) -> Op:
     return Op(name, "input", "The extreme over dims.", kernel=kernel, register=False, grads=dict(
         input=lambda g, input, out, dim, keepdim: _extreme(g, input, out, dim, keepdim, nan)))  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 __all__ = [
-    "along_dim", "count", "dim_reduction", "one_dim_reduction", "pair", "positive", "reduction", "unary",
+    "along_dim", "count", "dim_reduction", "one_dim_reduction", "pair", "positive", "reduction", "top", "unary",
 ]  # fmt: skip
 
 Make = Callable[..., Any]
@@ -72,3 +72,10 @@ def count(array: Make) -> Iterator[Call]:
     """A tensor and dims, nothing else."""
     yield (array(2, 3, 4),), {}
     yield (array(2, 3, 4), (0, 2)), {}
+
+
+def top(array: Make) -> Iterator[Call]:
+    """A tensor and how many elements to take, or which."""
+    yield (array(2, 5), 2), {}
+    yield (array(4, 3, 2), 3), {"dim": 0}
+    yield (array(), 1), {}

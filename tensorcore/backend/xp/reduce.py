@@ -254,6 +254,25 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             return function.accumulate(x, dim, np.float32).astype(kind)
         return function.accumulate(x, dim, kind)
 
+    def cumsum_back(x: Native, *, dim: int) -> Native:
+        """Running sums from the end: the transpose of ``cumsum``."""
+        return xp.ascontiguousarray(xp.flip(cumsum(xp.flip(x, dim), dim=dim), dim)) if x.ndim else xp.copy(x)
+
+    def shifted(x: Native, *, dim: int, step: int) -> Native:
+        """The elements moved ``step`` places along ``dim`` (back where negative), with zeros in the free places."""
+        made = xp.zeros(x.shape, x.dtype)
+        part, n = (slice(None),) * dim, x.shape[dim]
+        to, source = (slice(step, None), slice(0, n - step)) if step > 0 else (slice(0, n + step), slice(-step, None))
+        made[(*part, to)] = x[(*part, source)]
+        return made
+
+    def logcumsumexp(x: Native, *, dim: int) -> Native:
+        if not x.ndim:
+            return xp.copy(x)
+        if x.dtype.itemsize <= 2:
+            return xp.logaddexp.accumulate(x.astype(np.float32), dim).astype(x.dtype)
+        return xp.logaddexp.accumulate(x, dim)
+
     def cummax(x: Native, *, dim: int) -> tuple[Native, Native]:
         return running(x, dim, xp.maximum, xp.greater_equal)
 
@@ -274,7 +293,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     return {function.__name__: function for function in (
         sum, mean, prod, nansum, count_nonzero, var_mean, var, logsumexp, norm, spread, amax, amin, argmax, argmin, max_dim,
-        min_dim, ties, all, any, take_along, put_along, cumsum, cumprod, cummax, cummin,
+        min_dim, ties, all, any, take_along, put_along, cumsum, cumsum_back, shifted, logcumsumexp, cumprod, cummax, cummin,
     )}  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 __all__ = [
-    "along_dim", "count", "dim_reduction", "one_dim_reduction", "pair", "positive", "reduction", "top", "unary",
+    "along_dim", "count", "dim_reduction", "norm", "one_dim_reduction", "pair", "positive", "reduction", "top", "unary",
 ]  # fmt: skip
 
 Make = Callable[..., Any]
@@ -79,3 +79,12 @@ def top(array: Make) -> Iterator[Call]:
     yield (array(2, 5), 2), {}
     yield (array(4, 3, 2), 3), {"dim": 0}
     yield (array(), 1), {}
+
+
+def norm(array: Make) -> Iterator[Call]:
+    """Norms of several orders, of all elements and along dims."""
+    yield (array(2, 3, 4),), {}
+    yield (array(2, 3, 4), 1, 1), {}
+    yield (array(2, 3, 4), 3, (0, -1)), {"keepdim": True}
+    yield (array(2, 3, 4), float("inf"), 2), {}
+    yield (array(2, 3, 4), 1.5), {}

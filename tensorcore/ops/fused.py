@@ -9,7 +9,7 @@ from tensorcore.ops.calls import common_device, record
 from tensorcore.ops.define import Op, same
 from tensorcore.tape.engine import key_of, walk
 from tensorcore.tape.mode import enable_grad, mode
-from tensorcore.tape.node import Leaf, Node, freed, stale, unpack
+from tensorcore.tape.node import Leaf, Node, stale, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Fused", "differentiate"]
@@ -22,7 +22,7 @@ class Fused(Op):
 
     The kernel ``{name}`` gets the inputs by position (None where there is none) and the options by
     keyword; it answers the result, or a tuple of it and of whatever its backward wants back. The kernel
-    ``{name}_backward`` gets ``(g, out, *inputs, *rest)``, the options, and ``needs``, which says for
+    ``{name}_backward`` gets ``(g, *inputs, *rest)``, the options, and ``needs``, which says for
     each input whether its gradient is asked for; it answers a gradient or None for each input. While
     the walk is recorded (``create_graph``), or where there is no such kernel, the decomposition is
     run and differentiated instead.
@@ -32,8 +32,8 @@ class Fused(Op):
     """
 
     def __init__(self, name: str, inputs: str, doc: str, decomposition: Callable[..., Tensor], *,
-                 backward_name: str | None = None) -> None:  # fmt: skip
-        super().__init__(name, inputs, doc, backward_name=backward_name, register=False)
+                 kernel: str | None = None, backward_name: str | None = None) -> None:  # fmt: skip
+        super().__init__(name, inputs, doc, kernel=kernel, backward_name=backward_name, register=False)
         self.decomposition = decomposition
         self.grads = dict.fromkeys(self.inputs, same)  # it is differentiable; ``backward`` is written below
         self.keeps_inputs = True
@@ -52,19 +52,28 @@ class Fused(Op):
             native, *more = native
             rest = tuple(more)
         made = new_tensor(native, dtype or inputs[0].dtype, device)  # type: ignore[union-attr]
+        return self._recorded(made, inputs, options, rest)
+
+    def with_rest(self, inputs: Sequence[Tensor | None], options: dict[str, Any]) -> tuple[Tensor, tuple[Any, ...] | None]:
+        """The result, and the natives that the kernel keeps for its backward; None of them without a kernel."""
+        device = common_device(self.name, inputs)
+        kernel = device.kernels[self.kernel]
+        if not kernel:
+            return self.decomposition(*inputs, **options), None
+        native, *rest = kernel(*[None if one is None else one.native for one in inputs], **options)
+        made = new_tensor(native, inputs[0].dtype, device)  # type: ignore[union-attr]
+        return self._recorded(made, inputs, options, tuple(rest)), tuple(rest)
+
+    def _recorded(self, made: Tensor, inputs: Any, options: dict[str, Any], rest: tuple[Any, ...]) -> Tensor:
         if mode.enabled:
             for one in inputs:
                 if one is not None and one.node is not None:
                     record(self, inputs, options, made)
-                    # The result and the rest for the backward kernel; double backward starts from the inputs.
-                    made.node.out = (native, rest)
-                    made.version = made.node.version = inputs_version(made)
+                    made.node.out = rest
                     break
         return made
 
     def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
-        if node.out is None:
-            raise freed(node)
         inputs = node.saved if type(node.saved) is tuple else unpack(node)
         for name, one in zip(self.inputs, inputs, strict=True):
             if one is not None and one.version is not None and one.version.stamp < node.order:
@@ -74,24 +83,16 @@ class Fused(Op):
         options = node.options or {}
         if not kernel:
             return differentiate(lambda *twins: self.decomposition(*twins, **options), inputs, g, needs)
-        if node.version is not None and node.version.stamp < node.order:
-            raise stale(node, "out", node.version)
-        out, rest = node.out
         natives = [None if one is None else one.native for one in inputs]
-        grads = kernel(g.native, out, *natives, *rest, needs=needs, **options)
+        grads = kernel(g.native, *natives, *node.out, needs=needs, **options)
+        if grads is None:  # a combination that the kernel leaves to the decomposition
+            return differentiate(lambda *twins: self.decomposition(*twins, **options), inputs, g, needs)
         return tuple(
             [
                 new_tensor(one, inputs[i].dtype, g.device) if one is not None and needs[i] else None
                 for i, one in enumerate(grads)
             ]
         )
-
-
-def inputs_version(made: Tensor) -> Any:
-    """The version of a result that its node keeps: one of its own, so that later writes to it are noticed."""
-    from tensorcore.ops.inplace import share_version
-
-    return share_version(made)
 
 
 def differentiate(

@@ -8,11 +8,11 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.xp import elementwise, linalg, movement, reduce, sort
+from tensorcore.backend.xp import elementwise, linalg, movement, norm, reduce, sort
 
 __all__ = ["XPBackend"]
 
-FAMILIES = (elementwise, movement, reduce, linalg, sort)
+FAMILIES = (elementwise, movement, reduce, linalg, sort, norm)
 
 
 class XPBackend(Backend):

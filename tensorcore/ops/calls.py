@@ -23,7 +23,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.define import Op
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["apply", "binary", "common_device", "elementwise", "record", "result_type", "store", "unary"]
+__all__ = ["apply", "binary", "common_device", "elementwise", "record", "reduction", "result_type", "store", "unary"]
 
 new = object.__new__
 _EMPTY: tuple[Any, ...] = ()
@@ -132,6 +132,64 @@ def binary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Ca
                 node.order = next_order()
             elif mode.enabled:
                 record(op, (input, other), None, made)
+        return made
+
+    return call
+
+
+def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], dims: bool = True) -> Callable[..., Any]:
+    """The call of a reduction: over everything, or over one dim.
+
+    Args:
+        accepts: the dtypes whose result has the same dtype.
+        slow: takes every other call, with the same parameters and ``dtype=``, ``out=`` and whatever else it knows.
+        dims: whether a call with an int as ``dim`` runs here too, else only the one without arguments.
+    """
+    name, keeps, keeps_out, differentiable = op.kernel, op.keeps_inputs, op.keeps_out, bool(op.grads)
+
+    def call(input: Tensor, dim: Any = None, keepdim: bool = False, **rest: Any) -> Any:
+        if rest or type(input) is not Tensor or input.dtype not in accepts:
+            if dim is not None:
+                rest["dim"] = dim
+            if keepdim:
+                rest["keepdim"] = keepdim
+            return slow(input, **rest)
+        device = input.device
+        native = input.native
+        if dim is None and not keepdim:
+            try:
+                made_native = device.kernels[name](native)
+            except ValueError:  # no elements: the slow path knows what to say
+                return slow(input)
+        elif type(dim) is int and dims and -len(native.shape) <= dim < len(native.shape):
+            dim = (dim % len(native.shape),)
+            made_native = device.kernels[name](native, dim=dim, keepdim=keepdim)
+        else:
+            return slow(input, dim, keepdim)
+        if type(made_native) is not device.array:
+            made_native = device.as_native(made_native)
+        made = new(Tensor)
+        made.native = made_native
+        made.dtype = input.dtype
+        made.device = device
+        made.node = made.version = made.view = None
+        edge = input.node
+        if edge is not None and differentiable:
+            if not unusual.threads or mode.plain:
+                made.node = node = new(Node)
+                node.op = op
+                node.edges = (edge,)
+                node.saved = (input,) if keeps else _EMPTY
+                node.options = {"dim": dim, "keepdim": keepdim, "input_shape": native.shape}
+                if keeps_out:
+                    made.version = node.version = Version()
+                    node.out = made_native
+                node.extra = None
+                node.shape = made_native.shape
+                node.dtype = made.dtype
+                node.order = next_order()
+            elif mode.enabled:
+                record(op, (input,), {"dim": dim, "keepdim": keepdim}, made)
         return made
 
     return call

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.xp import elementwise, linalg, movement, reduce
+from tensorcore.backend.xp import elementwise, linalg, movement, norm, reduce, sort
 
 __all__ = ["XPBackend"]
 
@@ -17,7 +17,7 @@ __all__ = ["XPBackend"]
 # filter concerns only calls from our own modules.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tensorcore")
 
-FAMILIES = (elementwise, movement, reduce, linalg)
+FAMILIES = (elementwise, movement, reduce, linalg, sort, norm)
 
 
 class XPBackend(Backend):

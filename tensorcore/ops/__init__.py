@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorcore.ops import convert, create, elementwise, reduce, shape
+from tensorcore.ops import contract, convert, create, elementwise, linalg, reduce, shape
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (convert, create, elementwise, reduce, shape)
+FAMILIES = (contract, convert, create, elementwise, linalg, reduce, shape)

@@ -325,7 +325,7 @@ _linear = Op(
     "linear", "input weight bias", "input @ weight.T + bias.", backward_name="AddmmBackward0", register=False,
     grads=dict(
         input=lambda g, weight: matmul(g, _conj(weight)),
-        weight=lambda g, input: _adjoint_times(_matrix(g), _matrix(input)),
+        weight=lambda g, input: _adjoint_times(_matrix(_conj(g)), _matrix(_conj(input))),
         bias=same,
     ),
 )  # fmt: skip

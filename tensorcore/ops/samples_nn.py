@@ -133,7 +133,7 @@ def unfold(array: Make) -> Iterator[Call]:
 
 def fold(array: Make) -> Iterator[Call]:
     """Blocks that overlap."""
-    yield (array(2, 18, 12), (4, 5), (2, 3)), {}
+    yield (array(2, 18, 9), (4, 5), (2, 3)), {}
     yield (array(1, 18, 9), (5, 5), 3), {"stride": 2, "padding": 1}
 
 

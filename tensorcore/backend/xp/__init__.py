@@ -8,11 +8,11 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.xp import conv, elementwise, linalg, movement, reduce
+from tensorcore.backend.xp import conv, elementwise, linalg, movement, pool, reduce
 
 __all__ = ["XPBackend"]
 
-FAMILIES = (conv, elementwise, movement, reduce, linalg)
+FAMILIES = (conv, elementwise, movement, pool, reduce, linalg)
 
 
 class XPBackend(Backend):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorcore.backend.windows import reach, taps
+from tensorcore.dtypes import from_numpy_dtype
 
 if TYPE_CHECKING:
     from tensorcore.backend.base import Kernel, Native
@@ -174,7 +175,42 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         rows = g.reshape(*g.shape[:2], -1)
         return xp.take_along_axis(rows, indices.reshape(*g.shape[:2], -1), axis=2).reshape(indices.shape)
 
+    def constant_pad(x: Native, *, shape: Any, key: Any, value: Any) -> Native:
+        """``x`` at ``key`` within an array of one value."""
+        made = backend.allocate(shape, from_numpy_dtype(x.dtype))
+        made.fill(value)
+        made[key] = x
+        return made
+
+    def index_bounds(x: Native) -> tuple[int, int]:
+        """The smallest and the largest of some indices; (0, -1) of none."""
+        return (int(x.min()), int(x.max())) if x.size else (0, -1)
+
+    def embedding(weight: Native, indices: Native, *, padding: int | None, by_count: bool) -> Native:
+        return xp.take(weight, indices, axis=0)
+
+    def per_row(indices: Native, rows: int) -> Native:
+        return xp.maximum(xp.bincount(indices.reshape(-1), minlength=rows), 1)
+
+    def embedding_gradient(g: Native, indices: Native, *, rows: int, padding: int | None, by_count: bool) -> Native:
+        """Rows of ``g`` added up where their indices say; ``by_count`` makes that a mean."""
+        made = put_along(g.reshape(-1, g.shape[-1]), dim=0, index=backend.to_host(indices).reshape(-1), size=rows)
+        if by_count:
+            made /= per_row(indices, rows)[:, None].astype(made.dtype)
+        if padding is not None:
+            made[padding] = 0
+        return made
+
+    def embedding_pick(weight: Native, indices: Native, *, padding: int | None, by_count: bool) -> Native:
+        """The adjoint of ``embedding_gradient``."""
+        made = xp.take(weight, indices, axis=0)
+        if by_count:
+            made /= per_row(indices, weight.shape[0])[indices][..., None].astype(made.dtype)
+        if padding is not None:
+            made[indices == padding] = 0
+        return made
+
     return {function.__name__: function for function in (
-        max_pool, max_pool_gradient, max_pool_pick, max_pool_indices, avg_pool, avg_pool_gradient, take_along, put_along,
+        constant_pad, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient, max_pool_pick, max_pool_indices, avg_pool, avg_pool_gradient, take_along, put_along,
         max_unpool, max_unpool_gradient,
     )}  # fmt: skip

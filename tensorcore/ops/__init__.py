@@ -6,4 +6,4 @@ from tensorcore.ops import convert, create, elementwise, norm, reduce, scan, sha
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (convert, create, elementwise, norm, reduce, scan, shape, sort, statistics)
+FAMILIES = (convert, create, elementwise, norm, reduce, scan, shape, sort, statistics, contract, conv, embedding, linalg, pad, pool)

@@ -414,12 +414,12 @@ def one_device(op: str, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
 
 def explain(op: Op, inputs: Sequence[Any], error: Exception) -> Exception:
     """The frontend's own error for a kernel that failed, where the shapes are to blame; else the kernel's."""
+    own = getattr(op, "explain", None)
+    if own is not None:
+        return own(inputs, error)  # type: ignore[no-any-return]
     shapes = [tuple(one.native.shape) for one in inputs if isinstance(one, Tensor)]
     try:
-        if op.name == "matmul":
-            rules.matmul_shape("matmul", *shapes)
-        else:
-            rules.broadcast(op.name, *shapes)
+        rules.broadcast(op.name, *shapes)
     except ShapeError as clearer:
         return clearer
     return error

@@ -109,11 +109,11 @@ class Plugin:
             return None
         try:
             metadata = self.distribution.metadata
-            name, version = metadata.get("Name"), metadata.get("Version")
+            known = {key: metadata[key] for key in ("Name", "Version") if key in metadata}
         except Exception:
             return None
         # A half-removed installation has no METADATA, and so no name.
-        return (str(name), str(version)) if name else None
+        return (known["Name"], known.get("Version", "unknown")) if "Name" in known else None
 
     @property
     def identity(self) -> str:

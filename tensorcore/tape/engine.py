@@ -7,7 +7,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Leaf, Node, Output
+from tensorcore.tape.node import Node, Output, is_leaf
 from tensorcore.errors import GradientError
 
 __all__ = ["Eager", "walk"]
@@ -49,7 +49,7 @@ def walk(
     uses = _leaf_uses([edge for edge, _ in roots]) if targets is None and Eager.listeners else None
     found: dict[Any, Any] = {}
     pending: dict[Any, Any] = {}  # node -> gradient, or list of them for a node with several results
-    leaves: dict[Leaf, list[Any]] = {}  # leaf -> [gradient, whether it is a sum of the walk's own]
+    sums: dict[Any, Any] = {}  # node -> its pending gradient where that is a sum of the walk's own, to add to in place
     heap: list[tuple[int, Node]] = []
     watched = targets is not None or mode.anomaly
     before = mode.enabled
@@ -57,11 +57,15 @@ def walk(
     mode.settle()
     try:
         for edge, g in roots:
-            _arrive(edge, g, pending, heap, leaves)
+            _arrive(edge, g, pending, heap)
         while heap:
             node = heappop(heap)[1]
+            if node not in pending:
+                continue  # a leaf that was complete earlier
             g = pending.pop(node)
             while True:
+                if sums:
+                    sums.pop(node, None)
                 if watched or node.extra is not None:
                     g = _before(node, g, targets, found)
                     if wanted is not None and node not in wanted:
@@ -78,38 +82,32 @@ def walk(
                 for edge, g in zip(node.edges, grads, strict=True):  # noqa: B020 - the last g is spent
                     if edge is None or g is None:
                         continue
-                    kind = type(edge)
-                    if kind is Output:
-                        _arrive(edge, fit(g, edge, node), pending, heap, leaves)
+                    if type(edge) is Output:
+                        _arrive(edge, fit(g, edge, node), pending, heap)
                         continue
                     if g.native.shape != edge.shape or g.dtype is not edge.dtype:
                         g = fit(g, edge, node)
-                    if kind is Node:
-                        if edge is following:
-                            following_g = following_g + g  # noqa: F821 - set together with following
-                        elif edge in pending:
-                            pending[edge] = pending[edge] + g
-                        elif following is None:
-                            following, following_g = edge, g
-                        else:
-                            pending[edge] = g
-                            heappush(heap, (edge.order, edge))
+                    total = sums.get(edge)
+                    if total is not None:
+                        total.device.kernels["add"](total.native, g.native, out=total.native)
+                    elif edge is following:
+                        following_g = following_g + g  # noqa: F821 - set together with following
+                    elif edge in pending:
+                        pending[edge] = total = pending[edge] + g
+                        if not create:
+                            sums[edge] = total
+                    elif following is None and edge.edges:
+                        following, following_g = edge, g
                     else:
-                        held = leaves.get(edge)
-                        if held is None:
-                            leaves[edge] = [g, False]
-                        elif held[1]:
-                            into = held[0]
-                            into.device.kernels["add"](into.native, g.native, out=into.native)
-                        else:
-                            held[0] = held[0] + g
-                            held[1] = not create
-                        if uses is not None:
-                            uses[edge] -= 1
-                            if not uses[edge]:
-                                g = held = into = None
-                                _settle(edge, leaves.pop(edge), create)
-                grads = g = held = into = None
+                        pending[edge] = g
+                        heappush(heap, (edge.order, edge))
+                    if uses is not None and edge in uses:
+                        uses[edge] -= 1
+                        if not uses[edge]:
+                            g = total = None
+                            sums.pop(edge, None)
+                            _complete(edge, pending.pop(edge))
+                grads = g = total = None
                 if following is None:
                     break
                 if heap and heap[0][0] < following.order:
@@ -118,12 +116,6 @@ def walk(
                     break
                 node, g = following, following_g
                 following_g = None
-        while leaves:
-            leaf, held = leaves.popitem()
-            if targets is None:
-                _settle(leaf, held, create)
-            elif leaf in targets:
-                found[leaf] = _hooked(leaf, held[0])
     finally:
         mode.enabled = before
         mode.settle()
@@ -161,10 +153,7 @@ def _came_from(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
     return extra >= 0 and all(a in (1, b) for a, b in zip(small, large[extra:], strict=True))
 
 
-def _arrive(edge: Any, g: Any, pending: dict[Any, Any], heap: list[Any], leaves: dict[Leaf, list[Any]]) -> None:
-    if type(edge) is Leaf:
-        leaves[edge] = [leaves[edge][0] + g if edge in leaves else g, False]
-        return
+def _arrive(edge: Any, g: Any, pending: dict[Any, Any], heap: list[Any]) -> None:
     node = edge.node if type(edge) is Output else edge
     held = pending.get(node)
     if type(edge) is Output:
@@ -179,30 +168,13 @@ def _arrive(edge: Any, g: Any, pending: dict[Any, Any], heap: list[Any], leaves:
         pending[node] = held + g
 
 
-def _settle(leaf: Leaf, held: list[Any], create: bool) -> None:
-    """Add a complete gradient to its leaf, with the hooks around it."""
-    g = held.pop(0)
-    if leaf.extra is not None:
-        g = _hooked(leaf, g)
-    leaf.accumulate(g, create)
+def _complete(leaf: Node, g: Any) -> None:
+    """A leaf whose gradient is complete before the walk ends."""
     if leaf.extra is None:
-        return
-    tensor = leaf.tensor()
-    if tensor is not None:
-        for hook in list(leaf.extra.get("post_accumulate", {}).values()):
-            hook(tensor)
-    for hook in list(leaf.extra.get("posthooks", {}).values()):
-        hook((), (g,))
-
-
-def _hooked(leaf: Leaf, g: Any) -> Any:
-    if leaf.extra is not None:
-        for _, hook in list(leaf.extra.get("tensor_hooks", {}).values()):
-            g = _replaced(hook(g), g)
-        for hook in list(leaf.extra.get("prehooks", {}).values()):
-            changed = hook((g,))
-            g = g if changed is None else changed[0]
-    return g
+        leaf.op.backward(leaf, g)
+    else:
+        g = _before(leaf, g, None, {})
+        _after(leaf, leaf.op.backward(leaf, g), g)
 
 
 def _replaced(changed: Any, g: Any) -> Any:
@@ -266,7 +238,7 @@ def _ancestors(roots: list[Any], targets: set[Any]) -> set[Any]:
     stack = [edge.node if type(edge) is Output else edge for edge in roots]
     while stack:
         node = stack.pop()
-        if node in seen or type(node) is not Node:
+        if node in seen:
             continue
         seen.add(node)
         order.append(node)
@@ -283,18 +255,18 @@ def _ancestors(roots: list[Any], targets: set[Any]) -> set[Any]:
     return wanted
 
 
-def _leaf_uses(roots: list[Any]) -> dict[Leaf, int]:
+def _leaf_uses(roots: list[Any]) -> dict[Node, int]:
     """How many edges of the graph lead to each leaf."""
-    uses: dict[Leaf, int] = {}
+    uses: dict[Node, int] = {}
     seen: set[Any] = set()
     stack = [edge.node if type(edge) is Output else edge for edge in roots]
     while stack:
         node = stack.pop()
-        if type(node) is Leaf or node in seen:
+        if node in seen:
             continue
         seen.add(node)
         for edge in node.edges:
-            if type(edge) is Leaf:
+            if is_leaf(edge):
                 uses[edge] = uses.get(edge, 0) + 1
             elif edge is not None:
                 stack.append(edge.node if type(edge) is Output else edge)

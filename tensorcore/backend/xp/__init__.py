@@ -8,11 +8,11 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.xp import elementwise, linalg, movement, reduce
+from tensorcore.backend.xp import elementwise, linalg, movement, optim, reduce
 
 __all__ = ["XPBackend"]
 
-FAMILIES = (elementwise, movement, reduce, linalg)
+FAMILIES = (elementwise, movement, reduce, linalg, optim)
 
 
 class XPBackend(Backend):

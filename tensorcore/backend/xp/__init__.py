@@ -17,7 +17,7 @@ __all__ = ["XPBackend"]
 # filter concerns only calls from our own modules.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tensorcore")
 
-FAMILIES = (elementwise, movement, reduce, linalg, sort, norm, conv, pool)
+FAMILIES = (elementwise, movement, reduce, linalg, sort, norm, conv, pool, optim)
 
 
 class XPBackend(Backend):

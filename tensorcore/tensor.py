@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from math import prod
@@ -75,7 +76,7 @@ class Tensor:
         view: of whom this is a view, None if of nobody.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "device", "dtype", "native", "node", "version", "view")
+    __slots__ = ("__dict__", "__weakref__", "device", "dtype", "frozen", "native", "node", "version", "view")
 
     __array_ufunc__ = None  # ndarray * tensor asks the tensor, instead of looping over it
     __hash__ = object.__hash__
@@ -199,11 +200,16 @@ class Tensor:
                         f"requires_grad_: only Tensors of floating point dtype can require gradients, got dtype "
                         f"{self.dtype}; convert it with .float() first"
                     )
-                self.node = leaf = Leaf(self)
+                # Graphs recorded before a requires_grad_(False) lead to the old leaf: it comes back.
+                leaf = getattr(self, "frozen", None) or Leaf(self)
+                leaf.shape, leaf.dtype, leaf.frozen = tuple(self.native.shape), self.dtype, False
                 leaf.grad = self.__dict__.pop("_grad", None)
+                self.node = leaf
         elif type(self.node) is Leaf:
-            if self.node.grad is not None:
-                self.__dict__["_grad"] = self.node.grad
+            leaf = self.frozen = self.node
+            if leaf.grad is not None:
+                self.__dict__["_grad"] = leaf.grad
+            leaf.grad, leaf.frozen = None, True
             self.node = None
         elif self.node is not None:
             raise GradientError(
@@ -233,7 +239,18 @@ class Tensor:
     @property
     def grad(self) -> Tensor | None:
         """The gradient that backward walks added up here."""
-        return self.node.grad if type(self.node) is Leaf else self.__dict__.get("_grad")
+        node = self.node
+        if type(node) is Leaf:
+            return node.grad
+        held = self.__dict__.get("_grad")
+        if held is None and node is not None and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+                "populated during autograd.backward(); use .retain_grad() on it, or access the leaf it was computed from",
+                UserWarning,
+                stacklevel=2,
+            )
+        return held
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -297,7 +314,7 @@ class Tensor:
                 "register_post_accumulate_grad_hook: post accumulate grad hooks cannot be registered on non-leaf "
                 "tensors, got one; use register_hook"
             )
-        Eager.listeners += 1
+        Eager.listen(self.node)
         return Handle(self._notes().setdefault("post_accumulate", {}), hook)
 
     def _notes(self) -> dict[str, Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
-from tensorcore.errors import GradientError
+from tensorcore.errors import ArgumentTypeError, GradientError
 
 __all__ = ["Handle", "Leaf", "Node", "Output", "Packed", "Version", "freed", "next_order", "stale", "unpack"]
 
@@ -121,6 +122,10 @@ class Node:
         if name.startswith("_saved_"):
             wanted = {"self": "input", "result": "out"}.get(name[7:], name[7:])
             return self.op.saved_value(self, wanted)
+        # A custom Function's node shows what its ``forward`` noted on ``ctx``.
+        context = (self.options or {}).get("ctx")
+        if context is not None:
+            return getattr(context, name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __repr__(self) -> str:
@@ -142,7 +147,7 @@ class Output:
 class Leaf:
     """The end of the tape at a tensor that requires grad: it holds the gradient, and not the tensor."""
 
-    __slots__ = ("__weakref__", "dtype", "extra", "grad", "shape", "tensor")
+    __slots__ = ("__weakref__", "dtype", "extra", "frozen", "grad", "shape", "tensor")
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = weakref.ref(tensor)
@@ -150,6 +155,7 @@ class Leaf:
         self.dtype = tensor.dtype
         self.grad: Any = None
         self.extra: dict[str, Any] | None = None
+        self.frozen = False  # whether requires_grad was switched off since
 
     def name(self) -> str:
         return "torch::autograd::AccumulateGrad"
@@ -171,15 +177,27 @@ class Leaf:
 
     def accumulate(self, g: Any, keep_graph: bool) -> None:
         """Add ``g`` to the gradient: in place where nobody can notice, as a recorded sum under ``create_graph``."""
-        if self.grad is None:
-            # Stolen if only the walk holds it (this frame, its caller's and getrefcount's own
-            # reference); a shared or expanded one is copied, or two leaves would write into one memory.
-            stolen = getrefcount(g) <= 3 and g.version is None and g.is_contiguous()
-            self.grad = g if stolen else g.clone()
-        elif keep_graph or not self.grad.can_accumulate(g):
-            self.grad = self.grad + g
-        else:
-            self.grad.add_(g)
+        if self.frozen:
+            return
+        with _accumulating:
+            held = self.grad
+            if held is None:
+                # Stolen if only the walk holds it (its caller's reference, this frame's and getrefcount's
+                # own), and only it the memory; a shared or expanded one is copied, or two leaves would
+                # write into one memory.
+                alone = getrefcount(g) <= _ALONE and g.version is None and getrefcount(g.native) <= _ALONE_IN_SLOT
+                self.grad = g if alone and g.is_contiguous() else g.clone()
+            elif keep_graph or g.dtype is not held.dtype or g.device is not held.device:
+                self.grad = held + g
+            elif held.is_contiguous():
+                held.device.kernels["add"](held.native, g.native, out=held.native)
+                if held.version is None:
+                    held.version = Version()
+                held.version.bump()
+            elif 0 in held.stride():
+                self.grad = held + g  # an expanded gradient that the user assigned cannot be written
+            else:
+                held.add_(g)
 
     def __repr__(self) -> str:
         return f"<AccumulateGrad object at {id(self):#x}>"
@@ -207,13 +225,29 @@ class Handle:
 
 
 class Packed:
-    """Saved values that went through a user's pack hook."""
+    """Saved values that went through a user's pack hook: pairs of what it gave and the tensor's edge, or None."""
 
     __slots__ = ("items", "unpack")
 
     def __init__(self, items: tuple[Any, ...], unpack: Callable[[Any], Any]) -> None:
         self.items = items
         self.unpack = unpack
+
+    def get(self, item: Any) -> Any:
+        """The tensor behind an item, in its old place on the tape."""
+        if type(item) is not tuple:
+            return item
+        value, edge = item
+        found = self.unpack(value)
+        if getattr(found, "native", None) is None:
+            raise ArgumentTypeError(
+                f"saved_tensors_hooks: Output of saved tensor unpack_hook expected to be a Tensor but got result of "
+                f"type {type(found).__name__}; return the tensor that was packed"
+            )
+        found = found.detach()
+        found.node = edge
+        found.version = None  # what happened to it in the hooks' hands is theirs to know
+        return found
 
 
 def unpack(node: Node) -> tuple[Any, ...]:
@@ -222,7 +256,7 @@ def unpack(node: Node) -> tuple[Any, ...]:
     if saved is None:
         raise freed(node)
     if isinstance(saved, Packed):
-        return tuple(saved.unpack(item[0]) if isinstance(item, tuple) else item for item in saved.items)
+        return tuple([saved.get(item) for item in saved.items])
     return saved  # type: ignore[no-any-return]
 
 
@@ -230,7 +264,7 @@ def freed(node: Node) -> GradientError:
     """The error for a second walk over a node whose saved values are gone."""
     return GradientError(
         f"backward: expected the saved values of {node.name()}, got a graph whose values were freed: Trying to backward "
-        f"through the graph a second time; specify retain_graph=True at the first backward"
+        f"through the graph a second time (or to read them after that); specify retain_graph=True at the first backward"
     )
 
 
@@ -255,3 +289,29 @@ def _extra(node: Any) -> dict[str, Any]:
     found: dict[str, Any] = node.extra
     return found
 
+
+class _Slot:
+    __slots__ = ("native",)
+
+
+def _count_alone(held: list[Any]) -> int:
+    """The references to an object that a caller took out of a list and passes on, in this Python."""
+
+    def callee(g: Any) -> int:
+        return getrefcount(g)
+
+    g = held.pop(0)
+    return callee(g)
+
+
+def _count_alone_in_slot() -> int:
+    slot = _Slot()
+    slot.native = object()
+    return getrefcount(slot.native)
+
+
+# Measured, as Python 3.14 no longer counts the references of local variables.
+_ALONE = _count_alone([object()])
+_ALONE_IN_SLOT = _count_alone_in_slot()
+# NumPy lets other threads run while it adds, so two walks could lose a sum to one another.
+_accumulating = threading.RLock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tensorcore.errors import ArgumentTypeError, GradientError
-from tensorcore.tape.node import Leaf, Output
+from tensorcore.tape.node import Output, is_leaf
 from tensorcore.tensor import Tensor
 
 __all__ = ["GradientEdge", "edge_of", "get_gradient_edge"]
@@ -28,7 +28,7 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
             "get_gradient_edge: It is not possible to get the gradient edge for a Tensor that does not require gradients, "
             "got one; call requires_grad_() first"
         )
-    if type(tensor.node) is Leaf:
+    if is_leaf(tensor.node):
         return GradientEdge(tensor.node, 0)
     return GradientEdge(tensor.grad_fn, tensor.output_nr)
 
@@ -36,4 +36,4 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
 def edge_of(edge: GradientEdge) -> Any:
     """The tape's own form of it."""
     node = edge.node
-    return Output(node, edge.output_nr) if type(node) is not Leaf and isinstance(node.shape, list) else node
+    return Output(node, edge.output_nr) if isinstance(node.shape, list) else node

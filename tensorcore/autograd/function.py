@@ -13,7 +13,7 @@ from tensorcore.errors import ArgumentTypeError, GradientError
 from tensorcore.ops.calls import pack, user_trace, written
 from tensorcore.ops.inplace import attach, bare_node
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Leaf, Node, Output, Packed, Version, freed, stale
+from tensorcore.tape.node import Node, Output, Packed, Version, freed, is_leaf, stale
 from tensorcore.tensor import Tensor, View, new_tensor
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
@@ -32,6 +32,7 @@ class FunctionCtx:
     _dirty: tuple[Any, ...] = ()
     _constant: frozenset[int] | tuple[Any, ...] = ()
     _materialize = True
+    _keeps = False
     _node: Any = None  # a weak reference: the node holds this object
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
@@ -321,7 +322,7 @@ class _Results:
                     UserWarning,
                     stacklevel=4,
                 )
-            elif recording and type(one.node) is Leaf:
+            elif recording and is_leaf(one.node):
                 raise GradientError(
                     f"{op.name}: a leaf Variable that requires grad has been used in an in-place operation, got one; "
                     f"give the function a clone() of it"
@@ -377,7 +378,7 @@ class _Results:
         if is_dirty and is_input:
             attach(one, edge, self.inputs[id(one)])
             return one
-        if is_input or type(one.node) is Leaf:
+        if is_input or is_leaf(one.node):
             one = _alias(one)
         elif one.view is not None:
             one.view = View(one.view.base, one.view.steps, "custom")
@@ -396,6 +397,7 @@ class _Results:
             else:
                 kept.append(one)
         ctx._saving = ()
+        ctx._keeps = bool(kept)
         if mode.anomaly:
             node.extra = {"trace": user_trace()}
         if mode.packers and kept:
@@ -418,6 +420,8 @@ def _saved(node: Node) -> tuple[Any, ...]:
     """What the node saved as tensors in their places on the tape, unless one was written since."""
     saved = node.saved
     if saved is None:
+        if not node.options["ctx"]._keeps:  # type: ignore[index]
+            return ()
         raise freed(node)
     found: list[Any] = []
     packed = type(saved) is Packed

@@ -9,16 +9,15 @@ from typing import Any
 from tensorcore.autograd.edges import GradientEdge, get_gradient_edge
 from tensorcore.errors import ArgumentError, GradientError
 from tensorcore.ops.calls import written
+from tensorcore.ops.create import host_device
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Handle, Leaf, Node
+from tensorcore.tape.node import Handle, Node, is_leaf
 from tensorcore.tensor import Tensor
 
 __all__ = [
     "GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
     "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
 ]  # fmt: skip
-
-_HOST = "cpu"
 
 
 class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
@@ -54,7 +53,7 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack_hook(tensor: Tensor) -> tuple[Any, Tensor]:
-            host: Tensor = tensor.to(_HOST)  # type: ignore[attr-defined]
+            host: Tensor = tensor.to(host_device())  # type: ignore[attr-defined]
             if pin_memory and host is not tensor:
                 host = host.pin_memory(tensor.device)  # type: ignore[attr-defined]
             return tensor.device, host
@@ -164,7 +163,7 @@ def _expected(walk: Any, tensors: tuple[Tensor, ...]) -> int:
     """How many of the tensors a walk will reach."""
     reached = walk.reachable()
     return sum(
-        (one.node if type(one.node) is Leaf else one.grad_fn) in reached for one in tensors
+        (one.node if is_leaf(one.node) else one.grad_fn) in reached for one in tensors
     )
 
 

@@ -9,6 +9,7 @@ from tensorcore.autograd.edges import GradientEdge, edge_of
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops.kinds import method
 from tensorcore.tape.engine import key_of, walk
+from tensorcore.tape.node import is_leaf
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["backward", "grad"]
@@ -41,6 +42,8 @@ def backward(
     targets = {key_of(_edge("backward", one)): one for one in inputs}
     found = walk(roots, retain=retain, create=create_graph, targets=set(targets), accumulate=True)
     for key, g in found.items():
+        if is_leaf(key):
+            continue
         # What is found at a result of an op may be the user's own tensor, or another result's gradient.
         held = targets[key].__dict__.get("_grad")
         targets[key].__dict__["_grad"] = (g if create_graph else g.clone()) if held is None else held + g

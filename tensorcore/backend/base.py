@@ -195,5 +195,5 @@ class Backend:
     def __reduce__(self) -> Any:
         from tensorcore.backend.registry import device
 
-        return device, (str(self),)
+        return device, (self.name, self.index)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Node, Packed, freed, stale, unpack
+from tensorcore.tape.node import Node, Output, Packed, freed, stale, unpack
 from tensorcore.tensor import Tensor
 
 __all__ = ["OPS", "Op", "gradient_arguments", "kept_out", "same"]
@@ -20,6 +20,7 @@ __all__ = ["OPS", "Op", "gradient_arguments", "kept_out", "same"]
 Formula = Callable[..., Any]
 
 OPS: dict[str, Op] = {}
+_DIFFERENTIABLE = ("floating", "complex")
 
 
 def same(g: Any) -> Any:
@@ -114,7 +115,9 @@ def kept_out(node: Node, g: Any) -> Any:
     if native is None:
         raise freed(node)
     if type(native) is Packed:
-        return native.unpack(native.items[0])
+        found = native.get(native.items[0])
+        found.node = node if mode.enabled else None
+        return found
     version = node.version
     if version is not None and version.stamp < node.order:
         raise stale(node, "out", version)
@@ -127,7 +130,7 @@ def kept_out(node: Node, g: Any) -> Any:
         out.native = one
         out.dtype = dtypes[i]
         out.device = node.extra["device"] if g is None else _device_of(g)
-        out.node = node if mode.enabled and not several else None
+        out.node = (Output(node, i) if several else node) if mode.enabled and dtypes[i].kind in _DIFFERENTIABLE else None
         out.version = version
         out.view = None
         made.append(out)

@@ -94,7 +94,7 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         rules.cannot_expand("copy_", tuple(src.native.shape), tuple(input.native.shape))
     source = to(src, input.device)
     native = source.native
-    if native.dtype != input.native.dtype and source.dtype.is_complex and not input.dtype.is_complex:
+    if source.dtype.is_complex and not input.dtype.is_complex:
         native = input.device.kernels["real"](native)
     recording = mode.enabled and (src.node is not None or input.node is not None)
     before = new_tensor(input.native, input.dtype, input.device)

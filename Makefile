@@ -18,7 +18,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 RUN := $(BIN)/python
 SOURCES = $(wildcard tensorcore plugins tests asv_benchmarks examples)
-TYPED = $(wildcard tensorcore/backend tensorcore/autograd tensorcore/plugin.py)
+TYPED = $(wildcard tensorcore/backend tensorcore/tape tensorcore/autograd tensorcore/plugin.py)
 
 ifdef ORACLE
 TEST_EXTRAS := $(VENV)/.extra-test $(VENV)/.extra-peers

@@ -21,7 +21,10 @@ LINE = "{:<55} {:>7} {:>11} {:>11} {:>7} {:>15} {:>7}  {}"
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure, print, and answer with the exit status: 1 for a miss under ``--strict``, 2 for a missing library."""
+    """Measure, print, and answer with the exit status.
+
+    0 measured, 1 a row that does not run or, under ``--strict``, a target missed, 2 a library that is not there.
+    """
     options = _parser().parse_args(arguments)
     try:
         ours, peer = open_peer(options.ours), open_peer(options.peer)
@@ -32,20 +35,24 @@ def main(arguments: list[str] | None = None) -> int:
 
     print("  ".join(f"{name} {value}" for name, value in versions().items()))
     print(LINE.format("row", "threads", "ours", options.peer, "ratio", "lowest-highest", "target", ""))
-    results = []
+    results, broken = [], 0
     for name, count, target, comparison in _measure(ours, peer, options):
+        if isinstance(comparison, Exception):
+            broken += 1
+            print(f"{name:<55} {count:>7}  broken: {type(comparison).__name__}: {comparison}", flush=True)
+            continue
         verdict = "" if target is None else "ok" if comparison.ratio <= target else "MISS"
         results.append({"row": name, "threads": count, "target": target, "verdict": verdict, **asdict(comparison)})
         spread = f"{comparison.lowest:.2f}-{comparison.highest:.2f}"
         shown = "" if target is None else f"{target:.2f}"
         times = duration(comparison.ours), duration(comparison.peer)
-        print(LINE.format(name, count, *times, f"{comparison.ratio:.2f}", spread, shown, verdict).rstrip(), flush=True)
+        print(LINE.format(name, count, *times, f"{comparison.ratio:.3f}", spread, shown, verdict).rstrip(), flush=True)
 
     misses = sum(result["verdict"] == "MISS" for result in results)
-    print(f"{len(results)} rows, {misses} over their target")
+    print(f"{len(results)} rows, {misses} over their target, {broken} broken")
     if options.json:
         options.json.write_text(json.dumps({"versions": versions(), "peer": options.peer, "rows": results}, indent=1))
-    return 1 if misses and options.strict else 0
+    return 1 if broken or (misses and options.strict) else 0
 
 
 def duration(seconds: float) -> str:
@@ -71,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _measure(
     ours: Peer, peer: Peer, options: argparse.Namespace
-) -> Iterator[tuple[str, int, float | None, Comparison]]:
+) -> Iterator[tuple[str, int, float | None, Comparison | Exception]]:
     # The targets are promised beside PyTorch alone.
     promised = peer.module.__name__ == "torch" and ours.module.__name__ == "tensorcore"
     if options.only in "import":
@@ -86,6 +93,8 @@ def _measure(
                     comparison = compare(row, ours, peer, rounds=options.rounds, seconds=options.seconds, pause=pause)
                 except NotImplementedError:
                     continue
+                except Exception as error:  # one row that does not run must not hide the others
+                    comparison = error
             yield row.name, count, row.target if promised else None, comparison
 
 

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from tensorcore.tape.engine import Eager
-from tensorcore.tape.node import Handle, Leaf, Output, Version
+from tensorcore.tape.node import Handle, Output, Version, is_leaf, leaf
 from tensorcore import printing
 from tensorcore.dtypes import dtype, get_default_dtype
-from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
 
 __all__ = ["Parameter", "Size", "Tensor", "View", "new_tensor"]
 
@@ -70,7 +70,7 @@ class Tensor:
     Attributes:
         native: the backend's own array; its shape and strides are the tensor's.
         dtype, device: of all elements. ``device`` is the backend itself.
-        node: where the values came from on the tape: a Node, an Output of one, a Leaf, or None.
+        node: where the values came from on the tape: a Node, an Output of one, or None.
         version: shared by all tensors of one memory; None until that memory is shared or written.
         view: of whom this is a view, None if of nobody.
     """
@@ -102,9 +102,10 @@ class Tensor:
         try:
             return shape[dim]
         except IndexError:
-            from tensorcore.ops.rules import wrap_dim
-
-            return shape[wrap_dim("size", dim, len(shape))]
+            span = max(len(shape), 1)
+            raise DimensionError(
+                f"size: expected dim in the range [{-span}, {span - 1}], got {dim}; Dimension out of range"
+            ) from None
 
     @property
     def ndim(self) -> int:
@@ -199,9 +200,9 @@ class Tensor:
                         f"requires_grad_: only Tensors of floating point dtype can require gradients, got dtype "
                         f"{self.dtype}; convert it with .float() first"
                     )
-                self.node = leaf = Leaf(self)
-                leaf.grad = self.__dict__.pop("_grad", None)
-        elif type(self.node) is Leaf:
+                self.node = leaf(self)
+                self.node.grad = self.__dict__.pop("_grad", None)
+        elif is_leaf(self.node):
             if self.node.grad is not None:
                 self.__dict__["_grad"] = self.node.grad
             self.node = None
@@ -215,13 +216,13 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded op made this tensor."""
-        return self.node is None or type(self.node) is Leaf
+        return self.node is None or is_leaf(self.node)
 
     @property
     def grad_fn(self) -> Any:
         """The node of the op that made this tensor, None for a leaf."""
         node = self.node
-        if node is None or type(node) is Leaf:
+        if node is None or is_leaf(node):
             return None
         return node.node if type(node) is Output else node
 
@@ -233,7 +234,7 @@ class Tensor:
     @property
     def grad(self) -> Tensor | None:
         """The gradient that backward walks added up here."""
-        return self.node.grad if type(self.node) is Leaf else self.__dict__.get("_grad")
+        return self.node.grad if is_leaf(self.node) else self.__dict__.get("_grad")
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -252,7 +253,7 @@ class Tensor:
                     f"grad: assigned grad has data of a different type, got {value.dtype} on {value.device} for a tensor "
                     f"of {self.dtype} on {self.device}; convert it with .to(...)"
                 )
-        if type(self.node) is Leaf:
+        if is_leaf(self.node):
             self.node.grad = value
         elif value is None:
             self.__dict__.pop("_grad", None)
@@ -269,7 +270,7 @@ class Tensor:
             raise GradientError(
                 "retain_grad: can't retain_grad on Tensor that has requires_grad=False, got one; call requires_grad_() first"
             )
-        if type(self.node) is not Leaf and not self.retains_grad:
+        if not is_leaf(self.node) and not self.retains_grad:
             self._notes().setdefault("retain", {})[self.output_nr] = weakref.ref(self)
 
     @property
@@ -292,7 +293,7 @@ class Tensor:
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
         """Call ``hook(tensor)`` as soon as the gradient of this leaf is complete and added to ``grad``."""
-        if type(self.node) is not Leaf:
+        if not is_leaf(self.node):
             raise GradientError(
                 "register_post_accumulate_grad_hook: post accumulate grad hooks cannot be registered on non-leaf "
                 "tensors, got one; use register_hook"
@@ -320,7 +321,7 @@ class Tensor:
             raise GradientError(
                 "detach_: Can't detach views in-place, got a view; use detach() instead"
             )
-        if type(self.node) is Leaf:
+        if is_leaf(self.node):
             return self.requires_grad_(False)
         self.node = None
         return self
@@ -335,7 +336,7 @@ class Tensor:
         if not isinstance(value, Tensor):
             raise ArgumentTypeError(f"data: expected a Tensor, got {value!r}; wrap it in torch.tensor(...)")
         self.native, self.dtype, self.device = value.native, value.dtype, value.device
-        if type(self.node) is Leaf:
+        if is_leaf(self.node):
             self.node.shape, self.node.dtype = tuple(value.native.shape), value.dtype
 
     @property

@@ -120,8 +120,20 @@ def test_table_prints_a_line_for_a_row(capsys, tmp_path) -> None:
     assert table.main([*arguments, "--json", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2].startswith("tiny add ")
-    assert lines[-1] == "1 rows, 0 over their target"
+    assert lines[-1] == "1 rows, 0 over their target, 0 broken"
     assert [row["row"] for row in json.loads(path.read_text())["rows"]] == ["tiny add"]
+
+
+def test_table_goes_on_after_a_broken_row(capsys, monkeypatch) -> None:
+    """A row that does not run is named with its error, the next one is measured, and the status is 1."""
+    rows = [Row("bad", "", "1 / 0", numpy_setup="x = 1"), Row("good", "", "x + x", numpy_setup="x = 1")]
+    monkeypatch.setattr(overhead, "ROWS", rows)
+    monkeypatch.setattr(model, "ROWS", [])
+    monkeypatch.setattr(import_time, "compare_imports", lambda ours, peer: Comparison.of([1.0], [1.0]))
+    assert table.main(["--ours", "numpy", "--peer", "numpy", "--rounds", "3", "--seconds", "0.001"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert "broken: ZeroDivisionError: division by zero" in lines[-3]
+    assert lines[-1] == "2 rows, 0 over their target, 1 broken"
 
 
 def test_an_unknown_peer_is_refused() -> None:

@@ -8,7 +8,8 @@ from typing import Any
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops.kinds import method
 from tensorcore.tape.engine import key_of, walk
-from tensorcore.tape.node import Leaf
+from tensorcore.tape.mode import set_grad_enabled
+from tensorcore.tape.node import is_leaf
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["backward", "grad"]
@@ -42,8 +43,9 @@ def backward(
     found = walk(roots, retain=retain, create=create_graph, targets=set(targets))
     for key, g in found.items():
         tensor = targets[key]
-        if type(key) is Leaf:
-            key.accumulate(g, create_graph)
+        if is_leaf(key):
+            with set_grad_enabled(create_graph):
+                key.op.backward(key, g)
         else:
             tensor.grad = g if tensor.grad is None else tensor.grad + g
 

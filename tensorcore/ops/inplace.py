@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.tape.mode import mode
 from tensorcore.tape.engine import fit
-from tensorcore.tape.node import Leaf, Node, Version, next_order, unpack
+from tensorcore.tape.node import Node, Version, is_leaf, next_order, unpack
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import _as, explain, one_device, record, written
@@ -23,14 +23,14 @@ def check_writable(op: str, tensor: Tensor) -> None:
     if not isinstance(tensor, Tensor):
         raise ArgumentTypeError(f"{op}: expected a Tensor to write to, got {tensor!r}; wrap it in torch.tensor(...)")
     if mode.enabled:
-        if type(tensor.node) is Leaf:
+        if is_leaf(tensor.node):
             raise GradientError(
                 f"{op}: a leaf Variable that requires grad is being used in an in-place operation, got one; "
                 f"write inside torch.no_grad(), or to a result of it"
             )
         view = tensor.view
         if view is not None:
-            if type(view.base.node) is Leaf:
+            if is_leaf(view.base.node):
                 raise GradientError(
                     f"{op}: a view of a leaf Variable that requires grad is being used in an in-place operation, got one; "
                     f"write inside torch.no_grad()"
@@ -169,7 +169,7 @@ def _record(op: Op, input: Tensor, inputs: Sequence[Any], options: dict[str, Any
 
 def _keep_retaining(tensor: Tensor, node: Any) -> None:
     """``retain_grad`` follows the tensor to its new node."""
-    if tensor.node is not None and type(tensor.node) is not Leaf and tensor.retains_grad and type(node) is Node:
+    if tensor.node is not None and not is_leaf(tensor.node) and tensor.retains_grad and type(node) is Node:
         notes = tensor.grad_fn.extra["retain"]
         reference = notes.pop(tensor.output_nr)
         node.extra = node.extra or {}

@@ -9,8 +9,9 @@ from sys import getrefcount
 from typing import Any
 
 from tensorcore.errors import GradientError
+from tensorcore.tape.mode import mode
 
-__all__ = ["Handle", "Leaf", "Node", "Output", "Packed", "Version", "freed", "next_order", "stale", "unpack"]
+__all__ = ["ACCUMULATE", "Handle", "Node", "Output", "Packed", "Version", "freed", "is_leaf", "leaf", "next_order", "stale", "unpack"]
 
 # Counts down, so that a heap of nodes pops the youngest first. Writes to tensors take their
 # numbers from the same clock, which tells whether a saved tensor was written after it was saved.
@@ -56,7 +57,7 @@ class Node:
 
     Attributes:
         op: has ``backward(node, g)``, which gives a gradient for each edge, and ``node_name``.
-        edges: where each input came from: a Node, an Output of one, a Leaf, or None.
+        edges: where each input came from: a Node, an Output of one, or None.
         saved: what the formulas name; None once a backward walk has freed it.
         options: the call's options by name.
         out, version: the native result and its version, where a formula names ``out``.
@@ -64,6 +65,7 @@ class Node:
         shape, dtype: of the result, so that a gradient can be fitted to it. Of a call with
             several results, a list of them.
         extra: hooks and notes, None until there are any.
+        grad: of a leaf's node, the gradient so far.
     """
 
     __slots__ = (
@@ -71,6 +73,7 @@ class Node:
         "dtype",
         "edges",
         "extra",
+        "grad",
         "op",
         "options",
         "order",
@@ -90,6 +93,7 @@ class Node:
     shape: Any
     dtype: Any
     extra: dict[str, Any] | None
+    grad: Any
 
     def name(self) -> str:
         """PyTorch's name for it, e.g. ``MulBackward0``."""
@@ -105,6 +109,11 @@ class Node:
         """A dict for the user's own notes."""
         found: dict[Any, Any] = _extra(self).setdefault("metadata", {})
         return found
+
+    @property
+    def variable(self) -> Any:
+        """The tensor of a leaf's node, None once it is gone."""
+        return self.options["tensor"]() if self.op is ACCUMULATE and self.options else None
 
     def register_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call ``hook(grad_inputs, grad_outputs)`` after this node's formulas; it may return new grad_inputs."""
@@ -139,50 +148,57 @@ class Output:
         self.dtype = node.dtype[index]
 
 
-class Leaf:
-    """The end of the tape at a tensor that requires grad: it holds the gradient, and not the tensor."""
+class Accumulate:
+    """The op at the end of the tape: it adds what arrives to the leaf's gradient."""
 
-    __slots__ = ("__weakref__", "dtype", "extra", "grad", "shape", "tensor")
+    node_name = "torch::autograd::AccumulateGrad"
 
-    def __init__(self, tensor: Any) -> None:
-        self.tensor = weakref.ref(tensor)
-        self.shape = tuple(tensor.native.shape)
-        self.dtype = tensor.dtype
-        self.grad: Any = None
-        self.extra: dict[str, Any] | None = None
-
-    def name(self) -> str:
-        return "torch::autograd::AccumulateGrad"
-
-    @property
-    def variable(self) -> Any:
-        """The tensor, None once it is gone."""
-        return self.tensor()
-
-    next_functions = ()
-
-    def register_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(grad_inputs, grad_outputs)`` after the gradient was added."""
-        return Handle(_extra(self).setdefault("posthooks", {}), hook)
-
-    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(grad_outputs)`` before the gradient is added."""
-        return Handle(_extra(self).setdefault("prehooks", {}), hook)
-
-    def accumulate(self, g: Any, keep_graph: bool) -> None:
+    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
         """Add ``g`` to the gradient: in place where nobody can notice, as a recorded sum under ``create_graph``."""
-        if self.grad is None:
-            # Stolen if only the walk holds it (this frame, its caller's and getrefcount's own
-            # reference); a shared or expanded one is copied, or two leaves would write into one memory.
+        held = node.grad
+        if held is None:
+            # Stolen if nobody but the walk holds it (its own reference, this frame's and getrefcount's);
+            # a shared or expanded one is copied, or two leaves would write into one memory.
             stolen = getrefcount(g) <= 3 and g.version is None and g.is_contiguous()
-            self.grad = g if stolen else g.clone()
-        elif keep_graph or not self.grad.can_accumulate(g):
-            self.grad = self.grad + g
+            node.grad = g if stolen else g.clone()
+        elif mode.enabled:
+            node.grad = held + g
         else:
-            self.grad.add_(g)
+            held.add_(g)
+        if node.extra is not None:
+            tensor = node.variable
+            for hook in list(node.extra.get("post_accumulate", {}).values()):
+                if tensor is not None:
+                    hook(tensor)
+        return ()
 
-    def __repr__(self) -> str:
-        return f"<AccumulateGrad object at {id(self):#x}>"
+
+ACCUMULATE = Accumulate()
+_leaf_order = itertools.count(1).__next__
+
+
+def leaf(tensor: Any) -> Node:
+    """The node of a tensor that requires grad without having been computed: the end of the tape.
+
+    It holds the gradient and not the tensor, so that no cycle keeps either alive. It is a Node like
+    any other because the walk reads attributes of every edge: of two classes they would miss CPython's
+    inline caches, which cost 0.3 us an edge. It is older than every recorded call.
+    """
+    node = object.__new__(Node)
+    node.op = ACCUMULATE
+    node.edges = ()
+    node.saved = ()
+    node.options = {"tensor": weakref.ref(tensor)}
+    node.out = node.version = node.extra = node.grad = None
+    node.shape = tuple(tensor.native.shape)
+    node.dtype = tensor.dtype
+    node.order = _leaf_order()
+    return node
+
+
+def is_leaf(node: Any) -> bool:
+    """Whether ``node`` is the end of the tape at a tensor that requires grad."""
+    return type(node) is Node and node.op is ACCUMULATE
 
 
 class Handle:

@@ -9,7 +9,8 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES, Rule, contiguous_strides, kept_strides
+from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES, Rule, kept_strides
+from tensorcore.backend.strides import contiguous_strides
 from tensorcore.errors import ValuesMissing
 
 __all__ = ["MetaArray", "MetaBackend"]

@@ -8,15 +8,15 @@ no values, and for one that writes calls down to run them later.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tensorcore import dtypes
+from tensorcore.backend.strides import view_strides
 from tensorcore.errors import ShapeError
 
-__all__ = ["NEEDS_VALUES", "RULES", "VIEWS", "WRITES", "Rule", "contiguous_strides", "kept_strides", "view_strides"]
+__all__ = ["NEEDS_VALUES", "RULES", "VIEWS", "WRITES", "Rule", "kept_strides"]
 
 Shape = tuple[int, ...]
 Place = tuple[Shape, Shape, int]  # shape, strides and offset of a view
@@ -157,45 +157,6 @@ def as_index(shape: Shape, strides: Shape, offset: int, *, key: Sequence[Any]) -
             offset += (one % shape[at]) * strides[at]
             at += 1
     return tuple(sizes), tuple(steps), offset
-
-
-def contiguous_strides(shape: Shape) -> Shape:
-    """Row-major strides in elements, as PyTorch gives them (sizes of 0 count as 1)."""
-    strides = [1] * len(shape)
-    for i in range(len(shape) - 2, -1, -1):
-        strides[i] = strides[i + 1] * max(shape[i + 1], 1)
-    return tuple(strides)
-
-
-def view_strides(shape: Shape, strides: Shape, new: Shape) -> Shape | None:
-    """The strides that show the same memory in the shape ``new``, None where only a copy could.
-
-    Dims that are contiguous with one another form a chunk; each chunk must be filled exactly by
-    consecutive new dims.
-    """
-    if prod(shape) == 0:
-        return strides if shape == new else contiguous_strides(new)
-    result = [1] * len(new)
-    at = len(new) - 1
-    chunk, base = 1, strides[-1] if strides else 1
-    for i in range(len(shape) - 1, -1, -1):
-        chunk *= shape[i]
-        ends = i == 0 or (shape[i - 1] != 1 and strides[i - 1] != chunk * base)
-        if not ends:
-            continue
-        filled = 1
-        while at >= 0 and (filled < chunk or new[at] == 1):
-            result[at] = filled * base
-            filled *= new[at]
-            at -= 1
-        if filled != chunk:
-            return None
-        if i > 0:
-            chunk, base = 1, strides[i - 1]
-    while at >= 0 and new[at] == 1:
-        result[at] = base if not shape else result[at + 1] * new[at + 1] if at + 1 < len(new) else 1
-        at -= 1
-    return tuple(result) if at < 0 else None
 
 
 def kept_strides(shape: Shape, operands: Sequence[tuple[Shape, Shape]]) -> Shape:

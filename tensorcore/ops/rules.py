@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from tensorcore.backend.shapes import contiguous_strides, view_strides
+from tensorcore.backend.strides import contiguous_strides, view_strides
 from tensorcore.errors import ArgumentTypeError, DimensionError, ShapeError
 
 __all__ = [

@@ -80,12 +80,13 @@ class Op:
             for trait in ("shape", "dtype")
             if f"{key}_{trait}" in wanted
         )
+        # An attribute and no method: the walk reads it from a cached slot. Compiled from the formulas at the first call.
+        self.backward: Callable[[Node, Any], tuple[Any, ...]] = self._compile_and_run
         if register:
             OPS[name] = self
 
-    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
-        """A gradient for each edge of ``node``. Compiled from the formulas at the first call."""
-        self.backward = _compile(self)  # type: ignore[method-assign]
+    def _compile_and_run(self, node: Node, g: Any) -> tuple[Any, ...]:
+        self.backward = _compile(self)
         return self.backward(node, g)
 
     def saved_value(self, node: Node, name: str) -> Any:

@@ -13,6 +13,9 @@ from tensorcore.errors import GradientError
 __all__ = ["Eager", "walk"]
 
 
+_OLDEST = 1 << 62  # no node is as old
+
+
 class Eager:
     """How many leaves want to hear at once when their gradient is complete, not at the walk's end.
 
@@ -68,6 +71,7 @@ def walk(
                 g = [g.get(i) for i in range(len(node.shape))]
             elif g is None:
                 continue  # a leaf that was complete earlier
+            youngest = heap[0][0] if heap else _OLDEST
             while True:
                 if watched or node.extra is not None:
                     g = _before(node, g, targets, found)
@@ -75,18 +79,23 @@ def walk(
                         break
                     grads = _after(node, node.op.backward(node, g), g)
                 else:
-                    grads = node.op.backward(node, g)
+                    backward = node.op.backward  # a read, not a method call: that one CPython does not cache here
+                    grads = backward(node, g)
                 if not retain:
                     node.saved = node.out = None
                 # The first parent found stays out of the heap and the dict: on a chain that is every node.
                 following: Any = None
                 shape: Any = None
                 checked: Any = None
-                for edge, g in zip(node.edges, grads):  # noqa: B905 - strict=True costs 0.15 us a node
+                i = -1  # counted by hand: zip costs 0.05 us a node
+                for edge in node.edges:
+                    i += 1
+                    g = grads[i]
                     if edge is None or g is None:
                         continue
                     if type(edge) is Output:
                         _arrive(edge, fit(g, edge, node), pending, heap)
+                        youngest = heap[0][0]
                         continue
                     if g is not checked:
                         shape = g.native.shape
@@ -102,6 +111,8 @@ def walk(
                         else:
                             pending[edge] = g
                             heappush(heap, (edge.order, edge))
+                            if edge.order < youngest:
+                                youngest = edge.order
                     elif type(held) is list:
                         held = held[0]
                         held.device.kernels["add"](held.native, g.native, held.native)
@@ -115,7 +126,7 @@ def walk(
                 grads = g = checked = held = None
                 if following is None:
                     break
-                if heap and heap[0][0] < following.order:
+                if youngest < following.order:
                     pending[following] = following_g
                     heappush(heap, (following.order, following))
                     break

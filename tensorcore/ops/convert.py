@@ -102,7 +102,7 @@ def write(op: Op, input: Tensor, src: Tensor) -> Tensor:
         rules.cannot_expand("copy_", tuple(src.native.shape), tuple(input.native.shape))
     source = to(src, input.device)
     native = source.native
-    if native.dtype != input.native.dtype and source.dtype.is_complex and not input.dtype.is_complex:
+    if source.dtype.is_complex and not input.dtype.is_complex:
         native = input.device.kernels["real"](native)
     recording = mode.enabled and (src.node is not None or input.node is not None)
     if recording:

@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
-from tensorcore.ops import convert, create, elementwise, reduce, shape
+from tensorcore.ops import (
+    activation,
+    arithmetic,
+    choice,
+    compare,
+    complex,
+    convert,
+    create,
+    explog,
+    reduce,
+    rounding,
+    shape,
+    trigonometry,
+)
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (convert, create, elementwise, reduce, shape)
+FAMILIES = (
+    activation, arithmetic, choice, compare, complex, convert, create, explog, reduce, rounding, shape, trigonometry,
+)  # fmt: skip

@@ -17,14 +17,16 @@ __all__ = ["view_of"]
 new = object.__new__
 
 
-def view_of(op: Op, input: Tensor, options: dict[str, Any], native: Any = None, kind: str = "plain") -> Tensor:
+def view_of(
+    op: Op, input: Tensor, options: dict[str, Any], native: Any = None, kind: str = "plain", dtype: Any = None
+) -> Tensor:
     """The view of ``input`` that the kernel of ``op`` shows: same memory, same version, a history that follows the base's."""
     made = new(Tensor)
     device = input.device
     if native is None:
         native = device.kernels[op.kernel](input.native, **options)
     made.native = native
-    made.dtype = input.dtype
+    made.dtype = dtype or input.dtype
     made.device = device
     version = input.version
     if version is None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorcore.ops import convert, create, elementwise, norm, reduce, scan, shape, sort, statistics
+from tensorcore.ops import convert, create, elementwise, loss, norm, reduce, scan, shape, sort, statistics
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (convert, create, elementwise, norm, reduce, scan, shape, sort, statistics)
+FAMILIES = (convert, create, elementwise, loss, norm, reduce, scan, shape, sort, statistics)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from tensorcore.ops import (
-    contract, conv, convert, create, elementwise, embedding, linalg, loss, norm, pad, pool, reduce, scan, shape, sort, statistics,
+    contract, conv, convert, create, elementwise, embedding, linalg, loss, norm, pad, pool, reduce, scan, shape, sort,
+    statistics,
 )  # fmt: skip
 
 __all__ = ["FAMILIES"]
 
 FAMILIES = (
-    contract, conv, convert, create, elementwise, embedding, linalg, norm, pad, pool, reduce, scan, shape, sort, statistics,
-)
+    contract, conv, convert, create, elementwise, embedding, linalg, loss, norm, pad, pool, reduce, scan, shape, sort,
+    statistics,
+)  # fmt: skip

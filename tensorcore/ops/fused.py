@@ -9,7 +9,7 @@ from tensorcore.ops.calls import common_device, record
 from tensorcore.ops.define import Op, same
 from tensorcore.tape.engine import key_of, walk
 from tensorcore.tape.mode import enable_grad, mode
-from tensorcore.tape.node import Leaf, Node, stale, unpack
+from tensorcore.tape.node import Node, stale, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Fused", "differentiate"]
@@ -114,7 +114,7 @@ def differentiate(
             twins.append(_twin(one))
         else:
             twin = new_tensor(one.native, one.dtype, one.device)
-            twin.node = Leaf(twin)
+            twin.requires_grad_()
             twins.append(twin)
     with enable_grad():
         made = function(*twins)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorcore.ops import contract, conv, convert, create, elementwise, embedding, linalg, pad, pool, reduce, shape
+from tensorcore.ops import contract, conv, convert, create, dropout, elementwise, embedding, linalg, pad, pool, random, reduce, shape
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (contract, conv, convert, create, elementwise, embedding, linalg, pad, pool, reduce, shape)
+FAMILIES = (contract, conv, convert, create, dropout, elementwise, embedding, linalg, pad, pool, random, reduce, shape)

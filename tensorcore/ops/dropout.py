@@ -26,7 +26,9 @@ class _Probability(ArgumentError, GradientError):
 
 def _dropped(op: str, input: Tensor, p: float, training: bool, inplace: bool, features: bool, alpha: bool) -> Tensor:
     if not isinstance(input, Tensor):
-        raise ArgumentTypeError(f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)")
+        raise ArgumentTypeError(
+            f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
+        )
     if not 0.0 <= p <= 1.0:
         raise _Probability(f"{op}: dropout probability has to be between 0 and 1, but got {p}")
     if inplace:
@@ -34,14 +36,18 @@ def _dropped(op: str, input: Tensor, p: float, training: bool, inplace: bool, fe
     if p == 0 or not training or input.numel() == 0:
         return input
     if input.dtype.kind in ("bool", "integer"):
-        raise DtypeError(f"{op}: result type Float can't be cast to the desired output type {input.dtype.name}, got it; use .float()")
+        raise DtypeError(
+            f"{op}: result type Float can't be cast to the desired output type {input.dtype.name}, got it; use .float()"
+        )
     if p == 1:
         made = input * 0.0
         return overwrite(op, input, made) if inplace else made
     shape = tuple(input.native.shape)
     if features:
         if len(shape) < 2:
-            raise GradientError(f"{op}: Feature dropout requires at least 2 dimensions in the input, got {len(shape)}; use dropout")
+            raise GradientError(
+                f"{op}: Feature dropout requires at least 2 dimensions in the input, got {len(shape)}; use dropout"
+            )
         shape = (*shape[:2], *[1] * (len(shape) - 2))
     noise = bernoulli_(input.new_empty(shape), 1 - p)  # type: ignore[attr-defined]
     if alpha:
@@ -54,13 +60,17 @@ def _dropped(op: str, input: Tensor, p: float, training: bool, inplace: bool, fe
 
 
 @operation(method=False)
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, train: bool | None = None) -> Tensor:
+def dropout(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, train: bool | None = None
+) -> Tensor:
     """Zero each element with probability ``p`` and scale the others by 1 / (1 - p); without ``training`` nothing changes."""
     return _dropped("dropout", input, p, training if train is None else train, inplace, False, False)
 
 
 @operation(method=False)
-def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False, *, train: bool | None = None) -> Tensor:
+def alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False, *, train: bool | None = None
+) -> Tensor:
     """Dropout that keeps mean and deviation of what SELU gives."""
     return _dropped("alpha_dropout", input, p, training if train is None else train, inplace, False, True)
 

@@ -12,7 +12,8 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import record, store, written
-from tensorcore.ops.create import as_device, from_numpy, made as tensor_of
+from tensorcore.ops.create import as_device, from_numpy
+from tensorcore.ops.create import made as tensor_of
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import attach, check_writable
 from tensorcore.ops.kinds import method, operation
@@ -70,7 +71,9 @@ class Generator:
     def set_state(self, new_state: Tensor) -> Generator:
         """Continue from a state that ``get_state`` gave; returns itself."""
         if not isinstance(new_state, Tensor) or new_state.dtype is not dtypes.uint8:
-            raise ArgumentTypeError(f"set_state: RNG state must be a torch.ByteTensor, got {new_state!r}; pass what get_state() gave")
+            raise ArgumentTypeError(
+                f"set_state: RNG state must be a torch.ByteTensor, got {new_state!r}; pass what get_state() gave"
+            )
         self.host.set_state(new_state.detach().numpy())
         return self
 
@@ -132,14 +135,20 @@ def fork_rng(devices: Iterable[Any] = (), enabled: bool = True, _caller: str = "
         set_rng_state(state)
 
 
-def _draw(op: str, kind: str, shape: tuple[int, ...], dtype: dtypes.dtype, device: Any, generator: Any, **options: Any) -> Any:
+def _draw(
+    op: str, kind: str, shape: tuple[int, ...], dtype: dtypes.dtype, device: Any, generator: Any, **options: Any
+) -> Any:
     """A native array of random numbers."""
     if generator is None:
         generator = default_generator
     elif not isinstance(generator, Generator):
-        raise ArgumentTypeError(f"{op}: expected generator to be a torch.Generator, got {type(generator).__name__}; make one")
+        raise ArgumentTypeError(
+            f"{op}: expected generator to be a torch.Generator, got {type(generator).__name__}; make one"
+        )
     if shape and min(shape) < 0:
-        raise ShapeError(f"{op}: Trying to create tensor with negative dimension {min(shape)}, got {list(shape)}; use sizes >= 0")
+        raise ShapeError(
+            f"{op}: Trying to create tensor with negative dimension {min(shape)}, got {list(shape)}; use sizes >= 0"
+        )
     return device.random(kind, shape, dtype, generator.host, **options)
 
 
@@ -181,7 +190,9 @@ def randint(*args: Any, low: int = 0, high: Any = None, size: Any = None, genera
         low = given[0]
         given = given[1:]
     if size is None or high is None or len(given) > 2 or not all(hasattr(one, "__index__") for one in (low, high)):
-        raise ArgumentTypeError(f"randint: received an invalid combination of arguments - got {args}; pass (low, high, size)")
+        raise ArgumentTypeError(
+            f"randint: received an invalid combination of arguments - got {args}; pass (low, high, size)"
+        )
     return _created("randint", "integers", (size,), out, dtype, device, requires_grad, generator, dtypes.int64,
                     low=int(low), high=int(high))  # fmt: skip
 
@@ -192,15 +203,21 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
     found = out.dtype if out is not None else dtypes.int64 if dtype is None else dtypes.as_dtype(dtype, "randperm")
     device = out.device if out is not None else as_device(device)
     if generator is not None and not isinstance(generator, Generator):
-        raise ArgumentTypeError(f"randperm: expected generator to be a torch.Generator, got {type(generator).__name__}; make one")
+        raise ArgumentTypeError(
+            f"randperm: expected generator to be a torch.Generator, got {type(generator).__name__}; make one"
+        )
     drawn = (generator or default_generator).host.permutation(n, found)
     made = tensor_of(device.share_host(drawn), found, device, requires_grad)
     return made if out is None else store("randperm", made, out)
 
 
-def _like(op: str, kind: str, input: Tensor, dtype: Any, device: Any, requires_grad: bool, generator: Any, **options: Any) -> Tensor:
+def _like(
+    op: str, kind: str, input: Tensor, dtype: Any, device: Any, requires_grad: bool, generator: Any, **options: Any
+) -> Tensor:
     if not isinstance(input, Tensor):
-        raise ArgumentTypeError(f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)")
+        raise ArgumentTypeError(
+            f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
+        )
     return _created(op, kind, (tuple(input.native.shape),), None, dtype or input.dtype, device or input.device, requires_grad,
                     generator, **options)  # fmt: skip
 
@@ -224,7 +241,9 @@ def randint_like(input: Tensor, *bounds: int, low: int = 0, high: int | None = N
         low, high = (low, bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
     if high is None:
         raise ArgumentTypeError("randint_like: expected high, got nothing; pass (input, high) or (input, low, high)")
-    return _like("randint_like", "integers", input, dtype, device, requires_grad, generator, low=int(low), high=int(high))
+    return _like(
+        "randint_like", "integers", input, dtype, device, requires_grad, generator, low=int(low), high=int(high)
+    )
 
 
 # Draws that take tensors. Their result does not change with the parameters, so the gradient is zero.
@@ -243,12 +262,16 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
            layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Normal numbers: of one mean and deviation and a ``size``, or of tensors of means, deviations or both."""
     if size is not None:
-        return _created("normal", "normal", (size,), out, dtype, device, requires_grad, generator, mean=float(mean), std=float(std))
+        return _created(
+            "normal", "normal", (size,), out, dtype, device, requires_grad, generator, mean=float(mean), std=float(std)
+        )
     tensors = [one for one in (mean, std) if isinstance(one, Tensor)]
     if not tensors:
         raise ArgumentTypeError(f"normal: expected a size with two numbers, got {mean!r} and {std!r}; pass size=(...)")
     if isinstance(std, Tensor) and std.numel() and float(std.device.to_host(std.native).min()) < 0.0:
-        raise GradientError("normal: normal expects all elements of std >= 0.0, got a negative one; pass its absolute value")
+        raise GradientError(
+            "normal: normal expects all elements of std >= 0.0, got a negative one; pass its absolute value"
+        )
     if not isinstance(std, Tensor) and not std >= 0.0:
         raise GradientError(f"normal: normal expects std >= 0.0, but found std {std}")
     first = tensors[0]
@@ -269,7 +292,9 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, o
     shape = tuple(input.native.shape)
     if p is None:
         if not input.dtype.is_floating_point:
-            raise DtypeError(f'bernoulli: "bernoulli_tensor_cpu_p_" not implemented for {input.dtype.name}, got it; use .float()')
+            raise DtypeError(
+                f'bernoulli: "bernoulli_tensor_cpu_p_" not implemented for {input.dtype.name}, got it; use .float()'
+            )
         probability: Any = input.device.to_host(input.native)
     else:
         probability = float(p)
@@ -279,10 +304,14 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, o
 
 
 @operation()
-def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Any = None) -> Tensor:
+def multinomial(
+    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Any = None
+) -> Tensor:
     """``num_samples`` int64 indices drawn by weight: from (categories), or from each row of (rows, categories)."""
     if generator is not None and not isinstance(generator, Generator):
-        raise ArgumentTypeError(f"multinomial: expected generator to be a torch.Generator, got {type(generator).__name__}; make one")
+        raise ArgumentTypeError(
+            f"multinomial: expected generator to be a torch.Generator, got {type(generator).__name__}; make one"
+        )
     source = (generator or default_generator).host
     found = source.multinomial(input.device.to_host(input.native), num_samples, replacement)
     made = new_tensor(input.device.share_host(found), dtypes.int64, input.device)
@@ -312,7 +341,9 @@ def uniform_(input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: A
     """Write uniform numbers in [from, to)."""
     low = renamed.pop("from", from_)  # PyTorch's name of it is a Python keyword
     if renamed:
-        raise ArgumentTypeError(f"uniform_: got an unexpected keyword argument '{next(iter(renamed))}'; it takes from, to, generator")
+        raise ArgumentTypeError(
+            f"uniform_: got an unexpected keyword argument '{next(iter(renamed))}'; it takes from, to, generator"
+        )
     return _fill("uniform_", input, "uniform", generator, low=float(low), high=float(to))
 
 
@@ -354,12 +385,16 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator
 
 
 @method
-def random_(input: Tensor, from_: int | None = None, to: int | None = None, *, generator: Any = None, **renamed: Any) -> Tensor:
+def random_(
+    input: Tensor, from_: int | None = None, to: int | None = None, *, generator: Any = None, **renamed: Any
+) -> Tensor:
     """``random_()``, ``random_(to)`` or ``random_(from, to)``: write whole numbers in [from, to), up to the dtype's largest without ``to``."""
     only_from = "from" in renamed
     from_ = renamed.pop("from", from_)
     if renamed:
-        raise ArgumentTypeError(f"random_: got an unexpected keyword argument '{next(iter(renamed))}'; it takes from, to, generator")
+        raise ArgumentTypeError(
+            f"random_: got an unexpected keyword argument '{next(iter(renamed))}'; it takes from, to, generator"
+        )
     if from_ is None and to is None:
         return _fill("random_", input, "random", generator)
     if to is None and not only_from:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import tensorcore as tc
-
-from oracle_nn import compare
+from tests.ops.oracle_nn import compare
 
 
 @pytest.fixture

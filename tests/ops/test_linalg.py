@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import tensorcore as tc
-
-from oracle_nn import compare
+from tests.ops.oracle_nn import compare
 
 
 @pytest.fixture
@@ -33,7 +31,10 @@ def test_products_are_pytorchs(torch, name):
 
 def test_matmul_operator():
     """``@`` multiplies matrices."""
-    assert (tc.tensor([[1.0, 2.0], [3.0, 4.0]]) @ tc.tensor([[0.0, 1.0], [1.0, 0.0]])).tolist() == [[2.0, 1.0], [4.0, 3.0]]
+    assert (tc.tensor([[1.0, 2.0], [3.0, 4.0]]) @ tc.tensor([[0.0, 1.0], [1.0, 0.0]])).tolist() == [
+        [2.0, 1.0],
+        [4.0, 3.0],
+    ]
 
 
 def test_matmul_of_vectors_is_0d():

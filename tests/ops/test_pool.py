@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import tensorcore as tc
-
-from oracle_nn import compare
+from tests.ops.oracle_nn import compare
 
 
 @pytest.fixture
@@ -18,7 +17,11 @@ def torch():
     return found
 
 
-POOLS = [f"{name}{ndim}d" for name in ("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool") for ndim in (1, 2, 3)]
+POOLS = [
+    f"{name}{ndim}d"
+    for name in ("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool")
+    for ndim in (1, 2, 3)
+]
 
 
 @pytest.mark.oracle

@@ -1,4 +1,4 @@
-"""tensorcore: one tensor library, any device. ``import tensorcore as torch``."""
+"""PyTorch's programs on any device: ``import tensorcore as torch``."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from tensorcore.dtypes import bool_ as bool  # noqa: A004 - PyTorch's name
 from tensorcore.ops.calls import result_type
 from tensorcore.printing import get_printoptions, set_printoptions
 from tensorcore.tensor import Size, Tensor
+
+ops.create.Default.host = "cpu"
 
 half, float, double = float16, float32, float64  # noqa: A001 - PyTorch's names
 short, int, long = int16, int32, int64  # noqa: A001

@@ -12,6 +12,7 @@
     ├── GradientError     (RuntimeError)        what the tape cannot do
     ├── OutOfMemoryError  (RuntimeError, MemoryError)
     ├── KernelMissing     (NotImplementedError) the backend has no kernel of that name
+    ├── ValuesMissing     (NotImplementedError) a tensor of a shape alone was asked for its values
     └── PluginError       (RuntimeError)        a plugin that broke the rules of registration
 
 Each also is the builtin exception that PyTorch raises in that place, so ``except RuntimeError``
@@ -35,6 +36,7 @@ __all__ = [
     "ShapeError",
     "TensorcoreError",
     "UnknownDevice",
+    "ValuesMissing",
 ]
 
 
@@ -84,6 +86,10 @@ class OutOfMemoryError(TensorcoreError, RuntimeError, MemoryError):
 
 class KernelMissing(TensorcoreError, NotImplementedError):
     """The backend has no kernel of that name, and the op has no decomposition."""
+
+
+class ValuesMissing(TensorcoreError, NotImplementedError):
+    """A tensor that has a shape and no values was asked for its values."""
 
 
 class PluginError(TensorcoreError, RuntimeError):

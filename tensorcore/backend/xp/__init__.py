@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.xp import elementwise, linalg, movement, optim, reduce
+from tensorcore.backend.xp import elementwise, linalg, movement, norm, reduce, sort
 
 __all__ = ["XPBackend"]
 
-FAMILIES = (elementwise, movement, reduce, linalg, optim)
+# inf and nan are results like any other, as in PyTorch. NumPy's errstate would cost 0.8 us a call; this
+# filter concerns only calls from our own modules.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tensorcore")
+
+FAMILIES = (elementwise, movement, reduce, linalg, sort, norm, conv, pool, optim)
 
 
 class XPBackend(Backend):
@@ -51,7 +56,8 @@ class XPBackend(Backend):
         return self.xp.array(array)
 
     def share_host(self, array: np.ndarray) -> Native:
-        return array if self.xp is np else self.from_host(array)
+        # A storage of its own: whatever ``array`` is a part of is not the tensor's to show.
+        return np.asarray(_Shared(array)).view(array.dtype) if self.xp is np else self.from_host(array)
 
     def to_host(self, native: Native) -> np.ndarray:
         return native  # type: ignore[no-any-return]
@@ -87,3 +93,13 @@ class XPBackend(Backend):
 
     def data_pointer(self, native: Native) -> int:
         return native.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
+class _Shared:
+    """Stands between a host array and its owner, so that the search for a storage ends there."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.__array_interface__ = array.__array_interface__
+        self.owner = array

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.xp import elementwise, linalg, movement, norm, reduce, sort
+from tensorcore.backend.xp import conv, elementwise, linalg, movement, norm, optim, pool, reduce, sort
 
 __all__ = ["XPBackend"]
 
@@ -26,7 +26,6 @@ class XPBackend(Backend):
     Args:
         xp: the namespace.
         name, index: of the device.
-        only_primitives: answer for no fused kernel, so that everything else decomposes.
     """
 
     capabilities = Capabilities(tuple(one.name for one in dtypes.ALL), host=True)
@@ -37,7 +36,10 @@ class XPBackend(Backend):
         self.array = xp.ndarray
         self.table: dict[str, Kernel] = {}
         for family in FAMILIES:
-            self.table.update(family.kernels(self))
+            kernels = family.kernels(self)
+            twice = self.table.keys() & kernels.keys()
+            assert not twice, f"{family.__name__} defines kernels of another family again: {sorted(twice)}"
+            self.table.update(kernels)
 
     def find_kernel(self, name: str) -> Kernel | None:
         return super().find_kernel(name) or self.table.get(name)

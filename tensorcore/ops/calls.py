@@ -239,14 +239,16 @@ def _unusual(node: Node, results: list[Tensor], several: bool) -> None:
 
 def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, options: dict[str, Any] | None = None):
     """An elementwise call with numbers, several dtypes, or a result that has a place to go."""
+    if any(type(one) is np.ndarray for one in inputs):  # tensor * array, in PyTorch by way of NumPy
+        from tensorcore.ops.create import from_numpy
+
+        inputs = [from_numpy(one) if type(one) is np.ndarray else one for one in inputs]
     if not any(isinstance(one, Tensor) for one in inputs[:1]) and not any(isinstance(one, Tensor) for one in inputs):
         raise ArgumentTypeError(
             f"{op.name}: expected argument '{op.inputs[0]}' to be a Tensor, got {inputs[0]!r}; wrap it in torch.tensor(...)"
         )
     for name, one in zip(op.inputs, inputs, strict=True):
         if not isinstance(one, Tensor) and kind_of(one) is None:
-            if isinstance(one, np.ndarray) and one.ndim == 0:
-                continue
             raise ArgumentTypeError(
                 f"{op.name}: expected argument '{name}' to be a Tensor or a number, got {type(one).__name__}; "
                 f"wrap it in torch.tensor(...)"

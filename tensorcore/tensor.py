@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from math import prod
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore.tape.engine import Eager
-from tensorcore.tape.node import Handle, Output, Version, is_leaf, leaf
+from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Output, Version, is_leaf, leaf
 from tensorcore import printing
 from tensorcore.dtypes import dtype, get_default_dtype
 from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
@@ -74,7 +75,7 @@ class Tensor:
         view: of whom this is a view, None if of nobody.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "device", "dtype", "native", "node", "version", "view")
+    __slots__ = ("__dict__", "__weakref__", "device", "dtype", "frozen", "native", "node", "version", "view")
 
     __array_ufunc__ = None  # ndarray * tensor asks the tensor, instead of looping over it
     __hash__ = object.__hash__
@@ -199,11 +200,15 @@ class Tensor:
                         f"requires_grad_: only Tensors of floating point dtype can require gradients, got dtype "
                         f"{self.dtype}; convert it with .float() first"
                     )
-                self.node = leaf(self)
-                self.node.grad = self.__dict__.pop("_grad", None)
+                # Graphs recorded before a requires_grad_(False) lead to the old leaf: it comes back.
+                node = self.node = getattr(self, "frozen", None) or leaf(self)
+                node.op, node.shape, node.dtype = ACCUMULATE, tuple(self.native.shape), self.dtype
+                node.grad = self.__dict__.pop("_grad", None)
         elif is_leaf(self.node):
-            if self.node.grad is not None:
-                self.__dict__["_grad"] = self.node.grad
+            node = self.frozen = self.node
+            if node.grad is not None:
+                self.__dict__["_grad"] = node.grad
+            node.op, node.grad = FROZEN, None
             self.node = None
         elif self.node is not None:
             raise GradientError(
@@ -233,7 +238,18 @@ class Tensor:
     @property
     def grad(self) -> Tensor | None:
         """The gradient that backward walks added up here."""
-        return self.node.grad if is_leaf(self.node) else self.__dict__.get("_grad")
+        node = self.node
+        if is_leaf(node):
+            return node.grad
+        held = self.__dict__.get("_grad")
+        if held is None and node is not None and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+                "populated during autograd.backward(); use .retain_grad() on it, or access the leaf it was computed from",
+                UserWarning,
+                stacklevel=2,
+            )
+        return held
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -297,7 +313,7 @@ class Tensor:
                 "register_post_accumulate_grad_hook: post accumulate grad hooks cannot be registered on non-leaf "
                 "tensors, got one; use register_hook"
             )
-        Eager.listeners += 1
+        Eager.listen(self.node)
         return Handle(self._notes().setdefault("post_accumulate", {}), hook)
 
     def _notes(self) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorcore.ops import convert, create, elementwise, reduce, shape
+from tensorcore.ops import convert, create, elementwise, norm, reduce, scan, shape, sort, statistics
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (convert, create, elementwise, reduce, shape)
+FAMILIES = (convert, create, elementwise, norm, reduce, scan, shape, sort, statistics, contract, conv, embedding, linalg, pad, pool)

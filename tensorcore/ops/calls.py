@@ -8,6 +8,7 @@ a slow function. Measured on 8 floats, each of these steps costs 15 to 40 ns of 
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,10 +24,11 @@ from tensorcore.ops import rules
 from tensorcore.ops.define import Op
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["apply", "binary", "common_device", "elementwise", "record", "result_type", "store", "unary"]
+__all__ = ["apply", "binary", "common_device", "elementwise", "record", "reduction", "result_type", "store", "unary"]
 
 new = object.__new__
 _EMPTY: tuple[Any, ...] = ()
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Callable[..., Tensor]:
@@ -137,6 +139,64 @@ def binary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Ca
     return call
 
 
+def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], dims: bool = True) -> Callable[..., Any]:
+    """The call of a reduction: over everything, or over one dim.
+
+    Args:
+        accepts: the dtypes whose result has the same dtype.
+        slow: takes every other call, with the same parameters and ``dtype=``, ``out=`` and whatever else it knows.
+        dims: whether a call with an int as ``dim`` runs here too, else only the one without arguments.
+    """
+    name, keeps, keeps_out, differentiable = op.kernel, op.keeps_inputs, op.keeps_out, bool(op.grads)
+
+    def call(input: Tensor, dim: Any = None, keepdim: bool = False, **rest: Any) -> Any:
+        if rest or type(input) is not Tensor or input.dtype not in accepts:
+            if dim is not None:
+                rest["dim"] = dim
+            if keepdim:
+                rest["keepdim"] = keepdim
+            return slow(input, **rest)
+        device = input.device
+        native = input.native
+        if dim is None and not keepdim:
+            try:
+                made_native = device.kernels[name](native)
+            except ValueError:  # no elements: the slow path knows what to say
+                return slow(input)
+        elif type(dim) is int and dims and -len(native.shape) <= dim < len(native.shape):
+            dim = (dim % len(native.shape),)
+            made_native = device.kernels[name](native, dim=dim, keepdim=keepdim)
+        else:
+            return slow(input, dim, keepdim)
+        if type(made_native) is not device.array:
+            made_native = device.as_native(made_native)
+        made = new(Tensor)
+        made.native = made_native
+        made.dtype = input.dtype
+        made.device = device
+        made.node = made.version = made.view = None
+        edge = input.node
+        if edge is not None and differentiable:
+            if not unusual.threads or mode.plain:
+                made.node = node = new(Node)
+                node.op = op
+                node.edges = (edge,)
+                node.saved = (input,) if keeps else _EMPTY
+                node.options = {"dim": dim, "keepdim": keepdim, "input_shape": native.shape}
+                if keeps_out:
+                    made.version = node.version = Version()
+                    node.out = made_native
+                node.extra = None
+                node.shape = made_native.shape
+                node.dtype = made.dtype
+                node.order = next_order()
+            elif mode.enabled:
+                record(op, (input,), {"dim": dim, "keepdim": keepdim}, made)
+        return made
+
+    return call
+
+
 def apply(
     op: Op, inputs: Sequence[Tensor | None], options: dict[str, Any] | None = None, *, dtype: Any = None
 ) -> Any:
@@ -219,22 +279,40 @@ def record(op: Op, inputs: Sequence[Any], options: dict[str, Any] | None, made: 
 def _unusual(node: Node, results: list[Tensor], several: bool) -> None:
     """Saved-tensor hooks and the anomaly trace."""
     if mode.anomaly:
-        node.extra = {"trace": "".join(traceback.format_stack()[:-3])}
+        node.extra = {"trace": user_trace()}
     if mode.packers:
-        pack, unpack = mode.packers[-1]
-        before, mode.packers = mode.packers, ()
+        pair = mode.packers[-1]
+        if node.saved:
+            node.saved = Packed(tuple([pack(one, pair) if isinstance(one, Tensor) else one for one in node.saved]), pair[1])
+        if node.out is not None and not several:
+            # Off the tape: a hook that keeps what it is given would make a cycle of the result and its node.
+            node.out = Packed((pack(new_tensor(node.out, node.dtype, results[0].device), pair),), pair[1])
+
+
+def pack(tensor: Tensor, pair: tuple[Callable[[Any], Any], Callable[[Any], Any]]) -> tuple[Any, Any]:
+    """What the user's pack hook makes of a tensor, and the edge that the unpacked one takes up again."""
+    packers, enabled, count = mode.packers, mode.enabled, tensor._version
+    mode.packers, mode.enabled = (), False
+    mode.settle()
+    try:
+        value = pair[0](tensor)
+    finally:
+        mode.packers, mode.enabled = packers, enabled
         mode.settle()
-        try:
-            if node.saved:
-                node.saved = Packed(
-                    tuple((pack(one),) if isinstance(one, Tensor) else one for one in node.saved), unpack
-                )
-            if node.out is not None and not several:
-                kept = new_tensor(node.out, node.dtype, results[0].device)
-                node.out = Packed((pack(kept),), unpack)
-        finally:
-            mode.packers = before
-            mode.settle()
+    if tensor._version != count:
+        raise GradientError(
+            "saved_tensors_hooks: expected a pack hook that leaves its argument as it is, got one that wrote to it: A saved "
+            "tensor pack hook is modifying its input in place; clone() it first"
+        )
+    return value, tensor.node
+
+
+def user_trace() -> str:
+    """The stack without this package's own frames at its end: the last line is the user's."""
+    frames = traceback.extract_stack()
+    while frames and frames[-1].filename.startswith(_PACKAGE):
+        frames.pop()
+    return "".join(traceback.format_list(frames))
 
 
 def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, options: dict[str, Any] | None = None):
@@ -358,12 +436,12 @@ def one_device(op: str, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
 
 def explain(op: Op, inputs: Sequence[Any], error: Exception) -> Exception:
     """The frontend's own error for a kernel that failed, where the shapes are to blame; else the kernel's."""
+    own = getattr(op, "explain", None)
+    if own is not None:
+        return own(inputs, error)  # type: ignore[no-any-return]
     shapes = [tuple(one.native.shape) for one in inputs if isinstance(one, Tensor)]
     try:
-        if op.name == "matmul":
-            rules.matmul_shape("matmul", *shapes)
-        else:
-            rules.broadcast(op.name, *shapes)
+        rules.broadcast(op.name, *shapes)
     except ShapeError as clearer:
         return clearer
     return error

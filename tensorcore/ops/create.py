@@ -320,7 +320,11 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, out: Any = None, dtype
 @method
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Write one value into every element."""
-    from tensorcore.ops.convert import copy_
+    return _fill(input, value)
+
+
+def _fill(input: Tensor, value: Any, name: str = "fill_op") -> Tensor:
+    from tensorcore.ops import convert
 
     if not isinstance(value, Tensor):
         if dtypes.kind_of(value) is None:
@@ -330,12 +334,12 @@ def fill_(input: Tensor, value: Any) -> Tensor:
         raise ShapeError(
             f"fill_: only supports 0-dimension value tensor but got tensor with {len(value.native.shape)} dimensions; use copy_"
         )
-    return copy_(input, value)
+    return convert.write(getattr(convert, name), input, value)
 
 
 @method
 def zero_(input: Tensor) -> Tensor:
     """Write zero into every element."""
-    return fill_(input, 0)
+    return _fill(input, 0, "zero_op")
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
+from tensorcore.backend.xp import elementwise, linalg, movement, norm, reduce, sort
 from tensorcore.backend.xp.dlpack import export_array, import_array
-from tensorcore.backend.xp import elementwise, linalg, movement, reduce
 
 __all__ = ["XPBackend"]
 
@@ -18,7 +18,7 @@ __all__ = ["XPBackend"]
 # filter concerns only calls from our own modules.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tensorcore")
 
-FAMILIES = (elementwise, movement, reduce, linalg)
+FAMILIES = (elementwise, movement, reduce, linalg, sort, norm, conv, pool, optim)
 
 
 class XPBackend(Backend):

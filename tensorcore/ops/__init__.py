@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from tensorcore.ops import convert, create, elementwise, norm, reduce, scan, shape, sort, statistics
+from tensorcore.ops import (
+    contract, conv, convert, create, elementwise, embedding, linalg, norm, pad, pool, reduce, scan, shape, sort, statistics,
+)  # fmt: skip
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (convert, create, elementwise, norm, reduce, scan, shape, sort, statistics, contract, conv, embedding, linalg, pad, pool)
+FAMILIES = (
+    contract, conv, convert, create, elementwise, embedding, linalg, norm, pad, pool, reduce, scan, shape, sort, statistics,
+)

@@ -9,7 +9,7 @@ from tensorcore.ops.calls import common_device, record
 from tensorcore.ops.define import Op, same
 from tensorcore.tape.engine import key_of, walk
 from tensorcore.tape.mode import enable_grad, mode
-from tensorcore.tape.node import Leaf, Node, stale, unpack
+from tensorcore.tape.node import Node, leaf, stale, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Fused", "differentiate"]
@@ -39,6 +39,7 @@ class Fused(Op):
         self.keeps_inputs = True
         everyone = tuple(range(len(self.inputs)))
         self.needed_for = tuple(everyone for _ in everyone)
+        self.backward = self._run_backward
 
     def __call__(self, inputs: Sequence[Tensor | None], options: dict[str, Any], dtype: Any = None) -> Tensor:
         """Run and record; shapes and dtypes are checked already."""
@@ -73,7 +74,7 @@ class Fused(Op):
                     break
         return made
 
-    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
+    def _run_backward(self, node: Node, g: Any) -> tuple[Any, ...]:
         inputs = node.saved if type(node.saved) is tuple else unpack(node)
         for name, one in zip(self.inputs, inputs, strict=True):
             if one is not None and one.version is not None and one.version.stamp < node.order:
@@ -114,7 +115,7 @@ def differentiate(
             twins.append(_twin(one))
         else:
             twin = new_tensor(one.native, one.dtype, one.device)
-            twin.node = Leaf(twin)
+            twin.node = leaf(twin)
             twins.append(twin)
     with enable_grad():
         made = function(*twins)

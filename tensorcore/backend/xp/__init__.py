@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.xp import elementwise, linalg, movement, norm, reduce, sort
+from tensorcore.backend.xp import conv, elementwise, linalg, movement, norm, optim, pool, reduce, sort
 from tensorcore.backend.xp.dlpack import export_array, import_array
 
 __all__ = ["XPBackend"]
@@ -27,7 +27,6 @@ class XPBackend(Backend):
     Args:
         xp: the namespace.
         name, index: of the device.
-        only_primitives: answer for no fused kernel, so that everything else decomposes.
     """
 
     capabilities = Capabilities(tuple(one.name for one in dtypes.ALL), host=True)

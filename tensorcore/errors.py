@@ -3,6 +3,8 @@
     TensorcoreError
     ├── ShapeError        (RuntimeError)        shapes that do not fit together
     ├── DtypeError        (RuntimeError)        dtypes that do not mix, or that an op does not take
+    │   └── UnsupportedDtype  (NotImplementedError) a dtype that an op has no code for
+    ├── DivisionError     (RuntimeError, ZeroDivisionError)  integers divided by zero
     ├── DeviceError       (RuntimeError)        devices that do not match
     │   ├── UnknownDevice                       no plugin offers a device of that name
     │   └── DeviceUnavailable                   a plugin offers it and it cannot be used here
@@ -32,6 +34,7 @@ __all__ = [
     "DeviceError",
     "DeviceUnavailable",
     "DimensionError",
+    "DivisionError",
     "DtypeError",
     "GradientError",
     "KernelMissing",
@@ -43,6 +46,7 @@ __all__ = [
     "TensorcoreError",
     "UnknownDevice",
     "ValuesMissing",
+    "UnsupportedDtype",
 ]
 
 
@@ -56,6 +60,14 @@ class ShapeError(TensorcoreError, RuntimeError):
 
 class DtypeError(TensorcoreError, RuntimeError):
     """Dtypes that do not mix, or that an op does not take."""
+
+
+class UnsupportedDtype(DtypeError, NotImplementedError):
+    """A dtype that an op has no code for."""
+
+
+class DivisionError(TensorcoreError, RuntimeError, ZeroDivisionError):
+    """Integers divided by zero."""
 
 
 class DeviceError(TensorcoreError, RuntimeError):

@@ -7,7 +7,8 @@ from math import prod
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError
-from tensorcore.ops import rules, samples_nn as samples
+from tensorcore.ops import rules
+from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply, store
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg import matmul, take_diagonal

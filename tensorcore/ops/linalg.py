@@ -9,7 +9,8 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
-from tensorcore.ops import rules, samples_nn as samples
+from tensorcore.ops import rules
+from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply, binary, store
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.kinds import operation

@@ -62,13 +62,13 @@ _avg_gradient = Op(
         _avg, (g,), {"counts": counts, "kernel": kernel, "stride": stride, "padding": padding,
                      "count_padding": count_padding, "divisor": divisor})),
 )  # fmt: skip
-take_along = Op(
-    "take_along", "input", "Slices along a dim, by number.", backward_name="IndexSelectBackward0", register=False,
-    grads=dict(input=lambda g, dim, index, size: apply(put_along, (g,), {"dim": dim, "index": index, "size": size})),
+take_rows = Op(
+    "take_rows", "input", "Slices along a dim, by number.", backward_name="IndexSelectBackward0", register=False,
+    grads=dict(input=lambda g, dim, index, size: apply(add_rows, (g,), {"dim": dim, "index": index, "size": size})),
 )  # fmt: skip
-put_along = Op(
-    "put_along", "input", "Slices added up along a dim, by number.", register=False,
-    grads=dict(input=lambda g, dim, index, size: apply(take_along, (g,), {"dim": dim, "index": index, "size": size})),
+add_rows = Op(
+    "add_rows", "input", "Slices added up along a dim, by number.", register=False,
+    grads=dict(input=lambda g, dim, index, size: apply(take_rows, (g,), {"dim": dim, "index": index, "size": size})),
 )  # fmt: skip
 _unpool = Op(
     "max_unpool", "input indices", "Values put at their indices.", register=False, backward_name="MaxUnpool2DBackward0",
@@ -82,7 +82,7 @@ _unpool_gradient = Op(
 
 def taken(input: Tensor, dim: int, index: np.ndarray) -> Tensor:
     """The slices of ``input`` along ``dim`` (counted from the front) that a host array numbers."""
-    return apply(take_along, (input,), {"dim": dim, "index": index, "size": input.native.shape[dim]})  # type: ignore[no-any-return]
+    return apply(take_rows, (input,), {"dim": dim, "index": index, "size": input.native.shape[dim]})  # type: ignore[no-any-return]
 
 
 def _batched(op: str, input: Any, ndim: int) -> tuple[Tensor, bool]:

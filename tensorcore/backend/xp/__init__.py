@@ -38,7 +38,10 @@ class XPBackend(Backend):
         self.array = xp.ndarray
         self.table: dict[str, Kernel] = {}
         for family in FAMILIES:
-            self.table.update(family.kernels(self))
+            kernels = family.kernels(self)
+            twice = self.table.keys() & kernels.keys()
+            assert not twice, f"{family.__name__} defines kernels of another family again: {sorted(twice)}"
+            self.table.update(kernels)
 
     def find_kernel(self, name: str) -> Kernel | None:
         return super().find_kernel(name) or self.table.get(name)

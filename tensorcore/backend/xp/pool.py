@@ -144,12 +144,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             back = spread
         return back.astype(g.dtype, copy=False)
 
-    def take_along(x: Native, *, dim: int, index: np.ndarray, size: int) -> Native:
+    def take_rows(x: Native, *, dim: int, index: np.ndarray, size: int) -> Native:
         """The slices of ``x``, ``size`` of them along ``dim``, in the order of ``index``."""
         return xp.take(x, xp.asarray(index), axis=dim)
 
-    def put_along(x: Native, *, dim: int, index: np.ndarray, size: int) -> Native:
-        """The adjoint of ``take_along``: slices added up where ``index`` says."""
+    def add_rows(x: Native, *, dim: int, index: np.ndarray, size: int) -> Native:
+        """The adjoint of ``take_rows``: slices added up where ``index`` says."""
         made = xp.zeros((*x.shape[:dim], size, *x.shape[dim + 1 :]), x.dtype)
         if index.size and x.size:
             order = np.argsort(index, kind="stable")
@@ -194,7 +194,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def embedding_gradient(g: Native, indices: Native, *, rows: int, padding: int | None, by_count: bool) -> Native:
         """Rows of ``g`` added up where their indices say; ``by_count`` makes that a mean."""
-        made = put_along(g.reshape(-1, g.shape[-1]), dim=0, index=backend.to_host(indices).reshape(-1), size=rows)
+        made = add_rows(g.reshape(-1, g.shape[-1]), dim=0, index=backend.to_host(indices).reshape(-1), size=rows)
         if by_count:
             made /= per_row(indices, rows)[:, None].astype(made.dtype)
         if padding is not None:
@@ -211,6 +211,6 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made
 
     return {function.__name__: function for function in (
-        constant_pad, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient, max_pool_pick, max_pool_indices, avg_pool, avg_pool_gradient, take_along, put_along,
+        constant_pad, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient, max_pool_pick, max_pool_indices, avg_pool, avg_pool_gradient, take_rows, add_rows,
         max_unpool, max_unpool_gradient,
     )}  # fmt: skip

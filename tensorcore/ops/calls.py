@@ -26,7 +26,8 @@ from tensorcore.tensor import Tensor, new_tensor
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 __all__ = [
-    "apply", "binary", "common_device", "elementwise", "foreign", "record", "reduction", "reflected", "result_type", "store", "unary",
+    "apply", "binary", "check_number", "common_device", "elementwise", "foreign", "record", "reduction", "reflected",
+    "result_type", "store", "unary",
 ]  # fmt: skip
 
 new = object.__new__
@@ -387,7 +388,7 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
     if out is not None:
         _check_out(op, inputs, out, final)
     # Numbers keep single precision beside narrow floats, as in PyTorch.
-    widened = numbers and compute in _NARROW and final is compute
+    widened = numbers and op.widens and compute in _NARROW  # type: ignore[attr-defined]
     wide = dtypes.float32 if widened else compute
     natives = [_as(device, one, wide) for one in inputs]
     try:
@@ -420,6 +421,18 @@ def as_number(number: Any, compute: dtype) -> Any:
     if compute.kind == "bool":
         return bool(number)
     return complex(number) if compute.kind == "complex" else float(number)
+
+
+def check_number(op: str, number: Any, compute: dtype) -> None:
+    """Raise where a number does not fit the dtype of its op; negative ones wrap into uint8, as in PyTorch."""
+    if compute.kind == "integer":
+        limits = dtypes.iinfo(compute)
+        low = limits.min if compute.is_signed else -limits.max
+        if not low <= number <= limits.max:
+            raise DtypeError(
+                f"{op}: value cannot be converted to type {compute.name} without overflow, got {number}; use one within "
+                f"[{limits.min}, {limits.max}]"
+            )
 
 
 def result_type(*values: Any) -> dtype:

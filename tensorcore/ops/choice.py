@@ -8,7 +8,7 @@ from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import _as, explain, one_device, record, result_type, store
+from tensorcore.ops.calls import _as, check_number, explain, one_device, record, result_type, store
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, method, operation
 from tensorcore.tape.mode import mode
@@ -70,6 +70,9 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
             input = condition.new_full((), input, dtype=final)  # type: ignore[attr-defined]
         device, (condition, input, other) = one_device("where", (condition, input, other))
         final = result_type(input, other)
+        for one in (input, other):
+            if not isinstance(one, Tensor):
+                check_number("where", one, final)
         natives = [_as(device, one, final) for one in (input, other)]
         choice = condition.native
     try:
@@ -101,15 +104,11 @@ def _real_result(*values: Any) -> Any:
 
 def _bounds_result(*values: Any) -> Any:
     compute = _real_result(*values)
-    if compute is dtypes.uint8 or compute.kind == "integer":
-        for one in values[1:]:
-            if not isinstance(one, Tensor):
-                limits = dtypes.iinfo(compute)
-                if not limits.min <= one <= limits.max:
-                    raise DtypeError(
-                        f"clamp: value cannot be converted to type {compute.name} without overflow, got {one}; use one within "
-                        f"[{limits.min}, {limits.max}]"
-                    )
+    for one in values[1:]:
+        if not isinstance(one, Tensor):
+            if compute is dtypes.bool_:
+                raise UnsupportedDtype("clamp: clamp with a number not implemented for bool, got one; use .to(torch.uint8)")
+            check_number("clamp", one, compute)
     return compute
 
 

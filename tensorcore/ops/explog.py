@@ -23,8 +23,8 @@ _LN2, _LN10 = math.log(2), math.log(10)
 
 exp = elementwise("exp", "input", "e to the power of each element.", gives="float",
                   grads=dict(input=lambda g, out: g * conjugate(out)), samples=samples.unary)  # fmt: skip
-exp2 = elementwise("exp2", "input", "2 to the power of each element.", gives="float", takes=REAL,
-                   grads=dict(input=lambda g, out: g * (out * _LN2)), samples=samples.unary)  # fmt: skip
+exp2 = elementwise("exp2", "input", "2 to the power of each element.", gives="float",
+                   grads=dict(input=lambda g, out: g * conjugate(out * _LN2)), samples=samples.unary)  # fmt: skip
 expm1 = elementwise("expm1", "input", "e to the power of each element, minus 1, exact near 0.", gives="float",
                     grads=dict(input=lambda g, out: g * conjugate(out + 1)), samples=samples.unary)  # fmt: skip
 log = elementwise("log", "input", "The natural logarithm of each element.", gives="float",

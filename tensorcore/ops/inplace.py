@@ -95,7 +95,7 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             # A 0-d host tensor met one with dims elsewhere; broadcasting has ruled out that it could hold the result.
             raise ShapeError(f"{name}: expected all tensors on {input.device}, got one on {device}; move it with .to(...)")
         # Numbers keep single precision beside narrow floats, as in PyTorch.
-        widened = compute in _NARROW and final is compute and len(inputs) > 1 and not all(
+        widened = op.widens and compute in _NARROW and not all(  # type: ignore[attr-defined]
             [isinstance(one, Tensor) for one in inputs]
         )
         if compute is input.dtype and final is compute and not widened:

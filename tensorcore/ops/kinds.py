@@ -43,6 +43,7 @@ def elementwise(
     grads: dict[str, Callable[..., Any]] | None = None,
     operator: str | None = None,
     commutes: bool = False,
+    widens: bool = False,
     writes: bool = True,
     method: bool = True,
     rule: Callable[..., dtype] | None = None,
@@ -56,6 +57,7 @@ def elementwise(
         gives: ``same`` as it computes in, ``float`` (integers become the default floating dtype first), ``real``
             (the real part's dtype), ``float-real`` (both) or ``bool``.
         operator: of the Python operators ``__{operator}__``, ``__r{operator}__`` and ``__i{operator}__``.
+        widens: whether a number keeps single precision beside a tensor of a narrower floating dtype.
         commutes: whether ``number op tensor`` is ``tensor op number``.
         writes: whether there is a form with an underscore.
         method: whether it is a method of Tensor too.
@@ -77,6 +79,7 @@ def elementwise(
         return compute, dtypes.bool_ if gives == "bool" else compute.to_real() if reals else compute
 
     op.dtypes = dtypes_of  # type: ignore[attr-defined]
+    op.widens = widens  # type: ignore[attr-defined]
     accepts = takes
     if floats:
         accepts -= BOOL | INTEGER

@@ -20,8 +20,8 @@ __all__ = ["kernels"]
 # Kernel name -> function of the namespace.
 UNARY = {
     "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
-    "atanh": "arctanh", "bitwise_not": "bitwise_not", "ceil": "ceil", "conj": "conjugate", "cos": "cos", "cosh": "cosh",
-    "exp": "exp", "exp2": "exp2", "expm1": "expm1", "floor": "floor", "isfinite": "isfinite", "isinf": "isinf",
+    "atanh": "arctanh", "bitwise_not": "bitwise_not", "ceil": "ceil", "conj_physical": "conjugate", "cos": "cos", "cosh": "cosh",
+    "exp": "exp", "expm1": "expm1", "floor": "floor", "isfinite": "isfinite", "isinf": "isinf",
     "isnan": "isnan", "log": "log", "log10": "log10", "log1p": "log1p", "log2": "log2", "logical_not": "logical_not",
     "neg": "negative", "positive": "positive", "signbit": "signbit", "sgn": "sign", "sin": "sin", "sinh": "sinh",
     "sqrt": "sqrt", "square": "square", "tan": "tan", "tanh": "tanh", "trunc": "trunc",
@@ -78,6 +78,9 @@ def _arithmetic(backend: XPBackend) -> tuple[Kernel, ...]:
     def reciprocal(x: Native, out: Any = None) -> Native:
         return divide(ones[x.dtype], x, out=out)
 
+    def exp2(x: Native, out: Any = None) -> Native:
+        return exp(x * np.log(x.dtype.type(2)), out=out) if x.dtype.kind == "c" else xp.exp2(x, out=out)
+
     def sign(x: Native, out: Any = None) -> Native:
         """The sign of NaN is 0, and bools are their own."""
         if x.dtype.kind == "b":
@@ -93,7 +96,7 @@ def _arithmetic(backend: XPBackend) -> tuple[Kernel, ...]:
     def _half(function: Kernel, x: Native, out: Any) -> Native:
         return _into(function(x.astype(np.float32)).astype(x.dtype), out)
 
-    return relu, sigmoid, rsqrt, reciprocal, sign, round
+    return relu, sigmoid, rsqrt, reciprocal, exp2, sign, round
 
 
 def _powers(backend: XPBackend) -> tuple[Kernel, ...]:
@@ -121,7 +124,7 @@ def _powers(backend: XPBackend) -> tuple[Kernel, ...]:
                 return divide(x.dtype.type(1), x, out=out)
             elif y == -2:
                 return divide(x.dtype.type(1), square(x), out=out)
-        elif y.dtype.kind == "i" and bool((y < 0).any()):
+        elif hasattr(y, "dtype") and y.dtype.kind == "i" and bool((y < 0).any()):
             # NumPy refuses; the true quotient cut off is 0 unless the base is 1 or -1.
             base = xp.asarray(x, y.dtype)
             result = power(base, xp.abs(y))
@@ -236,11 +239,10 @@ def _activations(backend: XPBackend) -> dict[str, Kernel]:
     """Fused forms of some composites: fewer temporaries, and one Python frame instead of one an op."""
     xp = backend.xp
     exp, add, divide, multiply, tanh = xp.exp, xp.add, xp.true_divide, xp.multiply, xp.tanh
-    single = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
-    ones = {one: xp.ones((), one) for one in single}
+    ones = {one.numpy: xp.ones((), backend.xp_dtype(one)) for one in ALL}
 
     def silu(x: Native) -> Native:
-        if x.dtype not in single:
+        if x.dtype.itemsize == 2:
             return silu(x.astype(np.float32)).astype(x.dtype)
         result = xp.asarray(xp.negative(x))
         exp(result, out=result)
@@ -248,7 +250,7 @@ def _activations(backend: XPBackend) -> dict[str, Kernel]:
         return divide(x, result, out=result)
 
     def gelu(x: Native, *, approximate: str = "none") -> Native:
-        if x.dtype not in single:
+        if x.dtype.itemsize == 2:
             return gelu(x.astype(np.float32), approximate=approximate).astype(x.dtype)
         if approximate == "tanh":
             result = xp.asarray(multiply(x, x))
@@ -264,7 +266,7 @@ def _activations(backend: XPBackend) -> dict[str, Kernel]:
         return result
 
     def leaky_relu(x: Native, *, negative_slope: float = 0.01) -> Native:
-        if x.dtype not in single:
+        if x.dtype.itemsize == 2:
             return leaky_relu(x.astype(np.float32), negative_slope=negative_slope).astype(x.dtype)
         if 0 <= negative_slope <= 1:
             return xp.maximum(x, multiply(x, negative_slope))

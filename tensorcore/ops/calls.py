@@ -60,7 +60,7 @@ def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Cal
         made.native = native
         made.dtype = result or input.dtype
         made.device = device
-        made.node = made.version = made.view = None
+        made.node = made.version = made.origin = None
         edge = input.node
         if edge is not None and differentiable:
             if not unusual.threads or mode.plain:
@@ -130,7 +130,7 @@ def binary(
         made.native = native
         made.dtype = result or input.dtype
         made.device = device
-        made.node = made.version = made.view = None
+        made.node = made.version = made.origin = None
         edge = input.node
         if (edge is not None or other_edge is not None) and differentiable:
             if not unusual.threads or mode.plain:
@@ -197,7 +197,7 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
         made.native = made_native
         made.dtype = input.dtype
         made.device = device
-        made.node = made.version = made.view = None
+        made.node = made.version = made.origin = None
         edge = input.node
         if edge is not None and differentiable:
             if not unusual.threads or mode.plain:
@@ -366,6 +366,10 @@ def user_trace() -> str:
 
 def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, options: dict[str, Any] | None = None):
     """An elementwise call with numbers, several dtypes, or a result that has a place to go."""
+    if any(type(one) is np.ndarray for one in inputs):  # tensor * array, in PyTorch by way of NumPy
+        from tensorcore.ops.create import from_numpy
+
+        inputs = [from_numpy(one) if type(one) is np.ndarray else one for one in inputs]
     if not any([isinstance(one, Tensor) for one in inputs]):
         raise ArgumentTypeError(
             f"{op.name}: expected argument '{op.inputs[0]}' to be a Tensor, got {inputs[0]!r}; wrap it in torch.tensor(...)"
@@ -374,7 +378,7 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
     for name, one in zip(op.inputs, inputs, strict=True):
         if not isinstance(one, Tensor):
             numbers = True
-            if kind_of(one) is None and not (isinstance(one, np.ndarray) and one.ndim == 0):
+            if kind_of(one) is None:
                 raise ArgumentTypeError(
                     f"{op.name}: expected argument '{name}' to be a Tensor or a number, got {type(one).__name__}; "
                     f"wrap it in torch.tensor(...)"
@@ -548,7 +552,7 @@ def store(op: str, made: Tensor, out: Tensor) -> Tensor:
     device = out.device
     shape = tuple(made.native.shape)
     if tuple(out.native.shape) != shape:
-        if out.view is not None and out.numel():
+        if out.origin is not None and out.numel():
             raise ShapeError(
                 f"{op}: expected out of shape {list(shape)}, got a view of shape {list(out.native.shape)}; "
                 f"pass an out of that shape"

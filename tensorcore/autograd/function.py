@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 import weakref
 from collections.abc import Callable
@@ -236,11 +235,13 @@ class _FunctionOp:
         self.name = cls.__name__
         self.node_name = f"{cls.__name__}Backward"
         self.split = cls.setup_context is not Function.setup_context
-        self._signature: inspect.Signature | None = None
+        self._signature: Any = None
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments by position, defaults filled in, as ``setup_context`` gets them."""
         if self._signature is None:
+            import inspect  # slow to import, and wanted for this style of Function alone
+
             self._signature = inspect.signature(self.cls.forward)
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()

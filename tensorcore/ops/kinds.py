@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -219,7 +218,7 @@ def composite(
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
         title = name or function.__name__
-        parameters = inspect.signature(function).parameters
+        parameters = _parameters(function)
         op = Op(title, inputs, function.__doc__ or "", grads=grads, samples=samples, kind="composite",
                 backward_name=backward_name)  # fmt: skip
         run = _composite_run(op, function, check, [one for one in parameters if one not in ("out", "inplace")])
@@ -298,15 +297,13 @@ def _with_signature(title: str, parameters: Any, run: Callable[..., Any]) -> Cal
     """
     scope: dict[str, Any] = {"run": run, "store": store}
     heads, star = [], False
-    for one in parameters.values():
-        if one.kind is one.KEYWORD_ONLY and not star:
+    for one, (keyword_only, *default) in parameters.items():
+        if keyword_only and not star:
             heads.append("*")
             star = True
-        if one.default is one.empty:
-            heads.append(one.name)
-        else:
-            scope[f"default_{one.name}"] = one.default
-            heads.append(f"{one.name}=default_{one.name}")
+        if default:
+            scope[f"default_{one}"] = default[0]
+        heads.append(f"{one}=default_{one}" if default else one)
     passed = ", ".join(one for one in parameters if one not in ("out", "inplace"))
     lines = [f"def call({', '.join(heads)}):"]
     if "inplace" in parameters:
@@ -317,6 +314,19 @@ def _with_signature(title: str, parameters: Any, run: Callable[..., Any]) -> Cal
     lines.append(f"    return run({passed})")
     exec(compile("\n".join(lines), f"<call of {title}>", "exec"), scope)
     return scope["call"]  # type: ignore[no-any-return]
+
+
+def _parameters(function: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
+    """Each parameter's name, whether it is keyword-only, and its default if it has one; inspect is slow to import."""
+    code = function.__code__
+    names, first = code.co_varnames, code.co_argcount
+    found: dict[str, tuple[Any, ...]] = {one: (False,) for one in names[:first]}
+    defaults = function.__defaults__ or ()
+    for one, default in zip(names[first - len(defaults) : first], defaults, strict=True):
+        found[one] = (False, default)
+    for one in names[first : first + code.co_kwonlyargcount]:
+        found[one] = (True, *([function.__kwdefaults__[one]] if one in (function.__kwdefaults__ or {}) else []))
+    return found
 
 
 def _tensor_arguments(function: Callable[..., Any]) -> tuple[str, ...]:

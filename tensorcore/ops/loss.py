@@ -508,6 +508,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
     """
     _tensors("gaussian_nll_loss", input=input, target=target)
     _float_result("gaussian_nll_loss", input)
+    check_floating("gaussian_nll_loss", input)
     if not isinstance(var, Tensor):
         if var < 0:
             raise ArgumentError(f"gaussian_nll_loss: var has negative entry/entries, got {var}; variances are >= 0")

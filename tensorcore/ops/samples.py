@@ -120,7 +120,7 @@ def group_norm(array: Make) -> Iterator[Call]:
 def batch_norm(array: Make) -> Iterator[Call]:
     """Batches with their own statistics; the running ones are written to, so none are passed."""
     yield (array(4, 3), None, None, array(3), array(3)), {"training": True}
-    yield (array(2, 3, 4, 2),), {"training": True, "eps": 1e-3}
+    yield (array(2, 3, 4, 2), None, None), {"training": True, "eps": 1e-3}
 
 
 def instance_norm(array: Make) -> Iterator[Call]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from tensorcore.backend.base import Kernel, Native
     from tensorcore.backend.xp import XPBackend

@@ -3,6 +3,8 @@
     TensorcoreError
     ├── ShapeError        (RuntimeError)        shapes that do not fit together
     ├── DtypeError        (RuntimeError)        dtypes that do not mix, or that an op does not take
+    │   └── UnsupportedDtype  (NotImplementedError) a dtype that an op has no code for
+    ├── DivisionError     (RuntimeError, ZeroDivisionError)  integers divided by zero
     ├── DeviceError       (RuntimeError)        devices that do not match
     │   ├── UnknownDevice                       no plugin offers a device of that name
     │   └── DeviceUnavailable                   a plugin offers it and it cannot be used here
@@ -13,6 +15,8 @@
     ├── OutOfMemoryError  (RuntimeError, MemoryError)
     ├── KernelMissing     (NotImplementedError) the backend has no kernel of that name
     ├── ValuesMissing     (NotImplementedError) a tensor of a shape alone was asked for its values
+    ├── LoadError         (RuntimeError)        a file that cannot be written, or read back
+    ├── RefusedGlobal     (pickle.UnpicklingError) a file that wants more built than the caller allowed
     └── PluginError       (RuntimeError)        a plugin that broke the rules of registration
 
 Each also is the builtin exception that PyTorch raises in that place, so ``except RuntimeError``
@@ -22,21 +26,27 @@ in an existing program keeps working. A message reads
 
 from __future__ import annotations
 
+from pickle import UnpicklingError
+
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "DeviceError",
     "DeviceUnavailable",
     "DimensionError",
+    "DivisionError",
     "DtypeError",
     "GradientError",
     "KernelMissing",
+    "LoadError",
     "OutOfMemoryError",
     "PluginError",
+    "RefusedGlobal",
     "ShapeError",
     "TensorcoreError",
     "UnknownDevice",
     "ValuesMissing",
+    "UnsupportedDtype",
 ]
 
 
@@ -50,6 +60,14 @@ class ShapeError(TensorcoreError, RuntimeError):
 
 class DtypeError(TensorcoreError, RuntimeError):
     """Dtypes that do not mix, or that an op does not take."""
+
+
+class UnsupportedDtype(DtypeError, NotImplementedError):
+    """A dtype that an op has no code for."""
+
+
+class DivisionError(TensorcoreError, RuntimeError, ZeroDivisionError):
+    """Integers divided by zero."""
 
 
 class DeviceError(TensorcoreError, RuntimeError):
@@ -90,6 +108,14 @@ class KernelMissing(TensorcoreError, NotImplementedError):
 
 class ValuesMissing(TensorcoreError, NotImplementedError):
     """A tensor that has a shape and no values was asked for its values."""
+
+
+class LoadError(TensorcoreError, RuntimeError):
+    """A file that cannot be written, or read back."""
+
+
+class RefusedGlobal(TensorcoreError, UnpicklingError):
+    """A file that wants more built than the caller allowed."""
 
 
 class PluginError(TensorcoreError, RuntimeError):

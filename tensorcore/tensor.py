@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -11,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tensorcore.tape.engine import Eager
-from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Output, Version, is_leaf, leaf
 from tensorcore import printing
 from tensorcore.dtypes import dtype, get_default_dtype
 from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
+from tensorcore.tape.engine import Eager
+from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Output, Version, is_leaf, leaf
 
 __all__ = ["Parameter", "Size", "Tensor", "View", "new_tensor"]
 
@@ -73,10 +72,10 @@ class Tensor:
         dtype, device: of all elements. ``device`` is the backend itself.
         node: where the values came from on the tape: a Node, an Output of one, or None.
         version: shared by all tensors of one memory; None until that memory is shared or written.
-        view: of whom this is a view, None if of nobody.
+        origin: of whom this is a view, None if of nobody.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "device", "dtype", "frozen", "native", "node", "version", "view")
+    __slots__ = ("__dict__", "__weakref__", "device", "dtype", "frozen", "native", "node", "origin", "version")
 
     __array_ufunc__ = None  # ndarray * tensor asks the tensor, instead of looping over it
     __hash__ = object.__hash__
@@ -86,7 +85,7 @@ class Tensor:
     native: Any
     node: Any
     version: Version | None
-    view: Any
+    origin: Any
 
     # Shape and memory
 
@@ -333,7 +332,7 @@ class Tensor:
 
     def detach_(self) -> Tensor:
         """Take this tensor itself off the tape."""
-        if self.view is not None:
+        if self.origin is not None:
             raise GradientError(
                 "detach_: Can't detach views in-place, got a view; use detach() instead"
             )
@@ -361,30 +360,12 @@ class Tensor:
 
     @property
     def _base(self) -> Tensor | None:
-        return None if self.view is None else self.view.base
+        return None if self.origin is None else self.origin.base
 
     def _is_view(self) -> bool:
-        return self.view is not None
+        return self.origin is not None
 
     # Values on the host
-
-    def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The values as a NumPy array, which shares the memory of a tensor on the host.
-
-        Args:
-            force: detach, copy to the host and resolve whatever else is in the way.
-        """
-        if force:
-            return self.detach().device.to_host(self.native)
-        if self.node is not None:
-            raise GradientError(
-                "numpy: Can't call numpy() on Tensor that requires grad, got one; use tensor.detach().numpy() instead"
-            )
-        if not self.device.capabilities.host:
-            raise ArgumentTypeError(
-                f"numpy: can't convert a tensor on device {self.device} to numpy; use Tensor.cpu() to copy it to host memory first"
-            )
-        return self.device.to_host(self.native)
 
     def item(self) -> Any:
         """The value of a tensor with one element as a Python number."""
@@ -404,12 +385,6 @@ class Tensor:
         values = self.device.to_host(self.native)
         # bfloat16 is a NumPy extension type whose tolist() gives no Python floats.
         return values.astype(np.float32).tolist() if self.dtype.name == "bfloat16" else values.tolist()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        values = self.numpy()
-        if dtype is not None and values.dtype != dtype:
-            return values.astype(dtype)
-        return values.copy() if copy else values
 
     def __bool__(self) -> bool:
         if self.numel() != 1:
@@ -466,25 +441,6 @@ class Tensor:
             return format(self.item(), spec)
         return object.__format__(self, spec)
 
-    # Copies and files
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        if not self.is_leaf:
-            raise GradientError(
-                "deepcopy: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
-                "the moment, got the result of an op; use detach() before"
-            )
-        if id(self) in memo:
-            return memo[id(self)]
-        made = new_tensor(self.device.kernels["clone"](self.native), self.dtype, self.device, type(self))
-        memo[id(self)] = made
-        if self.requires_grad:
-            made.requires_grad_()
-        if self.grad is not None:
-            made.grad = self.grad.__deepcopy__(memo)
-        made.__dict__.update({key: copy.deepcopy(value, memo) for key, value in self.__dict__.items() if key != "_grad"})
-        return made
-
 
 class _ParameterType(type(Tensor)):
     """``isinstance(x, Parameter)`` reads a mark on the tensor."""
@@ -525,5 +481,5 @@ def new_tensor(native: Any, dtype: dtype, device: Any, cls: type = Tensor) -> An
     made.native = native
     made.dtype = dtype
     made.device = device
-    made.node = made.version = made.view = None
+    made.node = made.version = made.origin = None
     return made

@@ -96,6 +96,10 @@ class MetaBackend(Backend):
     def data_pointer(self, native: Native) -> int:
         return 0
 
+    def kernel_index_bounds(self, x: Native) -> tuple[int, int]:
+        """No index is known, so none is out of range."""
+        return 0, -1
+
     def find_kernel(self, name: str) -> Kernel | None:
         own = super().find_kernel(name)
         if own is not None:
@@ -134,8 +138,7 @@ def _viewing(rule: Any) -> Kernel:
     return kernel
 
 
-def _writing(target: MetaArray, *others: Any, **options: Any) -> MetaArray:
-    np.broadcast_shapes(target.shape, *[one.shape for one in others if type(one) is MetaArray])
+def _writing(target: Any, *others: Any, **options: Any) -> Any:
     return target
 
 
@@ -159,7 +162,12 @@ def _shaped(rule: Rule) -> Kernel:
         arrays = [one for one in natives if type(one) is MetaArray]
         if type(shape) is list:
             kinds = dtype_rule if type(dtype_rule) is tuple else (dtype_rule,) * len(shape)
-            return tuple([_dense(one, _dtype(kind, arrays, options)) for one, kind in zip(shape, kinds, strict=True)])
+            return tuple(
+                [
+                    None if one is None else _dense(one, _dtype(kind, arrays, options))
+                    for one, kind in zip(shape, kinds, strict=True)
+                ]
+            )
         strides = None
         if keeps is not None and len(shape) > 1:
             strides = kept_strides(shape, [keeps(one.shape, one.strides, options) for one in arrays])

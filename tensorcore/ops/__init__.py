@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from tensorcore.ops import (
-    contract, conv, convert, create, elementwise, embedding, linalg, norm, pad, pool, reduce, scan, shape, sort, statistics,
+    activation, arithmetic, choice, compare, complex, contract, conv, convert, create, dropout, embedding,
+    explog, linalg, loss, norm, pad, pool, random, reduce, rounding, scan, shape, sort, statistics,
+    trigonometry,
 )  # fmt: skip
 
 __all__ = ["FAMILIES"]
 
 FAMILIES = (
-    contract, conv, convert, create, elementwise, embedding, linalg, norm, pad, pool, reduce, scan, shape, sort, statistics,
-)
+    activation, arithmetic, choice, compare, complex, contract, conv, convert, create, dropout, embedding,
+    explog, linalg, loss, norm, pad, pool, random, reduce, rounding, scan, shape, sort, statistics,
+    trigonometry,
+)  # fmt: skip

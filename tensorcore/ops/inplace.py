@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.tape.mode import mode
-from tensorcore.tape.engine import fit
-from tensorcore.tape.node import Node, Output, Version, is_leaf, next_order, unpack
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import _as, explain, one_device, record, written
+from tensorcore.ops.calls import _NARROW, _as, one_device, record, written
 from tensorcore.ops.define import Op
+from tensorcore.tape.engine import fit
+from tensorcore.tape.mode import mode
+from tensorcore.tape.node import Node, Output, Version, is_leaf, next_order, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -30,7 +30,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
                 f"{op}: a leaf Variable that requires grad is being used in an in-place operation, got one; "
                 f"write inside torch.no_grad(), or to a result of it"
             )
-        view = tensor.view
+        view = tensor.origin
         if view is not None:
             if is_leaf(view.base.node):
                 raise GradientError(
@@ -49,7 +49,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
 
 def check_recordable(op: str, tensor: Tensor) -> None:
     """Raise where a write that will be recorded has a view to go to whose base cannot take up its history."""
-    view = tensor.view
+    view = tensor.origin
     if view is not None and view.kind != "plain":
         raise _unwritable_view(op, view)
 
@@ -94,10 +94,15 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
         if input.device is not device:
             # A 0-d host tensor met one with dims elsewhere; broadcasting has ruled out that it could hold the result.
             raise ShapeError(f"{name}: expected all tensors on {input.device}, got one on {device}; move it with .to(...)")
-        if compute is input.dtype and final is compute:
+        # Numbers keep single precision beside narrow floats, as in PyTorch.
+        widened = op.widens and compute in _NARROW and not all(  # type: ignore[attr-defined]
+            [isinstance(one, Tensor) for one in inputs]
+        )
+        if compute is input.dtype and final is compute and not widened:
             device.kernels[op.kernel](*[_as(device, one, compute) for one in inputs], **options, out=input.native)
         else:
-            result = device.kernels[op.kernel](*[_as(device, one, compute) for one in inputs], **options)
+            wide = dtypes.float32 if widened else compute
+            result = device.kernels[op.kernel](*[_as(device, one, wide) for one in inputs], **options)
             device.kernels["copy"](input.native, result)
         written(input)
         if recording:
@@ -134,7 +139,7 @@ def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
             f"{name}: result type {result.dtype.name} can't be cast to the desired output type {input.dtype.name}, got "
             f"{input.dtype.name} to write to; use the form without underscore"
         )
-    if input.view is not None:
+    if input.origin is not None:
         # The result may be the end of several calls; to the base it is one copy into the part.
         return input.copy_(result)  # type: ignore[attr-defined, no-any-return]
     input.device.kernels["copy"](input.native, result.native)
@@ -154,7 +159,7 @@ def attach(tensor: Tensor, node: Any, position: int = 0) -> None:
     Args:
         position: of the written tensor among the inputs of the node's op.
     """
-    view = tensor.view
+    view = tensor.origin
     if view is None:
         base = tensor
         _keep_retaining(tensor, node)
@@ -169,8 +174,8 @@ def attach(tensor: Tensor, node: Any, position: int = 0) -> None:
         return
     for reference in list(version.views):
         one = reference()
-        if one is not None and one.view is not None and one.view.base is base and one is not base:
-            node = one.view.replay(base).node if one.view.kind != "custom" else _lost(one)
+        if one is not None and one.origin is not None and one.origin.base is base and one is not base:
+            node = one.origin.replay(base).node if one.origin.kind != "custom" else _lost(one)
             _keep_retaining(one, node)
             one.node = node
 

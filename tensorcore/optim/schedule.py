@@ -6,7 +6,7 @@ import math
 import types
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorcore.errors import ArgumentError, ArgumentTypeError

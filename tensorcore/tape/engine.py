@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+from tensorcore.errors import ArgumentTypeError, GradientError
 from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Node, Output, is_leaf
-from tensorcore.errors import ArgumentTypeError, GradientError
 
 __all__ = ["Eager", "walk"]
 
@@ -154,7 +154,7 @@ def walk(
 class Walk:
     """A walk that is under way, for hooks that ask what it will still reach."""
 
-    __slots__ = ("roots", "targets", "wanted")
+    __slots__ = ("__weakref__", "roots", "targets", "wanted")
 
     def __init__(self, roots: Any, wanted: set[Any] | None, targets: set[Any] | None) -> None:
         self.roots, self.wanted, self.targets = roots, wanted, targets

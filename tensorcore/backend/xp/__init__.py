@@ -10,6 +10,7 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
 from tensorcore.backend.xp import conv, elementwise, linalg, movement, norm, optim, pool, reduce, sort
+from tensorcore.backend.xp.dlpack import export_array, import_array
 
 __all__ = ["XPBackend"]
 
@@ -33,6 +34,7 @@ class XPBackend(Backend):
     def __init__(self, xp: Any = np, name: str = "xp", index: int = 0) -> None:
         super().__init__(name, index)
         self.xp = xp
+        self.dlpack_type = 1 if xp is np else None
         self.array = xp.ndarray
         self.table: dict[str, Kernel] = {}
         for family in FAMILIES:
@@ -90,8 +92,17 @@ class XPBackend(Backend):
         else:
             # A base from elsewhere whose elements do not lie densely: from its first to its last byte.
             span = sum((size - 1) * step for size, step in zip(root.shape, root.strides, strict=True) if size)
-            flat = np.ndarray(span // root.itemsize + 1, root.dtype, root)
+            flat = np.lib.stride_tricks.as_strided(root, (span // root.itemsize + 1,), (root.itemsize,))
         return flat if flat.dtype == native.dtype else flat.view(native.dtype)
+
+    def to_dlpack(self, native: Native, dtype: dtypes.dtype, **options: Any) -> Any:
+        return export_array(native, dtype, **options) if self.xp is np else super().to_dlpack(native, dtype, **options)
+
+    def from_dlpack(self, exporter: Any, **options: Any) -> tuple[Native, dtypes.dtype]:
+        if self.xp is not np:
+            return super().from_dlpack(exporter, **options)
+        array = import_array(exporter, **options)
+        return array, dtypes.from_numpy_dtype(array.dtype)
 
     def data_pointer(self, native: Native) -> int:
         return native.__array_interface__["data"][0]  # type: ignore[no-any-return]

@@ -3,8 +3,30 @@
 from __future__ import annotations
 
 from tensorcore.ops import (
-    activation, arithmetic, choice, compare, complex, contract, conv, convert, create, dropout, embedding,
-    explog, linalg, loss, norm, pad, pool, random, reduce, rounding, scan, shape, sort, statistics,
+    activation,
+    arithmetic,
+    choice,
+    compare,
+    complex,
+    contract,
+    conv,
+    convert,
+    create,
+    dropout,
+    embedding,
+    explog,
+    linalg,
+    loss,
+    norm,
+    pad,
+    pool,
+    random,
+    reduce,
+    rounding,
+    scan,
+    shape,
+    sort,
+    statistics,
     trigonometry,
 )  # fmt: skip
 

@@ -15,7 +15,8 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.norm import log_softmax
-from tensorcore.ops.reduce import mean, sum as total
+from tensorcore.ops.reduce import mean
+from tensorcore.ops.reduce import sum as total
 from tensorcore.ops.statistics import vector_norm
 from tensorcore.tensor import Tensor, new_tensor
 

@@ -350,7 +350,9 @@ def main(argv: list[str] | None = None) -> int:
             settings = json.loads(safetensors.read_metadata(checkpoint)["training"])["settings"]
         except FileNotFoundError:
             sys.exit(f"--resume: expected a checkpoint at {checkpoint}, got none; run once without --resume")
-        except (KeyError, LoadError) as error:
+        except KeyError:
+            sys.exit(f"--resume: expected a checkpoint of this program, got {checkpoint}; run once without --resume")
+        except LoadError as error:
             sys.exit(f"--resume: {error}")
     digits = load_digits(settings["smoke"])
     try:

@@ -120,8 +120,6 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether a value of dtype ``from_`` may be written into one of dtype ``to``: kinds may rise, never fall."""
-    if from_.kind == "integer" and to.kind == "integer":
-        return to.is_signed or not from_.is_signed
     return _KINDS.index(from_.kind) <= _KINDS.index(to.kind)
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tensorcore.tape.engine import Eager
-from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Output, Version, is_leaf, leaf
 from tensorcore import printing
 from tensorcore.dtypes import dtype, get_default_dtype
 from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
+from tensorcore.tape.engine import Eager
+from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Output, Version, is_leaf, leaf
 
 __all__ = ["Parameter", "Size", "Tensor", "View", "new_tensor"]
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from tensorcore.autograd import function, graph
 from tensorcore.autograd.anomaly import (
-    detect_anomaly, is_anomaly_check_nan_enabled, is_anomaly_enabled, set_detect_anomaly,
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_detect_anomaly,
 )  # fmt: skip
 from tensorcore.autograd.function import Function
 from tensorcore.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck

@@ -427,6 +427,15 @@ def isolated_registry(*plugins: object, **named: object) -> Iterator[Registry]:
         _current = before
 
 
+def _make_meta(index: int) -> Backend:
+    from tensorcore.backend.meta import MetaBackend
+
+    return MetaBackend(index)
+
+
+register_builtin("meta", _make_meta)
+
+
 class _Circle(Exception):
     """A thread would wait for work that it is itself in the middle of."""
 

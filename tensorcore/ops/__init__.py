@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from tensorcore.ops import convert, create, elementwise, reduce, shape
+from tensorcore.ops import (
+    activation, arithmetic, choice, compare, complex, contract, conv, convert, create, dropout, embedding,
+    explog, linalg, loss, norm, pad, pool, random, reduce, rounding, scan, shape, sort, statistics,
+    trigonometry,
+)  # fmt: skip
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (convert, create, elementwise, reduce, shape)
+FAMILIES = (
+    activation, arithmetic, choice, compare, complex, contract, conv, convert, create, dropout, embedding,
+    explog, linalg, loss, norm, pad, pool, random, reduce, rounding, scan, shape, sort, statistics,
+    trigonometry,
+)  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.tape.mode import mode
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentTypeError
@@ -14,6 +13,7 @@ from tensorcore.ops.calls import apply, record, written
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import attach, check_recordable, check_writable
 from tensorcore.ops.kinds import method, operation
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["clone", "contiguous", "copy_", "to", "type_as"]
@@ -102,7 +102,7 @@ def write(op: Op, input: Tensor, src: Tensor) -> Tensor:
         rules.cannot_expand("copy_", tuple(src.native.shape), tuple(input.native.shape))
     source = to(src, input.device)
     native = source.native
-    if native.dtype != input.native.dtype and source.dtype.is_complex and not input.dtype.is_complex:
+    if source.dtype.is_complex and not input.dtype.is_complex:
         native = input.device.kernels["real"](native)
     recording = mode.enabled and (src.node is not None or input.node is not None)
     if recording:

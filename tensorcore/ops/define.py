@@ -166,7 +166,12 @@ def _compile(op: Op) -> Callable[[Node, Any], tuple[Any, ...]]:
     if op.keeps_out:
         add("    out = kept_out(node, g)")
     known = {"g", "out", *op.inputs}
-    options = {name for formula in op.grads.values() for name in gradient_arguments(formula)} - known
+    # An input's own shape and dtype are its edge's, which costs nothing at the forward call.
+    own = {} if op.variadic else {name: {f"{name}_shape": f"edge_{i}.shape", f"{name}_dtype": f"edge_{i}.dtype"}
+                                  for i, name in enumerate(op.inputs)}  # fmt: skip
+    options = {
+        argument for name, formula in op.grads.items() for argument in gradient_arguments(formula) if argument not in own.get(name, ())
+    } - known
     if options:
         add("    options = node.options")
         lines.extend(f"    {name} = options['{name}']" for name in sorted(options))
@@ -182,7 +187,7 @@ def _compile(op: Op) -> Callable[[Node, Any], tuple[Any, ...]]:
             if op.grads.get(name) is same:
                 add("        g,")
             elif name in op.grads:
-                arguments = ", ".join(gradient_arguments(op.grads[name]))
+                arguments = ", ".join(own[name].get(one, one) for one in gradient_arguments(op.grads[name]))
                 add(f"        formula_{i}({arguments}) if edge_{i} is not None else None,")
             else:
                 add("        None,")

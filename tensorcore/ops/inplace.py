@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.tape.mode import mode
-from tensorcore.tape.engine import fit
-from tensorcore.tape.node import Node, Output, Version, is_leaf, next_order, unpack
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import _as, explain, one_device, record, written
+from tensorcore.ops.calls import _NARROW, _as, one_device, record, written
 from tensorcore.ops.define import Op
+from tensorcore.tape.engine import fit
+from tensorcore.tape.mode import mode
+from tensorcore.tape.node import Node, Output, Version, is_leaf, next_order, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -94,10 +94,15 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
         if input.device is not device:
             # A 0-d host tensor met one with dims elsewhere; broadcasting has ruled out that it could hold the result.
             raise ShapeError(f"{name}: expected all tensors on {input.device}, got one on {device}; move it with .to(...)")
-        if compute is input.dtype and final is compute:
+        # Numbers keep single precision beside narrow floats, as in PyTorch.
+        widened = op.widens and compute in _NARROW and not all(  # type: ignore[attr-defined]
+            [isinstance(one, Tensor) for one in inputs]
+        )
+        if compute is input.dtype and final is compute and not widened:
             device.kernels[op.kernel](*[_as(device, one, compute) for one in inputs], **options, out=input.native)
         else:
-            result = device.kernels[op.kernel](*[_as(device, one, compute) for one in inputs], **options)
+            wide = dtypes.float32 if widened else compute
+            result = device.kernels[op.kernel](*[_as(device, one, wide) for one in inputs], **options)
             device.kernels["copy"](input.native, result)
         written(input)
         if recording:

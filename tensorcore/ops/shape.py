@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, DimensionError, ShapeError
+from tensorcore.errors import DimensionError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply, record
 from tensorcore.ops.define import Op, same
-from tensorcore.ops.kinds import method, operation, view as view_op
+from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.kinds import view as view_op
 from tensorcore.ops.views import view_of
 from tensorcore.tensor import Tensor
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Version
-from tensorcore.ops import rules
 from tensorcore.ops.calls import record
 from tensorcore.ops.define import Op
+from tensorcore.tape.mode import mode
+from tensorcore.tape.node import Version
 from tensorcore.tensor import Tensor, View
 
 __all__ = ["view_of"]
@@ -17,14 +15,16 @@ __all__ = ["view_of"]
 new = object.__new__
 
 
-def view_of(op: Op, input: Tensor, options: dict[str, Any], native: Any = None, kind: str = "plain") -> Tensor:
+def view_of(
+    op: Op, input: Tensor, options: dict[str, Any], native: Any = None, kind: str = "plain", dtype: Any = None
+) -> Tensor:
     """The view of ``input`` that the kernel of ``op`` shows: same memory, same version, a history that follows the base's."""
     made = new(Tensor)
     device = input.device
     if native is None:
         native = device.kernels[op.kernel](input.native, **options)
     made.native = native
-    made.dtype = input.dtype
+    made.dtype = dtype or input.dtype
     made.device = device
     version = input.version
     if version is None:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+from tensorcore.errors import ArgumentTypeError, GradientError
 from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Node, Output, is_leaf
-from tensorcore.errors import ArgumentTypeError, GradientError
 
 __all__ = ["Eager", "walk"]
 

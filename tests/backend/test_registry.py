@@ -257,7 +257,7 @@ def test_an_unknown_name_suggests_a_near_one():
     """A misspelt name is answered with the names there are and the likely one."""
     with isolated_registry(Offering("gadget", "toy")):
         assert message(UnknownDevice, device, "gadgte") == (
-            "device: expected one of 'gadget', 'toy', got 'gadgte'; did you mean 'gadget'"
+            "device: expected one of 'gadget', 'meta', 'toy', got 'gadgte'; did you mean 'gadget'"
         )
 
 

@@ -30,9 +30,9 @@ def check_writable(op: str, tensor: Tensor) -> None:
                 f"{op}: a leaf Variable that requires grad is being used in an in-place operation, got one; "
                 f"write inside torch.no_grad(), or to a result of it"
             )
-        view = tensor.view
+        view = tensor.origin
         if view is not None:
-            if is_leaf(view.base.node):
+            if is_leaf(view.base.node) or (view.base.node is None and tensor.node is not None):
                 raise GradientError(
                     f"{op}: a view of a leaf Variable that requires grad is being used in an in-place operation, got one; "
                     f"write inside torch.no_grad()"
@@ -49,7 +49,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
 
 def check_recordable(op: str, tensor: Tensor) -> None:
     """Raise where a write that will be recorded has a view to go to whose base cannot take up its history."""
-    view = tensor.view
+    view = tensor.origin
     if view is not None and view.kind != "plain":
         raise _unwritable_view(op, view)
 
@@ -139,7 +139,7 @@ def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
             f"{name}: result type {result.dtype.name} can't be cast to the desired output type {input.dtype.name}, got "
             f"{input.dtype.name} to write to; use the form without underscore"
         )
-    if input.view is not None:
+    if input.origin is not None:
         # The result may be the end of several calls; to the base it is one copy into the part.
         return input.copy_(result)  # type: ignore[attr-defined, no-any-return]
     input.device.kernels["copy"](input.native, result.native)
@@ -159,7 +159,7 @@ def attach(tensor: Tensor, node: Any, position: int = 0) -> None:
     Args:
         position: of the written tensor among the inputs of the node's op.
     """
-    view = tensor.view
+    view = tensor.origin
     if view is None:
         base = tensor
         _keep_retaining(tensor, node)
@@ -174,8 +174,8 @@ def attach(tensor: Tensor, node: Any, position: int = 0) -> None:
         return
     for reference in list(version.views):
         one = reference()
-        if one is not None and one.view is not None and one.view.base is base and one is not base:
-            node = one.view.replay(base).node if one.view.kind != "custom" else _lost(one)
+        if one is not None and one.origin is not None and one.origin.base is base and one is not base:
+            node = one.origin.replay(base).node if one.origin.kind != "custom" else _lost(one)
             _keep_retaining(one, node)
             one.node = node
 
@@ -254,7 +254,7 @@ def bare_node(op: Any, edges: tuple[Any, ...], shape: Any, dtype: Any) -> Node:
 class _CopySlices:
     """The op of a base whose view was written: the gradient of the part goes through the writing op."""
 
-    node_name = "CopySlices"
+    node_name = "torch::autograd::CopySlices"
 
     def backward(self, node: Node, g: Tensor) -> tuple[Any, ...]:
         inner, view, strides, position = unpack(node)
@@ -289,8 +289,7 @@ def _copy_slices(base: Tensor, view: Any, inner: Any, position: int) -> Any:
     if inner is None:
         return base.node
     inner = inner.node if type(inner) is Output else inner
-    # The inner op computes a gradient for the written input only if that input has an edge.
-    edges = inner.edges = (*inner.edges[:position], base.node, *inner.edges[position + 1 :])
+    edges = (*inner.edges[:position], base.node, *inner.edges[position + 1 :])
     node = bare_node(_COPY_SLICES, edges, tuple(base.native.shape), base.dtype)
     # The view's base would hold the tensor whose node this is: a cycle. Its steps are enough.
     node.saved = (inner, type(view)(None, view.steps, view.kind), base.stride(), position)

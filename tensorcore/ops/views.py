@@ -31,13 +31,13 @@ def view_of(
         version = input.version = Version()
     made.version = version
     made.node = None
-    view = input.view
+    view = input.origin
     if not mode.enabled:
         kind = "unrecorded"
     if view is None:
-        made.view = View(input, ((op, options),), kind)
+        made.origin = View(input, ((op, options),), kind)
     else:
-        made.view = View(view.base, (*view.steps, (op, options)), view.kind if kind == "plain" else kind)
+        made.origin = View(view.base, (*view.steps, (op, options)), view.kind if kind == "plain" else kind)
     if mode.enabled:
         if input.node is not None:
             record(op, (input,), options, made)

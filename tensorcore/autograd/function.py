@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
 import weakref
 from collections.abc import Callable
@@ -11,9 +12,9 @@ from typing import Any
 from tensorcore.errors import ArgumentTypeError, GradientError
 from tensorcore.ops.calls import pack, user_trace, written
 from tensorcore.ops.inplace import attach, bare_node
-from tensorcore.tape.mode import mode
+from tensorcore.tape.mode import mode, no_grad
 from tensorcore.tape.node import Node, Output, Packed, Version, freed, is_leaf, stale
-from tensorcore.tensor import Tensor, View, new_tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
@@ -235,13 +236,11 @@ class _FunctionOp:
         self.name = cls.__name__
         self.node_name = f"{cls.__name__}Backward"
         self.split = cls.setup_context is not Function.setup_context
-        self._signature: Any = None
+        self._signature: inspect.Signature | None = None
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """All arguments by position, defaults filled in, as ``setup_context`` gets them."""
         if self._signature is None:
-            import inspect  # slow to import, and wanted for this style of Function alone
-
             self._signature = inspect.signature(self.cls.forward)
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -274,7 +273,7 @@ class _FunctionOp:
         return self._checked(returned if isinstance(returned, tuple) else (returned,), node, ctx)
 
     def _checked(self, returned: tuple[Any, ...], node: Node, ctx: FunctionCtx) -> tuple[Any, ...]:
-        expected = len(node.edges)
+        expected = len(ctx._tensors)  # type: ignore[attr-defined]
         if len(returned) > expected and all(one is None for one in returned[expected:]):
             returned = returned[:expected]
         if len(returned) != expected:
@@ -295,7 +294,7 @@ class _FunctionOp:
                     f"{self.node_name}: the function returned a gradient different than None at position {i + 1}, but the "
                     f"corresponding forward input was not a Variable; return None there"
                 )
-        return returned
+        return tuple([one for one, there in zip(returned, ctx._tensors, strict=True) if there])  # type: ignore[attr-defined]
 
 
 class _Results:
@@ -347,7 +346,7 @@ class _Results:
         return tuple(made) if self.several else made[0]
 
     def _node(self) -> Node:
-        edges = tuple([one.node if isinstance(one, Tensor) else None for one in self.args])
+        edges = tuple([one.node for one in self.args if isinstance(one, Tensor)])
         node = bare_node(self.op, edges, None, None)
         shapes = [tuple(one.native.shape) if isinstance(one, Tensor) else None for one in self.outputs]
         kinds = [one.dtype if isinstance(one, Tensor) else None for one in self.outputs]
@@ -377,12 +376,12 @@ class _Results:
             return one
         edge = Output(node, i) if self.several else node
         if is_dirty and is_input:
-            attach(one, edge, self.inputs[id(one)])
+            attach(one, edge, sum(isinstance(each, Tensor) for each in self.args[: self.inputs[id(one)]]))
             return one
         if is_input or is_leaf(one.node):
             one = _alias(one)
         elif one.origin is not None:
-            one.origin = View(one.origin.base, one.origin.steps, "custom")
+            one.origin.kind = "custom"
             one.version.watch(one)  # type: ignore[union-attr]
         one.node = edge
         return one
@@ -440,8 +439,9 @@ def _saved(node: Node) -> tuple[Any, ...]:
 
 def _alias(tensor: Tensor) -> Tensor:
     """A view of the whole tensor with a history of its own."""
-    made = tensor.detach()
-    made.origin = View(tensor if tensor.origin is None else tensor.origin.base, (), "custom")
+    with no_grad():
+        made: Tensor = tensor.expand(tensor.native.shape)  # type: ignore[attr-defined]
+    made.origin.kind = "custom"
     made.version.watch(made)  # type: ignore[union-attr]
     return made
 

@@ -32,7 +32,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
             )
         view = tensor.origin
         if view is not None:
-            if is_leaf(view.base.node):
+            if is_leaf(view.base.node) or (view.base.node is None and tensor.node is not None):
                 raise GradientError(
                     f"{op}: a view of a leaf Variable that requires grad is being used in an in-place operation, got one; "
                     f"write inside torch.no_grad()"
@@ -284,7 +284,7 @@ def bare_node(op: Any, edges: tuple[Any, ...], shape: Any, dtype: Any) -> Node:
 class _CopySlices:
     """The op of a base whose view was written: the gradient of the part goes through the writing op."""
 
-    node_name = "CopySlices"
+    node_name = "torch::autograd::CopySlices"
 
     def backward(self, node: Node, g: Tensor) -> tuple[Any, ...]:
         inner, view, strides, position = unpack(node)
@@ -319,8 +319,7 @@ def _copy_slices(base: Tensor, view: Any, inner: Any, position: int) -> Any:
     if inner is None:
         return base.node
     inner = inner.node if type(inner) is Output else inner
-    # The inner op computes a gradient for the written input only if that input has an edge.
-    edges = inner.edges = (*inner.edges[:position], base.node, *inner.edges[position + 1 :])
+    edges = (*inner.edges[:position], base.node, *inner.edges[position + 1 :])
     node = bare_node(_COPY_SLICES, edges, tuple(base.native.shape), base.dtype)
     # The view's base would hold the tensor whose node this is: a cycle. Its steps are enough.
     node.saved = (inner, type(view)(None, view.steps, view.kind), base.stride(), position)

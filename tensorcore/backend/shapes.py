@@ -324,7 +324,7 @@ def _rules(names: str, *rule: Any) -> dict[str, Rule]:
 RULES: dict[str, Rule] = {
     **_rules(
         "acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or "
-        "bitwise_right_shift bitwise_xor ceil conj conj_physical copysign cos cosh div exp exp2 expm1 floor floor_divide fmod hypot log "
+        "bitwise_right_shift bitwise_xor ceil conj_physical copysign cos cosh div exp exp2 expm1 floor floor_divide fmod hypot log "
         "log10 log1p log2 maximum minimum mul neg nextafter pow relu remainder round sign sin sinh sqrt sub tan tanh trunc "
         "clamp clamp_max clamp_min digamma erf erfc erfinv fmax fmin gelu leaky_relu lgamma logaddexp logaddexp2 polygamma "
         "positive reciprocal rsqrt sgn sigmoid silu square trigamma trunc_divide",

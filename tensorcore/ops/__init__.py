@@ -12,12 +12,15 @@ from tensorcore.ops import (
     conv,
     convert,
     create,
+    dropout,
     embedding,
     explog,
     linalg,
+    loss,
     norm,
     pad,
     pool,
+    random,
     reduce,
     rounding,
     scan,
@@ -30,6 +33,7 @@ from tensorcore.ops import (
 __all__ = ["FAMILIES"]
 
 FAMILIES = (
-    activation, arithmetic, choice, compare, complex, contract, conv, convert, create, embedding, explog,
-    linalg, norm, pad, pool, reduce, rounding, scan, shape, sort, statistics, trigonometry,
+    activation, arithmetic, choice, compare, complex, contract, conv, convert, create, dropout, embedding,
+    explog, linalg, loss, norm, pad, pool, random, reduce, rounding, scan, shape, sort, statistics,
+    trigonometry,
 )  # fmt: skip

@@ -119,7 +119,7 @@ def put_back(g: Tensor, at: Tensor, dim: int, keepdim: bool, shape: tuple[int, .
         return g.reshape(())
     if not keepdim:
         g, at = g.unsqueeze(dim), at.unsqueeze(dim)
-    return apply(_put_along, (g, at), {"dim": dim, "size": shape[dim], "unique": unique})
+    return apply(_put_picked, (g, at), {"dim": dim, "size": shape[dim], "unique": unique})
 
 
 def check_real(op: str, input: Tensor) -> None:
@@ -132,12 +132,12 @@ class _NotImplementedFor(DtypeError, KernelMissing):
     """A dtype that an op does not take, in the places where PyTorch raises NotImplementedError."""
 
 
-_put_along = Op("put_along", "input at", "Zeros with elements put in along a dim.", register=False,
-                grads=dict(input=lambda g, at, dim: apply(_take_along, (g, at), {"dim": dim})))  # fmt: skip
-_take_along = Op(
-    "take_along", "input at", "Elements picked along a dim.", register=False,
+_put_picked = Op("put_picked", "input at", "Zeros with elements put in along a dim.", register=False,
+                grads=dict(input=lambda g, at, dim: apply(_pick, (g, at), {"dim": dim})))  # fmt: skip
+_pick = Op(
+    "pick", "input at", "Elements picked along a dim.", register=False,
     grads=dict(input=lambda g, at, dim, input_shape: apply(
-        _put_along, (g, at), {"dim": dim, "size": input_shape[dim] if input_shape else 1, "unique": False})),
+        _put_picked, (g, at), {"dim": dim, "size": input_shape[dim] if input_shape else 1, "unique": False})),
 )  # fmt: skip
 _ties = Op("ties", "input top", "The weight of each element in an extreme.", register=False)
 
@@ -171,7 +171,10 @@ _nansum = Op(
 
 def _dims(op: str, input: Tensor, dim: Dims) -> tuple[int, ...] | None:
     """``dim`` as a tuple from the front; None, and an empty tuple too, mean all."""
-    return None if dim is None else rules.wrap_dims(op, dim, len(input.native.shape)) or None
+    if dim is None:
+        return None
+    dims = rules.wrap_dims(op, dim, len(input.native.shape))
+    return dims if dims and input.native.shape else None
 
 
 def _tensor(op: str, input: Any) -> None:

@@ -154,7 +154,7 @@ def walk(
 class Walk:
     """A walk that is under way, for hooks that ask what it will still reach."""
 
-    __slots__ = ("roots", "targets", "wanted")
+    __slots__ = ("__weakref__", "roots", "targets", "wanted")
 
     def __init__(self, roots: Any, wanted: set[Any] | None, targets: set[Any] | None) -> None:
         self.roots, self.wanted, self.targets = roots, wanted, targets

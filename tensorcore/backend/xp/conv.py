@@ -37,7 +37,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     class Plan:
         """The sizes of one convolution, and where its windows lie."""
 
-        def __init__(self, shape: Any, weight_shape: Any, counts: Any, stride: Any, padding: Any, dilation: Any, groups: int):
+        def __init__(
+            self, shape: Any, weight_shape: Any, counts: Any, stride: Any, padding: Any, dilation: Any, groups: int
+        ):
             self.batch, self.channels = shape[:2]
             self.sizes = tuple(shape[2:])
             self.kernel = tuple(weight_shape[2:])
@@ -65,7 +67,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             shape = (self.channels, *self.kernel)
             if together:
                 buffer = xp.zeros((*shape, samples, *self.counts), dtype)
-                return buffer.reshape(self.groups, self.depth, samples * self.pixels), xp.moveaxis(buffer, len(shape), 0)
+                return buffer.reshape(self.groups, self.depth, samples * self.pixels), xp.moveaxis(
+                    buffer, len(shape), 0
+                )
             buffer = xp.zeros((samples, *shape, *self.counts), dtype)
             return buffer.reshape(samples, self.groups, self.depth, self.pixels), buffer
 

@@ -130,7 +130,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             return xp.log(add(x, dim, keepdims=keepdim, out=default)).astype(kind)[...]
         top = largest(x, dim, keepdims=True, out=default)
         top[xp.isinf(top)] = 0
-        away = x - top
+        away = xp.subtract(x, top, out=default)
         made = total(xp.exp(away, out=away), dim, True, None)
         made = xp.log(made, out=made)
         made += top
@@ -221,12 +221,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     # Picking along a dim
 
-    def take_along(x: Native, at: Native, *, dim: int) -> Native:
+    def pick(x: Native, at: Native, *, dim: int) -> Native:
         """The elements of ``x`` at the positions ``at`` along ``dim``; both of the same number of dims."""
         return xp.take_along_axis(x, at, axis=dim) if x.ndim else xp.copy(x)
 
-    def put_along(x: Native, at: Native, *, dim: int, size: int, unique: bool = True) -> Native:
-        """Zeros with ``size`` elements along ``dim`` and ``x`` added at the positions ``at``: the transpose of ``take_along``."""
+    def put_picked(x: Native, at: Native, *, dim: int, size: int, unique: bool = True) -> Native:
+        """Zeros with ``size`` elements along ``dim`` and ``x`` added at the positions ``at``: the transpose of ``pick``."""
         if not x.ndim:
             return xp.copy(x)
         made = xp.zeros((*x.shape[:dim], size, *x.shape[dim + 1 :]), x.dtype)
@@ -293,7 +293,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     return {function.__name__: function for function in (
         sum, mean, prod, nansum, count_nonzero, var_mean, var, logsumexp, norm, spread, amax, amin, argmax, argmin, max_dim,
-        min_dim, ties, all, any, take_along, put_along, cumsum, cumsum_back, shifted, logcumsumexp, cumprod, cummax, cummin,
+        min_dim, ties, all, any, pick, put_picked, cumsum, cumsum_back, shifted, logcumsumexp, cumprod, cummax, cummin,
     )}  # fmt: skip
 
 

@@ -101,7 +101,7 @@ def is_shared(self: Tensor) -> bool:
 @method
 def share_memory_(self: Tensor) -> Tensor:
     """Refused: memory is never shared between processes."""
-    raise unshared()
+    raise unshared(self.device)
 
 
 @method

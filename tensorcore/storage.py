@@ -133,7 +133,7 @@ class UntypedStorage:
 
     def share_memory_(self) -> UntypedStorage:
         """Refused: memory is never shared between processes."""
-        raise unshared()
+        raise unshared(self.device)
 
     def resizable(self) -> bool:
         """Always False: a storage has the size it was made with."""
@@ -304,7 +304,7 @@ class TypedStorage:
 
     def share_memory_(self) -> TypedStorage:
         """Refused: memory is never shared between processes."""
-        raise unshared()
+        raise unshared(self.device)
 
     def resizable(self) -> bool:
         """Always False: a storage has the size it was made with."""
@@ -395,8 +395,9 @@ def pinned(device: Backend, native: Any) -> Any:
     return device.pin(native)
 
 
-def unshared() -> Exception:
+def unshared(device: Backend) -> Exception:
+    """The error of ``share_memory_``."""
     return NotImplementedError(
-        "share_memory_: expected memory of one process, got a request to share it with others, which no device here can; "
-        "send the tensor's pickle, or a copy"
+        f"share_memory_: expected memory that other processes can see, got some on {device}, which only this one does; "
+        f"send the tensor's pickle, or a copy"
     )

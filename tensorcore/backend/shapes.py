@@ -17,10 +17,10 @@ from tensorcore import dtypes
 from tensorcore.backend.strides import view_strides
 from tensorcore.errors import ShapeError
 
-__all__ = ["NEEDS_VALUES", "RULES", "VIEWS", "WRITES", "Rule", "kept_strides"]
+__all__ = ["NEEDS_VALUES", "RULES", "VIEWS", "WRITES", "Rule", "ViewRule", "kept_strides"]
 
 Shape = tuple[int, ...]
-Place = tuple[Shape, Shape, int]  # shape, strides and offset of a view
+Place = tuple[Shape, Shape, int]  # shape, strides and offset of a view, in its own elements
 
 
 class Rule(NamedTuple):
@@ -29,7 +29,8 @@ class Rule(NamedTuple):
     Attributes:
         shape: the rule.
         dtype: of the result where it is not the first array's: a dtype, ``option`` (the option ``dtype``, where it is
-            not None), ``real`` (that of the real part), or a tuple of these for several results.
+            not None), ``real`` or ``complex`` (the first's with that kind), ``last`` (the last array's), or a tuple of
+            these for several results.
         keeps: where the result lies in memory as the arguments do, what of an argument's dims it has: a function of
             the argument's shape, its strides and the options that gives a shape and strides. None for row-major order.
     """
@@ -37,6 +38,17 @@ class Rule(NamedTuple):
     shape: Callable[..., Any]
     dtype: Any = None
     keeps: Callable[..., tuple[Shape, Shape]] | None = None
+
+
+class ViewRule(NamedTuple):
+    """Where a view lies: ``place`` takes shape, strides and offset of the array, in elements, and the options.
+
+    It answers with those of the view, in elements of the view, or with None where only a copy could have that shape.
+    ``dtype`` is as in Rule.
+    """
+
+    place: Callable[..., Place | None]
+    dtype: Any = None
 
 
 # Rules by kind
@@ -205,7 +217,7 @@ def cross_entropy(x: Shape, target: Shape, weight: Any, **options: Any) -> list[
     return [made, x, every, weights]
 
 
-# Views: shape, strides and offset in, the same of the view out; strides and offsets count elements.
+# Views
 
 
 def as_permute(shape: Shape, strides: Shape, offset: int, *, dims: Shape) -> Place:
@@ -256,6 +268,26 @@ def as_index(shape: Shape, strides: Shape, offset: int, *, key: Sequence[Any]) -
     return tuple(sizes), tuple(steps), offset
 
 
+def as_real(shape: Shape, strides: Shape, offset: int) -> Place:
+    """The real parts of complex numbers: every second number."""
+    return shape, tuple([2 * step for step in strides]), 2 * offset
+
+
+def as_imag(shape: Shape, strides: Shape, offset: int) -> Place:
+    """The imaginary parts: the numbers between."""
+    return shape, tuple([2 * step for step in strides]), 2 * offset + 1
+
+
+def as_pairs(shape: Shape, strides: Shape, offset: int) -> Place:
+    """Complex numbers as pairs of real ones."""
+    return (*shape, 2), (*[2 * step for step in strides], 1), 2 * offset
+
+
+def as_complex(shape: Shape, strides: Shape, offset: int) -> Place:
+    """Pairs of real numbers as complex ones."""
+    return shape[:-1], tuple([step // 2 for step in strides[:-1]]), offset // 2
+
+
 def kept_strides(shape: Shape, operands: Sequence[tuple[Shape, Shape]]) -> Shape:
     """The strides of a dense result of ``shape`` that lies in memory as the operands (shape, strides) do."""
     wide = []
@@ -292,16 +324,19 @@ def _rules(names: str, *rule: Any) -> dict[str, Rule]:
 RULES: dict[str, Rule] = {
     **_rules(
         "acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or "
-        "bitwise_right_shift bitwise_xor ceil conj copysign cos cosh div exp exp2 expm1 floor floor_divide fmod hypot log "
-        "log10 log1p log2 maximum minimum mul neg nextafter pow relu remainder round sign sin sinh sqrt sub tan tanh trunc",
+        "bitwise_right_shift bitwise_xor ceil conj_physical copysign cos cosh div exp exp2 expm1 floor floor_divide fmod hypot log "
+        "log10 log1p log2 maximum minimum mul neg nextafter pow relu remainder round sign sin sinh sqrt sub tan tanh trunc "
+        "clamp clamp_max clamp_min digamma erf erfc erfinv fmax fmin gelu leaky_relu lgamma logaddexp logaddexp2 polygamma "
+        "positive reciprocal rsqrt sgn sigmoid silu square trigamma trunc_divide",
         broadcast, None, aligned,
     ),
-    **_rules("abs", broadcast, "real", aligned),
+    **_rules("abs angle", broadcast, "real", aligned),
+    **_rules("complex", broadcast, "complex"),
     **_rules(
         "eq ge gt isfinite isinf isnan le logical_and logical_not logical_or logical_xor lt ne signbit",
         broadcast, dtypes.bool_, aligned,
     ),
-    "where": Rule(lambda condition, x, y: broadcast(condition, x, y), "second", aligned),
+    "where": Rule(lambda condition, x, y: broadcast(condition, x, y), "last", aligned),
     **_rules("cast", same, "option", aligned),
     **_rules("clone", same, None, aligned),
     **_rules("contiguous", same),
@@ -324,13 +359,13 @@ RULES: dict[str, Rule] = {
     **_rules("searchsorted", lambda x, values, **options: values, dtypes.int64),
     **_rules("take_along", take_along),
     **_rules("put_along", lambda x, at, *, dim, size, unique=True: resized(x, dim, size)),
-    **_rules("take_slices", lambda x, *, dim, index, size: resized(x, dim, len(index))),
-    **_rules("put_slices", lambda x, *, dim, index, size: resized(x, dim, size)),
+    **_rules("take_rows", lambda x, *, dim, index, size: resized(x, dim, len(index))),
+    **_rules("add_rows", lambda x, *, dim, index, size: resized(x, dim, size)),
     **_rules("matmul", matmul),
     **_rules("matmul_nt", lambda a, b: matmul(a, turned(b))),
     **_rules("matmul_tn", lambda a, b: matmul(turned(a), b)),
     **_rules("linear", linear),
-    **_rules("addmm", lambda input, x, y, **options: (x[0], y[1])),
+    **_rules("addmm", lambda input, x, y, **options: matmul(x, y)),
     **_rules("cross", lambda x, y, *, dim: broadcast(x, y)),
     **_rules("take_diagonal", diagonal),
     **_rules("put_diagonal", given),
@@ -357,11 +392,15 @@ RULES: dict[str, Rule] = {
     ),
 }  # fmt: skip
 
-VIEWS: dict[str, Callable[..., Place | None]] = {
-    "permute": as_permute,
-    "expand": lambda x, strides, offset, *, shape: as_expand(x, strides, offset, to=shape),
-    "view": lambda x, strides, offset, *, shape: as_view(x, strides, offset, to=shape),
-    "index": as_index,
+VIEWS: dict[str, ViewRule] = {
+    "permute": ViewRule(as_permute),
+    "expand": ViewRule(lambda x, strides, offset, *, shape: as_expand(x, strides, offset, to=shape)),
+    "view": ViewRule(lambda x, strides, offset, *, shape: as_view(x, strides, offset, to=shape)),
+    "index": ViewRule(as_index),
+    "real": ViewRule(as_real, "real"),
+    "imag": ViewRule(as_imag, "real"),
+    "view_as_real": ViewRule(as_pairs, "real"),
+    "view_as_complex": ViewRule(as_complex, "complex"),
 }
 
 # These write into their first array, and answer with it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
+from tensorcore.errors import DtypeError
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply, record
 from tensorcore.ops.define import Op
@@ -120,6 +121,8 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
     """``log(cumsum(exp(input)))`` along ``dim``, computed without overflow."""
     check_floating("logcumsumexp", input)
     at = rules.wrap_dim("logcumsumexp", dim, len(input.native.shape))
+    if input.dtype.kind in ("bool", "integer"):
+        raise DtypeError(f"logcumsumexp: not implemented for {input.dtype.name}, got a tensor of it; convert it with .float()")
     native = input.device.kernels["logcumsumexp"](input.native, dim=at)
     made = new_tensor(native, input.dtype, input.device)
     if mode.enabled and input.node is not None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tensorcore.ops import convert, create, elementwise, reduce, shape
+from tensorcore.ops import arrange, convert, create, elementwise, grids, index, join, reduce, scatter, shape, views_part
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (convert, create, elementwise, reduce, shape)
+FAMILIES = (arrange, convert, create, elementwise, grids, index, join, reduce, scatter, shape, views_part)

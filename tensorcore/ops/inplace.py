@@ -13,7 +13,7 @@ from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, Shap
 from tensorcore.ops import rules
 from tensorcore.ops.calls import _as, explain, one_device, record, written
 from tensorcore.ops.define import Op
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.tensor import Tensor, View, new_tensor
 
 __all__ = ["attach", "check_writable", "elementwise_inplace", "inplace", "overwrite"]
 
@@ -43,7 +43,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
                     "views to be modified inplace"
                 )
                 raise GradientError(f"{op}: expected a view that may be written, got one that {cause}; clone() it first")
-    strides, _ = tensor.device.layout(tensor.native)
+    strides = tensor.device.strides(tensor.native)
     if 0 in strides and any(step == 0 and size > 1 for step, size in zip(strides, tensor.native.shape, strict=True)):
         raise GradientError(
             f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
@@ -147,7 +147,7 @@ def attach(tensor: Tensor, node: Any) -> None:
     for reference in list(version.views):
         one = reference()
         if one is not None and one.view is not None and one.view.base is base and one is not base:
-            one.node = one.view.replay(base).node
+            one.node = one.view.replay(one.view.steps, base).node
 
 
 def _before(op: Op, input: Tensor, inputs: Sequence[Any]) -> Tensor:
@@ -182,10 +182,10 @@ class _CopySlices:
     node_name = "CopySlices"
 
     def backward(self, node: Node, g: Tensor) -> tuple[Any, ...]:
-        inner, view, strides = unpack(node)
+        inner, steps, strides = unpack(node)
         whole = g.new_empty_strided(g.shape, strides)
         whole.copy_(g)
-        part = view.replay(whole)
+        part = View.replay(steps, whole)
         grads = inner.op.backward(inner, part.clone())
         if grads[0] is None:
             part.zero_()
@@ -219,7 +219,7 @@ def _copy_slices(base: Tensor, view: Any, inner: Any) -> Any:
     # The inner op computes a gradient for its first input only if that input has an edge.
     inner.edges = (base.node, *inner.edges[1:])
     # The view's base would hold the tensor whose node this is: a cycle. Its steps are enough.
-    node.saved = (inner, type(view)(None, view.steps, view.kind), base.stride())
+    node.saved = (inner, view.steps, base.stride())
     node.options = node.extra = node.out = node.version = None
     node.shape = tuple(base.native.shape)
     node.dtype = base.dtype

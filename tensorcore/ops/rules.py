@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
+from tensorcore.backend.strides import contiguous_strides, view_strides
 from tensorcore.errors import ArgumentTypeError, DimensionError, ShapeError
 
 __all__ = [
@@ -103,14 +104,6 @@ def matmul_shape(op: str, a: Shape, b: Shape) -> Shape:
     return batch + (a[-2:-1] if len(a) > 1 else ()) + (b[-1:] if len(b) > 1 else ())
 
 
-def contiguous_strides(shape: Shape) -> tuple[int, ...]:
-    """Row-major strides in elements, as PyTorch gives them (sizes of 0 count as 1)."""
-    strides = [1] * len(shape)
-    for i in range(len(shape) - 2, -1, -1):
-        strides[i] = strides[i + 1] * max(shape[i + 1], 1)
-    return tuple(strides)
-
-
 def infer_size(op: str, sizes: Shape, numel: int) -> Shape:
     """``sizes`` with its one -1 replaced so that it holds ``numel`` elements."""
     if -1 in sizes:
@@ -135,37 +128,6 @@ def infer_size(op: str, sizes: Shape, numel: int) -> Shape:
             f"size {numel}"
         )
     return full
-
-
-def view_strides(shape: Shape, strides: tuple[int, ...], new: Shape) -> tuple[int, ...] | None:
-    """The strides that show the same memory in the shape ``new``, None where only a copy could.
-
-    Dims that are contiguous with one another form a chunk; each chunk must be filled exactly by
-    consecutive new dims.
-    """
-    if prod(shape) == 0:
-        return strides if shape == new else contiguous_strides(new)
-    result = [1] * len(new)
-    at = len(new) - 1
-    chunk, base = 1, strides[-1] if strides else 1
-    for i in range(len(shape) - 1, -1, -1):
-        chunk *= shape[i]
-        ends = i == 0 or (shape[i - 1] != 1 and strides[i - 1] != chunk * base)
-        if not ends:
-            continue
-        filled = 1
-        while at >= 0 and (filled < chunk or new[at] == 1):
-            result[at] = filled * base
-            filled *= new[at]
-            at -= 1
-        if filled != chunk:
-            return None
-        if i > 0:
-            chunk, base = 1, strides[i - 1]
-    while at >= 0 and new[at] == 1:
-        result[at] = base if not shape else result[at + 1] * new[at + 1] if at + 1 < len(new) else 1
-        at -= 1
-    return tuple(result) if at < 0 else None
 
 
 def _by(shape: Shape) -> str:

@@ -8,11 +8,12 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.xp import elementwise, linalg, movement, reduce
+from tensorcore.backend.strides import contiguous_strides
+from tensorcore.backend.xp import elementwise, indexing, linalg, movement, reduce
 
 __all__ = ["XPBackend"]
 
-FAMILIES = (elementwise, movement, reduce, linalg)
+FAMILIES = (elementwise, movement, indexing, reduce, linalg)
 
 
 class XPBackend(Backend):
@@ -57,33 +58,45 @@ class XPBackend(Backend):
         return native  # type: ignore[no-any-return]
 
     def as_strided(self, native: Native, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Native:
-        flat = self.storage(native)
+        # The constructor checks that every element lies inside the buffer, and takes buffers of any dtype.
         size = native.itemsize
-        return self.xp.ndarray(shape, native.dtype, flat, offset * size, tuple([step * size for step in strides]))
+        return self.xp.ndarray(
+            shape, native.dtype, self._owner(native), offset * size, tuple([step * size for step in strides])
+        )
 
-    def layout(self, native: Native) -> tuple[tuple[int, ...], int]:
+    def strides(self, native: Native) -> tuple[int, ...]:
         size = native.itemsize
         strides = tuple([step // size for step in native.strides])
+        # NumPy gives new arrays without elements strides of 0 throughout.
+        return strides if native.size or any(strides) else contiguous_strides(native.shape)
+
+    def layout(self, native: Native) -> tuple[tuple[int, ...], int]:
+        strides = self.strides(native)
         if native.base is None:
             return strides, 0
-        return strides, (self.data_pointer(native) - self.data_pointer(self.storage(native))) // size
+        start = self.data_pointer(self._owner(native))
+        return strides, (self.data_pointer(native) - start) // native.itemsize
 
     def is_contiguous(self, native: Native) -> bool:
         return native.flags.c_contiguous  # type: ignore[no-any-return]
 
     def storage(self, native: Native) -> Native:
+        root = self._owner(native)
+        flat = root if root.ndim == 1 else root.reshape(-1, order="C" if root.flags.c_contiguous else "F")
+        if flat.dtype == native.dtype:
+            return flat
+        return self.xp.ndarray((root.nbytes // native.itemsize,), native.dtype, root)
+
+    def _owner(self, native: Native) -> Native:
+        """The array that owns the memory under ``native``, without gaps."""
         root = native
         while isinstance(root.base, self.xp.ndarray):
             root = root.base
-        if root.ndim == 1 and root.dtype == native.dtype and root.flags.c_contiguous:
-            return root
         if root.flags.c_contiguous or root.flags.f_contiguous:
-            flat = root.reshape(-1, order="C" if root.flags.c_contiguous else "F")
-        else:
-            # A base from elsewhere whose elements do not lie densely: from its first to its last byte.
-            span = sum((size - 1) * step for size, step in zip(root.shape, root.strides, strict=True) if size)
-            flat = np.ndarray(span // root.itemsize + 1, root.dtype, root)
-        return flat if flat.dtype == native.dtype else flat.view(native.dtype)
+            return root
+        # A base from elsewhere whose elements do not lie densely: all from its first to its last byte.
+        span = sum([(size - 1) * step for size, step in zip(root.shape, root.strides, strict=True) if size])
+        return np.lib.stride_tricks.as_strided(root, (span // root.itemsize + 1,), (root.itemsize,))
 
     def data_pointer(self, native: Native) -> int:
         return native.__array_interface__["data"][0]  # type: ignore[no-any-return]

@@ -1,0 +1,47 @@
+"""Strides of views: which steps through memory show it in another shape. Plain tuples in and out, in elements."""
+
+from __future__ import annotations
+
+from math import prod
+
+__all__ = ["contiguous_strides", "view_strides"]
+
+Shape = tuple[int, ...]
+
+
+def contiguous_strides(shape: Shape) -> tuple[int, ...]:
+    """Row-major strides in elements, as PyTorch gives them (sizes of 0 count as 1)."""
+    strides = [1] * len(shape)
+    for i in range(len(shape) - 2, -1, -1):
+        strides[i] = strides[i + 1] * max(shape[i + 1], 1)
+    return tuple(strides)
+
+
+def view_strides(shape: Shape, strides: tuple[int, ...], new: Shape) -> tuple[int, ...] | None:
+    """The strides that show the same memory in the shape ``new``, None where only a copy could.
+
+    Dims that are contiguous with one another form a chunk; each chunk must be filled exactly by
+    consecutive new dims.
+    """
+    if prod(shape) == 0:
+        return strides if shape == new else contiguous_strides(new)
+    if not shape:
+        return (1,) * len(new)
+    result = [0] * len(new)
+    at = len(new) - 1
+    chunk, base = 1, strides[-1]
+    for i in range(len(shape) - 1, -1, -1):
+        chunk *= shape[i]
+        ends = i == 0 or (shape[i - 1] != 1 and strides[i - 1] != chunk * base)
+        if not ends:
+            continue
+        filled = 1
+        while at >= 0 and (filled < chunk or new[at] == 1):
+            result[at] = filled * base
+            filled *= new[at]
+            at -= 1
+        if filled != chunk:
+            return None
+        if i > 0:
+            chunk, base = 1, strides[i - 1]
+    return tuple(result) if at < 0 else None

@@ -10,7 +10,7 @@ from tensorcore.ops import rules, samples_index as samples
 from tensorcore.ops.calls import apply, store
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.views_part import _diagonal_options, _undiagonal
+from tensorcore.ops.views_part import _diagonal_options
 from tensorcore.tensor import Tensor
 
 __all__ = ["diag", "diag_embed", "diagflat", "flip", "fliplr", "flipud", "roll", "rot90", "tril", "triu"]
@@ -18,7 +18,14 @@ __all__ = ["diag", "diag_embed", "diagflat", "flip", "fliplr", "flipud", "roll",
 _flip = Op("flip", "input", "The elements in reverse order along dims.", register=False,
            grads=dict(input=lambda g, dims: flip(g, dims)))  # fmt: skip
 _roll = Op("roll", "input", "The elements moved along dims, around the end.", register=False,
-           grads=dict(input=lambda g, shifts, dims: roll(g, tuple([-one for one in shifts]), dims)))  # fmt: skip
+           grads=dict(input=lambda g, shifts, dims: roll(g, -shifts) if dims is None else roll(
+               g, tuple([-one for one in shifts]), dims)))  # fmt: skip
+_rot90 = Op("rot90", "input", "The elements turned in a plane.", register=False,
+            grads=dict(input=lambda g, k, dims: rot90(g, -k, dims)))  # fmt: skip
+_diag_embed = Op(
+    "diag_embed", "input", "Matrices with the input on a diagonal.", kernel="undiagonal", register=False,
+    grads=dict(input=lambda g, offset, dim1, dim2: g.diagonal(offset, dim1, dim2)),
+)  # fmt: skip
 _tril = Op("tril", "input", "The lower triangle.", kernel="tri", register=False,
            grads=dict(input=lambda g, diagonal: tril(g, diagonal)))  # fmt: skip
 _triu = Op("triu", "input", "The upper triangle.", kernel="tri", register=False,
@@ -53,7 +60,7 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] =
     steps = (shifts,) if isinstance(shifts, int) else rules.as_dims("roll", (shifts,))
     along = (dims,) if isinstance(dims, int) else rules.as_dims("roll", (dims,))
     if not along and len(steps) == 1:
-        return roll(input.reshape(-1), steps, (0,)).reshape(input.native.shape)  # type: ignore[attr-defined]
+        return apply(_roll, (input,), {"shifts": steps[0], "dims": None})
     if len(steps) != len(along) or not steps:
         raise ShapeError(f"roll: shifts and dimensions must align, got shifts: {list(steps)}, dims: {list(along)}; give as many")
     along = tuple([rules.wrap_dim("roll", one, input.ndim) for one in along])
@@ -72,13 +79,7 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     a, b = rules.wrap_dim("rot90", dims[0], input.ndim), rules.wrap_dim("rot90", dims[1], input.ndim)
     if a == b:
         raise ShapeError(f"rot90: expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
-    turns = k % 4
-    if turns == 0:
-        return input.clone()  # type: ignore[attr-defined]
-    if turns == 2:
-        return flip(input, (a, b))
-    # As in PyTorch the copy is made before the transposition, which the strides show.
-    return flip(input, b if turns == 1 else a).transpose(a, b)  # type: ignore[attr-defined]
+    return apply(_rot90, (input,), {"k": int(k) % 4, "dims": (a, b)})
 
 
 def _triangle(op: Op, upper: bool, input: Tensor, diagonal: int, out: Tensor | None) -> Tensor:
@@ -123,7 +124,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     size = shape.pop() + abs(int(offset))
     for at in sorted((options["dim1"], options["dim2"])):
         shape.insert(at, size)
-    return apply(_undiagonal, (input,), {"shape": tuple(shape), **options})
+    return apply(_diag_embed, (input,), {"shape": tuple(shape), **options})
 
 
 @operation(samples=samples.unary_plain)

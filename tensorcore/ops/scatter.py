@@ -86,6 +86,17 @@ _masked_scatter = Op(
 )  # fmt: skip
 
 
+def _renamed(op: Op, number: int) -> Op:
+    """The same op as PyTorch calls it where the value is a tensor, or a number."""
+    return Op(op.name, op.inputs, op.doc, grads=op.grads, kernel=op.kernel, register=False,
+              backward_name=op.node_name[:-1] + str(number))  # fmt: skip
+
+
+_scatter_value, _masked_fill_tensor, _index_fill_tensor = (_renamed(op, 1) for op in (_scatter, _masked_fill, _index_fill))
+_index_reduce = Op("index_reduce", "input index src", "Slices combined at indices along a dim.", kernel="scatter_reduce",
+                   grads=_scatter_reduce.grads, register=False)  # fmt: skip
+
+
 # How they are called
 
 
@@ -256,7 +267,8 @@ def scatter(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None, 
     _long(name, index)
     if src is None:
         src = value
-    if isinstance(src, Tensor):
+    given = isinstance(src, Tensor)
+    if given:
         _same(name, input, src, "src")
         at = _check_places(name, input, index, src, dim, bounded=True)
     else:
@@ -264,7 +276,7 @@ def scatter(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None, 
         at = _check_places(name, input, index, None, dim, bounded=True)
         src = src.expand(index.native.shape)  # type: ignore[attr-defined]
     if reduce is None:
-        return _call(_scatter, (input, index, src), {"dim": at}, ShapeError, write)
+        return _call(_scatter if given else _scatter_value, (input, index, src), {"dim": at}, ShapeError, write)
     if reduce not in ("add", "multiply"):
         raise ShapeError(f"{name}: reduce argument must be either add or multiply, got {reduce!r}; pass one of those")
     options = {"dim": at, "reduce": {"add": "sum", "multiply": "prod"}[reduce], "include_self": True}
@@ -370,7 +382,8 @@ def index_fill(name: str, input: Tensor, dim: int, index: Tensor, value: Any, *,
         raise DimensionError(f"{name}: index_fill_(): Expected dtype int64 for index, got {index!r}; convert it with .long()")
     _vector(name, index)
     at = rules.wrap_dim(name, dim, len(input.native.shape))
-    return _call(_index_fill, (input, index, _value(name, input, value)), {"dim": at}, DimensionError, write)
+    op = _index_fill_tensor if isinstance(value, Tensor) else _index_fill
+    return _call(op, (input, index, _value(name, input, value)), {"dim": at}, DimensionError, write)
 
 
 @_both("index_reduce")
@@ -388,7 +401,7 @@ def index_reduce(name: str, input: Tensor, dim: int, index: Tensor, source: Tens
     shape[at] = -1
     places = index.reshape(shape).expand(source.native.shape)  # type: ignore[attr-defined]
     options = {"dim": at, "reduce": reduce, "include_self": include_self}
-    return _call(_scatter_reduce, (input, places, source), options, DimensionError, write)
+    return _call(_index_reduce, (input, places, source), options, DimensionError, write)
 
 
 # In the flattened tensor
@@ -439,7 +452,8 @@ def masked_fill(name: str, input: Tensor, mask: Tensor, value: Any, *, write: bo
             f"{name}: output with shape {list(input.native.shape)} doesn't match the broadcast shape {list(shape)}, got a mask "
             f"larger than the tensor; use masked_fill"
         )
-    return _call(_masked_fill, (input, mask, _value(name, input, value)), {}, DimensionError, write)
+    op = _masked_fill_tensor if isinstance(value, Tensor) else _masked_fill
+    return _call(op, (input, mask, _value(name, input, value)), {}, DimensionError, write)
 
 
 @operation(samples=samples.masked_select)

@@ -17,9 +17,9 @@ from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "broadcast_to", "expand", "flatten",
+    "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "broadcast_to", "flatten",
     "moveaxis", "movedim", "permute", "ravel", "reshape", "squeeze", "swapaxes", "swapdims", "t", "transpose",
-    "unflatten", "unsqueeze", "view",
+    "unflatten", "unsqueeze",
 ]  # fmt: skip
 
 # Ops of one kernel that differ in what a printed grad_fn calls them
@@ -37,6 +37,7 @@ def _permuting(name: str) -> Op:
 
 _view, _unsafe_view = _viewing("view"), _viewing("unsafe_view")
 _squeeze, _unsqueeze = _viewing("squeeze", "index"), _viewing("unsqueeze", "unsqueeze")
+_squeeze_dim, _squeeze_dims = (_viewing("squeeze", "index", f"SqueezeBackward{i}") for i in (1, 2))
 _permute, _transpose, _t = _permuting("permute"), _permuting("transpose"), _permuting("t")
 _expand = view_op("expand", "Dims of size 1 repeated without a copy.", kernel="expand", grad=same)
 _alias = view_op("alias", "The same memory as it is.", kernel="index", grad=lambda g, key: g)
@@ -257,7 +258,8 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 @operation(samples=samples.squeeze)
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without the dims of size 1: all of them, or those among ``dim``."""
-    return _squeeze.view(input, _squeezed(input, dim))
+    op = _squeeze if dim is None else _squeeze_dim if isinstance(dim, int) else _squeeze_dims
+    return op.view(input, _squeezed(input, dim))
 
 
 def _squeezed(input: Tensor, dim: Any) -> dict[str, Any]:

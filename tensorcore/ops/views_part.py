@@ -17,7 +17,7 @@ from tensorcore.tensor import Tensor
 __all__ = [
     "as_strided", "as_strided_", "as_strided_scatter", "chunk", "diagonal", "diagonal_scatter", "dsplit", "hsplit", "narrow",
     "narrow_copy", "select", "select_scatter", "slice_scatter", "split", "split_with_sizes", "tensor_split", "unbind",
-    "unfold", "unsafe_chunk", "unsafe_split", "vsplit",
+    "unsafe_chunk", "unsafe_split", "vsplit",
 ]  # fmt: skip
 
 

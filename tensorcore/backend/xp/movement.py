@@ -83,8 +83,15 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         key = tuple([slice(None, None, -1 if i in dims else 1) for i in range(x.ndim)])
         return xp.copy(x[(*key, ...)], order="C")
 
-    def roll(x: Native, *, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Native:
-        return xp.roll(x, shifts, dims)
+    def roll(x: Native, *, shifts: Any, dims: Any) -> Native:
+        """Along ``dims``; one shift of all elements in a row where that is None."""
+        return xp.ascontiguousarray(xp.roll(x, shifts, dims)).reshape(x.shape)
+
+    def rot90(x: Native, *, k: int, dims: tuple[int, int]) -> Native:
+        """A flipped copy whose strides are swapped, as PyTorch's are."""
+        if k % 2 == 0:
+            return flip(x, dims=dims if k else ())
+        return flip(x, dims=(dims[1] if k == 1 else dims[0],)).swapaxes(*dims)
 
     def cat(xs: list[Native], *, dim: int, shape: tuple[int, ...]) -> Native:
         """``out`` keeps the result in row-major order, whatever the order of the parts."""
@@ -249,7 +256,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return (x / xp.bincount(at.ravel(), minlength=1)[at]).astype(x.dtype)
 
     return {function.__name__.rstrip("_"): function for function in (
-        full, arange, linspace, eye, triangle_indices, clone, contiguous, copy, fill, cast, tri, flip, roll, cat, stack, repeat, repeat_interleave,
+        full, arange, linspace, eye, triangle_indices, clone, contiguous, copy, fill, cast, tri, flip, roll, rot90, cat, stack, repeat, repeat_interleave, complex_,
         permute, as_strided, expand, view, unsqueeze, index, diagonal, unfold, reinterpret, unindex, undiagonal, fold,
         regather, shared,
     )}  # fmt: skip

@@ -1,9 +1,35 @@
-"""tensorcore: one tensor library, any device. ``import tensorcore as torch``."""
+"""PyTorch's programs on any device: ``import tensorcore as torch``."""
 
 from __future__ import annotations
 
 from tensorcore import autograd, dtypes, ops, printing
 from tensorcore._version import __version__
+from tensorcore.backend.base import Backend
+from tensorcore.backend.registry import backends
+from tensorcore.backend.registry import device as _find_device
+from tensorcore.dtypes import (
+    bfloat16,
+    can_cast,
+    complex64,
+    complex128,
+    dtype,
+    finfo,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    iinfo,
+    int8,
+    int16,
+    int32,
+    int64,
+    promote_types,
+    set_default_dtype,
+    uint8,
+)  # fmt: skip
+from tensorcore.dtypes import bool_ as bool  # noqa: A004 - PyTorch's name
+from tensorcore.ops.calls import result_type
+from tensorcore.printing import get_printoptions, set_printoptions
 from tensorcore.tape.mode import (
     enable_grad,
     inference_mode,
@@ -12,17 +38,9 @@ from tensorcore.tape.mode import (
     no_grad,
     set_grad_enabled,
 )
-from tensorcore.backend.base import Backend
-from tensorcore.backend.registry import backends
-from tensorcore.backend.registry import device as _find_device
-from tensorcore.dtypes import (
-    bfloat16, can_cast, complex64, complex128, dtype, finfo, float16, float32, float64, get_default_dtype, iinfo,
-    int8, int16, int32, int64, promote_types, set_default_dtype, uint8,
-)  # fmt: skip
-from tensorcore.dtypes import bool_ as bool  # noqa: A004 - PyTorch's name
-from tensorcore.ops.calls import result_type
-from tensorcore.printing import get_printoptions, set_printoptions
 from tensorcore.tensor import Size, Tensor
+
+ops.create.Default.host = "cpu"
 
 half, float, double = float16, float32, float64  # noqa: A001 - PyTorch's names
 short, int, long = int16, int32, int64  # noqa: A001

@@ -1,3 +1,3 @@
-"""The version, in one place that imports nothing."""
+"""The version, written once; the build reads this file without running it."""
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"

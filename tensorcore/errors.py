@@ -3,6 +3,8 @@
     TensorcoreError
     ├── ShapeError        (RuntimeError)        shapes that do not fit together
     ├── DtypeError        (RuntimeError)        dtypes that do not mix, or that an op does not take
+    │   └── UnsupportedDtype  (NotImplementedError) a dtype that an op has no code for
+    ├── DivisionError     (RuntimeError, ZeroDivisionError)  integers divided by zero
     ├── DeviceError       (RuntimeError)        devices that do not match
     │   ├── UnknownDevice                       no plugin offers a device of that name
     │   └── DeviceUnavailable                   a plugin offers it and it cannot be used here
@@ -12,6 +14,7 @@
     ├── GradientError     (RuntimeError)        what the tape cannot do
     ├── OutOfMemoryError  (RuntimeError, MemoryError)
     ├── KernelMissing     (NotImplementedError) the backend has no kernel of that name
+    ├── ValuesMissing     (NotImplementedError) a tensor of a shape alone was asked for its values
     └── PluginError       (RuntimeError)        a plugin that broke the rules of registration
 
 Each also is the builtin exception that PyTorch raises in that place, so ``except RuntimeError``
@@ -27,6 +30,7 @@ __all__ = [
     "DeviceError",
     "DeviceUnavailable",
     "DimensionError",
+    "DivisionError",
     "DtypeError",
     "GradientError",
     "KernelMissing",
@@ -35,6 +39,8 @@ __all__ = [
     "ShapeError",
     "TensorcoreError",
     "UnknownDevice",
+    "ValuesMissing",
+    "UnsupportedDtype",
 ]
 
 
@@ -48,6 +54,14 @@ class ShapeError(TensorcoreError, RuntimeError):
 
 class DtypeError(TensorcoreError, RuntimeError):
     """Dtypes that do not mix, or that an op does not take."""
+
+
+class UnsupportedDtype(DtypeError, NotImplementedError):
+    """A dtype that an op has no code for."""
+
+
+class DivisionError(TensorcoreError, RuntimeError, ZeroDivisionError):
+    """Integers divided by zero."""
 
 
 class DeviceError(TensorcoreError, RuntimeError):
@@ -84,6 +98,10 @@ class OutOfMemoryError(TensorcoreError, RuntimeError, MemoryError):
 
 class KernelMissing(TensorcoreError, NotImplementedError):
     """The backend has no kernel of that name, and the op has no decomposition."""
+
+
+class ValuesMissing(TensorcoreError, NotImplementedError):
+    """A tensor that has a shape and no values was asked for its values."""
 
 
 class PluginError(TensorcoreError, RuntimeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from math import prod
@@ -10,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tensorcore.tape.engine import Eager
-from tensorcore.tape.node import Handle, Leaf, Output, Version
 from tensorcore import printing
 from tensorcore.dtypes import dtype, get_default_dtype
-from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
+from tensorcore.tape.engine import Eager
+from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Output, Version, is_leaf, leaf
 
 __all__ = ["Parameter", "Size", "Tensor", "View", "new_tensor"]
 
@@ -44,35 +45,40 @@ class View:
 
     Attributes:
         base: the tensor that owns the history of the memory, never a view itself.
-        kind: ``plain``, ``several`` (one of many results, as of ``split``) or ``unrecorded``
-            (made under ``no_grad``); the last two refuse in-place writes that would be recorded.
+        kind: ``plain``, ``several`` (one of many results, as of ``split``), ``unrecorded`` (made under
+            ``no_grad``) or ``custom`` (by a Function); all but the first refuse in-place writes that
+            would be recorded.
         parent: the View of the tensor that this one was taken of, None where that is the base.
-        op, options: the view op that was called on that tensor.
+        op, options: the view op that was called on that tensor. Without an op, ``options`` are all steps.
     """
 
     __slots__ = ("base", "kind", "op", "options", "parent")
 
-    base: Tensor
-    kind: str
-    op: Any
-    options: dict[str, Any]
     parent: View | None
+
+    def __init__(self, base: Tensor | None, steps: tuple[Any, ...], kind: str) -> None:
+        self.base = base
+        self.kind = kind
+        self.op = self.parent = None
+        self.options = steps
 
     @property
     def steps(self) -> tuple[tuple[Any, dict[str, Any]], ...]:
         """Pairs of a view op and its options, from the base to the view."""
-        steps = []
+        steps: list[Any] = []
         one: View | None = self
         while one is not None:
-            steps.append((one.op, one.options))
+            if one.op is None:
+                steps.extend(reversed(one.options))
+            else:
+                steps.append((one.op, one.options))
             one = one.parent
         return tuple(reversed(steps))
 
-    @staticmethod
-    def replay(steps: tuple[tuple[Any, dict[str, Any]], ...], base: Tensor) -> Tensor:
-        """The view that ``steps`` make of another tensor of the base's shape and strides."""
+    def replay(self, base: Tensor) -> Tensor:
+        """The same view of another tensor of the base's shape and strides."""
         view = base
-        for op, options in steps:
+        for op, options in self.steps:
             view = op.view(view, options)
         return view
 
@@ -83,12 +89,12 @@ class Tensor:
     Attributes:
         native: the backend's own array; its shape and strides are the tensor's.
         dtype, device: of all elements. ``device`` is the backend itself.
-        node: where the values came from on the tape: a Node, an Output of one, a Leaf, or None.
+        node: where the values came from on the tape: a Node, an Output of one, or None.
         version: shared by all tensors of one memory; None until that memory is shared or written.
         view: of whom this is a view, None if of nobody.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "device", "dtype", "native", "node", "version", "view")
+    __slots__ = ("__dict__", "__weakref__", "device", "dtype", "frozen", "native", "node", "version", "view")
 
     __array_ufunc__ = None  # ndarray * tensor asks the tensor, instead of looping over it
     __hash__ = object.__hash__
@@ -115,9 +121,10 @@ class Tensor:
         try:
             return shape[dim]
         except IndexError:
-            from tensorcore.ops.rules import wrap_dim
-
-            return shape[wrap_dim("size", dim, len(shape))]
+            span = max(len(shape), 1)
+            raise DimensionError(
+                f"size: expected dim in the range [{-span}, {span - 1}], got {dim}; Dimension out of range"
+            ) from None
 
     @property
     def ndim(self) -> int:
@@ -212,11 +219,15 @@ class Tensor:
                         f"requires_grad_: only Tensors of floating point dtype can require gradients, got dtype "
                         f"{self.dtype}; convert it with .float() first"
                     )
-                self.node = leaf = Leaf(self)
-                leaf.grad = self.__dict__.pop("_grad", None)
-        elif type(self.node) is Leaf:
-            if self.node.grad is not None:
-                self.__dict__["_grad"] = self.node.grad
+                # Graphs recorded before a requires_grad_(False) lead to the old leaf: it comes back.
+                node = self.node = getattr(self, "frozen", None) or leaf(self)
+                node.op, node.shape, node.dtype = ACCUMULATE, tuple(self.native.shape), self.dtype
+                node.grad = self.__dict__.pop("_grad", None)
+        elif is_leaf(self.node):
+            node = self.frozen = self.node
+            if node.grad is not None:
+                self.__dict__["_grad"] = node.grad
+            node.op, node.grad = FROZEN, None
             self.node = None
         elif self.node is not None:
             raise GradientError(
@@ -228,13 +239,13 @@ class Tensor:
     @property
     def is_leaf(self) -> bool:
         """Whether no recorded op made this tensor."""
-        return self.node is None or type(self.node) is Leaf
+        return self.node is None or is_leaf(self.node)
 
     @property
     def grad_fn(self) -> Any:
         """The node of the op that made this tensor, None for a leaf."""
         node = self.node
-        if node is None or type(node) is Leaf:
+        if node is None or is_leaf(node):
             return None
         return node.node if type(node) is Output else node
 
@@ -246,7 +257,18 @@ class Tensor:
     @property
     def grad(self) -> Tensor | None:
         """The gradient that backward walks added up here."""
-        return self.node.grad if type(self.node) is Leaf else self.__dict__.get("_grad")
+        node = self.node
+        if is_leaf(node):
+            return node.grad
+        held = self.__dict__.get("_grad")
+        if held is None and node is not None and not self.retains_grad:
+            warnings.warn(
+                "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
+                "populated during autograd.backward(); use .retain_grad() on it, or access the leaf it was computed from",
+                UserWarning,
+                stacklevel=2,
+            )
+        return held
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -265,7 +287,7 @@ class Tensor:
                     f"grad: assigned grad has data of a different type, got {value.dtype} on {value.device} for a tensor "
                     f"of {self.dtype} on {self.device}; convert it with .to(...)"
                 )
-        if type(self.node) is Leaf:
+        if is_leaf(self.node):
             self.node.grad = value
         elif value is None:
             self.__dict__.pop("_grad", None)
@@ -282,7 +304,7 @@ class Tensor:
             raise GradientError(
                 "retain_grad: can't retain_grad on Tensor that has requires_grad=False, got one; call requires_grad_() first"
             )
-        if type(self.node) is not Leaf and not self.retains_grad:
+        if not is_leaf(self.node) and not self.retains_grad:
             self._notes().setdefault("retain", {})[self.output_nr] = weakref.ref(self)
 
     @property
@@ -305,12 +327,12 @@ class Tensor:
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
         """Call ``hook(tensor)`` as soon as the gradient of this leaf is complete and added to ``grad``."""
-        if type(self.node) is not Leaf:
+        if not is_leaf(self.node):
             raise GradientError(
                 "register_post_accumulate_grad_hook: post accumulate grad hooks cannot be registered on non-leaf "
                 "tensors, got one; use register_hook"
             )
-        Eager.listeners += 1
+        Eager.listen(self.node)
         return Handle(self._notes().setdefault("post_accumulate", {}), hook)
 
     def _notes(self) -> dict[str, Any]:
@@ -333,7 +355,7 @@ class Tensor:
             raise GradientError(
                 "detach_: Can't detach views in-place, got a view; use detach() instead"
             )
-        if type(self.node) is Leaf:
+        if is_leaf(self.node):
             return self.requires_grad_(False)
         self.node = None
         return self
@@ -348,7 +370,7 @@ class Tensor:
         if not isinstance(value, Tensor):
             raise ArgumentTypeError(f"data: expected a Tensor, got {value!r}; wrap it in torch.tensor(...)")
         self.native, self.dtype, self.device = value.native, value.dtype, value.device
-        if type(self.node) is Leaf:
+        if is_leaf(self.node):
             self.node.shape, self.node.dtype = tuple(value.native.shape), value.dtype
 
     @property

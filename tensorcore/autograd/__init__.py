@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from tensorcore.autograd import function, graph
+from tensorcore.autograd.anomaly import (
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_detect_anomaly,
+)  # fmt: skip
+from tensorcore.autograd.function import Function
 from tensorcore.autograd.walks import backward, grad
 from tensorcore.tape.mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
-__all__ = ["backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Function", "backward", "detect_anomaly", "enable_grad", "function", "grad", "graph", "inference_mode",
+    "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
+]  # fmt: skip

@@ -5,10 +5,11 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
+from tensorcore.autograd.edges import GradientEdge, edge_of
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops.kinds import method
 from tensorcore.tape.engine import key_of, walk
-from tensorcore.tape.node import Leaf
+from tensorcore.tape.node import is_leaf
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["backward", "grad"]
@@ -39,13 +40,13 @@ def backward(
     if not inputs:
         raise GradientError("backward: 'inputs' argument to backward() cannot be empty, got []; leave it out for all leaves")
     targets = {key_of(_edge("backward", one)): one for one in inputs}
-    found = walk(roots, retain=retain, create=create_graph, targets=set(targets))
+    found = walk(roots, retain=retain, create=create_graph, targets=set(targets), accumulate=True)
     for key, g in found.items():
-        tensor = targets[key]
-        if type(key) is Leaf:
-            key.accumulate(g, create_graph)
-        else:
-            tensor.grad = g if tensor.grad is None else tensor.grad + g
+        if is_leaf(key):
+            continue
+        # What is found at a result of an op may be the user's own tensor, or another result's gradient.
+        held = targets[key].__dict__.get("_grad")
+        targets[key].__dict__["_grad"] = (g if create_graph else g.clone()) if held is None else held + g
 
 
 def grad(
@@ -61,23 +62,42 @@ def grad(
     """The sum of gradients of ``outputs`` with respect to each of ``inputs``.
 
     Args:
+        outputs, inputs: one tensor or several.
+        grad_outputs: the gradients that arrive at ``outputs``, of their shapes; 1 where None.
+        retain_graph: keep the saved values for another walk; ``create_graph`` where None.
+        create_graph: record the walk, for derivatives of derivatives.
         allow_unused: give None for an input that was not used, instead of raising.
-        materialize_grads: give zeros for it.
+        is_grads_batched: the first dim of ``grad_outputs`` counts gradients, and so does that of the results.
+        materialize_grads: give zeros for an input that was not used.
     """
+    if allow_unused is False and materialize_grads:
+        raise ArgumentError(
+            "grad: Expected allow_unused to be True or not passed when materialize_grads=True, got allow_unused=False; "
+            "leave it out"
+        )
+    inputs = [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else list(inputs)
+    if not inputs:
+        raise GradientError("grad: `inputs` argument to `grad()` cannot be empty, got []; name what to differentiate by")
     if is_grads_batched:
-        raise NotImplementedError("grad: expected is_grads_batched=False, got True; map over the gradients in a loop")
+        return _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
     roots = _roots("grad", outputs, grad_outputs)
-    inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     retain = create_graph if retain_graph is None else retain_graph
     if allow_unused is None:
         allow_unused = materialize_grads
     keys = [key_of(_edge("grad", one)) for one in inputs]
     found = walk(roots, retain=retain, create=create_graph, targets=set(keys))
-    results = []
+    results: list[Tensor | None] = []
+    # A sum hands the same gradient to all its terms; each result is memory of its own.
+    taken = {id(g.native) for _, g in roots}
     for key, tensor in zip(keys, inputs, strict=True):
         g = found.get(key)
+        if g is not None:
+            if id(g.native) in taken:
+                g = g.clone()
+            taken.add(id(g.native))
         if g is None and materialize_grads:
-            g = new_tensor(tensor.device.kernels["full"](tuple(tensor.native.shape), 0, dtype=tensor.dtype), tensor.dtype, tensor.device)
+            native = tensor.device.kernels["full"](tuple(tensor.native.shape), 0, dtype=tensor.dtype)
+            g = new_tensor(native, tensor.dtype, tensor.device)
         if g is None and not allow_unused:
             raise GradientError(
                 "grad: One of the differentiated Tensors appears to not have been used in the graph, got no gradient "
@@ -87,7 +107,28 @@ def grad(
     return tuple(results)
 
 
-def _edge(op: str, tensor: Tensor) -> Any:
+def _batched(outputs: Any, inputs: Any, grads: Any, retain: bool | None, create: bool, *unused: Any) -> Any:
+    """One walk for each gradient of the batch, and their results stacked."""
+    outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
+    grads = [grads] if isinstance(grads, Tensor) else list(grads)
+    count = len(grads[0])
+    rows = []
+    for i in range(count):
+        keep = True if i < count - 1 else retain
+        rows.append(grad(outputs, inputs, [g[i] for g in grads], keep, create, *unused[:1], False, *unused[1:]))
+    return tuple([None if column[0] is None else stack(column) for column in zip(*rows, strict=True)])
+
+
+def stack(tensors: Any) -> Tensor:
+    """The tensors along a new first dim."""
+    from tensorcore.ops.join import stack as join
+
+    return join(list(tensors))
+
+
+def _edge(op: str, tensor: Any) -> Any:
+    if isinstance(tensor, GradientEdge):
+        return edge_of(tensor)
     if not isinstance(tensor, Tensor):
         raise ArgumentTypeError(f"{op}: expected tensors, got {tensor!r}; pass the tensors to differentiate by")
     if tensor.node is None:
@@ -97,48 +138,53 @@ def _edge(op: str, tensor: Tensor) -> Any:
 
 def _roots(op: str, tensors: Any, grads: Any) -> list[tuple[Any, Tensor]]:
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-    grads = [grads] if isinstance(grads, Tensor) or grads is None else list(grads)
-    if len(grads) == 1 and grads[0] is None:
-        grads = grads * len(tensors)
+    if grads is None:
+        grads = [None] * len(tensors)
+    grads = [grads] if isinstance(grads, Tensor) else list(grads)
     if len(grads) != len(tensors):
         raise GradientError(
-            f"{op}: expected one gradient for each of {len(tensors)} tensors, got {len(grads)}; pass None where it is 1"
+            f"{op}: expected a gradient for each tensor, got {len(tensors)} tensors and {len(grads)} gradients; "
+            f"pass None where it is 1"
         )
-    roots = []
-    for tensor, g in zip(tensors, grads, strict=True):
-        if not isinstance(tensor, Tensor):
-            raise ArgumentTypeError(f"{op}: expected tensors, got {tensor!r}; pass the result of tensor operations")
-        if tensor.node is None:
+    return [(tensor.node, _root(op, i, tensor, g)) for i, (tensor, g) in enumerate(zip(tensors, grads, strict=True))]
+
+
+def _root(op: str, i: int, tensor: Any, g: Any) -> Tensor:
+    """The gradient that arrives at the ``i``-th of the tensors."""
+    if not isinstance(tensor, Tensor):
+        raise ArgumentTypeError(f"{op}: expected tensors, got {tensor!r}; pass the result of tensor operations")
+    if tensor.node is None:
+        raise GradientError(
+            f"{op}: element {i} of tensors does not require grad and does not have a grad_fn, got a constant; "
+            f"call requires_grad_() on what it is computed from"
+        )
+    shape = tuple(tensor.native.shape)
+    if g is None:
+        if prod(shape) != 1:
             raise GradientError(
-                f"{op}: element 0 of tensors does not require grad and does not have a grad_fn, got a constant; "
-                f"call requires_grad_() on what it is computed from"
+                f"{op}: grad can be implicitly created only for scalar outputs, got shape {list(shape)}; "
+                f"pass the gradient, or sum() first"
             )
-        shape = tuple(tensor.native.shape)
-        if g is None:
-            if prod(shape) != 1:
-                raise GradientError(
-                    f"{op}: grad can be implicitly created only for scalar outputs, got shape {list(shape)}; "
-                    f"pass the gradient, or sum() first"
-                )
-            if tensor.dtype.is_complex:
-                raise GradientError(
-                    f"{op}: grad can be implicitly created only for real scalar outputs but got {tensor.dtype}; "
-                    f"pass the gradient"
-                )
-            native = tensor.device.kernels["full"](shape, 1, dtype=tensor.dtype)
-            g = new_tensor(native, tensor.dtype, tensor.device)
-        elif tuple(g.native.shape) != shape:
-            raise ShapeError(
-                f"{op}: Mismatch in shape: grad_output[0] has a shape of {list(g.shape)} and output[0] has a shape of "
-                f"{list(shape)}; pass a gradient of the output's shape"
+        if tensor.dtype.is_complex:
+            raise GradientError(
+                f"{op}: grad can be implicitly created only for real scalar outputs but got {tensor.dtype}; "
+                f"pass the gradient"
             )
-        elif g.dtype is not tensor.dtype and g.dtype.is_complex != tensor.dtype.is_complex:
-            raise DtypeError(
-                f"{op}: For complex Tensors, both grad_output and output are required to have the same dtype, got "
-                f"{g.dtype} and {tensor.dtype}; convert the gradient with .to(...)"
-            )
-        roots.append((tensor.node, g))
-    return roots
+        native = tensor.device.kernels["full"](shape, 1, dtype=tensor.dtype)
+        return new_tensor(native, tensor.dtype, tensor.device)  # type: ignore[no-any-return]
+    if not isinstance(g, Tensor):
+        raise ArgumentTypeError(f"{op}: gradients can be either Tensors or None, got {type(g).__name__}; wrap it in tensor(...)")
+    if tuple(g.native.shape) != shape:
+        raise ShapeError(
+            f"{op}: Mismatch in shape: grad_output[{i}] has a shape of {list(g.shape)} and output[{i}] has a shape of "
+            f"{list(shape)}; pass a gradient of the output's shape"
+        )
+    if g.dtype.is_complex != tensor.dtype.is_complex:
+        raise DtypeError(
+            f"{op}: For complex Tensors, both grad_output and output are required to have the same dtype, got "
+            f"{g.dtype} and {tensor.dtype}; convert the gradient with .to(...)"
+        )
+    return g if g.dtype is tensor.dtype else g.to(tensor.dtype)  # type: ignore[attr-defined, no-any-return]
 
 
 def _backward(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -152,9 +152,35 @@ class Backend:
         """A native array over the memory of a host array, where this device's memory is the host's; else a copy."""
         return self.from_host(array)
 
+    def storage_key(self, native: Native) -> Hashable:
+        """What tells the storage under ``native`` from all others that are alive."""
+        return self.data_pointer(self.storage(native))
+
     def pin(self, array: np.ndarray) -> np.ndarray:
         """The host array in memory that transfers to this device go fastest from."""
         return array
+
+    def is_pinned(self, array: np.ndarray) -> bool:
+        """Whether the host array lies in such memory."""
+        return False
+
+    def memory_stats(self) -> dict[str, int]:
+        """Counts of the device's allocator, in bytes and blocks."""
+        raise KernelMissing(f"memory_stats: expected a device that counts its memory, got '{self}', which does not")
+
+    def empty_cache(self) -> int:
+        """Give memory that no tensor uses back to the system; how many bytes that were."""
+        raise KernelMissing(f"empty_cache: expected a device that caches memory, got '{self}', which keeps none")
+
+    dlpack_type: int | None = None  # the device's number in DLPack's list, None where it cannot exchange memory
+
+    def to_dlpack(self, native: Native, dtype: dtype, **options: Any) -> Any:
+        """A DLPack capsule over the memory of ``native``; ``options`` are those of ``__dlpack__``."""
+        raise BufferError(f"__dlpack__: expected a device that exchanges memory, got a tensor on '{self}'; move it to a host")
+
+    def from_dlpack(self, exporter: Any, **options: Any) -> tuple[Native, dtype]:
+        """A native array over the memory of an object that has ``__dlpack__``, and its dtype."""
+        raise BufferError(f"from_dlpack: expected a device that exchanges memory, got '{self}'; move it to a host first")
 
     def is_contiguous(self, native: Native) -> bool:
         """Whether the elements lie in row-major order without gaps."""
@@ -199,5 +225,5 @@ class Backend:
     def __reduce__(self) -> Any:
         from tensorcore.backend.registry import device
 
-        return device, (str(self),)
+        return device, (self.name, self.index)
 

@@ -109,11 +109,11 @@ class Plugin:
             return None
         try:
             metadata = self.distribution.metadata
-            name, version = metadata.get("Name"), metadata.get("Version")
+            known = {key: metadata[key] for key in ("Name", "Version") if key in metadata}
         except Exception:
             return None
         # A half-removed installation has no METADATA, and so no name.
-        return (str(name), str(version)) if name else None
+        return (known["Name"], known.get("Version", "unknown")) if "Name" in known else None
 
     @property
     def identity(self) -> str:
@@ -419,3 +419,20 @@ def _describe(raised: BaseException) -> str:
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 300 else f"{line[:297]}..."
+
+
+def given(target: object) -> Plugin:
+    """A plugin from what a test names: a module, an object with hooks, or a string."""
+    if isinstance(target, str):
+        return parse(target)
+    return Plugin(str(getattr(target, "__name__", type(target).__name__)), target)
+
+
+def guarded_part(offer: Offer, part: str, function: Callable[[], Any]) -> Any:
+    """One part of an offer (probe, count, factory), run so that whatever it raises names the part."""
+    return guarded(DeviceUnavailable, f"expected the {part} of {offer} to work here", offer.advice, function)
+
+
+def garbage(offer: Offer, part: str, expected: str, got: str) -> Failure:
+    """The failure of a part that answered with something else than it must."""
+    return Failure(PluginError, f"expected the {part} of {offer} to {expected}, got {got}", author_advice(offer.plugin))

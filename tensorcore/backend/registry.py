@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
-import operator
-import re
 import threading
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any, Literal, NamedTuple
+from contextlib import contextmanager
+from typing import Any, Literal
 
 from tensorcore.backend.base import Backend
 from tensorcore.backend.communicator import Communicator
@@ -16,15 +13,17 @@ from tensorcore.backend.discovery import (
     Failure,
     Offer,
     Plugin,
-    author_advice,
     discover,
-    guarded,
+    garbage,
+    given,
+    guarded_part,
     load,
-    parse,
     show,
     switched_on,
     trace,
 )
+from tensorcore.backend.spelling import parse_device
+from tensorcore.backend.state import PluginState, state_of
 from tensorcore.errors import (
     ArgumentTypeError,
     DeviceUnavailable,
@@ -40,26 +39,6 @@ __all__ = [
 ]  # fmt: skip
 
 Kind = Literal["device", "communicator"]
-_SPELLING = re.compile(r"([a-z][a-z0-9_]*)(?::(0|[1-9][0-9]*))?")
-
-
-class PluginState(NamedTuple):
-    """What is known of one plugin.
-
-    ``state`` is ``found`` (not asked for yet, so not imported), ``loaded``, ``broken`` or ``blocked``.
-    ``reason`` says why it, or one of its devices, could not be used when last asked for, and ``remedy`` what to do.
-    """
-
-    name: str
-    module: str
-    distribution: str | None
-    version: str | None
-    interface: tuple[int, int] | None
-    state: str
-    reason: str | None
-    remedy: str | None
-    devices: tuple[str, ...]
-    communicators: tuple[str, ...]
 
 
 class Registry:
@@ -87,7 +66,7 @@ class Registry:
         """The device of that name and index, made on first use; see the function ``device``."""
         if isinstance(type, Backend) and index is None:
             return type
-        key = _parsed(type, index)
+        key = parse_device(type, index)
         made = self._devices.get(key)
         if made is None:
             with _public("device", f"{key[0]}:{key[1]}"):
@@ -109,7 +88,7 @@ class Registry:
             self._check(offer)
             made = self._run_factory(offer, lambda: offer.factory(**options))
             if not isinstance(made, Communicator):
-                raise _garbage(offer, "factory", "return a Communicator", show(made))
+                raise garbage(offer, "factory", "return a Communicator", show(made))
         return made
 
     def register_builtin(self, name: str, factory: Callable[[int], Backend]) -> None:
@@ -132,7 +111,7 @@ class Registry:
 
     def plugins(self) -> list[PluginState]:
         """What is known of each plugin; imports none."""
-        return [_state_of(plugin) for plugin in self._discovered()]
+        return [state_of(plugin) for plugin in self._discovered()]
 
     def isolated(self, plugins: list[Plugin]) -> Registry:
         """A registry of these plugins alone, with the builtin devices of this one."""
@@ -181,6 +160,8 @@ class Registry:
         return failure
 
     def _unknown(self, kind: Kind, name: str, failures: list[Failure]) -> Failure:
+        import difflib  # 0.6 ms that only a wrong name costs
+
         plugins = self._discovered()
         for plugin in plugins:
             if plugin.state == "blocked" and name in plugin.names:
@@ -219,13 +200,13 @@ class Registry:
     def _probe(self, offer: Offer) -> None:
         if offer.probe is None:
             return
-        reason = _guarded_part(offer, "probe", offer.probe)
+        reason = guarded_part(offer, "probe", offer.probe)
         if isinstance(reason, str):
             raise Failure(
                 DeviceUnavailable, f"expected {offer} to be usable here, got: {reason or 'no reason'}", offer.advice
             )
         if reason is not None:
-            raise _garbage(offer, "probe", "return None or a reason", show(reason))
+            raise garbage(offer, "probe", "return None or a reason", show(reason))
 
     def _count(self, offer: Offer) -> int | None:
         count = offer.count
@@ -233,9 +214,9 @@ class Registry:
             count = offer.factory.device_count
         if count is None:
             return None
-        number = _guarded_part(offer, "count", count)
+        number = guarded_part(offer, "count", count)
         if type(number) is not int or number < 0:
-            raise _garbage(offer, "count", "return an integer of 0 or more", show(number))
+            raise garbage(offer, "count", "return an integer of 0 or more", show(number))
         if number == 0:
             raise Failure(DeviceUnavailable, f"expected {offer} to find a device, got 0", offer.advice)
         return number
@@ -251,11 +232,11 @@ class Registry:
         trace("making %s:%d", name, index)
         made = self._run_factory(offer, lambda: offer.factory(index))
         if not isinstance(made, Backend):
-            raise _garbage(offer, "factory", "return a Backend", show(made))
+            raise garbage(offer, "factory", "return a Backend", show(made))
         # A Backend whose __init__ does not call that of its base has neither.
-        named = _guarded_part(offer, "factory", lambda: (str(made.name), int(made.index)))
+        named = guarded_part(offer, "factory", lambda: (str(made.name), int(made.index)))
         if named != (name, index):
-            raise _garbage(offer, "factory", f"return the device '{name}:{index}'", f"'{named[0]}:{named[1]}'")
+            raise garbage(offer, "factory", f"return the device '{name}:{index}'", f"'{named[0]}:{named[1]}'")
         return made
 
     def _run_factory(self, offer: Offer, function: Callable[[], Any]) -> Any:
@@ -266,7 +247,7 @@ class Registry:
                 return None, raised
 
         # What the plugin's author says in so many words, programs may catch: it goes through as it is.
-        made, raised = _guarded_part(offer, "factory", run)
+        made, raised = guarded_part(offer, "factory", run)
         if raised is not None:
             raise raised
         return made
@@ -433,9 +414,9 @@ def isolated_registry(*plugins: object, **named: object) -> Iterator[Registry]:
     every thread, is replaced and comes back at the end.
     """
     global _current
-    chosen = [_given(plugin) for plugin in plugins]
+    chosen = [given(plugin) for plugin in plugins]
     for name, target in named.items():
-        plugin = _given(target)
+        plugin = given(target)
         plugin.names = (name,)
         chosen.append(plugin)
     before = _current
@@ -444,6 +425,15 @@ def isolated_registry(*plugins: object, **named: object) -> Iterator[Registry]:
         yield _current
     finally:
         _current = before
+
+
+def _make_meta(index: int) -> Backend:
+    from tensorcore.backend.meta import MetaBackend
+
+    return MetaBackend(index)
+
+
+register_builtin("meta", _make_meta)
 
 
 class _Circle(Exception):
@@ -464,66 +454,5 @@ def _public(op: str, name: str) -> Iterator[None]:
         ) from None
 
 
-def _given(target: object) -> Plugin:
-    if isinstance(target, str):
-        return parse(target)
-    return Plugin(str(getattr(target, "__name__", type(target).__name__)), target)
-
-
-def _parsed(type: object, index: object) -> tuple[str, int]:
-    if not isinstance(type, str):
-        raise ArgumentTypeError(
-            f"device: expected a string 'name' or 'name:index', or a device without an index, got {show(type)}"
-            + (f" and {show(index)}" if index is not None else "")
-            + "; pass one of these"
-        )
-    number = None
-    if index is not None:
-        with suppress(TypeError):
-            number = None if isinstance(index, bool) else operator.index(index)  # type: ignore[arg-type]
-        if number is None:
-            raise ArgumentTypeError(f"device: expected the index to be an int, got {show(index)}; pass e.g. 0")
-    matched = _SPELLING.fullmatch(type)
-    if matched is None:
-        name = re.match(r"\s*([a-z][a-z0-9_]*)", type, re.IGNORECASE)
-        advice = f"write '{name[1].lower()}' or '{name[1].lower()}:0'" if name else "name a device, see backends()"
-        raise UnknownDevice(
-            f"device: expected 'name' or 'name:index' with an index of digits, got {type[:100]!r}; {advice}"
-        )
-    if number is None:
-        return matched[1], int(matched[2] or 0)
-    if matched[2] is not None:
-        raise UnknownDevice(
-            f"device: expected one index, got {type!r} and {number}; write '{matched[1]}:{number}' or '{type}'"
-        )
-    if number < 0:
-        raise UnknownDevice(f"device: expected an index of 0 or more, got {number}; write '{matched[1]}:0'")
-    return matched[1], number
-
-
 def _offered(plugin: Plugin, kind: Kind) -> tuple[Offer, ...]:
     return plugin.backends if kind == "device" else plugin.communicators
-
-
-def _guarded_part(offer: Offer, part: str, function: Callable[[], Any]) -> Any:
-    return guarded(DeviceUnavailable, f"expected the {part} of {offer} to work here", offer.advice, function)
-
-
-def _garbage(offer: Offer, part: str, expected: str, got: str) -> Failure:
-    return Failure(PluginError, f"expected the {part} of {offer} to {expected}, got {got}", author_advice(offer.plugin))
-
-
-def _state_of(plugin: Plugin) -> PluginState:
-    package = plugin.package or (None, None)
-    return PluginState(
-        name=", ".join(plugin.names),
-        module=plugin.module,
-        distribution=package[0],
-        version=package[1],
-        interface=plugin.interface,
-        state=plugin.state,
-        reason="; ".join(reason for reason, _ in plugin.notes.values()) or plugin.reason,
-        remedy="; ".join(remedy for _, remedy in plugin.notes.values()) or plugin.remedy,
-        devices=tuple(offer.name for offer in plugin.backends),
-        communicators=tuple(offer.name for offer in plugin.communicators),
-    )

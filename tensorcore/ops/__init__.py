@@ -2,8 +2,41 @@
 
 from __future__ import annotations
 
-from tensorcore.ops import arrange, convert, create, elementwise, grids, index, join, reduce, scatter, shape, views_part
+from tensorcore.ops import (
+    activation,
+    arithmetic,
+    arrange,
+    choice,
+    compare,
+    complex,
+    contract,
+    conv,
+    convert,
+    create,
+    embedding,
+    explog,
+    grids,
+    index,
+    join,
+    linalg,
+    norm,
+    pad,
+    pool,
+    reduce,
+    rounding,
+    scan,
+    scatter,
+    shape,
+    sort,
+    statistics,
+    trigonometry,
+    views_part,
+)  # fmt: skip
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (arrange, convert, create, elementwise, grids, index, join, reduce, scatter, shape, views_part)
+FAMILIES = (
+    activation, arithmetic, arrange, choice, compare, complex, contract, conv, convert, create, embedding, explog,
+    grids, index, join,
+    linalg, norm, pad, pool, reduce, rounding, scan, scatter, shape, sort, statistics, trigonometry, views_part,
+)  # fmt: skip

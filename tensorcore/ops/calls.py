@@ -8,6 +8,7 @@ a slow function. Measured on 8 floats, each of these steps costs 15 to 40 ns of 
 
 from __future__ import annotations
 
+import os
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,18 +16,27 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.tape.mode import mode, unusual
-from tensorcore.tape.node import Node, Output, Packed, Version, next_order
 from tensorcore.dtypes import PROMOTION, dtype, kind_of
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
+from tensorcore.tape.mode import mode, unusual
+from tensorcore.tape.node import Node, Output, Packed, Version, next_order
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["apply", "binary", "common_device", "elementwise", "record", "result_type", "store", "unary"]
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+__all__ = [
+    "apply", "binary", "common_device", "elementwise", "foreign", "record", "reduction", "reflected", "result_type", "store", "unary",
+]  # fmt: skip
 
 new = object.__new__
 _EMPTY: tuple[Any, ...] = ()
+# The dtypes for which a kernel may be handed a Python number as it is. Narrower ones compute with
+# numbers in single precision, and integers beyond 32 bits wrap: both are the slow path's.
+_PLAIN_FLOATS = frozenset([dtypes.float32, dtypes.float64])
+_PLAIN_INTEGERS = frozenset([dtypes.int32, dtypes.int64])
+_LOW, _HIGH = -(2**31), 2**31 - 1
+_NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
 
 
 def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Callable[..., Tensor]:
@@ -71,8 +81,17 @@ def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Cal
     return call
 
 
-def binary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Callable[..., Tensor]:
-    """The call of an elementwise op (or matmul) of two tensors, or of a tensor and a number."""
+def binary(
+    op: Op, accepts: frozenset[dtype] | None, result: dtype | None, leave: Callable[..., Any] | None = None
+) -> Callable[..., Tensor]:
+    """The call of an elementwise op (or matmul) of two tensors, or of a tensor and a number.
+
+    Args:
+        leave: what whatever is unusual goes to; :func:`elementwise` unless told otherwise.
+    """
+    leave = leave or elementwise
+    floats = _PLAIN_FLOATS if accepts is None else _PLAIN_FLOATS & accepts
+    integers = _PLAIN_INTEGERS if accepts is None else _PLAIN_INTEGERS & accepts
     name, keeps, keeps_out, differentiable = op.name, op.keeps_inputs, op.keeps_out, bool(op.grads)
     # Whether the formula of the second name keeps the first.
     input_for_input, input_for_other = 0 in op.needed_for[0], 1 in op.needed_for[0]
@@ -87,17 +106,22 @@ def binary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Ca
                     or input.device is not other.device
                     or (accepts is not None and input.dtype not in accepts)
                 ):
-                    return elementwise(op, (input, other), out=out)
+                    return leave(op, (input, other), out=out)
                 device = input.device
                 native = device.kernels[name](input.native, other.native)
                 other_edge = other.node
-            elif type(other) is float and out is None and input.dtype.is_floating_point:
+            elif out is None and (
+                ((type(other) is float or type(other) is int) and input.dtype in floats)
+                or (type(other) is int and input.dtype in integers and _LOW <= other <= _HIGH)
+            ):
                 device = input.device
                 native = device.kernels[name](input.native, other)
                 other_edge = None
             else:
-                return elementwise(op, (input, other), out=out)
+                return leave(op, (input, other), out=out)
         except Exception as error:
+            if not isinstance(input, Tensor):
+                return leave(op, (input, other), out=out)
             raise explain(op, (input, other), error) from None
         if type(native) is not device.array:
             native = device.as_native(native)
@@ -135,6 +159,90 @@ def binary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Ca
         return made
 
     return call
+
+
+def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], dims: bool = True) -> Callable[..., Any]:
+    """The call of a reduction: over everything, or over one dim.
+
+    Args:
+        accepts: the dtypes whose result has the same dtype.
+        slow: takes every other call, with the same parameters and ``dtype=``, ``out=`` and whatever else it knows.
+        dims: whether a call with an int as ``dim`` runs here too, else only the one without arguments.
+    """
+    name, keeps, keeps_out, differentiable = op.kernel, op.keeps_inputs, op.keeps_out, bool(op.grads)
+
+    def call(input: Tensor, dim: Any = None, keepdim: bool = False, **rest: Any) -> Any:
+        if rest or type(input) is not Tensor or input.dtype not in accepts:
+            if dim is not None:
+                rest["dim"] = dim
+            if keepdim:
+                rest["keepdim"] = keepdim
+            return slow(input, **rest)
+        device = input.device
+        native = input.native
+        if dim is None and not keepdim:
+            try:
+                made_native = device.kernels[name](native)
+            except ValueError:  # no elements: the slow path knows what to say
+                return slow(input)
+        elif type(dim) is int and dims and -len(native.shape) <= dim < len(native.shape):
+            dim = (dim % len(native.shape),)
+            made_native = device.kernels[name](native, dim=dim, keepdim=keepdim)
+        else:
+            return slow(input, dim, keepdim)
+        if type(made_native) is not device.array:
+            made_native = device.as_native(made_native)
+        made = new(Tensor)
+        made.native = made_native
+        made.dtype = input.dtype
+        made.device = device
+        made.node = made.version = made.view = None
+        edge = input.node
+        if edge is not None and differentiable:
+            if not unusual.threads or mode.plain:
+                made.node = node = new(Node)
+                node.op = op
+                node.edges = (edge,)
+                node.saved = (input,) if keeps else _EMPTY
+                node.options = {"dim": dim, "keepdim": keepdim, "input_shape": native.shape}
+                if keeps_out:
+                    made.version = node.version = Version()
+                    node.out = made_native
+                node.extra = None
+                node.shape = made_native.shape
+                node.dtype = made.dtype
+                node.order = next_order()
+            elif mode.enabled:
+                record(op, (input,), {"dim": dim, "keepdim": keepdim}, made)
+        return made
+
+    return call
+
+
+def reflected(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Callable[..., Tensor]:
+    """The call of the operator ``number op tensor``, as a method of the tensor."""
+    floats = _PLAIN_FLOATS if accepts is None else _PLAIN_FLOATS & accepts
+    name, differentiable = op.name, bool(op.grads)
+
+    def call(input: Tensor, other: Any) -> Tensor:
+        if (type(other) is not float and type(other) is not int) or input.dtype not in floats:
+            return foreign(op, (other, input))
+        device = input.device
+        native = device.kernels[name](other, input.native)
+        made = new_tensor(native if type(native) is device.array else device.as_native(native), result or input.dtype, device)
+        if input.node is not None and differentiable and mode.enabled:
+            record(op, (other, input), None, made)
+        return made
+
+    return call
+
+
+def foreign(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None) -> Any:
+    """The slow path of an operator: operands that are neither tensors nor numbers get their own turn."""
+    for one in inputs:
+        if not isinstance(one, Tensor) and kind_of(one) is None and not (isinstance(one, np.ndarray) and not one.ndim):
+            return NotImplemented
+    return elementwise(op, inputs, out=out)
 
 
 def apply(
@@ -219,49 +327,73 @@ def record(op: Op, inputs: Sequence[Any], options: dict[str, Any] | None, made: 
 def _unusual(node: Node, results: list[Tensor], several: bool) -> None:
     """Saved-tensor hooks and the anomaly trace."""
     if mode.anomaly:
-        node.extra = {"trace": "".join(traceback.format_stack()[:-3])}
+        node.extra = {"trace": user_trace()}
     if mode.packers:
-        pack, unpack = mode.packers[-1]
-        before, mode.packers = mode.packers, ()
+        pair = mode.packers[-1]
+        if node.saved:
+            node.saved = Packed(tuple([pack(one, pair) if isinstance(one, Tensor) else one for one in node.saved]), pair[1])
+        if node.out is not None and not several:
+            # Off the tape: a hook that keeps what it is given would make a cycle of the result and its node.
+            node.out = Packed((pack(new_tensor(node.out, node.dtype, results[0].device), pair),), pair[1])
+
+
+def pack(tensor: Tensor, pair: tuple[Callable[[Any], Any], Callable[[Any], Any]]) -> tuple[Any, Any]:
+    """What the user's pack hook makes of a tensor, and the edge that the unpacked one takes up again."""
+    packers, enabled, count = mode.packers, mode.enabled, tensor._version
+    mode.packers, mode.enabled = (), False
+    mode.settle()
+    try:
+        value = pair[0](tensor)
+    finally:
+        mode.packers, mode.enabled = packers, enabled
         mode.settle()
-        try:
-            if node.saved:
-                node.saved = Packed(
-                    tuple((pack(one),) if isinstance(one, Tensor) else one for one in node.saved), unpack
-                )
-            if node.out is not None and not several:
-                kept = new_tensor(node.out, node.dtype, results[0].device)
-                node.out = Packed((pack(kept),), unpack)
-        finally:
-            mode.packers = before
-            mode.settle()
+    if tensor._version != count:
+        raise GradientError(
+            "saved_tensors_hooks: expected a pack hook that leaves its argument as it is, got one that wrote to it: A saved "
+            "tensor pack hook is modifying its input in place; clone() it first"
+        )
+    return value, tensor.node
+
+
+def user_trace() -> str:
+    """The stack without this package's own frames at its end: the last line is the user's."""
+    frames = traceback.extract_stack()
+    while frames and frames[-1].filename.startswith(_PACKAGE):
+        frames.pop()
+    return "".join(traceback.format_list(frames))
 
 
 def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, options: dict[str, Any] | None = None):
     """An elementwise call with numbers, several dtypes, or a result that has a place to go."""
-    if not any(isinstance(one, Tensor) for one in inputs[:1]) and not any(isinstance(one, Tensor) for one in inputs):
+    if not any([isinstance(one, Tensor) for one in inputs]):
         raise ArgumentTypeError(
             f"{op.name}: expected argument '{op.inputs[0]}' to be a Tensor, got {inputs[0]!r}; wrap it in torch.tensor(...)"
         )
+    numbers = False
     for name, one in zip(op.inputs, inputs, strict=True):
-        if not isinstance(one, Tensor) and kind_of(one) is None:
-            if isinstance(one, np.ndarray) and one.ndim == 0:
-                continue
-            raise ArgumentTypeError(
-                f"{op.name}: expected argument '{name}' to be a Tensor or a number, got {type(one).__name__}; "
-                f"wrap it in torch.tensor(...)"
-            )
+        if not isinstance(one, Tensor):
+            numbers = True
+            if kind_of(one) is None and not (isinstance(one, np.ndarray) and one.ndim == 0):
+                raise ArgumentTypeError(
+                    f"{op.name}: expected argument '{name}' to be a Tensor or a number, got {type(one).__name__}; "
+                    f"wrap it in torch.tensor(...)"
+                )
     device, inputs = one_device(op.name, inputs)
     compute, final = op.dtypes(op, inputs)  # type: ignore[attr-defined]
     if out is not None:
         _check_out(op, inputs, out, final)
-    natives = [_as(device, one, compute) for one in inputs]
+    # Numbers keep single precision beside narrow floats, as in PyTorch.
+    widened = numbers and compute in _NARROW and final is compute
+    wide = dtypes.float32 if widened else compute
+    natives = [_as(device, one, wide) for one in inputs]
     try:
         native = device.kernels[op.kernel](*natives, **(options or {}))
     except Exception as error:
         raise explain(op, inputs, error) from error
-    made = new_tensor(native, final, device)
-    if op.grads and mode.enabled and any(isinstance(one, Tensor) and one.node is not None for one in inputs):
+    if widened:
+        native = device.kernels["cast"](native if type(native) is device.array else device.as_native(native), dtype=final)
+    made = new_tensor(native if type(native) is device.array else device.as_native(native), final, device)
+    if op.grads and mode.enabled and any([isinstance(one, Tensor) and one.node is not None for one in inputs]):
         record(op, inputs, options, made)
     return made if out is None else store(op.name, made, out)
 
@@ -276,6 +408,8 @@ def _as(device: Any, one: Any, compute: dtype) -> Any:
 def as_number(number: Any, compute: dtype) -> Any:
     """A number as the Python number that a kernel of this dtype takes; integers wrap as PyTorch's do."""
     if compute.kind == "integer":
+        if isinstance(number, int) and not -(2**63) <= number < 2**64:
+            raise OverflowError(f"expected an int of 64 bits at most, got {number}; use a float")
         bits = 8 * compute.itemsize
         number = int(number) & ((1 << bits) - 1)
         return number - (1 << bits) if compute.is_signed and number >> (bits - 1) else number
@@ -356,12 +490,12 @@ def one_device(op: str, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
 
 def explain(op: Op, inputs: Sequence[Any], error: Exception) -> Exception:
     """The frontend's own error for a kernel that failed, where the shapes are to blame; else the kernel's."""
+    own = getattr(op, "explain", None)
+    if own is not None:
+        return own(inputs, error)  # type: ignore[no-any-return]
     shapes = [tuple(one.native.shape) for one in inputs if isinstance(one, Tensor)]
     try:
-        if op.name == "matmul":
-            rules.matmul_shape("matmul", *shapes)
-        else:
-            rules.broadcast(op.name, *shapes)
+        rules.broadcast(op.name, *shapes)
     except ShapeError as clearer:
         return clearer
     return error

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.tape.mode import mode
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply, record, written
 from tensorcore.ops.define import Op, same
-from tensorcore.ops.inplace import attach, check_writable
+from tensorcore.ops.inplace import attach, check_recordable, check_writable
 from tensorcore.ops.kinds import method, operation
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["clone", "contiguous", "copy_", "to", "type_as"]
@@ -26,6 +26,9 @@ _contiguous = Op("contiguous", "input", "A copy in row-major order.", grads=dict
                  backward_name="CloneBackward0", register=False)  # fmt: skip
 _copy = Op("copy", "input src", "The values of src in the memory of input.", grads=dict(src=same),
            backward_name="CopyBackwards", register=False)  # fmt: skip
+# Zeros and one value for all, which have names of their own on the tape.
+fill_op = Op("fill", "input src", "One value in the memory of input.", grads=dict(src=same), register=False)
+zero_op = Op("zero", "input src", "Zeros in the memory of input.", grads=dict(src=same), register=False)
 _move = Op("move", "input", "The same values on another device.", register=False, backward_name="ToCopyBackward0",
            grads=dict(input=lambda g, source: g.to(source)))  # fmt: skip
 
@@ -86,6 +89,11 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 @method
 def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write the values of ``src``, broadcast, cast and moved, into this tensor's memory."""
+    return write(_copy, input, src)
+
+
+def write(op: Op, input: Tensor, src: Tensor) -> Tensor:
+    """The copy behind ``copy_``, ``fill_`` and ``zero_``, recorded under the name of ``op``."""
     check_writable("copy_", input)
     if not isinstance(src, Tensor):
         raise ArgumentTypeError(f"copy_: expected src to be a Tensor, got {src!r}; wrap it in torch.tensor(...)")
@@ -94,16 +102,18 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         rules.cannot_expand("copy_", tuple(src.native.shape), tuple(input.native.shape))
     source = to(src, input.device)
     native = source.native
-    if native.dtype != input.native.dtype and source.dtype.is_complex and not input.dtype.is_complex:
+    if source.dtype.is_complex and not input.dtype.is_complex:
         native = input.device.kernels["real"](native)
     recording = mode.enabled and (src.node is not None or input.node is not None)
+    if recording:
+        check_recordable("copy_", input)
     before = new_tensor(input.native, input.dtype, input.device)
     before.node = input.node
     input.device.kernels["copy"](input.native, native)
     written(input)
     if recording:
         made = new_tensor(input.native, input.dtype, input.device)
-        record(_copy, (before, source), None, made)
+        record(op, (before, source), None, made)
         attach(input, made.node)
     return input
 

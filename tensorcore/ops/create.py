@@ -22,23 +22,36 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Default:
-    """The device of tensors that are made without naming one; the first one named stays in place until changed."""
+class Default:
+    """Where tensors are made when no device is named.
 
-    device: Any = "cpu"
+    Attributes:
+        device: the device, or its name until it is first needed.
+        host: the one that shares memory with NumPy, and what ``device`` starts as; the facade names it.
+    """
+
+    device: Any = None
+    host: Any = None
 
 
 def get_default_device() -> Backend:
     """The device of tensors that are made without naming one."""
-    device = _Default.device
+    device = Default.device or host_device()
     if type(device) is str:
-        device = _Default.device = find_device(device)
+        device = Default.device = find_device(device)
     return device
+
+
+def host_device() -> Backend:
+    """The device in the host's own memory."""
+    if type(Default.host) is str:
+        Default.host = find_device(Default.host)
+    return Default.host
 
 
 def set_default_device(device: Any) -> None:
     """Make tensors on ``device`` where none is named; None goes back to the start."""
-    _Default.device = "cpu" if device is None else device if isinstance(device, Backend) else find_device(device)
+    Default.device = device if device is None or isinstance(device, Backend) else find_device(device)
 
 
 def as_device(device: Any) -> Backend:
@@ -215,7 +228,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
             f"from_numpy: At least one stride in the given numpy array is negative, got strides {ndarray.strides}, and "
             f"tensors with negative strides are not supported; use array.copy()"
         )
-    device = as_device("cpu")
+    device = host_device()
     return new_tensor(device.share_host(ndarray), found, device)
 
 
@@ -307,7 +320,11 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, out: Any = None, dtype
 @method
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Write one value into every element."""
-    from tensorcore.ops.convert import copy_
+    return _fill(input, value)
+
+
+def _fill(input: Tensor, value: Any, name: str = "fill_op") -> Tensor:
+    from tensorcore.ops import convert
 
     if not isinstance(value, Tensor):
         if dtypes.kind_of(value) is None:
@@ -317,12 +334,12 @@ def fill_(input: Tensor, value: Any) -> Tensor:
         raise ShapeError(
             f"fill_: only supports 0-dimension value tensor but got tensor with {len(value.native.shape)} dimensions; use copy_"
         )
-    return copy_(input, value)
+    return convert.write(getattr(convert, name), input, value)
 
 
 @method
 def zero_(input: Tensor) -> Tensor:
     """Write zero into every element."""
-    return fill_(input, 0)
+    return _fill(input, 0, "zero_op")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Node, Packed, freed, stale, unpack
+from tensorcore.tape.node import Node, Output, Packed, freed, stale, unpack
 from tensorcore.tensor import Tensor
 
 __all__ = ["OPS", "Op", "gradient_arguments", "kept_out", "same"]
@@ -20,6 +20,7 @@ __all__ = ["OPS", "Op", "gradient_arguments", "kept_out", "same"]
 Formula = Callable[..., Any]
 
 OPS: dict[str, Op] = {}
+_DIFFERENTIABLE = ("floating", "complex")
 
 
 def same(g: Any) -> Any:
@@ -80,12 +81,13 @@ class Op:
             for trait in ("shape", "dtype")
             if f"{key}_{trait}" in wanted
         )
+        # An attribute and no method: the walk reads it from a cached slot. Compiled from the formulas at the first call.
+        self.backward: Callable[[Node, Any], tuple[Any, ...]] = self._compile_and_run
         if register:
             OPS[name] = self
 
-    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
-        """A gradient for each edge of ``node``. Compiled from the formulas at the first call."""
-        self.backward = _compile(self)  # type: ignore[method-assign]
+    def _compile_and_run(self, node: Node, g: Any) -> tuple[Any, ...]:
+        self.backward = _compile(self)
         return self.backward(node, g)
 
     def saved_value(self, node: Node, name: str) -> Any:
@@ -113,7 +115,9 @@ def kept_out(node: Node, g: Any) -> Any:
     if native is None:
         raise freed(node)
     if type(native) is Packed:
-        return native.unpack(native.items[0])
+        found = native.get(native.items[0])
+        found.node = node if mode.enabled else None
+        return found
     version = node.version
     if version is not None and version.stamp < node.order:
         raise stale(node, "out", version)
@@ -126,7 +130,7 @@ def kept_out(node: Node, g: Any) -> Any:
         out.native = one
         out.dtype = dtypes[i]
         out.device = node.extra["device"] if g is None else _device_of(g)
-        out.node = node if mode.enabled and not several else None
+        out.node = (Output(node, i) if several else node) if mode.enabled and dtypes[i].kind in _DIFFERENTIABLE else None
         out.version = version
         out.view = None
         made.append(out)
@@ -162,7 +166,12 @@ def _compile(op: Op) -> Callable[[Node, Any], tuple[Any, ...]]:
     if op.keeps_out:
         add("    out = kept_out(node, g)")
     known = {"g", "out", *op.inputs}
-    options = {name for formula in op.grads.values() for name in gradient_arguments(formula)} - known
+    # An input's own shape and dtype are its edge's, which costs nothing at the forward call.
+    own = {} if op.variadic else {name: {f"{name}_shape": f"edge_{i}.shape", f"{name}_dtype": f"edge_{i}.dtype"}
+                                  for i, name in enumerate(op.inputs)}  # fmt: skip
+    options = {
+        argument for name, formula in op.grads.items() for argument in gradient_arguments(formula) if argument not in own.get(name, ())
+    } - known
     if options:
         add("    options = node.options")
         lines.extend(f"    {name} = options['{name}']" for name in sorted(options))
@@ -178,7 +187,7 @@ def _compile(op: Op) -> Callable[[Node, Any], tuple[Any, ...]]:
             if op.grads.get(name) is same:
                 add("        g,")
             elif name in op.grads:
-                arguments = ", ".join(gradient_arguments(op.grads[name]))
+                arguments = ", ".join(own[name].get(one, one) for one in gradient_arguments(op.grads[name]))
                 add(f"        formula_{i}({arguments}) if edge_{i} is not None else None,")
             else:
                 add("        None,")

@@ -1,4 +1,4 @@
-"""Tensors from a rule: evenly spaced numbers, unit matrices, grids, one-hot rows, complex numbers from their parts."""
+"""Tensors from a rule: evenly spaced numbers, unit matrices, grids, one-hot rows."""
 
 from __future__ import annotations
 
@@ -6,21 +6,16 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
-from tensorcore.ops.calls import apply, store
+from tensorcore.ops import samples_index as samples
+from tensorcore.ops.calls import store
 from tensorcore.ops.create import arange, as_device, made
-from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "cartesian_prod", "complex", "eye", "linspace", "logspace", "meshgrid", "one_hot", "polar", "scalar_tensor",
+    "cartesian_prod", "eye", "linspace", "logspace", "meshgrid", "one_hot", "scalar_tensor",
     "tril_indices", "triu_indices",
 ]  # fmt: skip
-
-_complex = Op("complex", "real imag", "Complex numbers from their parts.", register=False,
-              grads=dict(real=lambda g: g.real, imag=lambda g: g.imag))  # fmt: skip
-
 
 def _numbers(op: str, *values: Any) -> list[Any]:
     found = []
@@ -161,22 +156,3 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     classes = arange(num_classes, device=tensor.device)
     native = kernels["cast"](kernels["eq"](kernels["unsqueeze"](tensor.native, dim=tensor.ndim), classes.native), dtype=dtypes.int64)
     return new_tensor(native, dtypes.int64, tensor.device)
-
-
-@operation(method=False, samples=samples.real_pair)
-def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A001 - PyTorch's name
-    """Complex numbers from their real and imaginary parts, both float32 or both float64."""
-    if real.dtype.name not in ("float16", "float32", "float64"):
-        raise DtypeError(f"complex: Expected both inputs to be Half, Float or Double tensors but got {real.dtype} and {imag.dtype}")
-    if imag.dtype is not real.dtype:
-        raise DtypeError(f"complex: Expected object of scalar type {real.dtype} but got scalar type {imag.dtype} for second argument")
-    rules.broadcast("complex", tuple(real.native.shape), tuple(imag.native.shape))
-    result = apply(_complex, (real, imag), dtype=real.dtype.to_complex())
-    return result if out is None else store("complex", result, out)
-
-
-@operation(method=False, samples=samples.real_pair)
-def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A002 - PyTorch's name
-    """Complex numbers from their absolute values and angles in radians."""
-    result = complex(abs * angle.cos(), abs * angle.sin())  # type: ignore[attr-defined]
-    return result if out is None else store("polar", result, out)

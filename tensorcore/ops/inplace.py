@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.tape.mode import mode
-from tensorcore.tape.engine import fit
-from tensorcore.tape.node import Leaf, Node, Version, next_order, unpack
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import _as, explain, one_device, record, written
+from tensorcore.ops.calls import _NARROW, _as, one_device, record, written
 from tensorcore.ops.define import Op
-from tensorcore.tensor import Tensor, View, new_tensor
+from tensorcore.tape.engine import fit
+from tensorcore.tape.mode import mode
+from tensorcore.tape.node import Node, Output, Version, is_leaf, next_order, unpack
+from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["attach", "check_writable", "elementwise_inplace", "inplace", "overwrite"]
+__all__ = [
+    "attach", "bare_node", "check_recordable", "check_writable", "elementwise_inplace", "inplace", "overwrite",
+]  # fmt: skip
 
 
 def check_writable(op: str, tensor: Tensor) -> None:
@@ -23,32 +25,44 @@ def check_writable(op: str, tensor: Tensor) -> None:
     if not isinstance(tensor, Tensor):
         raise ArgumentTypeError(f"{op}: expected a Tensor to write to, got {tensor!r}; wrap it in torch.tensor(...)")
     if mode.enabled:
-        if type(tensor.node) is Leaf:
+        if is_leaf(tensor.node):
             raise GradientError(
                 f"{op}: a leaf Variable that requires grad is being used in an in-place operation, got one; "
                 f"write inside torch.no_grad(), or to a result of it"
             )
         view = tensor.view
         if view is not None:
-            if type(view.base.node) is Leaf:
+            if is_leaf(view.base.node):
                 raise GradientError(
                     f"{op}: a view of a leaf Variable that requires grad is being used in an in-place operation, got one; "
                     f"write inside torch.no_grad()"
                 )
-            if view.kind != "plain" and view.base.node is not None:
-                cause = (
-                    "was created in no_grad mode and is being modified inplace with grad mode enabled"
-                    if view.kind == "unrecorded"
-                    else "is the output of a function that returns multiple views. Such functions do not allow the output "
-                    "views to be modified inplace"
-                )
-                raise GradientError(f"{op}: expected a view that may be written, got one that {cause}; clone() it first")
+            if view.kind != "plain" and (view.base.node is not None or tensor.node is not None):
+                raise _unwritable_view(op, view)
     strides = tensor.device.strides(tensor.native)
     if 0 in strides and any(step == 0 and size > 1 for step, size in zip(strides, tensor.native.shape, strict=True)):
         raise GradientError(
             f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
             f"location, got strides {strides}; Please clone() the tensor before performing the operation"
         )
+
+
+def check_recordable(op: str, tensor: Tensor) -> None:
+    """Raise where a write that will be recorded has a view to go to whose base cannot take up its history."""
+    view = tensor.view
+    if view is not None and view.kind != "plain":
+        raise _unwritable_view(op, view)
+
+
+def _unwritable_view(op: str, view: Any) -> GradientError:
+    causes = {
+        "unrecorded": "was created in no_grad mode and is being modified inplace with grad mode enabled",
+        "several": "is the output of a function that returns multiple views. Such functions do not allow the output views "
+        "to be modified inplace",
+        "custom": "was created inside a custom Function (or because an input was returned as-is); the write would bypass "
+        "the backward of that Function",
+    }
+    return GradientError(f"{op}: expected a view that may be written, got one that {causes[view.kind]}; clone() it first")
 
 
 def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
@@ -73,14 +87,22 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             )
         recording = mode.enabled and bool(op.grads) and any(isinstance(one, Tensor) and one.node is not None for one in inputs)
         if recording:
+            check_recordable(name, input)
+            if op.keeps_inputs:
+                inputs = (inputs[0], *[_apart(one, input) for one in inputs[1:]])
             inputs = (_before(op, input, inputs), *inputs[1:])
         if input.device is not device:
             # A 0-d host tensor met one with dims elsewhere; broadcasting has ruled out that it could hold the result.
             raise ShapeError(f"{name}: expected all tensors on {input.device}, got one on {device}; move it with .to(...)")
-        if compute is input.dtype and final is compute:
+        # Numbers keep single precision beside narrow floats, as in PyTorch.
+        widened = compute in _NARROW and final is compute and len(inputs) > 1 and not all(
+            [isinstance(one, Tensor) for one in inputs]
+        )
+        if compute is input.dtype and final is compute and not widened:
             device.kernels[op.kernel](*[_as(device, one, compute) for one in inputs], **options, out=input.native)
         else:
-            result = device.kernels[op.kernel](*[_as(device, one, compute) for one in inputs], **options)
+            wide = dtypes.float32 if widened else compute
+            result = device.kernels[op.kernel](*[_as(device, one, wide) for one in inputs], **options)
             device.kernels["copy"](input.native, result)
         written(input)
         if recording:
@@ -117,6 +139,9 @@ def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
             f"{name}: result type {result.dtype.name} can't be cast to the desired output type {input.dtype.name}, got "
             f"{input.dtype.name} to write to; use the form without underscore"
         )
+    if input.view is not None:
+        # The result may be the end of several calls; to the base it is one copy into the part.
+        return input.copy_(result)  # type: ignore[attr-defined, no-any-return]
     input.device.kernels["copy"](input.native, result.native)
     written(input)
     if mode.enabled and (result.node is not None or input.node is not None):
@@ -124,12 +149,15 @@ def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
     return input
 
 
-def attach(tensor: Tensor, node: Any) -> None:
+def attach(tensor: Tensor, node: Any, position: int = 0) -> None:
     """Make ``node`` the history of the tensor's memory, and let every view of that memory follow.
 
     A tensor of its own simply takes the node. A write to a view happened to a part of its base:
     the base gets a node that puts the part's gradient in place, and all views, this one included,
     are derived anew from the base.
+
+    Args:
+        position: of the written tensor among the inputs of the node's op.
     """
     view = tensor.view
     if view is None:
@@ -138,7 +166,7 @@ def attach(tensor: Tensor, node: Any) -> None:
         tensor.node = node
     else:
         base = view.base
-        copied = _copy_slices(base, view, node)
+        copied = _copy_slices(base, view, node, position)
         _keep_retaining(base, copied)
         base.node = copied
     version = tensor.version
@@ -147,7 +175,9 @@ def attach(tensor: Tensor, node: Any) -> None:
     for reference in list(version.views):
         one = reference()
         if one is not None and one.view is not None and one.view.base is base and one is not base:
-            one.node = one.view.replay(one.view.steps, base).node
+            node = one.view.replay(base).node if one.view.kind != "custom" else _lost(one)
+            _keep_retaining(one, node)
+            one.node = node
 
 
 def _before(op: Op, input: Tensor, inputs: Sequence[Any]) -> Tensor:
@@ -160,6 +190,15 @@ def _before(op: Op, input: Tensor, inputs: Sequence[Any]) -> Tensor:
     return before
 
 
+def _apart(one: Any, written: Tensor) -> Any:
+    """An operand that shares the memory that is about to be written, as it is before that."""
+    if not isinstance(one, Tensor) or not (one is written or (one.version is not None and one.version is written.version)):
+        return one
+    apart = new_tensor(one.device.kernels["clone"](one.native), one.dtype, one.device)
+    apart.node = one.node
+    return apart
+
+
 def _record(op: Op, input: Tensor, inputs: Sequence[Any], options: dict[str, Any] | None) -> None:
     result = new_tensor(input.native, input.dtype, input.device)
     result.version = input.version
@@ -169,11 +208,47 @@ def _record(op: Op, input: Tensor, inputs: Sequence[Any], options: dict[str, Any
 
 def _keep_retaining(tensor: Tensor, node: Any) -> None:
     """``retain_grad`` follows the tensor to its new node."""
-    if tensor.node is not None and type(tensor.node) is not Leaf and tensor.retains_grad and type(node) is Node:
-        notes = tensor.grad_fn.extra["retain"]
-        reference = notes.pop(tensor.output_nr)
-        node.extra = node.extra or {}
-        node.extra.setdefault("retain", {})[0] = reference
+    if tensor.node is None or is_leaf(tensor.node) or node is None or is_leaf(node) or not tensor.retains_grad:
+        return
+    reference = tensor.grad_fn.extra["retain"].pop(tensor.output_nr)
+    index = 0 if type(node) is Node else node.index
+    node = node if type(node) is Node else node.node
+    node.extra = node.extra or {}
+    node.extra.setdefault("retain", {})[index] = reference
+
+
+class _Lost:
+    """The op of a custom Function's view whose base was written after: its backward no longer fits its values."""
+
+    node_name = "LostViewBackward"
+
+    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
+        raise GradientError(
+            "backward: expected a view as its custom Function made it, got one that is a view and its base or another view of "
+            "its base has been modified inplace; clone() the result of the Function, or write before it is called"
+        )
+
+
+_LOST = _Lost()
+
+
+def _lost(view: Tensor) -> Any:
+    if view.node is None:
+        return None
+    return bare_node(_LOST, (view.node,), tuple(view.native.shape), view.dtype)
+
+
+def bare_node(op: Any, edges: tuple[Any, ...], shape: Any, dtype: Any) -> Node:
+    """A node of an op that is not in the registry, and that saves nothing yet."""
+    node = object.__new__(Node)
+    node.op = op
+    node.edges = edges
+    node.saved = ()
+    node.options = node.extra = node.out = node.version = None
+    node.shape = shape
+    node.dtype = dtype
+    node.order = next_order()
+    return node
 
 
 class _CopySlices:
@@ -182,19 +257,19 @@ class _CopySlices:
     node_name = "CopySlices"
 
     def backward(self, node: Node, g: Tensor) -> tuple[Any, ...]:
-        inner, steps, strides = unpack(node)
+        inner, view, strides, position = unpack(node)
         whole = g.new_empty_strided(g.shape, strides)
         whole.copy_(g)
-        part = View.replay(steps, whole)
+        part = view.replay(whole)
         grads = inner.op.backward(inner, part.clone())
-        if grads[0] is None:
+        mine = grads[position]
+        if mine is None:
             part.zero_()
         else:
-            mine = grads[0]
             if mine.native.shape != inner.shape or mine.dtype is not part.dtype:
                 mine = fit(mine, part_of(inner, part), inner)
             part.copy_(mine)
-        return (whole, *grads[1:])
+        return (*grads[:position], whole, *grads[position + 1 :])
 
 
 class part_of:  # noqa: N801 - a small record: what ``fit`` reads of an edge
@@ -210,20 +285,15 @@ class part_of:  # noqa: N801 - a small record: what ``fit`` reads of an edge
 _COPY_SLICES = _CopySlices()
 
 
-def _copy_slices(base: Tensor, view: Any, inner: Any) -> Any:
+def _copy_slices(base: Tensor, view: Any, inner: Any, position: int) -> Any:
     if inner is None:
         return base.node
-    node = object.__new__(Node)
-    node.op = _COPY_SLICES
-    node.edges = (base.node, *inner.edges[1:])
-    # The inner op computes a gradient for its first input only if that input has an edge.
-    inner.edges = (base.node, *inner.edges[1:])
+    inner = inner.node if type(inner) is Output else inner
+    # The inner op computes a gradient for the written input only if that input has an edge.
+    edges = inner.edges = (*inner.edges[:position], base.node, *inner.edges[position + 1 :])
+    node = bare_node(_COPY_SLICES, edges, tuple(base.native.shape), base.dtype)
     # The view's base would hold the tensor whose node this is: a cycle. Its steps are enough.
-    node.saved = (inner, view.steps, base.stride())
-    node.options = node.extra = node.out = node.version = None
-    node.shape = tuple(base.native.shape)
-    node.dtype = base.dtype
-    node.order = next_order()
+    node.saved = (inner, type(view)(None, view.steps, view.kind), base.stride(), position)
     return node
 
 

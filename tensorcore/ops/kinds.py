@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.dtypes import dtype
-from tensorcore.errors import ArgumentTypeError, DtypeError
-from tensorcore.ops.calls import binary, elementwise as slow, result_type, unary
+from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
+from tensorcore.ops.calls import binary, foreign, record, reflected, result_type, store, unary
+from tensorcore.ops.calls import elementwise as slow
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import elementwise_inplace, inplace
 from tensorcore.ops.views import viewing
-from tensorcore.tensor import Tensor
+from tensorcore.tape.mode import mode
+from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["COMPLEX", "FLOATING", "INTEGER", "NUMBERS", "REAL", "elementwise", "method", "operation", "view"]
+__all__ = [
+    "BOOL", "COMPLEX", "FLOATING", "INTEGER", "NUMBERS", "REAL", "alias", "composite", "computes_in", "elementwise", "method",
+    "operation", "view",
+]  # fmt: skip
 
 BOOL = frozenset([dtypes.bool_])
 INTEGER = frozenset(one for one in dtypes.ALL if one.kind == "integer")
@@ -35,7 +42,10 @@ def elementwise(
     gives: str = "same",
     grads: dict[str, Callable[..., Any]] | None = None,
     operator: str | None = None,
+    commutes: bool = False,
     writes: bool = True,
+    method: bool = True,
+    rule: Callable[..., dtype] | None = None,
     samples: Calls,
     backward_name: str | None = None,
 ) -> Callable[..., Tensor]:
@@ -43,22 +53,35 @@ def elementwise(
 
     Args:
         takes: the dtypes it computes in.
-        gives: ``same`` as it computes in, ``float`` (integers become the default floating dtype first) or ``bool``.
+        gives: ``same`` as it computes in, ``float`` (integers become the default floating dtype first), ``real``
+            (the real part's dtype), ``float-real`` (both) or ``bool``.
         operator: of the Python operators ``__{operator}__``, ``__r{operator}__`` and ``__i{operator}__``.
+        commutes: whether ``number op tensor`` is ``tensor op number``.
         writes: whether there is a form with an underscore.
+        method: whether it is a method of Tensor too.
+        rule: given the inputs, the dtype to compute in, or an error of its own for dtypes that do not mix; the
+            rule of promotion unless told otherwise.
     """
     op = Op(name, inputs, doc, grads=grads, samples=samples, kind="elementwise", backward_name=backward_name)
+    promote = rule or result_type
+    floats, reals = gives in ("float", "float-real"), gives in ("real", "float-real")
 
     def dtypes_of(op: Op, values: Any) -> tuple[dtype, dtype]:
-        compute = result_type(*values)
-        if gives == "float" and compute.kind in ("bool", "integer"):
+        compute = promote(*values)
+        if floats and compute.kind in ("bool", "integer"):
             compute = dtypes.get_default_dtype()
         if compute not in takes:
-            raise DtypeError(f'"{name}" not implemented for {compute.name}, got a tensor of it; convert it with .to(...)')
-        return compute, dtypes.bool_ if gives == "bool" else compute
+            raise UnsupportedDtype(
+                f'{name}: "{name}" not implemented for {compute.name}, got a tensor of it; convert it with .to(...)'
+            )
+        return compute, dtypes.bool_ if gives == "bool" else compute.to_real() if reals else compute
 
     op.dtypes = dtypes_of  # type: ignore[attr-defined]
-    accepts = takes if gives != "float" else takes & (FLOATING | COMPLEX)
+    accepts = takes
+    if floats:
+        accepts -= BOOL | INTEGER
+    if reals:
+        accepts -= COMPLEX
     accepts = None if accepts == NUMBERS else accepts
     result = dtypes.bool_ if gives == "bool" else None
     if len(op.inputs) == 1:
@@ -73,38 +96,38 @@ def elementwise(
     call.__name__ = call.__qualname__ = name
     call.__doc__ = doc
     op.function = call
-    setattr(Tensor, name, call)
-    if writes:
-        written = elementwise_inplace(op)
+    if method:
+        setattr(Tensor, name, call)
+    written = elementwise_inplace(op) if writes else None
+    if written is not None:
         written.__name__ = written.__qualname__ = f"{name}_"
         written.__doc__ = f"In-place form of :func:`{name}`."
         setattr(Tensor, f"{name}_", written)
     if operator is not None:
-        _operator(call, operator, elementwise_inplace(op) if writes else None, len(op.inputs))
+        _operator(op, call, operator, written, commutes, accepts, result)
+    call.op = op  # type: ignore[attr-defined]
     return call
 
 
-def _operator(call: Any, operator: str, written: Any, arity: int) -> None:
-    if arity == 1:
+def _operator(
+    op: Op, call: Any, operator: str, written: Any, commutes: bool, accepts: frozenset[dtype] | None, result: dtype | None
+) -> None:
+    if len(op.inputs) == 1:
         setattr(Tensor, f"__{operator}__", call)
         return
-
-    setattr(Tensor, f"__{operator}__", _python_operator(call))
+    forward = binary(op, accepts, result, leave=foreign)
+    setattr(Tensor, f"__{operator}__", forward)
     if operator in ("eq", "ne", "lt", "le", "gt", "ge"):
         return
-
-    def swapped(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, Tensor) and dtypes.kind_of(other) is None:
-            return NotImplemented
-        return slow(call.op, (other, self)) if hasattr(call, "op") else call(other, self)
-
-    setattr(Tensor, f"__r{operator}__", swapped)
+    setattr(Tensor, f"__r{operator}__", forward if commutes else reflected(op, accepts, result))
     if written is not None:
-        setattr(Tensor, f"__i{operator}__", written)
 
+        def over(self: Tensor, other: Any) -> Any:
+            if not isinstance(other, Tensor) and dtypes.kind_of(other) is None:
+                return NotImplemented
+            return written(self, other)
 
-def _python_operator(call: Any) -> Any:
-    return call
+        setattr(Tensor, f"__i{operator}__", over)
 
 
 def method(function: Callable[..., Any], name: str | None = None, *, writes: bool = False) -> Callable[..., Any]:
@@ -115,6 +138,27 @@ def method(function: Callable[..., Any], name: str | None = None, *, writes: boo
         written = inplace(f"{name}_", function)
         written.__name__ = written.__qualname__ = f"{name}_"
         written.__doc__ = f"In-place form of :func:`{name}`."
+        setattr(Tensor, f"{name}_", written)
+    return function
+
+
+def computes_in(name: str, *values: Any, takes: frozenset[dtype] = FLOATING) -> dtype:
+    """The dtype that an op of these tensors and numbers computes in where integers become the default floating one."""
+    compute = result_type(*values)
+    if compute.kind in ("bool", "integer"):
+        compute = dtypes.get_default_dtype()
+    if compute not in takes:
+        raise UnsupportedDtype(
+            f'{name}: "{name}" not implemented for {compute.name}, got a tensor of it; convert it with .to(...)'
+        )
+    return compute
+
+
+def alias(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Another name for a function, for its method and for that one's in-place form."""
+    setattr(Tensor, name, function)
+    written = getattr(Tensor, f"{function.__name__}_", None)
+    if written is not None:
         setattr(Tensor, f"{name}_", written)
     return function
 
@@ -139,6 +183,137 @@ def operation(
         return function
 
     return enter
+
+
+def composite(
+    *,
+    inputs: str,
+    grads: dict[str, Callable[..., Any]] | None = None,
+    check: Callable[..., tuple[Any, ...]] | None = None,
+    samples: Calls | None = None,
+    method: bool = True,
+    writes: bool = False,
+    name: str | None = None,
+    backward_name: str | None = None,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make an op of a function that is written in other ops, for which a backend may have one fused kernel.
+
+    The forward runs the backend's kernel of the op's name where it has one, else the function, and is
+    recorded as one node with the formulas of ``grads``. Where an input without a formula asks for a
+    gradient, the function is recorded op by op instead.
+
+    Args:
+        inputs: the names of the parameters that are tensors, in the kernel's order; any but the first may be
+            None. The other parameters are options: the kernel and the formulas get them by name. Two are for
+            the frontend alone: ``out``, and ``inplace`` (write the result over the first input).
+        grads: formulas as those of an ``Op``: they may name ``g``, ``out``, inputs, options, ``{input}_shape``.
+        check: takes all parameters in order (without ``out`` and ``inplace``), raises what PyTorch raises, and
+            returns them as kernel and function take them: dims from the front, integers cast. Runs recorded.
+        method, writes: whether it is a method of Tensor, and whether that has a form with an underscore.
+
+    The kernel runs only where all inputs have the one dtype, which is also the result's.
+    """
+
+    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+        title = name or function.__name__
+        parameters = inspect.signature(function).parameters
+        op = Op(title, inputs, function.__doc__ or "", grads=grads, samples=samples, kind="composite",
+                backward_name=backward_name)  # fmt: skip
+        run = _composite_run(op, function, check, [one for one in parameters if one not in ("out", "inplace")])
+        call = _with_signature(title, parameters, run)
+        functools.update_wrapper(call, function)
+        call.__name__ = call.__qualname__ = title
+        op.function = call
+        if method:
+            install = globals()["method"]
+            install(call, title, writes=writes)
+        return call
+
+    return enter
+
+
+def _composite_run(
+    op: Op, function: Callable[..., Any], check: Callable[..., tuple[Any, ...]] | None, names: list[str]
+) -> Callable[..., Any]:
+    """What a composite does with all its arguments in order."""
+    name, inputs = op.kernel, op.inputs
+    arity = len(inputs)
+    options_of = names[arity:]
+    without_formula = tuple(i for i, one in enumerate(inputs) if one not in op.grads)
+    if tuple(names[:arity]) != inputs:
+        raise ValueError(f"{op.name}: expected the inputs {inputs} to be the first parameters, got {names}")
+
+    def run(*values: Any) -> Any:
+        if not isinstance(values[0], Tensor):
+            raise ArgumentTypeError(
+                f"{op.name}: expected argument '{inputs[0]}' to be a Tensor, got {type(values[0]).__name__}; "
+                f"wrap it in torch.tensor(...)"
+            )
+        if check is not None:
+            values = check(*values)
+        first = values[0]
+        tensors = values[:arity]
+        device, dtype = first.device, first.dtype
+        recorded, fusable = False, True
+        for one in tensors:
+            if isinstance(one, Tensor):
+                if one.node is not None:
+                    recorded = True
+                if one.dtype is not dtype or one.device is not device:
+                    fusable = False
+            elif one is not None:
+                fusable = False
+        if recorded and mode.enabled:
+            for i in without_formula:
+                if isinstance(tensors[i], Tensor) and tensors[i].node is not None:
+                    return function(*tensors, **dict(zip(options_of, values[arity:], strict=True)))
+        else:
+            recorded = False
+        options = dict(zip(options_of, values[arity:], strict=True))
+        kernel = device.kernels[name] if fusable else None
+        if kernel:
+            natives = [one if one is None else one.native for one in tensors]
+            native = kernel(*natives, **options)
+            made = new_tensor(native if type(native) is device.array else device.as_native(native), dtype, device)
+        elif recorded:
+            # Twins off the tape: cheaper than switching the mode off and on again.
+            twins = [new_tensor(one.native, one.dtype, one.device) if isinstance(one, Tensor) else one for one in tensors]
+            made = function(*twins, **options)
+        else:
+            return function(*tensors, **options)
+        if recorded:
+            record(op, tensors, options, made)
+        return made
+
+    return run
+
+
+def _with_signature(title: str, parameters: Any, run: Callable[..., Any]) -> Callable[..., Any]:
+    """``run`` behind the parameters of the function it stands for; ``out`` and ``inplace`` are dealt with here.
+
+    Written out as text: binding the arguments by hand costs 1.5 us a call, this 0.1.
+    """
+    scope: dict[str, Any] = {"run": run, "store": store}
+    heads, star = [], False
+    for one in parameters.values():
+        if one.kind is one.KEYWORD_ONLY and not star:
+            heads.append("*")
+            star = True
+        if one.default is one.empty:
+            heads.append(one.name)
+        else:
+            scope[f"default_{one.name}"] = one.default
+            heads.append(f"{one.name}=default_{one.name}")
+    passed = ", ".join(one for one in parameters if one not in ("out", "inplace"))
+    lines = [f"def call({', '.join(heads)}):"]
+    if "inplace" in parameters:
+        scope["over"] = inplace(f"{title}_", run)
+        lines.append(f"    if inplace: return over({passed})")
+    if "out" in parameters:
+        lines.append(f"    if out is not None: return store({title!r}, run({passed}), out)")
+    lines.append(f"    return run({passed})")
+    exec(compile("\n".join(lines), f"<call of {title}>", "exec"), scope)
+    return scope["call"]  # type: ignore[no-any-return]
 
 
 def _tensor_arguments(function: Callable[..., Any]) -> tuple[str, ...]:

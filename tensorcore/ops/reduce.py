@@ -1,53 +1,243 @@
-"""Reductions: sums, means, extremes over dims."""
+"""Reductions: sums, products, means, extremes and logical reductions over dims."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from math import prod as product
 from typing import Any
 
 from tensorcore import dtypes
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, KernelMissing, ShapeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply, store
+from tensorcore.ops.calls import apply, record, reduction, store
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import operation
-from tensorcore.tensor import Tensor
+from tensorcore.ops.fused import differentiate
+from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, method, operation
+from tensorcore.tape.mode import mode
+from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["sum", "sum_to_size"]
+__all__ = [
+    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min",
+    "nanmean", "nansum", "prod", "sum", "sum_to_size",
+]  # fmt: skip
+
+Dims = int | Sequence[int] | None
+# Gradients of up to this many elements are written out; larger ones are expanded views.
+SMALL = 4096
 
 
-def _spread(g: Tensor, shape: tuple[int, ...], dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
+def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let ``axis`` and ``keepdims`` stand for ``dim`` and ``keepdim``, as PyTorch does."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim")):
+                if theirs in kwargs:
+                    if kwargs.get(ours) is not None:
+                        raise ArgumentTypeError(f"{function.__name__}: expected {ours} once, got {theirs} too; leave out {theirs}")
+                    kwargs[ours] = kwargs.pop(theirs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def over_dims(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``operation`` for functions with a ``dim``: NumPy's names work too."""
+
+    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+        entered = operation(**options)(function)
+        call = numpy_names(entered)
+        from tensorcore.ops.define import OPS
+
+        OPS[function.__name__].function = call
+        if options.get("method", True):
+            method(call, function.__name__)
+        return call
+
+    return enter
+
+
+def return_type(name: str, fields: str = "values indices") -> Any:
+    """The named tuple that an op of several results returns; it prints as PyTorch's does."""
+    made = namedtuple(name, fields)  # type: ignore[misc]
+    made.__module__ = "torch.return_types"
+
+    def show(self: Any) -> str:
+        parts = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self, strict=True))
+        return f"torch.return_types.{name}(\n{parts})"
+
+    made.__repr__ = show  # type: ignore[method-assign, assignment]
+    return made
+
+
+def spread(g: Tensor, shape: tuple[int, ...], dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
     """A reduced gradient over the shape from before the reduction."""
-    if not keepdim and dim is not None:
-        g = g.reshape(rules.reduced(shape, dim, True))
-    return g.expand(shape)
+    if not mode.enabled and product(shape) <= SMALL:
+        kernel = g.device.kernels["spread"]
+        if kernel:
+            return new_tensor(kernel(g.native, shape=shape, dim=dim, keepdim=keepdim), g.dtype, g.device)
+    return kept(g, shape, dim, keepdim).expand(shape)
+
+
+def kept(g: Tensor, shape: tuple[int, ...], dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
+    """A reduced gradient with the reduced dims at size 1, so that it broadcasts."""
+    return g if keepdim or dim is None else g.reshape(rules.reduced(shape, dim, True))
+
+
+def count_of(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
+    """How many elements go into each result."""
+    return product(shape) if dim is None else product([shape[i] for i in dim])
+
+
+def stored(op: str, made: Any, out: Any) -> Any:
+    """A result, or the results, written into ``out`` if there is one."""
+    if out is None:
+        return made
+    if isinstance(made, Tensor):
+        return store(op, made, out)
+    if not isinstance(out, (tuple, list)) or len(out) != len(made):
+        raise ArgumentTypeError(f"{op}: expected out to be a tuple of {len(made)} tensors, got {out!r}; pass a pair")
+    return type(made)(*[store(op, one, place) for one, place in zip(made, out, strict=True)])
+
+
+def picking(op: Op, input: Tensor, options: dict[str, Any]) -> tuple[Tensor, Tensor]:
+    """Run a kernel that picks elements and says where they are; the formulas of ``op`` know the places as ``at``."""
+    native, places = input.device.kernels[op.kernel](input.native, **options)
+    values, at = new_tensor(native, input.dtype, input.device), new_tensor(places, dtypes.int64, input.device)
+    if mode.enabled and input.node is not None:
+        # The formulas see a tensor of their own: the values alone are an output of the node.
+        record(op, (input,), options | {"at": new_tensor(places, dtypes.int64, input.device)}, values)
+    return values, at
+
+
+def put_back(g: Tensor, at: Tensor, dim: int, keepdim: bool, shape: tuple[int, ...], unique: bool = True) -> Tensor:
+    """The gradient of picked elements: each in the place it was picked from."""
+    if not shape:
+        return g.reshape(())
+    if not keepdim:
+        g, at = g.unsqueeze(dim), at.unsqueeze(dim)
+    return apply(_put_along, (g, at), {"dim": dim, "size": shape[dim], "unique": unique})
+
+
+def check_real(op: str, input: Tensor) -> None:
+    """Raise for complex numbers, which have no order."""
+    if input.dtype.is_complex:
+        raise _NotImplementedFor(f"{op}: expected a real dtype, got {input.dtype.name}: not implemented for it; use .abs() or .real")
+
+
+class _NotImplementedFor(DtypeError, KernelMissing):
+    """A dtype that an op does not take, in the places where PyTorch raises NotImplementedError."""
+
+
+_put_along = Op("put_along", "input at", "Zeros with elements put in along a dim.", register=False,
+                grads=dict(input=lambda g, at, dim: apply(_take_along, (g, at), {"dim": dim})))  # fmt: skip
+_take_along = Op(
+    "take_along", "input at", "Elements picked along a dim.", register=False,
+    grads=dict(input=lambda g, at, dim, input_shape: apply(
+        _put_along, (g, at), {"dim": dim, "size": input_shape[dim] if input_shape else 1, "unique": False})),
+)  # fmt: skip
+_ties = Op("ties", "input top", "The weight of each element in an extreme.", register=False)
+
+# Sums
+
+
+def _closure(op: Op, accepts: Any, slow: Callable[..., Any], calls: Any, dims: bool = True) -> Callable[..., Any]:
+    call = functools.wraps(slow)(reduction(op, accepts, numpy_names(slow), dims))
+    call.__name__ = call.__qualname__ = op.name
+    entry = Op(op.name, "input", slow.__doc__ or "", samples=calls, kind="reduction")
+    entry.function = call
+    return method(call, op.name)
 
 
 _sum = Op(
-    "sum", "input", "Sum over dims.",
-    grads=dict(input=lambda g, input_shape, dim, keepdim: _spread(g, input_shape, dim, keepdim)),
-    register=False,
+    "sum", "input", "Sum over dims.", register=False,
+    grads=dict(input=lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)),
+)  # fmt: skip
+_mean = Op(
+    "mean", "input", "Mean over dims.", register=False,
+    grads=dict(input=lambda g, input_shape, dim, keepdim: spread(
+        g / float(count_of(input_shape, dim)), input_shape, dim, keepdim) if count_of(input_shape, dim) else
+        spread(g, input_shape, dim, keepdim)),
+)  # fmt: skip
+_nansum = Op(
+    "nansum", "input", "Sum over dims, without NaN.", register=False,
+    grads=dict(input=lambda g, input, input_shape, dim, keepdim:
+               kept(g, input_shape, dim, keepdim) * (1.0 - (input != input).to(g.dtype))),
 )  # fmt: skip
 
 
-@operation(samples=samples.reduction, kind="reduction")
-def sum(
-    input: Tensor,
-    dim: int | Sequence[int] | None = None,
-    keepdim: bool = False,
-    *,
-    dtype: dtypes.dtype | None = None,
-    out: Tensor | None = None,
-) -> Tensor:
-    """Sum of all elements, or of those along ``dim``; integers and bools are summed as int64."""
+def _dims(op: str, input: Tensor, dim: Dims) -> tuple[int, ...] | None:
+    """``dim`` as a tuple from the front; None, and an empty tuple too, mean all."""
+    return None if dim is None else rules.wrap_dims(op, dim, len(input.native.shape)) or None
+
+
+def _tensor(op: str, input: Any) -> None:
+    if not isinstance(input, Tensor):
+        raise ArgumentTypeError(f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)")
+
+
+def _summing(op: Op, input: Tensor, dim: Dims, keepdim: bool, dtype: Any, out: Any) -> Tensor:
+    _tensor(op.name, input)
+    dims = _dims(op.name, input, dim)
     if dtype is None and input.dtype.kind in ("bool", "integer"):
         dtype = dtypes.int64
     if dtype is not None and dtype is not input.dtype:
+        dtype = dtypes.as_dtype(dtype, op.name)
+        if input.dtype.kind in ("bool", "integer") and dtype.kind == "integer" and op is not _nansum:
+            made = apply(op, (input,), {"dim": dims, "keepdim": keepdim, "dtype": dtype}, dtype=dtype)
+            return stored(op.name, made, out)
         input = input.to(dtype)
-    if dim is not None:
-        # An empty tuple of dims means all of them, as in PyTorch.
-        dim = rules.wrap_dims("sum", dim, len(input.native.shape)) or None
-    made = apply(_sum, (input,), {"dim": dim, "keepdim": keepdim})
-    return made if out is None else store("sum", made, out)
+    kernel = _sum if input.dtype.kind == "integer" else op
+    return stored(op.name, apply(kernel, (input,), {"dim": dims, "keepdim": keepdim}), out)
+
+
+def _sum_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
+              out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Sum of all elements, or of those along ``dim``; integers and bools are summed as int64."""
+    return _summing(_sum, input, dim, keepdim, dtype, out)
+
+
+sum = _closure(_sum, FLOATING | COMPLEX, _sum_slow, samples.reduction)  # noqa: A001 - PyTorch's name
+
+
+def _mean_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
+               out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Mean of all elements, or of those along ``dim``; NaN of no elements. Integers need a floating ``dtype``."""
+    _tensor("mean", input)
+    dims = _dims("mean", input, dim)
+    wanted = input.dtype if dtype is None else dtypes.as_dtype(dtype, "mean")
+    if wanted.kind not in ("floating", "complex"):
+        raise DtypeError(
+            f"mean: could not infer output dtype. Input dtype must be either a floating point or complex dtype, got "
+            f"{wanted}; pass dtype=torch.float32"
+        )
+    return stored("mean", apply(_mean, (input.to(wanted),), {"dim": dims, "keepdim": keepdim}), out)
+
+
+mean = _closure(_mean, FLOATING | COMPLEX, _mean_slow, samples.reduction)
+
+
+@over_dims(samples=samples.reduction, kind="reduction")
+def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
+           out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Sum that counts NaN as zero."""
+    if input.dtype.kind in ("bool", "integer"):
+        return _sum_slow(input, dim, keepdim, dtype=dtype, out=out)
+    return _summing(_nansum, input, dim, keepdim, dtype, out)
+
+
+@over_dims(samples=samples.reduction)
+def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
+            out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Mean of the elements that are not NaN."""
+    if input.dtype.kind not in ("floating", "complex"):
+        raise DtypeError(f"nanmean: expected input to have floating point or complex dtype, got {input.dtype}; convert it with .float()")
+    numbers = (input.detach() != input.detach()).ne(True)
+    made = nansum(input, dim, keepdim, dtype=dtype) / sum(numbers, dim, keepdim)
+    return stored("nanmean", made, out)
 
 
 def sum_to_size(input: Tensor, *size: Any) -> Tensor:
@@ -55,9 +245,257 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     size = rules.as_shape("sum_to_size", size)
     shape = tuple(input.native.shape)
     extra = len(shape) - len(size)
+    if extra < 0 or product([n not in (1, shape[i + extra]) for i, n in enumerate(size)]) != (0 if size else 1):
+        raise ShapeError(f"sum_to_size: size {{{list(size)}}} is not expandable to size {{{list(shape)}}}, got a tensor of the latter; pass a size that broadcasts to it")
     dims = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(size) if n == 1 and shape[i + extra] != 1)
     summed = apply(_sum, (input,), {"dim": dims, "keepdim": True}) if dims else input
     return summed.reshape(size) if extra else summed
 
 
 Tensor.sum_to_size = sum_to_size  # type: ignore[attr-defined]
+
+# Products
+
+
+def _tree_product(x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    """The product by halves: multiplications alone, whose derivatives of any order hold where elements are zero."""
+    shape = tuple(x.native.shape)
+    at = 0 if dim is None else dim
+    if dim is None:
+        x = x.reshape(-1)
+    n = product(shape) if dim is None else shape[at]
+    while n > 1:
+        half = n // 2
+        folded = x.narrow(at, 0, half) * x.narrow(at, half, half)
+        if n % 2:
+            last = x.narrow(at, n - 1, 1)
+            if half == 1:
+                folded = folded * last
+                x, n = folded, 1
+                break
+            folded = _times_first(folded, last, at)
+        x, n = folded, half
+    if dim is None:
+        return x.reshape([1] * len(shape) if keepdim else [])
+    return x if keepdim else x.squeeze(at)
+
+
+def _times_first(x: Tensor, factor: Tensor, at: int) -> Tensor:
+    """``x`` with its first slice along a dim multiplied by ``factor``, out of place."""
+    shape = [1] * len(x.native.shape)
+    shape[at] = x.native.shape[at]
+    first = x.new_zeros(shape)
+    first.narrow(at, 0, 1).fill_(1)
+    return x * (factor * first + (1.0 - first))
+
+
+def _prod_gradient(g: Tensor, input: Tensor, out: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    shape = tuple(input.native.shape)
+    if not shape:
+        return g.reshape(())
+    dims = None if dim is None else (dim,)
+    if not bool((input.detach() != 0).all()):
+        return differentiate(lambda x: _tree_product(x, dim, keepdim), (input,), g)[0]
+    return kept(g * out, shape, dims, keepdim) / input
+
+
+_prod = Op("prod", "input", "Product over dims.", register=False, grads=dict(input=lambda g, input, out, axis, keepdim:
+           _prod_gradient(g, input, out, axis, keepdim)))  # fmt: skip
+
+
+@over_dims(samples=samples.one_dim_reduction, kind="reduction")
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
+         out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Product of all elements, or of those along ``dim``; integers and bools are multiplied as int64."""
+    if dim is not None and not isinstance(dim, int):
+        raise ArgumentTypeError(f"prod: expected dim to be an int or None, got {dim!r}; call it once per dim")
+    if dtype is None and input.dtype.kind in ("bool", "integer"):
+        dtype = dtypes.int64
+    if dtype is not None:
+        input = input.to(dtypes.as_dtype(dtype, "prod"))
+    at = None if dim is None else rules.wrap_dim("prod", dim, len(input.native.shape))
+    native = input.device.kernels["prod"](input.native, dim=_one(at, input), keepdim=keepdim)
+    made = new_tensor(native, input.dtype, input.device)
+    if mode.enabled and input.node is not None:
+        record(_prod, (input,), {"axis": at, "keepdim": keepdim}, made)
+    return stored("prod", made, out)
+
+
+def _one(dim: int | None, input: Tensor) -> tuple[int, ...] | None:
+    return None if dim is None or not input.native.shape else (dim,)
+
+
+# Extremes
+
+
+def _extreme(g: Tensor, input: Tensor, out: Tensor, dim: Any, keepdim: bool, nan: bool) -> Tensor:
+    """The gradient of an extreme: shared evenly among the elements that equal it."""
+    weights = apply(_ties, (input.detach(), out.detach()), {"dim": dim, "keepdim": keepdim, "nan": nan})
+    return kept(g, tuple(input.native.shape), dim, keepdim) * weights
+
+
+def ties_gradient(g: Tensor, input: Tensor, out: Tensor) -> Tensor:
+    """The gradient of an element chosen among all: shared evenly among those that equal it, or among NaNs."""
+    return _extreme(g, input, out, None, False, True)
+
+
+def _extreme_op(name: str, kernel: str, nan: bool) -> Op:
+    return Op(name, "input", "The extreme over dims.", kernel=kernel, register=False, grads=dict(
+        input=lambda g, input, out, dim, keepdim: _extreme(g, input, out, dim, keepdim, nan)))  # fmt: skip
+
+
+def _picked_op(name: str, kernel: str) -> Op:
+    return Op(name, "input", "The extreme along a dim, and where it is.", kernel=kernel, register=False, grads=dict(
+        input=lambda g, at, dim, keepdim, input_shape: put_back(g, at, dim, keepdim, input_shape)))  # fmt: skip
+
+
+_amax, _amin = _extreme_op("amax", "amax", False), _extreme_op("amin", "amin", False)
+_max, _min = _extreme_op("max", "amax", True), _extreme_op("min", "amin", True)
+_max_dim, _min_dim = _picked_op("max", "max_dim"), _picked_op("min", "min_dim")
+
+
+def filled(op: str, input: Tensor, dims: tuple[int, ...] | None, whole: type[Exception] = ShapeError) -> None:
+    """Raise where an extreme would be taken of no elements."""
+    shape = input.native.shape
+    if 0 not in shape:
+        return
+    if dims is None:
+        raise whole(f"{op}: Expected reduction dim to be specified for input.numel() == 0, got shape {list(shape)}; Specify the reduction dim with the 'dim' argument")
+    for i in dims:
+        if shape and shape[i] == 0:
+            raise DimensionError(f"{op}: Expected reduction dim {i} to have non-zero size, got shape {list(shape)}; pad the input, or skip it")
+
+
+def _extreme_call(op: Op, input: Tensor, dim: Dims, keepdim: bool, out: Any) -> Tensor:
+    _tensor(op.name, input)
+    check_real(op.name, input)
+    dims = _dims(op.name, input, dim)
+    filled(op.name, input, dims)
+    return stored(op.name, apply(op, (input,), {"dim": dims, "keepdim": keepdim}), out)
+
+
+@over_dims(samples=samples.reduction, kind="reduction")
+def amax(input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The largest element, of all or along ``dim``; its gradient is shared evenly among equal ones."""
+    return _extreme_call(_amax, input, dim, keepdim, out)
+
+
+@over_dims(samples=samples.reduction, kind="reduction")
+def amin(input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The smallest element, of all or along ``dim``; its gradient is shared evenly among equal ones."""
+    return _extreme_call(_amin, input, dim, keepdim, out)
+
+
+_Aminmax = return_type("aminmax", "min max")
+
+
+@over_dims()
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
+    """The smallest and the largest element, of all or along ``dim``, as a named tuple ``(min, max)``."""
+    return stored("aminmax", _Aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim)), out)
+
+
+def _extreme_forms(whole: Op, along: Op, pairwise: str) -> Callable[..., Any]:
+    answer = return_type(whole.name)
+
+    def call(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:
+        other = dim if isinstance(dim, Tensor) else other
+        if other is not None:
+            return getattr(input, pairwise)(other) if out is None else store(whole.name, getattr(input, pairwise)(other), out)
+        if dim is None:
+            return _extreme_call(whole, input, None, False, out)
+        _tensor(whole.name, input)
+        check_real(whole.name, input)
+        at = rules.wrap_dim(whole.name, dim, len(input.native.shape))
+        filled(whole.name, input, (at,) if input.native.shape else ())
+        return stored(whole.name, answer(*picking(along, input, {"dim": at, "keepdim": keepdim})), out)
+
+    call.__name__ = call.__qualname__ = whole.name
+    word = "largest" if whole.name == "max" else "smallest"
+    call.__doc__ = (
+        f"The {word} element of all; with ``dim``, the {word} along it as ``(values, indices)``; with another tensor, "
+        f"the {word} of each pair. NaN wins."
+    )
+    return call
+
+
+max = _closure(_max, REAL, _extreme_forms(_max, _max_dim, "maximum"), samples.one_dim_reduction, False)  # noqa: A001
+min = _closure(_min, REAL, _extreme_forms(_min, _min_dim, "minimum"), samples.one_dim_reduction, False)  # noqa: A001
+
+_argmax = Op("argmax", "input", "Where the largest element is.", register=False)
+_argmin = Op("argmin", "input", "Where the smallest element is.", register=False)
+
+
+def _where_extreme(op: Op, input: Tensor, dim: int | None, keepdim: bool, out: Any) -> Tensor:
+    if input.dtype.is_complex:
+        raise DtypeError(f"{op.name}: does not support complex input, got {input.dtype}; use .abs() or .real")
+    at = None if dim is None else rules.wrap_dim(op.name, dim, len(input.native.shape))
+    filled(op.name, input, None if at is None else (at,) if input.native.shape else (), DimensionError)
+    at = at if input.native.shape else None
+    return stored(op.name, apply(op, (input,), {"dim": at, "keepdim": keepdim}, dtype=dtypes.int64), out)
+
+
+@over_dims(samples=samples.one_dim_reduction, kind="reduction")
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Where the largest element is: in the flattened tensor, or along ``dim``. The first NaN counts as largest."""
+    return _where_extreme(_argmax, input, dim, keepdim, out)
+
+
+@over_dims(samples=samples.one_dim_reduction, kind="reduction")
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Where the smallest element is: in the flattened tensor, or along ``dim``. The first NaN counts as smallest."""
+    return _where_extreme(_argmin, input, dim, keepdim, out)
+
+
+_logsumexp = Op(
+    "logsumexp", "input", "The logarithm of the sum of exponentials.", register=False,
+    grads=dict(input=lambda g, input, input_shape, out, dim, keepdim:
+               kept(g, input_shape, dim, keepdim) * (input - kept(out, input_shape, dim, keepdim)).exp()),
+)  # fmt: skip
+
+
+@over_dims(samples=samples.dim_reduction, kind="reduction")
+def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """``log(sum(exp(input)))`` along ``dim``, computed without overflow."""
+    if input.dtype.kind in ("bool", "integer"):
+        input = input.to(dtypes.get_default_dtype())
+    return stored("logsumexp", apply(_logsumexp, (input,), {"dim": _dims("logsumexp", input, dim), "keepdim": keepdim}), out)
+
+
+# Logical reductions
+
+_all = Op("all", "input", "Whether all elements are true.", register=False)
+_any = Op("any", "input", "Whether any element is true.", register=False)
+
+
+def _logical(op: Op, input: Tensor, dim: Dims, keepdim: bool, out: Any) -> Tensor:
+    dims = None if dim is None else rules.wrap_dims(op.name, dim, len(input.native.shape))
+    if not input.native.shape:
+        dims = None
+    made = apply(op, (input,), {"dim": dims, "keepdim": keepdim}, dtype=dtypes.bool_)
+    if input.dtype is dtypes.uint8:  # as in PyTorch, where uint8 once was the dtype of masks
+        made = made.to(dtypes.uint8)
+    if out is not None and out.dtype is dtypes.bool_ and input.dtype is dtypes.uint8:
+        made = made.to(dtypes.bool_)
+    return stored(op.name, made, out)
+
+
+@over_dims(samples=samples.reduction, kind="reduction")
+def all(input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:  # noqa: A001
+    """Whether all elements, or all along ``dim``, are not zero."""
+    return _logical(_all, input, dim, keepdim, out)
+
+
+@over_dims(samples=samples.reduction, kind="reduction")
+def any(input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:  # noqa: A001
+    """Whether any element, or any along ``dim``, is not zero."""
+    return _logical(_any, input, dim, keepdim, out)
+
+
+_count_nonzero = Op("count_nonzero", "input", "How many elements are not zero.", register=False)
+
+
+@over_dims(samples=samples.count, kind="reduction")
+def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
+    """How many elements, of all or along ``dim``, are not zero."""
+    return apply(_count_nonzero, (input,), {"dim": _dims("count_nonzero", input, dim)}, dtype=dtypes.int64)

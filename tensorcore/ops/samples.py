@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["pair", "positive", "reduction", "unary"]
+__all__ = [
+    "along_dim", "batch_norm", "count", "dim_reduction", "group_norm", "instance_norm", "layer_norm", "norm",
+    "one_dim_reduction", "pair", "positive", "reduction", "rms_norm", "top", "unary", "unary_matrix",
+]  # fmt: skip
 
 Make = Callable[..., Any]
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -42,3 +45,83 @@ def reduction(array: Make) -> Iterator[Call]:
     yield (array(2, 3, 4), 1), {}
     yield (array(2, 3, 4), (0, -1)), {"keepdim": True}
     yield (array(), 0), {}
+
+
+def one_dim_reduction(array: Make) -> Iterator[Call]:
+    """A tensor reduced over all, or along one dim."""
+    yield (array(2, 3, 4),), {}
+    yield (array(2, 3, 4), 1), {}
+    yield (array(2, 3, 4), -1), {"keepdim": True}
+    yield (array(), 0), {}
+
+
+def dim_reduction(array: Make) -> Iterator[Call]:
+    """A tensor reduced along dims that must be named."""
+    yield (array(2, 3, 4), 1), {}
+    yield (array(2, 3, 4), (0, -1)), {"keepdim": True}
+    yield (array(), 0), {}
+
+
+def along_dim(array: Make) -> Iterator[Call]:
+    """A tensor and a dim to go along."""
+    yield (array(2, 3, 4), 1), {}
+    yield (array(2, 3, 4), -1), {}
+    yield (array(), 0), {}
+
+
+def count(array: Make) -> Iterator[Call]:
+    """A tensor and dims, nothing else."""
+    yield (array(2, 3, 4),), {}
+    yield (array(2, 3, 4), (0, 2)), {}
+
+
+def top(array: Make) -> Iterator[Call]:
+    """A tensor and how many elements to take, or which."""
+    yield (array(2, 5), 2), {}
+    yield (array(4, 3, 2), 3), {"dim": 0}
+    yield (array(), 1), {}
+
+
+def norm(array: Make) -> Iterator[Call]:
+    """Norms of several orders, of all elements and along dims."""
+    yield (array(2, 3, 4),), {}
+    yield (array(2, 3, 4), 1, 1), {}
+    yield (array(2, 3, 4), 3, (0, -1)), {"keepdim": True}
+    yield (array(2, 3, 4), float("inf"), 2), {}
+    yield (array(2, 3, 4), 1.5), {}
+
+
+def unary_matrix(array: Make) -> Iterator[Call]:
+    """One matrix."""
+    yield (array(3, 4),), {}
+
+
+def layer_norm(array: Make) -> Iterator[Call]:
+    """Inputs of layer norm, with and without weight and bias."""
+    yield (array(2, 3, 4), (4,), array(4), array(4)), {}
+    yield (array(2, 3, 4), (3, 4), array(3, 4)), {"eps": 1e-3}
+    yield (array(3, 4), [4]), {}
+
+
+def rms_norm(array: Make) -> Iterator[Call]:
+    """Inputs of RMS norm, with and without weight."""
+    yield (array(2, 3, 4), (4,), array(4)), {"eps": 1e-5}
+    yield (array(2, 3, 4), (3, 4)), {"eps": 1e-5}
+
+
+def group_norm(array: Make) -> Iterator[Call]:
+    """Inputs of group norm, with and without weight and bias."""
+    yield (array(2, 4, 3), 2, array(4), array(4)), {}
+    yield (array(2, 6, 2, 2), 3), {}
+
+
+def batch_norm(array: Make) -> Iterator[Call]:
+    """Batches with their own statistics; the running ones are written to, so none are passed."""
+    yield (array(4, 3), None, None, array(3), array(3)), {"training": True}
+    yield (array(2, 3, 4, 2),), {"training": True, "eps": 1e-3}
+
+
+def instance_norm(array: Make) -> Iterator[Call]:
+    """Samples with their own statistics."""
+    yield (array(2, 3, 4), None, None, array(3), array(3)), {}
+    yield (array(2, 3, 4, 2),), {}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -112,9 +111,6 @@ put = _fixed(
 masked_fill = _fixed(lambda a: ((a(3, 4), MASK, 1.5), {}), lambda a: ((a(3, 4), MASK[0], a()), {}))
 masked_select = _fixed(lambda a: ((a(3, 4), MASK), {}), lambda a: ((a(3, 4), MASK[0]), {}))
 masked_scatter = _fixed(lambda a: ((a(3, 4), MASK, a(12)), {}), lambda a: ((a(3, 4), MASK[0], a(2, 3)), {}))
-searchsorted = _fixed(
-    lambda a: ((np.sort(a(5)), a(3, 4)), {}), lambda a: ((np.sort(a(3, 5)), a(3, 4)), {"right": True, "out_int32": True})
-)
 bucketize = _fixed(lambda a: ((a(3, 4), np.sort(a(5))), {}), lambda a: ((a(3), np.sort(a(5))), {"right": True}))
 bincount = _fixed(lambda a: ((_index(0, 2, 2, 5),), {}), lambda a: ((_index(0, 2, 2), a(3)), {"minlength": 6}))
 
@@ -127,4 +123,3 @@ rot90 = _fixed(lambda a: ((a(3, 4),), {}), lambda a: ((a(2, 3, 4), -1, (1, 2)), 
 meshgrid = _fixed(lambda a: ((a(2), a(3)), {"indexing": "ij"}), lambda a: ((a(2), a(3)), {"indexing": "xy"}))
 cartesian_prod = _fixed(lambda a: ((a(2), a(3)), {}), lambda a: ((a(3),), {}))
 one_hot = _fixed(lambda a: ((_index(0, 2, 1),), {}), lambda a: ((_index(0, 2, shape=(1, 2)), 5), {}))
-real_pair = _fixed(lambda a: ((a(3, 4), a(3, 4)), {}))

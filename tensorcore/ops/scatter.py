@@ -1,4 +1,4 @@
-"""Reading and writing at places that an index names along a dim, at places in a mask, and searches."""
+"""Reading and writing at places that an index names along a dim, at places in a mask."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tensorcore.tensor import Tensor, new_tensor
 __all__ = [
     "argwhere", "bincount", "bucketize", "gather", "index_add", "index_copy", "index_fill", "index_reduce", "index_select",
     "masked_fill", "masked_scatter", "masked_select", "nonzero", "put", "scatter", "scatter_add", "scatter_reduce",
-    "searchsorted", "take", "take_along_dim",
+    "take", "take_along_dim",
 ]  # fmt: skip
 
 # Primitives. An index is an input without a formula: it is saved, and checked for writes, like any other.
@@ -503,58 +503,14 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
-@operation(method=False, samples=samples.searchsorted)
-def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
-                 side: str | None = None, out: Tensor | None = None, sorter: Tensor | None = None) -> Tensor:  # fmt: skip
-    """Where in each row of ``sorted_sequence`` the values of ``input`` belong so that the row stays in order.
-
-    Args:
-        right: (or ``side="right"``) after equal values, not before.
-        sorter: the indices that sort ``sorted_sequence``, where that is not in order.
-    """
-    if side is not None and side not in ("left", "right"):
-        raise ShapeError(f"searchsorted: side can only be 'left' or 'right' but got {side}; pass one of those")
-    if side == "left" and right:
-        raise ShapeError("searchsorted: side and right can't be set to opposites, got side of left while right was True; leave one out")
-    if not isinstance(input, Tensor):
-        input = _value("searchsorted", sorted_sequence, input) if kind_of(input) != "floating" or (
-            sorted_sequence.dtype.is_floating_point) else _as_float(sorted_sequence, input)  # fmt: skip
-    if input.dtype is not sorted_sequence.dtype and input.native.shape:
-        raise DtypeError(
-            f"searchsorted: torch.searchsorted(): boundary tensor and input value tensor should have same dtype, got "
-            f"{sorted_sequence.dtype} and {input.dtype}; convert one with .to(...)"
-        )
-    have, wanted = tuple(sorted_sequence.native.shape), tuple(input.native.shape)
-    if not have:
-        raise ShapeError("searchsorted: boundaries tensor should have positive dimension, got a 0-d tensor; use unsqueeze(0)")
-    if len(have) != 1 and (len(have) != len(wanted) or have[:-1] != wanted[:-1]):
-        raise ShapeError(
-            f"searchsorted: boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input "
-            f"value tensor must match, got {list(have)} and {list(wanted)}; expand one"
-        )
-    if sorter is not None:
-        if tuple(sorter.native.shape) != have or sorter.dtype is not dtypes.int64:
-            raise ShapeError(f"searchsorted: boundary and sorter must have the same size, got {list(have)} and {list(sorter.shape)}")
-        sorted_sequence = gather(sorted_sequence.detach(), -1, sorter)
-    dtype = dtypes.int32 if out_int32 else dtypes.int64
-    native = input.device.kernels["searchsorted"](
-        sorted_sequence.native, input.native, right=right or side == "right", dtype=dtype
-    )
-    made = new_tensor(native, dtype, input.device)
-    return made if out is None else store("searchsorted", made, out)
-
-
-def _as_float(like: Tensor, value: float) -> Tensor:
-    native = like.device.kernels["full"]((), value, dtype=dtypes.float64)
-    return new_tensor(native, dtypes.float64, like.device)
-
-
 @operation(method=False, samples=samples.bucketize)
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False,
               out: Tensor | None = None) -> Tensor:  # fmt: skip
     """The number of the bucket, between two of the ``boundaries``, that each value falls into."""
     if boundaries.ndim != 1:
         raise ShapeError(f"bucketize: boundaries tensor must be 1 dimension, got {boundaries.ndim}; flatten it")
+    from tensorcore.ops.sort import searchsorted
+
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
 
 

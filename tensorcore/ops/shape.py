@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, ShapeError
 from tensorcore.ops import rules, samples_index as samples
 from tensorcore.ops.calls import record
 from tensorcore.ops.define import Op, same

@@ -17,11 +17,14 @@ __all__ = ["several_views", "viewing"]
 new = object.__new__
 
 
-def viewing(op: Op) -> Callable[..., Tensor]:
+def viewing(op: Op, dtype_of: Callable[[Any], Any] | None = None) -> Callable[..., Tensor]:
     """The call of a view op: ``show(input, options)`` gives a tensor over the memory of ``input``.
 
     It shares the version of ``input``, and its history follows the base's. Written out in one frame:
     half of what ``x.t()`` costs is bookkeeping that separate functions would double.
+
+    Args:
+        dtype_of: the view's dtype from that of ``input``, where it is another one.
     """
     kernel = op.kernel
     needs_shape = [key for key, _, _ in op.traits] == ["input_shape"]
@@ -32,7 +35,7 @@ def viewing(op: Op) -> Callable[..., Tensor]:
         device = input.device
         made = new(Tensor)
         made.native = native = device.kernels[kernel](input.native, **options) if native is None else native
-        made.dtype = dtype = input.dtype
+        made.dtype = dtype = input.dtype if dtype_of is None else dtype_of(input.dtype)
         made.device = device
         version = input.version
         if version is None:

@@ -40,12 +40,12 @@ _undiagonal = Op(
     grads=dict(input=lambda g, offset, dim1, dim2: _diagonal.view(g, {"offset": offset, "dim1": dim1, "dim2": dim2})),
 )  # fmt: skip
 _unfold = view_op(
-    "unfold", "Windows along a dim.", kernel="unfold",
+    "unfold", "Windows along a dim.", kernel="windows",
     grad=lambda g, input_shape, dim, size, step: apply(
         _fold, (g,), {"shape": input_shape, "dim": dim, "size": size, "step": step}),
 )  # fmt: skip
 _fold = Op(
-    "fold", "input", "The sum of windows, each in its place.", register=False, backward_name="UnfoldBackwardBackward0",
+    "fold", "input", "The sum of windows, each in its place.", kernel="unwindows", register=False, backward_name="UnfoldBackwardBackward0",
     grads=dict(input=lambda g, dim, size, step: _unfold.view(g, {"dim": dim, "size": size, "step": step})),
 )  # fmt: skip
 _as_strided = view_op(
@@ -149,9 +149,6 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     if step <= 0:
         raise ShapeError(f"unfold: expected step > 0, got step {step}; pass a positive step")
     return _unfold.view(input, {"dim": at, "size": size, "step": step})
-
-
-Tensor.unfold = unfold  # type: ignore[attr-defined]
 
 
 @operation(samples=samples.as_strided)

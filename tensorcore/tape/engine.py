@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import weakref
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+from tensorcore.errors import ArgumentTypeError, GradientError
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Leaf, Node, Output
-from tensorcore.errors import GradientError
+from tensorcore.tape.node import Node, Output, is_leaf
 
 __all__ = ["Eager", "walk"]
 
 
+_OLDEST = 1 << 62  # no node is as old
+
+
 class Eager:
-    """How many leaves want to hear at once when their gradient is complete, not at the walk's end.
+    """The leaves that want to hear at once when their gradient is complete, not at the walk's end.
 
     Knowing that a leaf is complete takes a count of its uses, one more pass over the graph; the pass
     is made only while somebody listens (gradient buckets that overlap with backward, optimizers
     stepped inside backward).
     """
 
-    listeners = 0
+    listeners: dict[int, weakref.ref[Node]] = {}  # by id, so that asking whether there are any is free
+
+    @classmethod
+    def listen(cls, leaf: Node) -> None:
+        """Count the leaf in, until it dies or nobody hooks it any more."""
+        key = id(leaf)
+        cls.listeners[key] = weakref.ref(leaf, lambda _: cls.listeners.pop(key, None))
 
 
 def walk(
-    roots: Iterable[tuple[Any, Any]],
+    roots: Sequence[tuple[Any, Any]],
     *,
     retain: bool,
     create: bool,
     targets: set[Any] | None = None,
+    accumulate: bool = False,
 ) -> dict[Any, Any]:
     """Send gradients from ``roots`` down the tape.
 
@@ -41,93 +52,126 @@ def walk(
         retain: keep what the nodes saved, for another walk.
         create: record the walk itself, for derivatives of derivatives.
         targets: the keys (see ``key_of``) whose gradients are returned; leaves accumulate nothing then.
+        accumulate: leaves among the targets add up their gradients too, as without targets.
 
     Returns:
         The gradients that arrived at the targets, by key; empty without targets.
     """
     wanted = None if targets is None else _ancestors([edge for edge, _ in roots], targets)
-    uses = _leaf_uses([edge for edge, _ in roots]) if targets is None and Eager.listeners else None
+    if wanted is not None and accumulate:
+        wanted |= {key for key in targets or () if is_leaf(key)}
+    uses = _leaf_uses([edge for edge, _ in roots]) if targets is None and _listening() else None
     found: dict[Any, Any] = {}
-    pending: dict[Any, Any] = {}  # node -> gradient, or list of them for a node with several results
-    leaves: dict[Leaf, list[Any]] = {}  # leaf -> [gradient, whether it is a sum of the walk's own]
+    # node -> the gradient so far: a tensor; a list of one tensor where that is a sum of the walk's own, which the
+    # next one is added to in place; of a node with several results a dict of tensors by index.
+    pending: dict[Any, Any] = {}
     heap: list[tuple[int, Node]] = []
     watched = targets is not None or mode.anomaly
-    before = mode.enabled
+    before, walks = mode.enabled, mode.walks
+    mode.walks = (*walks, Walk(roots, wanted, targets))
     mode.enabled = create
     mode.settle()
     try:
         for edge, g in roots:
-            _arrive(edge, g, pending, heap, leaves)
+            if targets is None or _leads(edge, wanted, targets):
+                _arrive(edge, g, pending, heap)
         while heap:
             node = heappop(heap)[1]
-            g = pending.pop(node)
+            g = pending.pop(node, None)
+            if type(g) is list:
+                g = g.pop()
+            elif type(g) is dict:
+                g = [g.get(i) for i in range(len(node.shape))]
+            elif g is None:
+                continue  # a leaf that was complete earlier
+            youngest = heap[0][0] if heap else _OLDEST
             while True:
                 if watched or node.extra is not None:
                     g = _before(node, g, targets, found)
                     if wanted is not None and node not in wanted:
                         break
-                    grads = _after(node, node.op.backward(node, g), g)
+                    grads = _watched(node, _prehooked(node, g), wanted, targets)
                 else:
-                    grads = node.op.backward(node, g)
+                    backward = node.op.backward  # a read, not a method call: that one CPython does not cache here
+                    grads = backward(node, g)
                 if not retain:
-                    node.out = None
-                    if node.saved:
-                        node.saved = None
+                    node.saved = node.out = None
                 # The first parent found stays out of the heap and the dict: on a chain that is every node.
                 following: Any = None
-                for edge, g in zip(node.edges, grads, strict=True):  # noqa: B020 - the last g is spent
+                shape: Any = None
+                checked: Any = None
+                i = -1  # counted by hand: zip costs 0.05 us a node
+                for edge in node.edges:
+                    i += 1
+                    g = grads[i]
                     if edge is None or g is None:
                         continue
-                    kind = type(edge)
-                    if kind is Output:
-                        _arrive(edge, fit(g, edge, node), pending, heap, leaves)
+                    if type(edge) is Output:
+                        _arrive(edge, fit(g, edge, node), pending, heap)
+                        youngest = heap[0][0]
                         continue
-                    if g.native.shape != edge.shape or g.dtype is not edge.dtype:
+                    if g is not checked:
+                        shape = g.native.shape
+                        checked = g
+                    if shape != edge.shape or g.dtype is not edge.dtype:
                         g = fit(g, edge, node)
-                    if kind is Node:
+                    held = pending.get(edge)
+                    if held is None:
                         if edge is following:
                             following_g = following_g + g  # noqa: F821 - set together with following
-                        elif edge in pending:
-                            pending[edge] = pending[edge] + g
-                        elif following is None:
+                        elif following is None and edge.edges:
                             following, following_g = edge, g
                         else:
                             pending[edge] = g
                             heappush(heap, (edge.order, edge))
+                            if edge.order < youngest:
+                                youngest = edge.order
+                    elif type(held) is list:
+                        held = held[0]
+                        held.device.kernels["add"](held.native, g.native, held.native)
                     else:
-                        held = leaves.get(edge)
-                        if held is None:
-                            leaves[edge] = [g, False]
-                        elif held[1]:
-                            into = held[0]
-                            into.device.kernels["add"](into.native, g.native, out=into.native)
-                        else:
-                            held[0] = held[0] + g
-                            held[1] = not create
-                        if uses is not None:
-                            uses[edge] -= 1
-                            if not uses[edge]:
-                                g = held = into = None
-                                _settle(edge, leaves.pop(edge), create)
-                grads = g = held = into = None
+                        pending[edge] = held + g if create else [held + g]
+                    if uses is not None and edge in uses:
+                        uses[edge] -= 1
+                        if not uses[edge]:
+                            g = checked = held = None
+                            _complete(edge, pending)
+                grads = g = checked = held = None
                 if following is None:
                     break
-                if heap and heap[0][0] < following.order:
+                if youngest < following.order:
                     pending[following] = following_g
                     heappush(heap, (following.order, following))
                     break
                 node, g = following, following_g
                 following_g = None
-        while leaves:
-            leaf, held = leaves.popitem()
-            if targets is None:
-                _settle(leaf, held, create)
-            elif leaf in targets:
-                found[leaf] = _hooked(leaf, held[0])
     finally:
-        mode.enabled = before
+        mode.enabled, mode.walks = before, walks
         mode.settle()
     return found
+
+
+class Walk:
+    """A walk that is under way, for hooks that ask what it will still reach."""
+
+    __slots__ = ("roots", "targets", "wanted")
+
+    def __init__(self, roots: Any, wanted: set[Any] | None, targets: set[Any] | None) -> None:
+        self.roots, self.wanted, self.targets = roots, wanted, targets
+
+    def reachable(self) -> set[Any]:
+        """The nodes and leaves that get a gradient, as far as the graph tells."""
+        seen: set[Any] = set()
+        stack = [edge for edge, _ in self.roots]
+        while stack:
+            edge = stack.pop()
+            if edge is None or (self.targets is not None and not _leads(edge, self.wanted, self.targets)):
+                continue
+            node = edge.node if type(edge) is Output else edge
+            if node not in seen:
+                seen.add(node)
+                stack.extend(getattr(node, "edges", ()))
+        return seen
 
 
 def key_of(edge: Any) -> Any:
@@ -161,71 +205,72 @@ def _came_from(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
     return extra >= 0 and all(a in (1, b) for a, b in zip(small, large[extra:], strict=True))
 
 
-def _arrive(edge: Any, g: Any, pending: dict[Any, Any], heap: list[Any], leaves: dict[Leaf, list[Any]]) -> None:
-    if type(edge) is Leaf:
-        leaves[edge] = [leaves[edge][0] + g if edge in leaves else g, False]
-        return
+def _arrive(edge: Any, g: Any, pending: dict[Any, Any], heap: list[Any]) -> None:
+    """Note a gradient at an edge, off the hot path: at the roots, and at nodes with several results."""
     node = edge.node if type(edge) is Output else edge
     held = pending.get(node)
-    if type(edge) is Output:
-        if held is None:
-            held = pending[node] = [None] * len(node.shape)
-            heappush(heap, (node.order, node))
-        held[edge.index] = g if held[edge.index] is None else held[edge.index] + g
-    elif held is None:
-        pending[node] = g
+    if held is None:
+        pending[node] = {edge.index: g} if type(edge) is Output else g
         heappush(heap, (node.order, node))
+    elif type(edge) is Output:
+        held[edge.index] = held[edge.index] + g if edge.index in held else g
     else:
-        pending[node] = held + g
+        pending[node] = (held[0] if type(held) is list else held) + g
 
 
-def _settle(leaf: Leaf, held: list[Any], create: bool) -> None:
-    """Add a complete gradient to its leaf, with the hooks around it."""
-    g = held.pop(0)
-    if leaf.extra is not None:
-        g = _hooked(leaf, g)
-    leaf.accumulate(g, create)
+def _complete(leaf: Node, pending: dict[Any, Any]) -> None:
+    """Settle a leaf whose gradient is complete before the walk ends."""
+    g = pending.pop(leaf)
+    if type(g) is list:
+        g = g.pop()
     if leaf.extra is None:
-        return
-    tensor = leaf.tensor()
-    if tensor is not None:
-        for hook in list(leaf.extra.get("post_accumulate", {}).values()):
-            hook(tensor)
-    for hook in list(leaf.extra.get("posthooks", {}).values()):
-        hook((), (g,))
+        leaf.op.backward(leaf, g)
+    else:
+        _watched(leaf, _prehooked(leaf, _before(leaf, g, None, {})), None, None)
 
 
-def _hooked(leaf: Leaf, g: Any) -> Any:
-    if leaf.extra is not None:
-        for _, hook in list(leaf.extra.get("tensor_hooks", {}).values()):
-            g = _replaced(hook(g), g)
-        for hook in list(leaf.extra.get("prehooks", {}).values()):
-            changed = hook((g,))
-            g = g if changed is None else changed[0]
-    return g
-
-
-def _replaced(changed: Any, g: Any) -> Any:
+def _replaced(hook: Any, changed: Any, g: Any) -> Any:
+    """What a tensor hook made of the gradient."""
     if changed is None:
         return g
-    if getattr(changed, "native", None) is None or changed.native.shape != g.native.shape:
-        raise GradientError(
-            f"hook: expected None or a gradient of shape {list(g.native.shape)}, got {changed!r}; "
+    if getattr(changed, "native", None) is None:
+        raise ArgumentTypeError(
+            f"hook {_called(hook)}: expected Variable, but hook returned {type(changed).__name__!r}; "
             f"return a tensor of the gradient's shape, or nothing"
+        )
+    if changed.native.shape != g.native.shape:
+        raise GradientError(
+            f"hook {_called(hook)}: expected a gradient of shape {list(g.native.shape)}, got "
+            f"{list(changed.native.shape)}: the hook has changed the size of value; return one of the gradient's shape"
         )
     return changed
 
 
+def _same_number(hook: Any, changed: Any, before: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a node's hook made of the gradients."""
+    changed = changed if isinstance(changed, (tuple, list)) else (changed,)
+    if len(changed) != len(before):
+        raise GradientError(
+            f"hook {_called(hook)}: expected {len(before)} gradients, got {len(changed)}: the hook has returned an "
+            f"incorrect number of values; return as many as it was given, or nothing"
+        )
+    return tuple(changed)
+
+
+def _called(hook: Any) -> str:
+    return repr(getattr(hook, "__name__", type(hook).__name__))
+
+
 def _before(node: Node, g: Any, targets: set[Any] | None, found: dict[Any, Any]) -> Any:
-    """Tensor hooks, retained gradients, captures for the targets, then the node's own pre-hooks."""
+    """Tensor hooks, retained gradients, captures for the targets."""
     several = isinstance(g, list)
     extra = node.extra or {}
     for index, hook in list(extra.get("tensor_hooks", {}).values()):
         if several and g[index] is not None:
-            g[index] = _replaced(hook(g[index]), g[index])
+            g[index] = _replaced(hook, hook(g[index]), g[index])
         elif not several:
-            g = _replaced(hook(g), g)
-    for index, reference in extra.get("retain", {}).items():
+            g = _replaced(hook, hook(g), g)
+    for index, reference in list(extra.get("retain", {}).items()):
         tensor, mine = reference(), (g[index] if several else g)
         if tensor is not None and mine is not None:
             held = tensor.__dict__.get("_grad")
@@ -235,28 +280,81 @@ def _before(node: Node, g: Any, targets: set[Any] | None, found: dict[Any, Any])
             found.update({(node, i): one for i, one in enumerate(g) if one is not None and (node, i) in targets})
         elif node in targets:
             found[node] = g
-    for hook in list(extra.get("prehooks", {}).values()):
-        changed = hook(tuple(g) if several else (g,))
+    return g
+
+
+def _prehooked(node: Node, g: Any) -> Any:
+    """The node's own pre-hooks."""
+    several = isinstance(g, list)
+    for hook in list((node.extra or {}).get("prehooks", {}).values()):
+        given = tuple(g) if several else (g,)
+        changed = hook(given)
         if changed is not None:
+            changed = _same_number(hook, changed, given)
             g = list(changed) if several else changed[0]
     return g
 
 
-def _after(node: Node, grads: Any, g: Any) -> Any:
-    """The node's post-hooks, and anomaly mode's search for NaN."""
+def _watched(node: Node, g: Any, wanted: set[Any] | None, targets: set[Any] | None) -> Any:
+    """The node's formulas with all that may be around them: anomaly mode, post-hooks, a choice of edges."""
     extra = node.extra or {}
-    for hook in list(extra.get("hooks", {}).values()):
-        changed = hook(tuple(grads), tuple(g) if isinstance(g, list) else (g,))
-        if changed is not None:
-            grads = changed if isinstance(changed, tuple) else (changed,)
+    try:
+        grads = node.op.backward(node, g)
+    except Exception as error:
+        if mode.anomaly:
+            error.add_note(f"Error detected in {node.name()}. {_trace(extra)}")
+        raise
+    hooks = list(extra.get("hooks", {}).values())
+    if hooks:
+        # Hooks see gradients of the inputs' shapes, as users know them, not what broadcasting made of them.
+        grads = tuple(
+            [
+                one if one is None or edge is None else fit(one, edge, node)
+                for one, edge in zip(grads, node.edges, strict=True)
+            ]
+        )
+        outer = tuple(g) if isinstance(g, list) else (g,)
+        for hook in hooks:
+            changed = hook(grads, outer)
+            if changed is not None:
+                grads = _same_number(hook, changed, grads)
     if mode.anomaly and mode.check_nan:
         for i, one in enumerate(grads):
-            if one is not None and one.dtype.kind in ("floating", "complex") and bool((one != one).any()):
+            if one is not None and one.dtype.kind in ("floating", "complex") and bool((one != one).sum().item()):
                 raise GradientError(
                     f"backward: expected numbers, got NaN: Function '{node.name()}' returned nan values in its "
-                    f"{i}th output; it was recorded here:\n{extra.get('trace', '(outside detect_anomaly)')}"
+                    f"{i}th output. {_trace(extra)}"
                 )
+    if wanted is not None and targets is not None:
+        grads = [
+            one if edge is not None and _leads(edge, wanted, targets) else None
+            for one, edge in zip(grads, node.edges, strict=True)
+        ]
     return grads
+
+
+def _trace(extra: dict[str, Any]) -> str:
+    trace = extra.get("trace")
+    if trace is None:
+        return "No forward pass information available; enable detect_anomaly() during the forward pass too."
+    return f"Traceback of forward call that caused the error:\n{trace}"
+
+
+def _leads(edge: Any, wanted: set[Any] | None, targets: set[Any]) -> bool:
+    """Whether a gradient that goes along the edge arrives at a target."""
+    if key_of(edge) in targets:
+        return True
+    return (edge.node if type(edge) is Output else edge) in (wanted or ())
+
+
+def _listening() -> bool:
+    """Whether a living leaf still has a hook that wants its gradient at once."""
+    listeners = Eager.listeners
+    for key, reference in list(listeners.items()):
+        leaf = reference()
+        if leaf is None or not (leaf.extra or {}).get("post_accumulate"):
+            listeners.pop(key, None)
+    return bool(listeners)
 
 
 def _ancestors(roots: list[Any], targets: set[Any]) -> set[Any]:
@@ -266,7 +364,7 @@ def _ancestors(roots: list[Any], targets: set[Any]) -> set[Any]:
     stack = [edge.node if type(edge) is Output else edge for edge in roots]
     while stack:
         node = stack.pop()
-        if node in seen or type(node) is not Node:
+        if node in seen:
             continue
         seen.add(node)
         order.append(node)
@@ -283,18 +381,18 @@ def _ancestors(roots: list[Any], targets: set[Any]) -> set[Any]:
     return wanted
 
 
-def _leaf_uses(roots: list[Any]) -> dict[Leaf, int]:
+def _leaf_uses(roots: list[Any]) -> dict[Node, int]:
     """How many edges of the graph lead to each leaf."""
-    uses: dict[Leaf, int] = {}
+    uses: dict[Node, int] = {}
     seen: set[Any] = set()
     stack = [edge.node if type(edge) is Output else edge for edge in roots]
     while stack:
         node = stack.pop()
-        if type(node) is Leaf or node in seen:
+        if node in seen:
             continue
         seen.add(node)
         for edge in node.edges:
-            if type(edge) is Leaf:
+            if is_leaf(edge):
                 uses[edge] = uses.get(edge, 0) + 1
             elif edge is not None:
                 stack.append(edge.node if type(edge) is Output else edge)

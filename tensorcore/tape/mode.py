@@ -35,6 +35,8 @@ class Mode(threading.local):
     anomaly = False
     check_nan = True
     packers: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = ()
+    walks: tuple[Any, ...] = ()  # the backward walks under way on this thread, the innermost last
+    packing_disabled: str | None = None  # the message for those who enter saved_tensors_hooks all the same
 
     def settle(self) -> None:
         """Recompute ``plain`` after a switch moved."""

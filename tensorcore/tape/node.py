@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
-from tensorcore.errors import GradientError
+from tensorcore.errors import ArgumentTypeError, GradientError
+from tensorcore.tape.mode import mode
 
-__all__ = ["Handle", "Leaf", "Node", "Output", "Packed", "Version", "freed", "next_order", "stale", "unpack"]
+__all__ = [
+    "ACCUMULATE", "FROZEN", "Handle", "Node", "Output", "Packed", "Version", "freed", "is_leaf", "leaf", "next_order",
+    "stale", "unpack",
+]  # fmt: skip
 
 # Counts down, so that a heap of nodes pops the youngest first. Writes to tensors take their
 # numbers from the same clock, which tells whether a saved tensor was written after it was saved.
@@ -56,7 +61,7 @@ class Node:
 
     Attributes:
         op: has ``backward(node, g)``, which gives a gradient for each edge, and ``node_name``.
-        edges: where each input came from: a Node, an Output of one, a Leaf, or None.
+        edges: where each input came from: a Node, an Output of one, or None.
         saved: what the formulas name; None once a backward walk has freed it.
         options: the call's options by name.
         out, version: the native result and its version, where a formula names ``out``.
@@ -64,6 +69,7 @@ class Node:
         shape, dtype: of the result, so that a gradient can be fitted to it. Of a call with
             several results, a list of them.
         extra: hooks and notes, None until there are any.
+        grad: of a leaf's node, the gradient so far.
     """
 
     __slots__ = (
@@ -71,6 +77,7 @@ class Node:
         "dtype",
         "edges",
         "extra",
+        "grad",
         "op",
         "options",
         "order",
@@ -90,6 +97,7 @@ class Node:
     shape: Any
     dtype: Any
     extra: dict[str, Any] | None
+    grad: Any
 
     def name(self) -> str:
         """PyTorch's name for it, e.g. ``MulBackward0``."""
@@ -106,6 +114,11 @@ class Node:
         found: dict[Any, Any] = _extra(self).setdefault("metadata", {})
         return found
 
+    @property
+    def variable(self) -> Any:
+        """The tensor of a leaf's node, None once it is gone."""
+        return self.options["tensor"]() if self.op is ACCUMULATE and self.options else None
+
     def register_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call ``hook(grad_inputs, grad_outputs)`` after this node's formulas; it may return new grad_inputs."""
         return Handle(_extra(self).setdefault("hooks", {}), hook)
@@ -121,10 +134,14 @@ class Node:
         if name.startswith("_saved_"):
             wanted = {"self": "input", "result": "out"}.get(name[7:], name[7:])
             return self.op.saved_value(self, wanted)
+        # A custom Function's node shows what its ``forward`` noted on ``ctx``.
+        context = (self.options or {}).get("ctx")
+        if context is not None:
+            return getattr(context, name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def __repr__(self) -> str:
-        return f"<{self.name()} object at {id(self):#x}>"
+        return f"<{self.name().rpartition(':')[2]} object at {id(self):#x}>"
 
 
 class Output:
@@ -139,50 +156,76 @@ class Output:
         self.dtype = node.dtype[index]
 
 
-class Leaf:
-    """The end of the tape at a tensor that requires grad: it holds the gradient, and not the tensor."""
+class Accumulate:
+    """The op at the end of the tape: it adds what arrives to the leaf's gradient."""
 
-    __slots__ = ("__weakref__", "dtype", "extra", "grad", "shape", "tensor")
+    node_name = "torch::autograd::AccumulateGrad"
 
-    def __init__(self, tensor: Any) -> None:
-        self.tensor = weakref.ref(tensor)
-        self.shape = tuple(tensor.native.shape)
-        self.dtype = tensor.dtype
-        self.grad: Any = None
-        self.extra: dict[str, Any] | None = None
-
-    def name(self) -> str:
-        return "torch::autograd::AccumulateGrad"
-
-    @property
-    def variable(self) -> Any:
-        """The tensor, None once it is gone."""
-        return self.tensor()
-
-    next_functions = ()
-
-    def register_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(grad_inputs, grad_outputs)`` after the gradient was added."""
-        return Handle(_extra(self).setdefault("posthooks", {}), hook)
-
-    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
-        """Call ``hook(grad_outputs)`` before the gradient is added."""
-        return Handle(_extra(self).setdefault("prehooks", {}), hook)
-
-    def accumulate(self, g: Any, keep_graph: bool) -> None:
+    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
         """Add ``g`` to the gradient: in place where nobody can notice, as a recorded sum under ``create_graph``."""
-        if self.grad is None:
-            # Stolen if only the walk holds it (this frame, its caller's and getrefcount's own
-            # reference); a shared or expanded one is copied, or two leaves would write into one memory.
-            stolen = getrefcount(g) <= 3 and g.version is None and g.is_contiguous()
-            self.grad = g if stolen else g.clone()
-        elif keep_graph or not self.grad.can_accumulate(g):
-            self.grad = self.grad + g
-        else:
-            self.grad.add_(g)
+        with _accumulating:
+            held = node.grad
+            if held is None:
+                # Stolen if nobody but the walk holds it (its own reference, this frame's and getrefcount's), nor
+                # its memory; a shared or expanded one is copied, or two leaves would write into one memory.
+                alone = getrefcount(g) <= _ALONE and g.version is None and getrefcount(g.native) <= _ALONE_IN_SLOT
+                node.grad = g if alone and g.is_contiguous() else g.clone()
+            elif mode.enabled or g.dtype is not held.dtype or g.device is not held.device:
+                node.grad = held + g
+            elif held.is_contiguous():
+                held.device.kernels["add"](held.native, g.native, held.native)
+                if held.version is None:
+                    held.version = Version()
+                held.version.bump()
+            elif 0 in held.stride():
+                node.grad = held + g  # an expanded gradient that the user assigned cannot be written
+            else:
+                held.add_(g)
+        if node.extra is not None:
+            tensor = node.variable
+            for hook in list(node.extra.get("post_accumulate", {}).values()):
+                if tensor is not None:
+                    hook(tensor)
+        return ()
 
-    def __repr__(self) -> str:
-        return f"<AccumulateGrad object at {id(self):#x}>"
+
+class Frozen:
+    """The op of a leaf whose ``requires_grad`` was switched off after graphs came to lead to it."""
+
+    node_name = Accumulate.node_name
+
+    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
+        """Drop the gradient."""
+        return ()
+
+
+FROZEN = Frozen()
+ACCUMULATE = Accumulate()
+_leaf_order = itertools.count(1).__next__
+
+
+def leaf(tensor: Any) -> Node:
+    """The node of a tensor that requires grad without having been computed: the end of the tape.
+
+    It holds the gradient and not the tensor, so that no cycle keeps either alive. It is a Node like
+    any other because the walk reads attributes of every edge: of two classes they would miss CPython's
+    inline caches, which cost 0.3 us an edge. It is older than every recorded call.
+    """
+    node = object.__new__(Node)
+    node.op = ACCUMULATE
+    node.edges = ()
+    node.saved = ()
+    node.options = {"tensor": weakref.ref(tensor)}
+    node.out = node.version = node.extra = node.grad = None
+    node.shape = tuple(tensor.native.shape)
+    node.dtype = tensor.dtype
+    node.order = _leaf_order()
+    return node
+
+
+def is_leaf(node: Any) -> bool:
+    """Whether ``node`` is the end of the tape at a tensor that requires grad."""
+    return type(node) is Node and node.op is ACCUMULATE
 
 
 class Handle:
@@ -207,13 +250,29 @@ class Handle:
 
 
 class Packed:
-    """Saved values that went through a user's pack hook."""
+    """Saved values that went through a user's pack hook: pairs of what it gave and the tensor's edge, or None."""
 
     __slots__ = ("items", "unpack")
 
     def __init__(self, items: tuple[Any, ...], unpack: Callable[[Any], Any]) -> None:
         self.items = items
         self.unpack = unpack
+
+    def get(self, item: Any) -> Any:
+        """The tensor behind an item, in its old place on the tape."""
+        if type(item) is not tuple:
+            return item
+        value, edge = item
+        found = self.unpack(value)
+        if getattr(found, "native", None) is None:
+            raise ArgumentTypeError(
+                f"saved_tensors_hooks: Output of saved tensor unpack_hook expected to be a Tensor but got result of "
+                f"type {type(found).__name__}; return the tensor that was packed"
+            )
+        found = found.detach()
+        found.node = edge
+        found.version = None  # what happened to it in the hooks' hands is theirs to know
+        return found
 
 
 def unpack(node: Node) -> tuple[Any, ...]:
@@ -222,7 +281,7 @@ def unpack(node: Node) -> tuple[Any, ...]:
     if saved is None:
         raise freed(node)
     if isinstance(saved, Packed):
-        return tuple(saved.unpack(item[0]) if isinstance(item, tuple) else item for item in saved.items)
+        return tuple([saved.get(item) for item in saved.items])
     return saved  # type: ignore[no-any-return]
 
 
@@ -230,7 +289,7 @@ def freed(node: Node) -> GradientError:
     """The error for a second walk over a node whose saved values are gone."""
     return GradientError(
         f"backward: expected the saved values of {node.name()}, got a graph whose values were freed: Trying to backward "
-        f"through the graph a second time; specify retain_graph=True at the first backward"
+        f"through the graph a second time (or to read them after that); specify retain_graph=True at the first backward"
     )
 
 
@@ -255,3 +314,29 @@ def _extra(node: Any) -> dict[str, Any]:
     found: dict[str, Any] = node.extra
     return found
 
+
+class _Slot:
+    __slots__ = ("native",)
+
+
+def _count_alone(held: list[Any]) -> int:
+    """The references to an object that a caller took out of a list and passes on, in this Python."""
+
+    def callee(g: Any) -> int:
+        return getrefcount(g)
+
+    g = held.pop()
+    return callee(g)
+
+
+def _count_alone_in_slot() -> int:
+    slot = _Slot()
+    slot.native = object()
+    return getrefcount(slot.native)
+
+
+# Measured, as Python 3.14 no longer counts the references of local variables.
+_ALONE = _count_alone([object()])
+_ALONE_IN_SLOT = _count_alone_in_slot()
+# NumPy lets other threads run while it adds, so two walks could lose a sum to one another.
+_accumulating = threading.RLock()

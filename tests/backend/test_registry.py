@@ -174,6 +174,15 @@ def test_two_indexes_are_refused():
         )
 
 
+def test_a_device_with_an_index_is_refused():
+    """A device has its index already."""
+    with isolated_registry(Offering("toy")):
+        assert message(ArgumentTypeError, device, device("toy"), 1) == (
+            "device: expected a string 'name' or 'name:index', or a device without an index, "
+            "got device(type='toy', index=0) (Toy) and 1 (int); pass one of these"
+        )
+
+
 def test_a_negative_index_is_refused():
     """device("toy", -1) is refused."""
     with isolated_registry(Offering("toy")):
@@ -248,7 +257,7 @@ def test_an_unknown_name_suggests_a_near_one():
     """A misspelt name is answered with the names there are and the likely one."""
     with isolated_registry(Offering("gadget", "toy")):
         assert message(UnknownDevice, device, "gadgte") == (
-            "device: expected one of 'gadget', 'toy', got 'gadgte'; did you mean 'gadget'"
+            "device: expected one of 'gadget', 'meta', 'toy', got 'gadgte'; did you mean 'gadget'"
         )
 
 
@@ -277,7 +286,7 @@ def test_plugins_reports_without_loading():
     with isolated_registry(mine=plugin):
         found = plugins()[0]
         assert (found.name, found.state, found.devices) == ("mine", "found", ())
-        assert backends() == list(registry._process._builtins)
+        assert backends() == sorted(registry._process._builtins)
         loaded = plugins()[0]
     assert loaded == registry.PluginState(
         name="mine",
@@ -368,6 +377,17 @@ def test_an_unknown_transport_is_named():
     with isolated_registry(Offering(transports=["wire"], factory=Wire)):
         assert message(UnknownDevice, communicator, "wires") == (
             "communicator: expected one of 'wire', got 'wires'; did you mean 'wire'"
+        )
+
+
+def test_a_transport_is_probed():
+    """A transport whose probe has a reason is not made."""
+    plugin = Offering(transports=["wire"], factory=Wire, probe=lambda: "no network", remedy="plug it in")
+    with isolated_registry(plugin):
+        assert communicators() == []
+        assert message(DeviceUnavailable, communicator, "wire", backend=None, rank=0, size=1) == (
+            "communicator: expected 'wire' of plugin 'Offering' (module Offering) to be usable here, "
+            "got: no network; type: plug it in"
         )
 
 

@@ -250,7 +250,7 @@ def test_a_registration_after_the_hook_is_refused():
             kept.append(register)
 
     with isolated_registry(Late()):
-        assert backends() == Registry().isolated([]).backends()
+        assert backends() == ["meta"]
         assert str(failure(PluginError, kept[0], "late", print)) == (
             "register: expected a call within the hook, got one for 'late' (str) later; make it there"
         )
@@ -273,8 +273,8 @@ def test_two_packages_of_one_entry_point_name_are_both_named(site):
 def test_a_block_by_package_settles_a_duplicate(site, monkeypatch):
     """TENSORCORE_BLOCK takes a package's name, so one of two claimants can be chosen."""
     site.install("one", GOOD.format(name="dup"), entries="dup = one")
-    site.install("two", GOOD.format(name="dup"), entries="dup = two")
-    monkeypatch.setenv("TENSORCORE_BLOCK", "two")
+    site.install("package-two", GOOD.format(name="dup"), entries="dup = package_two")
+    monkeypatch.setenv("TENSORCORE_BLOCK", "package-two")
     registry = Registry()
     assert type(registry.device("dup")).__module__ == "one"
 
@@ -509,6 +509,16 @@ def test_a_plugin_may_import_tensorcore_and_use_other_devices_at_import(site):
     site.install("user", "from tensorcore.backend.registry import device\ndevice('good')\n" + GOOD.format(name="user"))
     with isolated_registry("user", "good"):
         assert device("user").name == "user"
+
+
+def test_a_plugin_may_look_for_devices_that_nobody_has(site):
+    """A search through all plugins that starts within one of them passes over that one."""
+    source = "from tensorcore.backend.registry import backends\nseen = backends()\n" + GOOD.format(name="curious")
+    site.install("curious", source)
+    site.install("good", GOOD.format(name="good"))
+    with isolated_registry("curious", "good"):
+        assert device("curious").name == "curious"
+        assert "good" in sys.modules["curious"].seen
 
 
 def test_two_plugins_that_need_each_other_do_not_hang():

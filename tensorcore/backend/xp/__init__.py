@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,15 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
 from tensorcore.backend.strides import contiguous_strides
-from tensorcore.backend.xp import elementwise, indexing, linalg, movement, reduce
+from tensorcore.backend.xp import conv, elementwise, indexing, linalg, movement, norm, optim, pool, reduce, sort
 
 __all__ = ["XPBackend"]
 
-FAMILIES = (elementwise, movement, indexing, reduce, linalg)
+# inf and nan are results like any other, as in PyTorch. NumPy's errstate would cost 0.8 us a call; this
+# filter concerns only calls from our own modules.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tensorcore")
+
+FAMILIES = (elementwise, movement, indexing, reduce, linalg, sort, norm, conv, pool, optim)
 
 
 class XPBackend(Backend):
@@ -22,7 +27,6 @@ class XPBackend(Backend):
     Args:
         xp: the namespace.
         name, index: of the device.
-        only_primitives: answer for no fused kernel, so that everything else decomposes.
     """
 
     capabilities = Capabilities(tuple(one.name for one in dtypes.ALL), host=True)
@@ -33,7 +37,10 @@ class XPBackend(Backend):
         self.array = xp.ndarray
         self.table: dict[str, Kernel] = {}
         for family in FAMILIES:
-            self.table.update(family.kernels(self))
+            kernels = family.kernels(self)
+            twice = self.table.keys() & kernels.keys()
+            assert not twice, f"{family.__name__} defines kernels of another family again: {sorted(twice)}"
+            self.table.update(kernels)
 
     def find_kernel(self, name: str) -> Kernel | None:
         return super().find_kernel(name) or self.table.get(name)
@@ -52,7 +59,8 @@ class XPBackend(Backend):
         return self.xp.array(array)
 
     def share_host(self, array: np.ndarray) -> Native:
-        return array if self.xp is np else self.from_host(array)
+        # A storage of its own: whatever ``array`` is a part of is not the tensor's to show.
+        return np.asarray(_Shared(array)).view(array.dtype) if self.xp is np else self.from_host(array)
 
     def to_host(self, native: Native) -> np.ndarray:
         return native  # type: ignore[no-any-return]
@@ -100,3 +108,13 @@ class XPBackend(Backend):
 
     def data_pointer(self, native: Native) -> int:
         return native.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
+class _Shared:
+    """Stands between a host array and its owner, so that the search for a storage ends there."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.__array_interface__ = array.__array_interface__
+        self.owner = array

@@ -1,4 +1,4 @@
-"""Kernels that read and write at places which other arrays name: gather, scatter, masks, searches.
+"""Kernels that read and write at places which other arrays name: gather, scatter, masks.
 
 Indices arrive as integer arrays. Every kernel checks them before it writes anything, and raises
 IndexError naming the first one that lies outside.
@@ -13,7 +13,6 @@ import numpy as np
 if TYPE_CHECKING:
     from tensorcore.backend.base import Kernel, Native
     from tensorcore.backend.xp import XPBackend
-    from tensorcore.dtypes import dtype
 
 __all__ = ["kernels"]
 
@@ -251,17 +250,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def nonzero_by_dim(x: Native) -> tuple[Native, ...]:
         return tuple((x.reshape(1) if not x.ndim else x).nonzero())
 
-    # Searches and counts
-
-    def searchsorted(sequence: Native, values: Native, *, right: bool, dtype: dtype) -> Native:
-        """Where in each row of ``sequence`` the values of the same row of ``values`` belong."""
-        side = "right" if right else "left"
-        if sequence.ndim == 1:
-            return xp.asarray(xp.searchsorted(sequence, values, side)).astype(backend.xp_dtype(dtype))
-        made = xp.empty(values.shape, backend.xp_dtype(dtype))
-        for at in np.ndindex(values.shape[:-1]):
-            made[at] = xp.searchsorted(sequence[at], values[at], side)
-        return made
+    # Counts
 
     def bincount(x: Native, *, weights: Native | None, minlength: int) -> Native:
         made = xp.bincount(x, weights, minlength)
@@ -275,6 +264,6 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     return {function.__name__: function for function in (
         index_tensors, index_put, gather, scatter, scatter_reduce, index_select, index_add, index_copy, index_fill, take,
-        put, masked_fill, masked_select, masked_scatter, count_true, nonzero, nonzero_by_dim, searchsorted, bincount, lowest,
+        put, masked_fill, masked_select, masked_scatter, count_true, nonzero, nonzero_by_dim, bincount, lowest,
         highest,
     )}  # fmt: skip

@@ -110,11 +110,6 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """``repeats`` is an int, or a native array with the count of each element along ``dim``."""
         return xp.ascontiguousarray(xp.repeat(x, repeats, dim))
 
-    def complex_(real: Native, imag: Native) -> Native:
-        made = xp.empty(xp.broadcast_shapes(real.shape, imag.shape), np.complex128 if real.itemsize == 8 else np.complex64)
-        made.real, made.imag = real, imag
-        return made
-
     # Views
 
     def permute(x: Native, *, dims: tuple[int, ...]) -> Native:
@@ -189,12 +184,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         shape = (*[x.shape[i] for i in others], length)
         return restride(x, shape, (*[strides[i] for i in others], strides[dim1] + strides[dim2]), start)
 
-    def unfold(x: Native, *, dim: int, size: int, step: int) -> Native:
+    def windows(x: Native, *, dim: int, size: int, step: int) -> Native:
         if not x.ndim:
             return restride(x, (size,), (1,))
         strides = backend.strides(x)
-        windows = (x.shape[dim] - size) // step + 1
-        shape = (*x.shape[:dim], windows, *x.shape[dim + 1 :], size)
+        count = (x.shape[dim] - size) // step + 1
+        shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
         return restride(x, shape, (*strides[:dim], step * strides[dim], *strides[dim + 1 :], strides[dim]))
 
     def reinterpret(x: Native, *, dtype: dtype) -> Native:
@@ -222,13 +217,13 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         diagonal(made, offset=offset, dim1=dim1, dim2=dim2)[...] = x
         return made
 
-    def fold(x: Native, *, shape: tuple[int, ...], dim: int, size: int, step: int) -> Native:
-        """Zeros of ``shape`` to which each window of ``unfold`` is added in its place."""
+    def unwindows(x: Native, *, shape: tuple[int, ...], dim: int, size: int, step: int) -> Native:
+        """Zeros of ``shape`` to which each window of ``windows`` is added in its place."""
         made = xp.zeros(shape or (1,), x.dtype)
         before = (slice(None),) * dim
-        windows = x.shape[dim] if shape else 1
+        count = x.shape[dim] if shape else 1
         for i in range(size):
-            made[(*before, slice(i, i + (windows - 1) * step + 1, step))] += x[..., i]
+            made[(*before, slice(i, i + (count - 1) * step + 1, step))] += x[..., i]
         return made.reshape(shape)
 
     def places(shape: tuple[int, ...], strides: tuple[int, ...]) -> Native:
@@ -255,8 +250,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         at = places(*geometry[:2])
         return (x / xp.bincount(at.ravel(), minlength=1)[at]).astype(x.dtype)
 
-    return {function.__name__.rstrip("_"): function for function in (
-        full, arange, linspace, eye, triangle_indices, clone, contiguous, copy, fill, cast, tri, flip, roll, rot90, cat, stack, repeat, repeat_interleave, complex_,
-        permute, as_strided, expand, view, unsqueeze, index, diagonal, unfold, reinterpret, unindex, undiagonal, fold,
+    return {function.__name__: function for function in (
+        full, arange, linspace, eye, triangle_indices, clone, contiguous, copy, fill, cast, tri, flip, roll, rot90, cat, stack, repeat, repeat_interleave,
+        permute, as_strided, expand, view, unsqueeze, index, diagonal, windows, reinterpret, unindex, undiagonal, unwindows,
         regather, shared,
     )}  # fmt: skip

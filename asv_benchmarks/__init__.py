@@ -1,0 +1,1 @@
+"""Benchmarks of tensorcore beside its peers: `make bench` and the dashboards of asv read the same rows."""

@@ -1,0 +1,186 @@
+"""The device ``meta``: tensors with a shape, a dtype and strides, and no values, so that a model runs in no memory."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tensorcore import dtypes
+from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
+from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES, Rule, kept_strides
+from tensorcore.backend.strides import contiguous_strides
+from tensorcore.errors import ValuesMissing
+
+__all__ = ["MetaArray", "MetaBackend"]
+
+Shape = tuple[int, ...]
+
+
+class MetaStorage:
+    """What the views of one memory have in common, had there been any memory."""
+
+    __slots__ = ("nbytes",)
+
+    def __init__(self, nbytes: int) -> None:
+        self.nbytes = nbytes
+
+
+class MetaArray:
+    """The native array of ``meta``. Strides and offset count elements; ``dtype`` is NumPy's, as on the host."""
+
+    __slots__ = ("dtype", "offset", "shape", "storage", "strides")
+
+    def __init__(self, shape: Shape, strides: Shape, offset: int, dtype: Any, storage: MetaStorage) -> None:
+        self.shape = shape
+        self.strides = strides
+        self.offset = offset
+        self.dtype = dtype
+        self.storage = storage
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes that one element would take."""
+        return int(self.dtype.itemsize)
+
+    def __repr__(self) -> str:
+        return f"MetaArray(shape={self.shape}, strides={self.strides}, dtype={self.dtype})"
+
+
+class MetaBackend(Backend):
+    """Every primitive by its shape rule: whatever kernels would compute, here they only say how large it is."""
+
+    capabilities = Capabilities(tuple(one.name for one in dtypes.ALL), values=False)
+    array = MetaArray
+
+    def __init__(self, index: int = 0) -> None:
+        super().__init__("meta", index)
+
+    def allocate(self, shape: Shape, dtype: dtypes.dtype) -> MetaArray:
+        return _dense(tuple(shape), dtype.numpy)
+
+    def from_host(self, array: np.ndarray) -> MetaArray:
+        return _dense(array.shape, array.dtype)
+
+    def to_host(self, native: Native) -> NoReturn:
+        raise ValuesMissing(
+            f"to_host: Cannot copy out of meta tensor; no data! expected values, got shape {list(native.shape)} alone; "
+            f"make the tensor on a real device, for instance with empty_like(tensor, device=...)"
+        )
+
+    def copy_from(self, other: Backend, native: Native) -> MetaArray:
+        strides, _ = other.layout(native)
+        shape = tuple(native.shape)
+        dense = _is_dense(shape, strides)
+        return _dense(shape, native.dtype, strides if dense else None)
+
+    def as_strided(self, native: Native, shape: Shape, strides: Shape, offset: int) -> MetaArray:
+        return MetaArray(tuple(shape), tuple(strides), offset, native.dtype, native.storage)
+
+    def layout(self, native: Native) -> tuple[Shape, int]:
+        return native.strides, native.offset
+
+    def storage(self, native: Native) -> MetaArray:
+        size = native.storage.nbytes // native.dtype.itemsize
+        return MetaArray((size,), (1,), 0, native.dtype, native.storage)
+
+    def storage_key(self, native: Native) -> Any:
+        return id(native.storage)
+
+    def data_pointer(self, native: Native) -> int:
+        return 0
+
+    def find_kernel(self, name: str) -> Kernel | None:
+        own = super().find_kernel(name)
+        if own is not None:
+            return own
+        if name in VIEWS:
+            return _viewing(VIEWS[name])
+        if name in WRITES:
+            return _writing
+        if name in NEEDS_VALUES:
+            return _refusing(name)
+        return _shaped(RULES[name]) if name in RULES else None
+
+
+def _dense(shape: Shape, dtype: Any, strides: Shape | None = None) -> MetaArray:
+    storage = MetaStorage(prod(shape) * dtype.itemsize)
+    return MetaArray(shape, contiguous_strides(shape) if strides is None else strides, 0, dtype, storage)
+
+
+def _is_dense(shape: Shape, strides: Shape) -> bool:
+    """Whether the elements fill their memory without gaps or overlaps, in some order of the dims."""
+    wanted = 1
+    for step, size in sorted(zip(strides, shape, strict=True)):
+        if size == 1:
+            continue
+        if step != wanted:
+            return False
+        wanted *= size
+    return prod(shape) > 0
+
+
+def _viewing(rule: Any) -> Kernel:
+    def kernel(x: MetaArray, **options: Any) -> MetaArray | None:
+        place = rule(x.shape, x.strides, x.offset, **options)
+        return None if place is None else MetaArray(*place, x.dtype, x.storage)
+
+    return kernel
+
+
+def _writing(target: MetaArray, *others: Any, **options: Any) -> MetaArray:
+    np.broadcast_shapes(target.shape, *[one.shape for one in others if type(one) is MetaArray])
+    return target
+
+
+def _refusing(name: str) -> Kernel:
+    def kernel(*natives: Any, **options: Any) -> NoReturn:
+        raise ValuesMissing(
+            f"{name}: expected values, which the shape of the result depends on, got a tensor on meta, which has none; "
+            f"run it on a real device"
+        )
+
+    return kernel
+
+
+def _shaped(rule: Rule) -> Kernel:
+    shape_of, dtype_rule, keeps = rule
+
+    def kernel(*natives: Any, out: Any = None, **options: Any) -> Any:
+        shape = shape_of(*[_shape_of(one) for one in natives], **options)
+        if out is not None:
+            return out
+        arrays = [one for one in natives if type(one) is MetaArray]
+        if type(shape) is list:
+            kinds = dtype_rule if type(dtype_rule) is tuple else (dtype_rule,) * len(shape)
+            return tuple([_dense(one, _dtype(kind, arrays, options)) for one, kind in zip(shape, kinds, strict=True)])
+        strides = None
+        if keeps is not None and len(shape) > 1:
+            strides = kept_strides(shape, [keeps(one.shape, one.strides, options) for one in arrays])
+        return _dense(shape, _dtype(dtype_rule, arrays, options), strides)
+
+    return kernel
+
+
+def _shape_of(value: Any) -> Any:
+    """A shape in the place of an array; numbers and whatever else stay as they are."""
+    if type(value) is MetaArray:
+        return value.shape
+    return [_shape_of(one) for one in value] if type(value) is list else value
+
+
+def _dtype(rule: Any, arrays: list[MetaArray], options: dict[str, Any]) -> Any:
+    if rule == "option" and options.get("dtype") is not None:
+        return options["dtype"].numpy
+    if isinstance(rule, dtypes.dtype):
+        return rule.numpy
+    if rule == "second":
+        return arrays[-1].dtype
+    found = arrays[0].dtype
+    return dtypes.from_numpy_dtype(found).to_real().numpy if rule == "real" else found

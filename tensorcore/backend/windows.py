@@ -1,0 +1,36 @@
+"""Where the windows of convolutions and pools lie: which outputs read which inputs, as slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+__all__ = ["reach", "taps"]
+
+Slices = tuple[slice, ...]
+
+
+def reach(size: int, count: int, start: int, step: int) -> tuple[slice, slice]:
+    """The outputs whose input ``start + step * output`` lies within ``size``, and those inputs.
+
+    Slices in place of a padded copy: what would read the padding is left out.
+    """
+    first = 0 if start >= 0 else -(start // step)
+    last = min(count, (size - 1 - start) // step + 1) if size > start else 0
+    if last <= first:
+        return slice(0, 0), slice(0, 0)
+    return slice(first, last), slice(start + first * step, start + (last - 1) * step + 1, step)
+
+
+def taps(
+    sizes: tuple[int, ...], counts: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...],
+    padding: tuple[int, ...], dilation: tuple[int, ...],
+) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:  # fmt: skip
+    """For each position within the window, row by row: the position, the outputs that have it, the inputs they read there."""
+    per_dim = [
+        [reach(size, count, k * d - p, s) for k in range(kernel_size)]
+        for size, count, kernel_size, s, p, d in zip(sizes, counts, kernel, stride, padding, dilation, strict=True)
+    ]
+    for position in product(*map(range, kernel)):
+        pairs = [one[k] for one, k in zip(per_dim, position, strict=True)]
+        yield position, tuple([out for out, _ in pairs]), tuple([at for _, at in pairs])

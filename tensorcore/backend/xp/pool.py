@@ -1,0 +1,216 @@
+"""Pools: extremes and sums of windows, one pass of the whole array for each position within the window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tensorcore.backend.windows import reach, taps
+from tensorcore.dtypes import from_numpy_dtype
+
+if TYPE_CHECKING:
+    from tensorcore.backend.base import Kernel, Native
+    from tensorcore.backend.xp import XPBackend
+
+__all__ = ["kernels"]
+
+
+def kernels(backend: XPBackend) -> dict[str, Kernel]:
+    """The family's kernels for one backend. Arrays are (batch, channels, *sizes); ``counts`` is how many windows there are."""
+    xp = backend.xp
+
+    def lowest(dtype: Any) -> Any:
+        if dtype.kind in "iu":
+            return np.iinfo(dtype).min
+        return False if dtype.kind == "b" else -np.inf
+
+    def max_pool(x: Native, *, counts: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Native:
+        """The largest value of each window; NaN where it has one."""
+        made = xp.empty((*x.shape[:2], *counts), x.dtype)
+        filled = False
+        for _, outputs, inputs in taps(x.shape[2:], counts, kernel, stride, padding, dilation):
+            part = x[(slice(None), slice(None), *inputs)]
+            if not filled:
+                # A first position that every window has needs no comparison with minus infinity.
+                filled = True
+                if part.shape == made.shape:
+                    made[...] = part
+                    continue
+                made.fill(lowest(x.dtype))
+            into = made[(slice(None), slice(None), *outputs)]
+            xp.maximum(into, part, out=into)
+        return made
+
+    def positions(x: Native, made: Native, options: dict[str, Any]) -> Native:
+        """Which position of each window its maximum has: the first of equal ones, the last NaN."""
+        all_taps = list(taps(x.shape[2:], options["counts"], options["kernel"], options["stride"], options["padding"],
+                             options["dilation"]))  # fmt: skip
+        where = xp.zeros(made.shape, np.uint8 if len(all_taps) < 256 else np.int32)
+        for i in range(len(all_taps) - 1, -1, -1):
+            _, outputs, inputs = all_taps[i]
+            key = (slice(None), slice(None), *outputs)
+            xp.copyto(where[key], i, where=x[(slice(None), slice(None), *inputs)] == made[key])
+        if x.dtype.kind not in "iub" and xp.isnan(made).any():
+            for i, (_, outputs, inputs) in enumerate(all_taps):
+                part = x[(slice(None), slice(None), *inputs)]
+                xp.copyto(where[(slice(None), slice(None), *outputs)], i, where=part != part)
+        return where
+
+    def max_pool_gradient(g: Native, x: Native, made: Native, **options: Any) -> Native:
+        """The adjoint of reading each window's maximum: ``g`` added up where the maxima are."""
+        where = positions(x, made, options)
+        back = xp.zeros(x.shape, g.dtype)
+        stride, kernel, dilation = options["stride"], options["kernel"], options["dilation"]
+        apart = all(s >= d * (k - 1) + 1 for s, k, d in zip(stride, kernel, dilation, strict=True))
+        for i, (_, outputs, inputs) in enumerate(taps(x.shape[2:], options["counts"], kernel, stride, options["padding"], dilation)):
+            key, at = (slice(None), slice(None), *outputs), (slice(None), slice(None), *inputs)
+            mask = where[key] == i
+            if apart:
+                xp.copyto(back[at], g[key], where=mask)
+            else:
+                into = back[at]
+                xp.add(into, g[key], out=into, where=mask)
+        return back
+
+    def max_pool_pick(x: Native, source: Native, made: Native, **options: Any) -> Native:
+        """The value of ``x`` where the maxima ``made`` of the windows of ``source`` are."""
+        where = positions(source, made, options)
+        picked = xp.zeros(made.shape, x.dtype)
+        for i, (_, outputs, inputs) in enumerate(taps(x.shape[2:], options["counts"], options["kernel"], options["stride"],
+                                                      options["padding"], options["dilation"])):  # fmt: skip
+            key = (slice(None), slice(None), *outputs)
+            xp.copyto(picked[key], x[(slice(None), slice(None), *inputs)], where=where[key] == i)
+        return picked
+
+    def max_pool_indices(x: Native, made: Native, **options: Any) -> Native:
+        """The flat index within a channel of each window's maximum, int64."""
+        where = positions(x, made, options).astype(np.int64)
+        flat = xp.zeros(made.shape, np.int64)
+        below = 1
+        for i in range(len(options["kernel"]) - 1, -1, -1):
+            where, at = xp.divmod(where, options["kernel"][i])
+            starts = xp.arange(options["counts"][i]) * options["stride"][i] - options["padding"][i]
+            shape = [1] * made.ndim
+            shape[i + 2] = -1
+            flat += (starts.reshape(shape) + at * options["dilation"][i]) * below
+            below *= x.shape[i + 2]
+        return flat
+
+    def divisors(sizes: Any, counts: Any, kernel: Any, stride: Any, padding: Any, count_padding: bool) -> Native:
+        """How many elements the mean of each window is over."""
+        found: Any = 1
+        for i, (n, c, k, s, p) in enumerate(zip(sizes, counts, kernel, stride, padding, strict=True)):
+            start = np.arange(c) * s - p
+            stop = np.minimum(start + k, n + p)
+            length = stop - start if count_padding else np.minimum(stop, n) - np.maximum(start, 0)
+            found = found * length.reshape(-1, *[1] * (len(sizes) - 1 - i))
+        return found
+
+    def avg_pool(x: Native, *, counts: Any, kernel: Any, stride: Any, padding: Any, count_padding: bool, divisor: Any) -> Native:
+        """Means of windows: sums dim by dim, since a box is a product of intervals."""
+        made = x if x.itemsize > 2 or x.dtype.kind in "iu" else x.astype(np.float32)
+        for i in range(len(kernel) - 1, -1, -1):
+            front = (slice(None),) * (i + 2)
+            made_shape = (*made.shape[: i + 2], counts[i], *made.shape[i + 3 :])
+            summed = None
+            for k in range(kernel[i]):
+                outputs, inputs = reach(made.shape[i + 2], counts[i], k - padding[i], stride[i])
+                part = made[(*front, inputs)]
+                if summed is None and part.shape == made_shape:
+                    summed = part.copy()
+                    continue
+                summed = xp.zeros(made_shape, made.dtype) if summed is None else summed
+                summed[(*front, outputs)] += part
+            made = summed
+        by = divisor or divisors(x.shape[2:], counts, kernel, stride, padding, count_padding)
+        if made.dtype.kind in "iu":
+            return (made // by).astype(x.dtype)
+        made /= by if divisor else xp.asarray(by, made.dtype)
+        return made.astype(x.dtype, copy=False)
+
+    def avg_pool_gradient(g: Native, *, shape: Any, counts: Any, kernel: Any, stride: Any, padding: Any, count_padding: bool,
+                          divisor: Any) -> Native:  # fmt: skip
+        """The adjoint of ``avg_pool``."""
+        by = divisor or xp.asarray(divisors(shape[2:], counts, kernel, stride, padding, count_padding))
+        wide = g if g.itemsize > 2 else g.astype(np.float32)
+        back = wide / (by if divisor else by.astype(wide.dtype))
+        for i in range(len(kernel)):
+            front = (slice(None),) * (i + 2)
+            spread = xp.zeros((*back.shape[: i + 2], shape[i + 2], *back.shape[i + 3 :]), back.dtype)
+            for k in range(kernel[i]):
+                outputs, inputs = reach(shape[i + 2], counts[i], k - padding[i], stride[i])
+                spread[(*front, inputs)] += back[(*front, outputs)]
+            back = spread
+        return back.astype(g.dtype, copy=False)
+
+    def take_rows(x: Native, *, dim: int, index: np.ndarray, size: int) -> Native:
+        """The slices of ``x``, ``size`` of them along ``dim``, in the order of ``index``."""
+        return xp.take(x, xp.asarray(index), axis=dim)
+
+    def add_rows(x: Native, *, dim: int, index: np.ndarray, size: int) -> Native:
+        """The adjoint of ``take_rows``: slices added up where ``index`` says."""
+        made = xp.zeros((*x.shape[:dim], size, *x.shape[dim + 1 :]), x.dtype)
+        if index.size and x.size:
+            order = np.argsort(index, kind="stable")
+            rows, starts = np.unique(index[order], return_index=True)
+            ordered = x if (order[1:] > order[:-1]).all() else xp.take(x, xp.asarray(order), axis=dim)
+            front = (slice(None),) * dim
+            if len(rows) == len(index):
+                made[(*front, xp.asarray(rows))] = ordered
+            else:
+                wide = ordered.astype(np.float32) if ordered.itemsize == 2 and ordered.dtype.kind not in "iu" else ordered
+                made[(*front, xp.asarray(rows))] = xp.add.reduceat(wide, xp.asarray(starts), axis=dim)
+        return made
+
+    def max_unpool(x: Native, indices: Native, *, shape: Any) -> Native:
+        """Zeros of ``shape`` with each value at its flat index within a channel."""
+        made = xp.zeros(shape, x.dtype)
+        rows = made.reshape(*shape[:2], -1)
+        xp.put_along_axis(rows, indices.reshape(*shape[:2], -1), x.reshape(*shape[:2], -1), axis=2)
+        return made
+
+    def max_unpool_gradient(g: Native, indices: Native) -> Native:
+        """The adjoint of ``max_unpool``: each value read at its flat index within a channel."""
+        rows = g.reshape(*g.shape[:2], -1)
+        return xp.take_along_axis(rows, indices.reshape(*g.shape[:2], -1), axis=2).reshape(indices.shape)
+
+    def constant_pad(x: Native, *, shape: Any, key: Any, value: Any) -> Native:
+        """``x`` at ``key`` within an array of one value."""
+        made = backend.allocate(shape, from_numpy_dtype(x.dtype))
+        made.fill(value)
+        made[key] = x
+        return made
+
+    def index_bounds(x: Native) -> tuple[int, int]:
+        """The smallest and the largest of some indices; (0, -1) of none."""
+        return (int(x.min()), int(x.max())) if x.size else (0, -1)
+
+    def embedding(weight: Native, indices: Native, *, padding: int | None, by_count: bool) -> Native:
+        return xp.take(weight, indices, axis=0)
+
+    def per_row(indices: Native, rows: int) -> Native:
+        return xp.maximum(xp.bincount(indices.reshape(-1), minlength=rows), 1)
+
+    def embedding_gradient(g: Native, indices: Native, *, rows: int, padding: int | None, by_count: bool) -> Native:
+        """Rows of ``g`` added up where their indices say; ``by_count`` makes that a mean."""
+        made = add_rows(g.reshape(-1, g.shape[-1]), dim=0, index=backend.to_host(indices).reshape(-1), size=rows)
+        if by_count:
+            made /= per_row(indices, rows)[:, None].astype(made.dtype)
+        if padding is not None:
+            made[padding] = 0
+        return made
+
+    def embedding_pick(weight: Native, indices: Native, *, padding: int | None, by_count: bool) -> Native:
+        """The adjoint of ``embedding_gradient``."""
+        made = xp.take(weight, indices, axis=0)
+        if by_count:
+            made /= per_row(indices, weight.shape[0])[indices][..., None].astype(made.dtype)
+        if padding is not None:
+            made[indices == padding] = 0
+        return made
+
+    return {function.__name__: function for function in (
+        constant_pad, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient, max_pool_pick, max_pool_indices, avg_pool, avg_pool_gradient, take_rows, add_rows,
+        max_unpool, max_unpool_gradient,
+    )}  # fmt: skip

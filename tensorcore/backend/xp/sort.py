@@ -1,0 +1,142 @@
+"""Sorting, and what sorting answers: order, largest elements, medians, distinct values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tensorcore.backend.base import Kernel, Native
+    from tensorcore.backend.xp import XPBackend
+
+__all__ = ["kernels"]
+
+
+def kernels(backend: XPBackend) -> dict[str, Kernel]:
+    """The family's kernels for one backend. ``dim`` is counted from the front; NaN counts as the largest number."""
+    xp = backend.xp
+
+    def wide(x: Native) -> Native:
+        """In a dtype that NumPy sorts with NaN at the end: ml_dtypes' types and bools are not."""
+        return x.astype(np.float32) if x.dtype.kind == "V" else x
+
+    def order(x: Native, dim: int, descending: bool, stable: bool = True) -> Native:
+        kind = "stable" if stable else None
+        x = wide(x)
+        if not descending:
+            return xp.argsort(x, axis=dim, kind=kind)
+        # The reverse of a stable ascending sort of the reversed slice keeps equal elements in their order.
+        turned = xp.flip(x, dim)
+        return x.shape[dim] - 1 - xp.flip(xp.argsort(turned, axis=dim, kind="stable"), dim)
+
+    def sort(x: Native, *, dim: int, descending: bool = False, stable: bool = False) -> tuple[Native, Native]:
+        """The sorted elements and where they came from. Always stable: PyTorch's order of ties is not promised."""
+        if not x.ndim:
+            return xp.copy(x), xp.zeros((), np.int64)
+        at = xp.ascontiguousarray(order(x, dim, descending))
+        return xp.take_along_axis(x, at, axis=dim), at
+
+    def topk(x: Native, *, k: int, dim: int, largest: bool = True, sorted: bool = True) -> tuple[Native, Native]:
+        """The ``k`` largest (or smallest) elements, in order."""
+        if not x.ndim:
+            return (xp.copy(x), xp.zeros((), np.int64)) if k else (x.reshape(1)[:0], xp.zeros(0, np.int64))
+        n = x.shape[dim]
+        part = (slice(None),) * dim
+        full = wide(x)
+        if 0 < k < n and n > 64:
+            # Of many elements only the chosen are sorted: O(n) to part them from the rest. NaN parts as the largest.
+            split = n - k if largest else k - 1
+            at = xp.argpartition(full, split, axis=dim)[(*part, slice(n - k, None) if largest else slice(0, k))]
+            at = xp.sort(at, axis=dim)
+            chosen = xp.take_along_axis(full, at, axis=dim)
+            at = xp.take_along_axis(at, order(chosen, dim, largest), axis=dim)
+        else:
+            at = order(full, dim, largest)[(*part, slice(0, k))]
+        at = xp.ascontiguousarray(at)
+        return xp.take_along_axis(x, at, axis=dim), at
+
+    def kthvalue(x: Native, *, k: int, dim: int, keepdim: bool = False) -> tuple[Native, Native]:
+        """The ``k``-th smallest element along ``dim``, counted from 1, and where it is."""
+        if not x.ndim:
+            return xp.copy(x), xp.zeros((), np.int64)
+        part = (slice(None),) * dim
+        at = xp.argpartition(wide(x), k - 1, axis=dim)[(*part, slice(k - 1, k))]
+        return settled(x, xp.ascontiguousarray(at), dim, keepdim)
+
+    def median_dim(x: Native, *, dim: int, keepdim: bool = False, nan: bool = True) -> tuple[Native, Native]:
+        """The lower of the middle elements along ``dim``; the first NaN if there is one and ``nan``, else without them."""
+        if not x.ndim:
+            return xp.copy(x), xp.zeros((), np.int64)
+        part = (slice(None),) * dim
+        full = wide(x)
+        n = x.shape[dim]
+        if full.dtype.kind not in "iub":
+            missing = full != full
+            at = xp.argsort(full, axis=dim, kind="stable")
+            if nan:
+                middle = at[(*part, slice((n - 1) // 2, (n - 1) // 2 + 1))]
+                first = xp.argmax(missing, axis=dim, keepdims=True)
+                at = xp.where(missing.any(axis=dim, keepdims=True), first, middle)
+            else:
+                left = n - missing.sum(axis=dim, keepdims=True)
+                at = xp.take_along_axis(at, xp.maximum(left - 1, 0) // 2, axis=dim)
+        else:
+            at = xp.argsort(full, axis=dim, kind="stable")[(*part, slice((n - 1) // 2, (n - 1) // 2 + 1))]
+        return settled(x, xp.ascontiguousarray(at), dim, keepdim)
+
+    def settled(x: Native, at: Native, dim: int, keepdim: bool) -> tuple[Native, Native]:
+        values = xp.take_along_axis(x, at, axis=dim)
+        if keepdim:
+            return values, at
+        shape = (*x.shape[:dim], *x.shape[dim + 1 :])
+        return values.reshape(shape), at.reshape(shape)
+
+    def mode_dim(x: Native, *, dim: int, keepdim: bool = False) -> tuple[Native, Native]:
+        """The smallest of the most frequent elements along ``dim``, and its last position."""
+        if not x.ndim:
+            return xp.copy(x), xp.zeros((), np.int64)
+        last = np.moveaxis(x, dim, -1)
+        flat = last.reshape(-1, last.shape[-1])
+        at = xp.empty(flat.shape[0], np.int64)
+        for i, row in enumerate(flat):
+            values, counts = np.unique(wide(row), return_counts=True)
+            best = values[np.argmax(counts)]
+            same = wide(row) == best if best == best else wide(row) != wide(row)
+            at[i] = np.flatnonzero(same)[-1]
+        at = np.expand_dims(at.reshape(last.shape[:-1]), dim)
+        return settled(x, at, dim, keepdim)
+
+    def unique(x: Native, *, dim: int | None = None) -> tuple[Native, Native, Native]:
+        """Distinct values in order, where each element is among them, and how often each occurs; NaN equals nothing."""
+        values, inverse, counts = np.unique(wide(x), return_inverse=True, return_counts=True, axis=dim, equal_nan=False)
+        shape = x.shape if dim is None else (x.shape[dim],)
+        return values.astype(x.dtype), inverse.reshape(shape).astype(np.int64), counts.astype(np.int64)
+
+    def unique_consecutive(x: Native, *, dim: int | None = None) -> tuple[Native, Native, Native]:
+        """The first of each run of equal elements or slices, the run each belongs to, and the runs' lengths."""
+        lines = x.reshape(-1) if dim is None else np.moveaxis(x, dim, 0)
+        n = lines.shape[0]
+        flat = lines.reshape(n, -1) if n else lines
+        new = np.ones(n, bool)
+        if n:
+            new[1:] = (flat[1:] != flat[:-1]).any(axis=1)
+        starts = np.flatnonzero(new)
+        counts = np.diff(np.append(starts, n))
+        inverse = np.cumsum(new) - 1
+        values = lines[starts] if dim is None else np.moveaxis(lines[starts], 0, dim)
+        return np.ascontiguousarray(values), inverse.reshape(x.shape if dim is None else (n,)), counts
+
+    def searchsorted(x: Native, values: Native, *, right: bool = False) -> Native:
+        """Where each value would go in a sorted sequence (its last dim; the other dims are shared with ``values``)."""
+        side: Any = "right" if right else "left"
+        if x.ndim == 1:
+            return xp.asarray(xp.searchsorted(x, values, side=side), np.int64)
+        made = xp.empty(values.shape, np.int64)
+        for place in np.ndindex(*x.shape[:-1]):
+            made[place] = xp.searchsorted(x[place], values[place], side=side)
+        return made
+
+    return {function.__name__: function for function in (
+        sort, topk, kthvalue, median_dim, mode_dim, unique, unique_consecutive, searchsorted,
+    )}  # fmt: skip

@@ -1,0 +1,135 @@
+"""Ops that a backend may run as one fused kernel, forward and backward, and that otherwise decompose into others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tensorcore.ops.calls import common_device, record
+from tensorcore.ops.define import Op, same
+from tensorcore.tape.engine import key_of, walk
+from tensorcore.tape.mode import enable_grad, mode
+from tensorcore.tape.node import Node, leaf, stale, unpack
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = ["Fused", "differentiate"]
+
+_alias = Op("alias", "input", "The same tensor under another node.", grads=dict(input=same), kernel="alias", register=False)
+
+
+class Fused(Op):
+    """One node whose gradient is the backend's backward kernel, or else that of its decomposition.
+
+    The kernel ``{name}`` gets the inputs by position (None where there is none) and the options by
+    keyword; it answers the result, or a tuple of it and of whatever its backward wants back. The kernel
+    ``{name}_backward`` gets ``(g, *inputs, *rest)``, the options, and ``needs``, which says for
+    each input whether its gradient is asked for; it answers a gradient or None for each input. While
+    the walk is recorded (``create_graph``), or where there is no such kernel, the decomposition is
+    run and differentiated instead.
+
+    Args:
+        decomposition: the op written in other ops: takes the inputs by position, the options by keyword.
+    """
+
+    def __init__(self, name: str, inputs: str, doc: str, decomposition: Callable[..., Tensor], *,
+                 kernel: str | None = None, backward_name: str | None = None) -> None:  # fmt: skip
+        super().__init__(name, inputs, doc, kernel=kernel, backward_name=backward_name, register=False)
+        self.decomposition = decomposition
+        self.grads = dict.fromkeys(self.inputs, same)  # it is differentiable; ``backward`` is written below
+        self.keeps_inputs = True
+        everyone = tuple(range(len(self.inputs)))
+        self.needed_for = tuple(everyone for _ in everyone)
+        self.backward = self._run_backward
+
+    def __call__(self, inputs: Sequence[Tensor | None], options: dict[str, Any], dtype: Any = None) -> Tensor:
+        """Run and record; shapes and dtypes are checked already."""
+        device = common_device(self.name, inputs)
+        kernel = device.kernels[self.kernel]
+        if not kernel:
+            return self.decomposition(*inputs, **options)
+        native = kernel(*[None if one is None else one.native for one in inputs], **options)
+        rest: tuple[Any, ...] = ()
+        if type(native) is tuple:
+            native, *more = native
+            rest = tuple(more)
+        made = new_tensor(native, dtype or inputs[0].dtype, device)  # type: ignore[union-attr]
+        return self._recorded(made, inputs, options, rest)
+
+    def with_rest(self, inputs: Sequence[Tensor | None], options: dict[str, Any]) -> tuple[Tensor, tuple[Any, ...] | None]:
+        """The result, and the natives that the kernel keeps for its backward; None of them without a kernel."""
+        device = common_device(self.name, inputs)
+        kernel = device.kernels[self.kernel]
+        if not kernel:
+            return self.decomposition(*inputs, **options), None
+        native, *rest = kernel(*[None if one is None else one.native for one in inputs], **options)
+        made = new_tensor(native, inputs[0].dtype, device)  # type: ignore[union-attr]
+        return self._recorded(made, inputs, options, tuple(rest)), tuple(rest)
+
+    def _recorded(self, made: Tensor, inputs: Any, options: dict[str, Any], rest: tuple[Any, ...]) -> Tensor:
+        if mode.enabled:
+            for one in inputs:
+                if one is not None and one.node is not None:
+                    record(self, inputs, options, made)
+                    made.node.out = rest
+                    break
+        return made
+
+    def _run_backward(self, node: Node, g: Any) -> tuple[Any, ...]:
+        inputs = node.saved if type(node.saved) is tuple else unpack(node)
+        for name, one in zip(self.inputs, inputs, strict=True):
+            if one is not None and one.version is not None and one.version.stamp < node.order:
+                raise stale(node, name, one.version)
+        needs = tuple([edge is not None for edge in node.edges])
+        kernel = None if mode.enabled else g.device.kernels[f"{self.kernel}_backward"]
+        options = node.options or {}
+        if not kernel:
+            return differentiate(lambda *twins: self.decomposition(*twins, **options), inputs, g, needs)
+        natives = [None if one is None else one.native for one in inputs]
+        grads = kernel(g.native, *natives, *node.out, needs=needs, **options)
+        if grads is None:  # a combination that the kernel leaves to the decomposition
+            return differentiate(lambda *twins: self.decomposition(*twins, **options), inputs, g, needs)
+        return tuple(
+            [
+                new_tensor(one, inputs[i].dtype, g.device) if one is not None and needs[i] else None
+                for i, one in enumerate(grads)
+            ]
+        )
+
+
+def differentiate(
+    function: Callable[..., Tensor], inputs: Sequence[Tensor | None], g: Tensor, needs: Sequence[bool] | None = None
+) -> tuple[Any, ...]:
+    """The gradients of ``function(*inputs)`` for the incoming gradient ``g``, recorded if this thread records.
+
+    Args:
+        needs: which inputs' gradients are asked for; those that require grad where None.
+    """
+    create = mode.enabled
+    if needs is None:
+        needs = [one is not None and (one.node is not None or not create) for one in inputs]
+    twins: list[Tensor | None] = []
+    for one, needed in zip(inputs, needs, strict=True):
+        if one is None or not needed:
+            twins.append(one)
+        elif create and one.node is not None:
+            twins.append(_twin(one))
+        else:
+            twin = new_tensor(one.native, one.dtype, one.device)
+            twin.node = leaf(twin)
+            twins.append(twin)
+    with enable_grad():
+        made = function(*twins)
+    if made.node is None:
+        return tuple([None for _ in inputs])
+    keys = [key_of(twin.node) if needed and twin is not None else None for twin, needed in zip(twins, needs, strict=True)]
+    found = walk([(made.node, g)], retain=create, create=create, targets={key for key in keys if key is not None})
+    return tuple([None if key is None else found.get(key) for key in keys])
+
+
+def _twin(tensor: Tensor) -> Tensor:
+    """The tensor behind a node of its own, where a walk that asks for its gradient stops."""
+    twin = new_tensor(tensor.native, tensor.dtype, tensor.device)
+    record(_alias, (tensor,), None, twin)
+    return twin
+
+

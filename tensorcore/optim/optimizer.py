@@ -1,0 +1,312 @@
+"""Optimizer: what all optimizers share, from parameter groups to the state's way to a file and back."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from itertools import chain
+from typing import Any
+
+from tensorcore.errors import ArgumentError, ArgumentTypeError
+from tensorcore.nn.hooks import RemovableHandle
+from tensorcore.nn.members import type_name
+from tensorcore.nn.module import clear_grad
+from tensorcore.tape.mode import enable_grad, no_grad, set_grad_enabled
+from tensorcore.tensor import Tensor
+
+__all__ = ["Optimizer", "required"]
+
+Hook = Callable[..., Any]
+
+
+class _Required:
+    """Stands in ``defaults`` for an option that every group must name."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+
+class Optimizer:
+    """The base of all optimizers. A subclass writes ``step``.
+
+    Args:
+        params: tensors, pairs of name and tensor, or dicts with a ``params`` and options of their own.
+        defaults: the options of a group that does not name them.
+
+    Attributes:
+        param_groups: dicts of ``params`` and options; an option may be changed between steps.
+        state: what the optimizer remembers of each parameter, e.g. its momentum.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _hooked(cls.step)  # type: ignore[method-assign]
+
+    def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._make_hooks()
+        if isinstance(params, Tensor):
+            raise ArgumentTypeError(
+                f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                f"{type_name(params)}; put it into a list"
+            )
+        self.state: defaultdict[Any, Any] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        groups = list(params)
+        if not groups:
+            raise ArgumentError("optimizer got an empty parameter list, got []; pass model.parameters()")
+        for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
+            self.add_param_group(group)
+
+    def _make_hooks(self) -> None:
+        for name in ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
+            setattr(self, f"_optimizer_{name}_hooks", OrderedDict())
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Change the parameters once; ``closure`` computes the loss anew and returns it."""
+        raise NotImplementedError
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients of all parameters, or fill them with zeros."""
+        for group in self.param_groups:
+            for one in group["params"]:
+                clear_grad(one, set_to_none)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Optimize further parameters: a dict with ``params``, and options where they are not the defaults."""
+        if not isinstance(param_group, dict):
+            raise ArgumentTypeError(f"param_group must be a dict, but got {type(param_group)}; pass {{'params': ...}}")
+        group = dict(param_group)
+        given = group["params"]
+        if isinstance(given, set):
+            raise ArgumentTypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+                "will change between runs, got a set. Please use a list instead."
+            )
+        given = [given] if isinstance(given, Tensor) else list(given)
+        names = [one[0] for one in given if isinstance(one, tuple)]
+        params = [one[1] if isinstance(one, tuple) else one for one in given]
+        if names:
+            if len(names) != len(params):
+                raise ArgumentError(
+                    "all optimizer params should be with/without names, got both. Some param names are missing"
+                )
+            group["param_names"] = names
+        group["params"] = params
+        for one in params:
+            if not isinstance(one, Tensor):
+                raise ArgumentTypeError(f"optimizer can only optimize Tensors, but one of the params is {type_name(one)}")
+            if not self.defaults.get("differentiable") and not (one.is_leaf or one.retains_grad):
+                raise ArgumentError("can't optimize a non-leaf Tensor, got the result of an op; pass the leaves")
+        for name, default in self.defaults.items():
+            if default is required and name not in group:
+                raise ArgumentError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            group.setdefault(name, default)
+        if len(params) != len(set(params)):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+                stacklevel=3,
+            )
+        held = set(chain.from_iterable(other["params"] for other in self.param_groups))
+        for other in self.param_groups:
+            if ("param_names" in group) != ("param_names" in other):
+                text = "with names" if "param_names" in group else "without names"
+                raise ArgumentError(
+                    f"all optimizer param groups should be with/without names. cannot add param group {text} to the optimizer"
+                )
+        if not held.isdisjoint(params):
+            raise ArgumentError("some parameters appear in more than one parameter group; name each once")
+        # The caller's own dict is the group, as in PyTorch: changing an option there changes it here.
+        param_group.update(group)
+        self.param_groups.append(param_group)
+
+    # State, to a dict and back
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state and the groups' options; parameters are numbered in the order of the groups."""
+        for hook in self._optimizer_state_dict_pre_hooks.values():  # type: ignore[attr-defined]
+            hook(self)
+        numbers: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            for one in group["params"]:
+                numbers.setdefault(id(one), len(numbers))
+            packed = {key: value for key, value in group.items() if key != "params"}
+            packed["params"] = [numbers[id(one)] for one in group["params"]]
+            groups.append(packed)
+        state = {(numbers[id(key)] if isinstance(key, Tensor) else key): value for key, value in self.state.items()}
+        made: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in self._optimizer_state_dict_post_hooks.values():  # type: ignore[attr-defined]
+            changed = hook(self, made)
+            made = made if changed is None else changed
+        return made
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a state of the same groups; tensors are copied to each parameter's device and dtype."""
+        state_dict = dict(state_dict)
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():  # type: ignore[attr-defined]
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
+        groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
+        if len(groups) != len(saved):
+            raise ArgumentError(
+                f"loaded state dict has a different number of parameter groups, got {len(saved)} for {len(groups)}; "
+                f"make the optimizer with the same groups"
+            )
+        for ours, theirs in zip(groups, saved, strict=True):
+            if len(ours["params"]) != len(theirs["params"]):
+                raise ArgumentError(
+                    f"loaded state dict contains a parameter group that doesn't match the size of optimizer's group, got "
+                    f"{len(theirs['params'])} parameters for {len(ours['params'])}; make the optimizer of the same model"
+                )
+        params = dict(
+            zip(
+                chain.from_iterable(group["params"] for group in saved),
+                chain.from_iterable(group["params"] for group in groups),
+                strict=True,
+            )
+        )
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in params:
+                state[params[key]] = _loaded(params[key], value)
+            else:
+                state[key] = value
+        for ours, theirs in zip(groups, saved, strict=True):
+            theirs["params"] = ours["params"]
+            if "param_names" in ours:
+                theirs.setdefault("param_names", ours["param_names"])
+        self.__setstate__({"state": state, "param_groups": saved})
+        for hook in self._optimizer_load_state_dict_post_hooks.values():  # type: ignore[attr-defined]
+            hook(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if "_optimizer_step_pre_hooks" not in self.__dict__:
+            self._make_hooks()
+        for group in self.param_groups:
+            for name, default in self.defaults.items():
+                group.setdefault(name, default)
+
+    # Hooks
+
+    def register_step_pre_hook(self, hook: Hook) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new ``(args, kwargs)``."""
+        return self._hook("step_pre", hook)
+
+    def register_step_post_hook(self, hook: Hook) -> RemovableHandle:
+        """Call ``hook(optimizer, args, kwargs)`` after each step."""
+        return self._hook("step_post", hook)
+
+    def register_state_dict_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` before the state is written down."""
+        return self._hook("state_dict_pre", hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` after it; the hook may return another dict."""
+        return self._hook("state_dict_post", hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` before a state is loaded; the hook may return another dict."""
+        return self._hook("load_state_dict_pre", hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` after a state was loaded."""
+        return self._hook("load_state_dict_post", hook, prepend)
+
+    def _hook(self, name: str, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        return RemovableHandle(getattr(self, f"_optimizer_{name}_hooks"), hook, prepend=prepend)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines.extend(f"    {key}: {group[key]}" for key in sorted(group) if key != "params")
+        return "\n".join(lines) + "\n)"
+
+
+def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
+    """``step`` with the hooks around it."""
+
+    @functools.wraps(step)
+    def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        for hook in list(self._optimizer_step_pre_hooks.values()):  # type: ignore[attr-defined]
+            changed = hook(self, args, kwargs)
+            if changed is not None:
+                if not (isinstance(changed, tuple) and len(changed) == 2):
+                    raise RuntimeError(f"step: step pre-hook must return None or a tuple of (new_args, new_kwargs), got {changed}.")
+                args, kwargs = changed
+        result = step(self, *args, **kwargs)
+        self._opt_called = True  # learning rate schedulers ask whether they come after a step
+        for hook in list(self._optimizer_step_post_hooks.values()):  # type: ignore[attr-defined]
+            hook(self, args, kwargs)
+        return result
+
+    return wrapped
+
+
+def closed(closure: Callable[[], Any] | None) -> Any:
+    """The loss that a step's closure computes, with recording on; None without one."""
+    if closure is None:
+        return None
+    with enable_grad():
+        return closure()
+
+
+def recording(group: dict[str, Any]) -> set_grad_enabled | no_grad:
+    """The mode that a group's update runs in: off the tape, unless it shall be differentiated itself."""
+    return enable_grad() if group.get("differentiable") else no_grad()
+
+
+def with_gradients(group: dict[str, Any]) -> dict[tuple[Any, Any], list[Tensor]]:
+    """The group's parameters that have a gradient, by device and dtype."""
+    found: dict[tuple[Any, Any], list[Tensor]] = {}
+    for one in group["params"]:
+        if one.grad is not None:
+            found.setdefault((one.device, one.dtype), []).append(one)
+    return found
+
+
+def number(value: Any) -> Any:
+    """An option that may be a tensor of one element, as a Python number."""
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def check_lr(lr: Any) -> None:
+    """Raise for a learning rate that no optimizer takes."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ArgumentError("Tensor lr must be 1-element, got more; pass a float")
+    if not lr >= 0.0:
+        raise ArgumentError(f"Invalid learning rate: {lr}; expected at least 0")
+
+
+def check_modes(foreach: Any, differentiable: bool, fused: Any) -> None:
+    """Raise for ways to compute a step that exclude one another."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def _loaded(param: Tensor, value: Any, key: Any = None) -> Any:
+    """A copy of one state value, its tensors on the parameter's device and in its dtype; step counts stay as they are."""
+    if isinstance(value, Tensor):
+        if key == "step":
+            return value.clone()  # type: ignore[attr-defined]
+        dtype = param.dtype if param.dtype.is_floating_point else value.dtype
+        return value.detach().to(param.device, dtype, copy=True)  # type: ignore[attr-defined]
+    if isinstance(value, dict):
+        return {name: _loaded(param, one, name) for name, one in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        return type(value)(_loaded(param, one) for one in value)  # type: ignore[call-arg]
+    return value

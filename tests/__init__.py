@@ -1,0 +1,1 @@
+"""The tests of tensorcore, laid out as the library is."""

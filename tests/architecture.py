@@ -1,0 +1,243 @@
+"""The floors of the house and the checkers of its rules: each answers with one sentence for each violation."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+# An import only points down, or along one floor. A module belongs to its longest prefix here.
+FLOORS = {
+    "tensorcore.errors": 0,
+    "tensorcore.dtypes": 0,
+    "tensorcore._version": 0,
+    "tensorcore.backend": 1,
+    "tensorcore.tape": 2,
+    "tensorcore.tensor": 3,
+    "tensorcore.printing": 3,
+    "tensorcore.random": 3,
+    "tensorcore.ops": 4,
+    "tensorcore.autograd": 5,
+    "tensorcore.func": 5,
+    "tensorcore.lazy": 6,
+    "tensorcore.nn": 7,
+    "tensorcore.optim": 7,
+    "tensorcore.utils": 7,
+    "tensorcore.amp": 7,
+    "tensorcore.distributed": 7,
+    "tensorcore": 8,
+    "tensorcore.plugin": 8,
+    "tensorcore.testing": 8,
+    "tensorcore.cli": 8,
+}
+TOP_FLOOR = 8  # the facades; prefix "tensorcore" alone is the package file, every other module is named above
+FRONTEND = 7  # below it no device has a name
+LINES = 450
+
+# Deliberate exceptions: (where, what) -> why.
+UPWARD_IMPORTS: dict[tuple[str, str], str] = {}
+DEVICE_NAMES: dict[tuple[str, str], str] = {}
+LONG_FILES: dict[str, str] = {}
+PRINTING = {"tensorcore.cli": "its output is the terminal's", "tensorcore.__main__": "starts the command line"}
+
+
+class Import(NamedTuple):
+    """One import: its target, its line, and whether it runs when the module is imported."""
+
+    target: str
+    line: int
+    at_import: bool
+    typing_only: bool
+
+
+class Module(NamedTuple):
+    """One source file under the name that it is imported by."""
+
+    name: str
+    tree: ast.Module
+    is_package: bool
+
+
+def imports_that_point_up(modules: Mapping[str, Module]) -> list[str]:
+    """Imports from a higher floor, at the top of a module or inside a function; imports for types alone are free."""
+    found = []
+    for module in modules.values():
+        floor = floor_of(module.name)
+        if floor is None:
+            found.append(f"{module.name}: has no floor; name it in FLOORS")
+            continue
+        for target, line, _, typing_only in imports_of(module, modules):
+            above = floor_of(target)
+            if typing_only or above is None or above <= floor or (module.name, target) in UPWARD_IMPORTS:
+                continue
+            found.append(f"{module.name}:{line}: floor {floor} imports {target} of floor {above}")
+    return found
+
+
+def private_imports_of_plugins(modules: Mapping[str, Module]) -> list[str]:
+    """Imports of a plugin from tensorcore that are not ``tensorcore.plugin``, those for types included."""
+    return [
+        f"{module.name}:{line}: a plugin imports {target}; tensorcore.plugin is its only door"
+        for module in modules.values()
+        for target, line, _, _ in imports_of(module, {"tensorcore.plugin": module, **modules})
+        if target.split(".")[0] == "tensorcore" and target != "tensorcore.plugin"
+    ]
+
+
+def import_cycles(modules: Mapping[str, Module]) -> list[str]:
+    """Circles among the imports that run when a module is imported."""
+    graph = {
+        name: sorted({i.target for i in imports_of(module, modules) if i.at_import and i.target in modules})
+        for name, module in modules.items()
+    }
+    found, done = [], set()
+
+    def walk(name: str, path: list[str]) -> None:
+        if name in path:
+            found.append(" -> ".join([*path[path.index(name) :], name]))
+        elif name not in done:
+            for target in graph[name]:
+                walk(target, [*path, name])
+            done.add(name)
+
+    for name in sorted(graph):
+        walk(name, [])
+    return found
+
+
+def device_names(module: Module) -> list[str]:
+    """String constants that name a device, other than default argument values."""
+    defaults = {
+        id(constant)
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.arguments)
+        for default in [*node.defaults, *node.kw_defaults]
+        if default is not None
+        for constant in ast.walk(default)
+    }
+    return [
+        f"{module.name}:{node.lineno}: names the device {node.value!r}; ask the backend's capabilities"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.fullmatch(r"(cpu|cuda|mps|xpu|rocm)(:\d+)?", node.value)
+        and id(node) not in defaults
+        and (module.name, node.value) not in DEVICE_NAMES
+    ]
+
+
+def missing_all(module: Module) -> list[str]:
+    """A module that does not say what is public. Package files and private modules have nothing to say."""
+    if module.is_package or module.name.rpartition(".")[2].startswith("_"):
+        return []
+    targets = [
+        target
+        for statement in module.tree.body
+        if isinstance(statement, ast.Assign | ast.AnnAssign)
+        for target in (statement.targets if isinstance(statement, ast.Assign) else [statement.target])
+    ]
+    if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
+        return []
+    return [f"{module.name}: has no __all__"]
+
+
+def missing_opening(module: Module) -> list[str]:
+    """A module whose first words are not one sentence that says what is inside. An empty package file is free."""
+    if module.is_package and not module.tree.body:
+        return []
+    text = ast.get_docstring(module.tree) or ""
+    opening = text.split("\n\n")[0].strip()
+    if re.search(r"[.:]($|\s)", opening):
+        return []
+    return [f"{module.name}: expected a docstring that opens with a sentence, got {opening!r}"]
+
+
+def printing(module: Module) -> list[str]:
+    """Calls of ``print`` in the library."""
+    if module.name in PRINTING:
+        return []
+    return [
+        f"{module.name}:{node.lineno}: prints; raise, warn or return instead"
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
+
+
+def too_long(path: str, text: str) -> list[str]:
+    """A file that wants a second room."""
+    count = len(text.splitlines())
+    return [f"{path}: {count} lines of {LINES}"] if count > LINES and path not in LONG_FILES else []
+
+
+# Reading the sources
+
+
+def floor_of(name: str) -> int | None:
+    """The floor of a module or of a name in one; None outside tensorcore and for a module that has no place yet."""
+    if name == "tensorcore":
+        return TOP_FLOOR
+    while name and name != "tensorcore":
+        if name in FLOORS:
+            return FLOORS[name]
+        name = name.rpartition(".")[0]
+    return None
+
+
+def imports_of(module: Module, modules: Mapping[str, Module]) -> Iterator[Import]:
+    """Every import in a module, relative ones resolved, ``from package import module`` as the module."""
+    yield from _imports(module.tree.body, module, modules, at_import=True, typing_only=False)
+
+
+def _imports(
+    body: list[ast.AST], module: Module, modules: Mapping[str, Module], at_import: bool, typing_only: bool
+) -> Iterator[Import]:
+    for node in body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, node.lineno, at_import and not typing_only, typing_only)
+        elif isinstance(node, ast.ImportFrom):
+            source = _source(node, module)
+            for alias in node.names:
+                full = f"{source}.{alias.name}"
+                known = full in modules or full in FLOORS
+                yield Import(full if known else source, node.lineno, at_import and not typing_only, typing_only)
+        elif isinstance(node, ast.Call) and _imports_by_name(node):
+            yield Import(node.args[0].value, node.lineno, at_import and not typing_only, typing_only)
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            yield from _imports(node.body, module, modules, at_import, True)
+            yield from _imports(node.orelse, module, modules, at_import, typing_only)
+        else:
+            deferred = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            children = list(ast.iter_child_nodes(node))
+            yield from _imports(children, module, modules, at_import and not deferred, typing_only)
+
+
+def _source(node: ast.ImportFrom, module: Module) -> str:
+    if not node.level:
+        return node.module or ""
+    parts = module.name.split(".")
+    parts = parts[: len(parts) - node.level + module.is_package]
+    return ".".join([*parts, *([node.module] if node.module else [])])
+
+
+def _imports_by_name(call: ast.Call) -> bool:
+    return (
+        ast.unparse(call.func) in ("importlib.import_module", "import_module", "__import__")
+        and bool(call.args)
+        and isinstance(call.args[0], ast.Constant)
+        and isinstance(call.args[0].value, str)
+    )
+
+
+def read_modules(folder: Path, *packages: str) -> dict[str, Module]:
+    """The modules of the packages in a folder by name."""
+    modules = {}
+    for package in packages:
+        for path in sorted((folder / package).rglob("*.py")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            is_package = parts[-1] == "__init__"
+            name = ".".join(parts[:-1] if is_package else parts)
+            modules[name] = Module(name, ast.parse(path.read_text("utf-8"), str(path)), is_package)
+    return modules

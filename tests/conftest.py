@@ -1,0 +1,105 @@
+"""What every test can ask for: a seed, each device, and PyTorch as oracle.
+
+Tests marked ``oracle``, and tests that use the fixture ``torch``, run only with ``--oracle``. With it, a missing
+PyTorch ends the run at once: a comparison that was asked for is never skipped.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import sys
+from types import ModuleType
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+
+ORACLE_VERSION = "2.13.0"
+SEED = 8
+
+# A slow machine is no failure. In CI every run draws the same examples, so a red build can be run again.
+hypothesis.settings.register_profile("local", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--oracle", action="store_true", help="also run every comparison with PyTorch")
+    parser.addoption("--device", action="append", help="run the device tests on this device only, for example cuda:0")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if not config.getoption("--oracle"):
+        return
+    if importlib.util.find_spec("torch") is None:
+        raise pytest.UsageError(f"tests: expected PyTorch {ORACLE_VERSION}, got none; `make test ORACLE=1` installs it")
+    import torch
+
+    if torch.__version__.split("+")[0] != ORACLE_VERSION:
+        raise pytest.UsageError(
+            f"tests: expected PyTorch {ORACLE_VERSION}, got {torch.__version__}; `make test ORACLE=1` installs it"
+        )
+    # Two test processes share two cores, and one thread sums in one order.
+    torch.set_num_threads(1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if "torch" in getattr(item, "fixturenames", ()):
+            item.add_marker("oracle")
+    if config.getoption("--oracle"):
+        return
+    comparisons = [item for item in items if item.get_closest_marker("oracle")]
+    config.hook.pytest_deselected(items=comparisons)
+    items[:] = [item for item in items if not item.get_closest_marker("oracle")]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "device" in metafunc.fixturenames:
+        names = metafunc.config.getoption("--device") or registered_devices()
+        metafunc.parametrize("device", names, indirect=True)
+
+
+@pytest.fixture
+def device(request: pytest.FixtureRequest) -> Any:
+    """One device after the other that can hold values; skipped, with the plugin's reason, where it cannot run."""
+    import tensorcore
+
+    if request.config.getoption("--device"):
+        return tensorcore.device(request.param)  # asked for by name: what is missing must show
+    try:
+        found = tensorcore.device(request.param)
+    except tensorcore.errors.DeviceUnavailable as reason:
+        pytest.skip(str(reason))
+    if not found.capabilities.values:
+        pytest.skip(f"{request.param} keeps shapes and no values")
+    return found
+
+
+@pytest.fixture
+def torch() -> ModuleType:
+    """PyTorch, whose results are the expected ones."""
+    import torch
+
+    return torch
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """Every test draws the same random numbers, alone or after others."""
+    random.seed(SEED)
+    np.random.seed(SEED)
+    for name in ("tensorcore", "torch"):
+        manual_seed = getattr(sys.modules.get(name), "manual_seed", None)
+        if manual_seed is not None:
+            manual_seed(SEED)
+
+
+def registered_devices() -> list[str]:
+    """The names that plugins and tensorcore registered, in one order in every test process."""
+    import tensorcore
+
+    return sorted(tensorcore.backends())

@@ -10,7 +10,8 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, 
 from tensorcore.ops import rules, samples_index as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import operation, view as view_op
+from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.kinds import view as view_op
 from tensorcore.ops.views import several_views
 from tensorcore.tensor import Tensor
 
@@ -138,7 +139,7 @@ def _diagonal_options(op: str, shape: tuple[int, ...], offset: int, dim1: int, d
     return {"offset": int(offset), "dim1": first, "dim2": second}
 
 
-@operation(samples=samples.unfold)
+@method
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """All windows of ``size`` elements along a dim, ``step`` apart; the windows' elements lie along a new last dim."""
     shape = input.native.shape

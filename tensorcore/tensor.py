@@ -91,10 +91,10 @@ class Tensor:
         dtype, device: of all elements. ``device`` is the backend itself.
         node: where the values came from on the tape: a Node, an Output of one, or None.
         version: shared by all tensors of one memory; None until that memory is shared or written.
-        view: of whom this is a view, None if of nobody.
+        origin: of whom this is a view, None if of nobody.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "device", "dtype", "frozen", "native", "node", "version", "view")
+    __slots__ = ("__dict__", "__weakref__", "device", "dtype", "frozen", "native", "node", "origin", "version")
 
     __array_ufunc__ = None  # ndarray * tensor asks the tensor, instead of looping over it
     __hash__ = object.__hash__
@@ -104,7 +104,7 @@ class Tensor:
     native: Any
     node: Any
     version: Version | None
-    view: Any
+    origin: Any
 
     # Shape and memory
 
@@ -351,7 +351,7 @@ class Tensor:
 
     def detach_(self) -> Tensor:
         """Take this tensor itself off the tape."""
-        if self.view is not None:
+        if self.origin is not None:
             raise GradientError(
                 "detach_: Can't detach views in-place, got a view; use detach() instead"
             )
@@ -379,10 +379,10 @@ class Tensor:
 
     @property
     def _base(self) -> Tensor | None:
-        return None if self.view is None else self.view.base
+        return None if self.origin is None else self.origin.base
 
     def _is_view(self) -> bool:
-        return self.view is not None
+        return self.origin is not None
 
     # Values on the host
 
@@ -543,5 +543,5 @@ def new_tensor(native: Any, dtype: dtype, device: Any, cls: type = Tensor) -> An
     made.native = native
     made.dtype = dtype
     made.device = device
-    made.node = made.version = made.view = None
+    made.node = made.version = made.origin = None
     return made

@@ -327,7 +327,7 @@ class _Results:
                     f"{op.name}: a leaf Variable that requires grad has been used in an in-place operation, got one; "
                     f"give the function a clone() of it"
                 )
-            elif recording and one.view is not None and len(tensors) > 1:
+            elif recording and one.origin is not None and len(tensors) > 1:
                 raise GradientError(
                     f"{op.name}: expected one result, got {len(tensors)}: If your Function modifies inplace an input that is a "
                     f"view of another Tensor, your Function cannot return more than one Tensor; give it a clone()"
@@ -380,8 +380,8 @@ class _Results:
             return one
         if is_input or is_leaf(one.node):
             one = _alias(one)
-        elif one.view is not None:
-            one.view = View(one.view.base, one.view.steps, "custom")
+        elif one.origin is not None:
+            one.origin = View(one.origin.base, one.origin.steps, "custom")
             one.version.watch(one)  # type: ignore[union-attr]
         one.node = edge
         return one
@@ -440,7 +440,7 @@ def _saved(node: Node) -> tuple[Any, ...]:
 def _alias(tensor: Tensor) -> Tensor:
     """A view of the whole tensor with a history of its own."""
     made = tensor.detach()
-    made.view = View(tensor if tensor.view is None else tensor.view.base, (), "custom")
+    made.origin = View(tensor if tensor.origin is None else tensor.origin.base, (), "custom")
     made.version.watch(made)  # type: ignore[union-attr]
     return made
 

@@ -59,7 +59,7 @@ def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Cal
         made.native = native
         made.dtype = result or input.dtype
         made.device = device
-        made.node = made.version = made.view = None
+        made.node = made.version = made.origin = None
         edge = input.node
         if edge is not None and differentiable:
             if not unusual.threads or mode.plain:
@@ -129,7 +129,7 @@ def binary(
         made.native = native
         made.dtype = result or input.dtype
         made.device = device
-        made.node = made.version = made.view = None
+        made.node = made.version = made.origin = None
         edge = input.node
         if (edge is not None or other_edge is not None) and differentiable:
             if not unusual.threads or mode.plain:
@@ -196,7 +196,7 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
         made.native = made_native
         made.dtype = input.dtype
         made.device = device
-        made.node = made.version = made.view = None
+        made.node = made.version = made.origin = None
         edge = input.node
         if edge is not None and differentiable:
             if not unusual.threads or mode.plain:
@@ -535,7 +535,7 @@ def store(op: str, made: Tensor, out: Tensor) -> Tensor:
     device = out.device
     shape = tuple(made.native.shape)
     if tuple(out.native.shape) != shape:
-        if out.view is not None and out.numel():
+        if out.origin is not None and out.numel():
             raise ShapeError(
                 f"{op}: expected out of shape {list(shape)}, got a view of shape {list(out.native.shape)}; "
                 f"pass an out of that shape"

@@ -132,7 +132,7 @@ def kept_out(node: Node, g: Any) -> Any:
         out.device = node.extra["device"] if g is None else _device_of(g)
         out.node = (Output(node, i) if several else node) if mode.enabled and dtypes[i].kind in _DIFFERENTIABLE else None
         out.version = version
-        out.view = None
+        out.origin = None
         made.append(out)
     return tuple(made) if several else made[0]
 

@@ -30,7 +30,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
                 f"{op}: a leaf Variable that requires grad is being used in an in-place operation, got one; "
                 f"write inside torch.no_grad(), or to a result of it"
             )
-        view = tensor.view
+        view = tensor.origin
         if view is not None:
             if is_leaf(view.base.node):
                 raise GradientError(
@@ -49,7 +49,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
 
 def check_recordable(op: str, tensor: Tensor) -> None:
     """Raise where a write that will be recorded has a view to go to whose base cannot take up its history."""
-    view = tensor.view
+    view = tensor.origin
     if view is not None and view.kind != "plain":
         raise _unwritable_view(op, view)
 
@@ -139,7 +139,7 @@ def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
             f"{name}: result type {result.dtype.name} can't be cast to the desired output type {input.dtype.name}, got "
             f"{input.dtype.name} to write to; use the form without underscore"
         )
-    if input.view is not None:
+    if input.origin is not None:
         # The result may be the end of several calls; to the base it is one copy into the part.
         return input.copy_(result)  # type: ignore[attr-defined, no-any-return]
     input.device.kernels["copy"](input.native, result.native)
@@ -159,7 +159,7 @@ def attach(tensor: Tensor, node: Any, position: int = 0) -> None:
     Args:
         position: of the written tensor among the inputs of the node's op.
     """
-    view = tensor.view
+    view = tensor.origin
     if view is None:
         base = tensor
         _keep_retaining(tensor, node)
@@ -174,8 +174,8 @@ def attach(tensor: Tensor, node: Any, position: int = 0) -> None:
         return
     for reference in list(version.views):
         one = reference()
-        if one is not None and one.view is not None and one.view.base is base and one is not base:
-            node = one.view.replay(base).node if one.view.kind != "custom" else _lost(one)
+        if one is not None and one.origin is not None and one.origin.base is base and one is not base:
+            node = one.origin.replay(base).node if one.origin.kind != "custom" else _lost(one)
             _keep_retaining(one, node)
             one.node = node
 

@@ -278,17 +278,17 @@ def _reshaping(name: str, function: Any) -> None:
     """An in-place form that changes how the tensor shows its memory, and none of the values."""
 
     def call(input: Tensor, *args: Any) -> Tensor:
-        if input.node is not None or input.view is not None:
+        if input.node is not None or input.origin is not None:
             check_writable(name, input)
         op, options = function(input, *args)
-        view = input.view
+        view = input.origin
         before = new_tensor(input.native, input.dtype, input.device)
-        before.node, before.version, before.view = input.node, input.version, view
+        before.node, before.version, before.origin = input.node, input.version, view
         made = op.view(before, options)
         input.native = made.native
         if view is not None:
             # It stays a view of its base, in its new shape.
-            input.view = made.view
+            input.origin = made.origin
         if input.version is not None:
             input.version.bump()
         if input.node is not None and mode.enabled:

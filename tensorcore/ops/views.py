@@ -42,8 +42,8 @@ def viewing(op: Op, dtype_of: Callable[[Any], Any] | None = None) -> Callable[..
             version = input.version = Version()
         made.version = version
         made.node = None
-        made.view = view = new(View)
-        view.parent = parent = input.view
+        made.origin = view = new(View)
+        view.parent = parent = input.origin
         view.op = op
         view.options = options
         if parent is None:
@@ -101,7 +101,7 @@ def several_views(
         input.node = node
     if mode.enabled:
         for one in made:
-            one.view.kind = "several"
+            one.origin.kind = "several"
         if node is not None and made:
             record(op, (input,), options, made)
     return tuple(made)

@@ -224,7 +224,7 @@ def _overlaps(geometry: tuple[Any, ...]) -> bool:
 def as_strided_(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """Make this tensor, off the tape, show its storage with other sizes, strides and offset."""
     shape, strides, start = _strided_arguments("as_strided_", input, size, stride, storage_offset)
-    if input.node is not None or input.view is not None:
+    if input.node is not None or input.origin is not None:
         raise GradientError("as_strided_: expected a tensor off the tape that is no view, got one; use as_strided")
     input.native = input.device.as_strided(input.native, shape, strides, start)
     return input

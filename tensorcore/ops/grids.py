@@ -120,7 +120,6 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         for at, one in enumerate(found)
     ]
     if swap:
-        grids = [one.swapdims(0, 1) for one in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 

@@ -83,12 +83,8 @@ def _joined(found: list[Tensor], solid: list[Tensor], dim: int) -> Tensor:
                 f"{i}; make the other sizes equal"
             )
         total += shape[at]
-    if len(solid) < len(found):
-        common = result_type(*found)
-        solid = [one if one.dtype is common else one.to(common) for one in solid]  # type: ignore[attr-defined]
-    else:
-        solid = _same_dtype(solid)
-    return apply(_cat, solid, {"dim": at, "shape": (*first[:at], total, *first[at + 1 :])})
+    found = _same_dtype(found)
+    return apply(_cat, found, {"dim": at, "shape": (*first[:at], total, *first[at + 1 :])})
 
 
 @operation(method=False, samples=samples.cat)
@@ -230,6 +226,9 @@ def repeat_interleave(
 def _parts(g: Tensor, dim: int, shapes: list[tuple[int, ...]]) -> list[Tensor]:
     parts, start = [], 0
     for shape in shapes:
+        if tuple(shape) == (0,):
+            parts.append(g.new_zeros(0))  # type: ignore[attr-defined]
+            continue
         parts.append(g.narrow(dim, start, shape[dim]))  # type: ignore[attr-defined]
         start += shape[dim]
     return parts

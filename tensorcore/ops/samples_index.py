@@ -86,9 +86,8 @@ PLACES = _index(0, 2, 2, 1, 1, 0, shape=(2, 3))
 scatter = _fixed(
     lambda a: ((a(3, 4), 0, _index(0, 2, 2, 1, 1, 0, shape=(2, 3)), a(2, 3)), {}),
     lambda a: ((a(3, 4), 1, _index(0, 2, 3, shape=(3, 1)), 1.5), {}),
-    lambda a: ((a(3, 4), 0, PLACES, a(2, 4)), {"reduce": "add"}),
 )
-scatter_add = _fixed(lambda a: ((a(3, 4), 0, PLACES, a(2, 3)), {}), lambda a: ((a(3, 4), 1, PLACES, a(3, 4)), {}))
+scatter_add = _fixed(lambda a: ((a(3, 4), 0, PLACES, a(2, 3)), {}), lambda a: ((a(3, 4), 1, PLACES, a(2, 3)), {}))
 scatter_reduce = _fixed(
     *[
         lambda a, how=how, own=own: ((a(3, 4, low=0.5), 0, PLACES, a(2, 3, low=0.5), how), {"include_self": own})

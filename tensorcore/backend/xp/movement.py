@@ -94,7 +94,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return flip(x, dims=(dims[1] if k == 1 else dims[0],)).swapaxes(*dims)
 
     def cat(xs: list[Native], *, dim: int, shape: tuple[int, ...]) -> Native:
-        """``out`` keeps the result in row-major order, whatever the order of the parts."""
+        """The parts one after the other, those of shape ``(0,)`` left out; in row-major order whatever theirs."""
+        if 0 in [x.size for x in xs]:
+            xs = [x for x in xs if x.ndim == len(shape)] or xs
         made = xp.empty(shape, xs[0].dtype)
         return xp.concatenate(xs, dim, out=made)
 

@@ -39,7 +39,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
                 )
             if view.kind != "plain" and (view.base.node is not None or tensor.node is not None):
                 raise _unwritable_view(op, view)
-    strides, _ = tensor.device.layout(tensor.native)
+    strides = tensor.device.strides(tensor.native)
     if 0 in strides and any(step == 0 and size > 1 for step, size in zip(strides, tensor.native.shape, strict=True)):
         raise GradientError(
             f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "

@@ -14,7 +14,17 @@ from tensorcore.ops.choice import where
 from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import OPS, same
 from tensorcore.ops.kinds import (
-    BOOL, COMPLEX, FLOATING, INTEGER, NUMBERS, REAL, alias, composite, elementwise, method, operation,
+    BOOL,
+    COMPLEX,
+    FLOATING,
+    INTEGER,
+    NUMBERS,
+    REAL,
+    alias,
+    composite,
+    elementwise,
+    method,
+    operation,
 )  # fmt: skip
 from tensorcore.tensor import Tensor
 
@@ -419,4 +429,3 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
 
 def _zeros(g: Tensor) -> Tensor:
     return g.new_zeros(g.shape)  # type: ignore[attr-defined]
-

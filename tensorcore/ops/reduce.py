@@ -386,16 +386,18 @@ def _extreme_call(op: Op, input: Tensor, dim: Dims, keepdim: bool, out: Any) -> 
     return stored(op.name, apply(op, (input,), {"dim": dims, "keepdim": keepdim}), out)
 
 
-@over_dims(samples=samples.reduction, kind="reduction")
-def amax(input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+def _amax_slow(input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """The largest element, of all or along ``dim``; its gradient is shared evenly among equal ones."""
     return _extreme_call(_amax, input, dim, keepdim, out)
 
 
-@over_dims(samples=samples.reduction, kind="reduction")
-def amin(input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+def _amin_slow(input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """The smallest element, of all or along ``dim``; its gradient is shared evenly among equal ones."""
     return _extreme_call(_amin, input, dim, keepdim, out)
+
+
+amax = _closure(_amax, REAL, _amax_slow, samples.reduction)
+amin = _closure(_amin, REAL, _amin_slow, samples.reduction)
 
 
 _Aminmax = return_type("aminmax", "min max")

@@ -21,9 +21,27 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     default = ... if xp is np else None
     largest = xp.maximum.reduce
     table = backend.kernels
+    dot = getattr(xp, "vecdot", None)
 
     def total(x: Native, dim: Any, keepdim: bool = True) -> Native:
         return table["sum"](x, dim=dim, keepdim=keepdim)
+
+    def over(x: Native, y: Any, dims: tuple[int, ...]) -> Native:
+        """The sums over ``dims`` of ``x * y`` (or of ``x``), which stay as dims of size 1.
+
+        Over trailing dims of contiguous memory these are dot products: a quarter of the time, and no
+        array for the products. BLAS keeps enough partial sums for the errors to be those of pairwise sums.
+        """
+        first = x.ndim - len(dims)
+        if x.size and dims == tuple(range(first, x.ndim)) and dot is not None and x.dtype.kind == "f":
+            n = _count(x.shape, dims)
+            rows = x.reshape(-1, n)
+            if y is None and n <= 4096:
+                sums = rows.dot(xp.ones(n, x.dtype))
+            else:
+                sums = dot(rows, xp.ones(n, x.dtype) if y is None else y.reshape(-1, n))
+            return sums.reshape(*x.shape[:first], *[1] * len(dims))
+        return total(x if y is None else x * y, dims)
 
     def sum_over(x: Native, dims: Any) -> Native:
         return total(x, dims) if dims else x
@@ -39,7 +57,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         full = wide(x)
         made = full - largest(full, dim, keepdims=True)
         xp.exp(made, out=made)
-        made /= made.sum(axis=dim, keepdims=True) if made.shape[dim] <= 4096 else total(made, (dim,))
+        made /= over(made, None, (dim,))
         return made.astype(x.dtype, copy=False)
 
     def softmax_backward(g: Native, out: Native, *, dim: int) -> Native:
@@ -47,15 +65,15 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             return xp.zeros_like(g)
         y = wide(out)
         made = wide(g) * y
-        share = made.sum(axis=dim, keepdims=True)
-        return (made - y * share).astype(out.dtype, copy=False)
+        made -= y * over(made, None, (dim,))
+        return made.astype(out.dtype, copy=False)
 
     def log_softmax(x: Native, *, dim: int) -> Native:
         if not x.size or not x.ndim:
             return xp.zeros_like(x)
         full = wide(x)
         made = full - largest(full, dim, keepdims=True)
-        made -= xp.log(xp.exp(made).sum(axis=dim, keepdims=True))
+        made -= xp.log(over(xp.exp(made), None, (dim,)))
         return made.astype(x.dtype, copy=False)
 
     def log_softmax_backward(g: Native, out: Native, *, dim: int) -> Native:
@@ -63,7 +81,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             return xp.zeros_like(g)
         made = xp.exp(wide(out))
         full = wide(g)
-        made *= full.sum(axis=dim, keepdims=True)
+        made *= over(full, None, (dim,))
         return xp.subtract(full, made, out=made).astype(out.dtype, copy=False)
 
     # Normalisations: one kernel, the layers differ in the view and the dims
@@ -77,17 +95,15 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         full = wide(x).reshape(view)
         count = full.dtype.type(_count(view, dims))
         mean = None
+        made = full
         if centre:
-            mean = total(full, dims)
-            mean = xp.divide(mean, count, out=mean)
+            mean = over(full, None, dims)
+            mean /= count
             made = full - mean
-            square = made * made
-        else:
-            made, square = full, full * full
-        var = total(square, dims)
-        var = xp.divide(var, count, out=var)
+        var = over(made, made, dims)
+        var /= count
         scale = full.dtype.type(1) / xp.sqrt(var + full.dtype.type(eps))
-        made = xp.multiply(made, scale, out=square)
+        made = xp.multiply(made, scale, out=made if centre else None)
         if weight is not None:
             made *= wide(weight).reshape(affine)
         if bias is not None:
@@ -114,12 +130,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         if needs[0]:
             scaled = g_full if weight is None else g_full * wide(weight).reshape(affine)
             count = one(_count(view, dims))
-            mixed = total(scaled * hat, dims)
+            mixed = over(scaled, hat, dims)
             mixed /= count
             hat *= mixed
             rest = xp.subtract(scaled, hat, out=hat)
             if centre:
-                rest -= total(scaled, dims) / count
+                rest -= over(scaled, None, dims) / count
             rest *= scale
             g_input = rest.reshape(x.shape).astype(x.dtype, copy=False)
         return g_input, g_weight, g_bias

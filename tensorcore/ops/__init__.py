@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensorcore.ops import (
     activation, arithmetic, choice, compare, complex, contract, conv, convert, create, dropout, embedding,
-    explog, linalg, loss, norm, pad, pool, random, reduce, rounding, scan, shape, sort, statistics,
+    entropy, explog, extreme, linalg, loss, norm, pad, pool, random, reduce, rounding, scan, shape, sort, statistics,
     trigonometry,
 )  # fmt: skip
 
@@ -12,6 +12,6 @@ __all__ = ["FAMILIES"]
 
 FAMILIES = (
     activation, arithmetic, choice, compare, complex, contract, conv, convert, create, dropout, embedding,
-    explog, linalg, loss, norm, pad, pool, random, reduce, rounding, scan, shape, sort, statistics,
+    entropy, explog, extreme, linalg, loss, norm, pad, pool, random, reduce, rounding, scan, shape, sort, statistics,
     trigonometry,
 )  # fmt: skip

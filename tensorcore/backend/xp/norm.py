@@ -18,7 +18,6 @@ Grads = tuple[Any, ...]
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
     """The family's kernels for one backend. Half types are computed in float32, dims are counted from the front."""
     xp = backend.xp
-    default = ... if xp is np else None
     largest = xp.maximum.reduce
     table = backend.kernels
     dot = getattr(xp, "vecdot", None)
@@ -86,7 +85,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     # Normalisations: one kernel, the layers differ in the view and the dims
 
-    def standardize(x: Native, weight: Any, bias: Any, *, view: Any, dims: Any, affine: Any, eps: float, centre: bool) -> Any:
+    def standardize(
+        x: Native, weight: Any, bias: Any, *, view: Any, dims: Any, affine: Any, eps: float, centre: bool
+    ) -> Any:
         """``(x - mean) / sqrt(var + eps) * weight + bias`` over ``dims`` of ``x`` seen in the shape ``view``.
 
         Without ``centre`` the mean square takes the variance's place. ``affine`` is the shape in which weight
@@ -159,7 +160,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return table["mean" if reduction == "mean" else "sum"](values)
 
     def nll_loss(x: Native, target: Native, weight: Any, *, reduction: str, ignore_index: int) -> Any:
-        """The negated elements of ``x`` at the classes along dim 1, weighted; with the sum of the weights for its backward."""
+        """The negated elements of ``x`` at the classes along dim 1, weighted; with the sum of the weights for its "
+        "backward."""
         rows = _rows(x)
         flat = target.reshape(rows.shape[0], -1)
         kept = flat != ignore_index
@@ -180,12 +182,16 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
                           *, needs: Any, reduction: str, ignore_index: int) -> Grads:  # fmt: skip
         return put(g, x.shape, x.dtype, target, each, weights, reduction, ignore_index), None, None
 
-    def put(g: Native, shape: Any, kind: Any, target: Native, each: Native, weights: Native, reduction: str, ignored: int) -> Native:
+    def put(
+        g: Native, shape: Any, kind: Any, target: Native, each: Native, weights: Native, reduction: str, ignored: int
+    ) -> Native:
         made = xp.zeros(shape, kind)
         flat = target.reshape(each.shape)
         index = xp.where(flat != ignored, flat, 0)[:, None, :]
         full = wide(g)
-        amount = -each * (full.reshape(each.shape) if reduction == "none" else full / weights if reduction == "mean" else full)
+        amount = -each * (
+            full.reshape(each.shape) if reduction == "none" else full / weights if reduction == "mean" else full
+        )
         xp.put_along_axis(_rows(made), index, amount.astype(kind, copy=False)[:, None, :], axis=1)
         return made
 
@@ -200,7 +206,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         *, needs: Any, reduction: str, ignore_index: int,
     ) -> Grads:  # fmt: skip
         full = wide(g)
-        amount = each * (full.reshape(each.shape) if reduction == "none" else full / weights if reduction == "mean" else full)
+        amount = each * (
+            full.reshape(each.shape) if reduction == "none" else full / weights if reduction == "mean" else full
+        )
         made = xp.exp(logs, order="C")
         rows = _rows(made)
         rows *= amount[:, None, :]
@@ -210,7 +218,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         xp.put_along_axis(rows, index, at, axis=1)
         return made.astype(x.dtype, copy=False), None, None
 
-    def binary_cross_entropy_with_logits(x: Native, target: Native, weight: Any, pos_weight: Any, *, reduction: str) -> Native:
+    def binary_cross_entropy_with_logits(
+        x: Native, target: Native, weight: Any, pos_weight: Any, *, reduction: str
+    ) -> Native:
         full, wanted = wide(x), wide(target)
         small = xp.exp(-xp.abs(full))
         soft = xp.log1p(small, out=small[...])

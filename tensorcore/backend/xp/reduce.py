@@ -174,7 +174,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def amax(x: Native, *, dim: Dims = None, keepdim: bool = False) -> Native:
         if dim is None and not keepdim and 0 < x.size <= FEW and x.dtype in ones:
-            return array((x if x.ndim == 1 else x.ravel())[x.argmax()])  # 0.3 us against 0.65, and the first NaN wins as in ``maximum``
+            return array(
+                (x if x.ndim == 1 else x.ravel())[x.argmax()]
+            )  # 0.3 us against 0.65, and the first NaN wins as in ``maximum``
         return largest(x, dim, keepdims=keepdim, out=default)
 
     def amin(x: Native, *, dim: Dims = None, keepdim: bool = False) -> Native:
@@ -199,7 +201,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         if not x.ndim:
             return xp.copy(x), xp.zeros((), np.int64)
         # Two passes, and still 3 us less than picking the values at the positions.
-        return extreme(x, dim, keepdims=keepdim, out=default), xp.asarray(search(ordered(x), axis=dim, keepdims=keepdim), np.int64)
+        return extreme(x, dim, keepdims=keepdim, out=default), xp.asarray(
+            search(ordered(x), axis=dim, keepdims=keepdim), np.int64
+        )
 
     def ordered(x: Native) -> Native:
         """In a dtype whose argmax knows NaN: that of ml_dtypes' types does not."""
@@ -230,14 +234,18 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return xp.take_along_axis(x, at, axis=dim) if x.ndim else xp.copy(x)
 
     def put_picked(x: Native, at: Native, *, dim: int, size: int, unique: bool = True) -> Native:
-        """Zeros with ``size`` elements along ``dim`` and ``x`` added at the positions ``at``: the transpose of ``pick``."""
+        """Zeros with ``size`` elements along ``dim`` and ``x`` added at the positions ``at``: the transpose of "
+        "``pick``."""
         if not x.ndim:
             return xp.copy(x)
         made = xp.zeros((*x.shape[:dim], size, *x.shape[dim + 1 :]), x.dtype)
         if unique:
             xp.put_along_axis(made, at, x, axis=dim)
         else:
-            place = [each.reshape([-1 if i == j else 1 for j in range(x.ndim)]) for i, each in enumerate(map(xp.arange, x.shape))]
+            place = [
+                each.reshape([-1 if i == j else 1 for j in range(x.ndim)])
+                for i, each in enumerate(map(xp.arange, x.shape))
+            ]
             place[dim] = at
             xp.add.at(made, tuple(place), x)
         return made
@@ -295,10 +303,39 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         line = xp.arange(x.shape[dim]).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
         return values, xp.maximum.accumulate(xp.where(new, line, 0), dim)
 
-    return {function.__name__: function for function in (
-        sum, mean, prod, nansum, count_nonzero, var_mean, var, logsumexp, norm, spread, amax, amin, argmax, argmin, max_dim,
-        min_dim, ties, all, any, pick, put_picked, cumsum, cumsum_back, shifted, logcumsumexp, cumprod, cummax, cummin,
-    )}  # fmt: skip
+    return {
+        function.__name__: function
+        for function in (
+            sum,
+            mean,
+            prod,
+            nansum,
+            count_nonzero,
+            var_mean,
+            var,
+            logsumexp,
+            norm,
+            spread,
+            amax,
+            amin,
+            argmax,
+            argmin,
+            max_dim,
+            min_dim,
+            ties,
+            all,
+            any,
+            pick,
+            put_picked,
+            cumsum,
+            cumsum_back,
+            shifted,
+            logcumsumexp,
+            cumprod,
+            cummax,
+            cummin,
+        )
+    }
 
 
 def _count(shape: tuple[int, ...], dim: Dims) -> int:

@@ -18,6 +18,7 @@ from tensorcore.ops.reduce import (
     closure,
     dims_of,
     kept,
+    over_dims,
     return_type,
     stored,
 )  # fmt: skip

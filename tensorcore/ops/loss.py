@@ -224,7 +224,7 @@ def hinge_embedding_loss(
     check_tensors("hinge_embedding_loss", input=input, target=target)
     if not input.dtype.is_floating_point:
         margin = int(margin)  # as in PyTorch, where the margin is added in place
-    hinge = (margin - input).clamp(min=0.0)
+    hinge = (margin - input).clamp(min=0)
     near, far = (target != -1).to(input.dtype), (target != 1).to(input.dtype)
     return reduced(hinge * far + input * near, reduction)
 

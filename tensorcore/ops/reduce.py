@@ -157,7 +157,7 @@ def dims_of(op: str, input: Tensor, dim: Dims) -> tuple[int, ...] | None:
     """``dim`` as a tuple from the front; None, and an empty tuple too, mean all."""
     if dim is None:
         return None
-    dims = rules.wrapdims_of(op, dim, len(input.native.shape))
+    dims = rules.wrap_dims(op, dim, len(input.native.shape))
     return dims if dims and input.native.shape else None
 
 
@@ -350,7 +350,7 @@ _any = Op("any", "input", "Whether any element is true.", register=False)
 
 
 def _logical(op: Op, input: Tensor, dim: Dims, keepdim: bool, out: Any) -> Tensor:
-    dims = None if dim is None else rules.wrapdims_of(op.name, dim, len(input.native.shape))
+    dims = None if dim is None else rules.wrap_dims(op.name, dim, len(input.native.shape))
     if not input.native.shape:
         dims = None
     made = apply(op, (input,), {"dim": dims, "keepdim": keepdim}, dtype=dtypes.bool_)

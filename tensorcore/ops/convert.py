@@ -24,11 +24,13 @@ _cast = Op("to", "input", "The same values in another dtype.", kernel="cast", gr
 _clone = Op("clone", "input", "A copy.", grads=dict(input=same), register=False)
 _contiguous = Op("contiguous", "input", "A copy in row-major order.", grads=dict(input=same),
                  backward_name="CloneBackward0", register=False)  # fmt: skip
-_copy = Op("copy", "input src", "The values of src in the memory of input.", grads=dict(src=same),
+# What was there before has no share in the result: zeros, not nothing, as in PyTorch.
+_over = dict(input=lambda g: g.new_zeros(g.shape), src=same)
+_copy = Op("copy", "input src", "The values of src in the memory of input.", grads=_over,
            backward_name="CopyBackwards", register=False)  # fmt: skip
 # Zeros and one value for all, which have names of their own on the tape.
-fill_op = Op("fill", "input src", "One value in the memory of input.", grads=dict(src=same), register=False)
-zero_op = Op("zero", "input src", "Zeros in the memory of input.", grads=dict(src=same), register=False)
+fill_op = Op("fill", "input src", "One value in the memory of input.", grads=_over, register=False)
+zero_op = Op("zero", "input src", "Zeros in the memory of input.", grads=_over, register=False)
 _move = Op("move", "input", "The same values on another device.", register=False, backward_name="ToCopyBackward0",
            grads=dict(input=lambda g, source: g.to(source)))  # fmt: skip
 

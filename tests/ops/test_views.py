@@ -49,7 +49,7 @@ STEPS: dict[str, Any] = {
     "split": lambda x, a, b, c: x.split(b, a % x.ndim)[-1],
     "tensor_split": lambda x, a, b, c: x.tensor_split(b + 1, a % x.ndim)[c % (b + 1)],
     "unbind": lambda x, a, b, c: x.unbind(a % x.ndim)[b],
-    "T": lambda x, a, b, c: x.mT,
+    "mT": lambda x, a, b, c: x.mT if x.ndim > 1 else x,
 }
 CHAIN = st.lists(st.tuples(st.sampled_from(sorted(STEPS)), *[st.integers(0, 3)] * 3), max_size=6)
 SHAPE = st.lists(st.integers(0, 4), max_size=4)

@@ -32,6 +32,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
             )
         view = tensor.origin
         if view is not None:
+            # A base that requires no grad cannot take up the history of a view that was made a leaf.
             if is_leaf(view.base.node) or (view.base.node is None and tensor.node is not None):
                 raise GradientError(
                     f"{op}: a view of a leaf Variable that requires grad is being used in an in-place operation, got one; "
@@ -40,7 +41,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
             if view.kind != "plain" and (view.base.node is not None or tensor.node is not None):
                 raise _unwritable_view(op, view)
     strides = tensor.device.strides(tensor.native)
-    if 0 in strides and any(step == 0 and size > 1 for step, size in zip(strides, tensor.native.shape, strict=True)):
+    if 0 in strides and 0 not in tensor.native.shape and any(step == 0 and size > 1 for step, size in zip(strides, tensor.native.shape, strict=True)):
         raise GradientError(
             f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
             f"location, got strides {strides}; Please clone() the tensor before performing the operation"

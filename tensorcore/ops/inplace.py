@@ -40,7 +40,9 @@ def check_writable(op: str, tensor: Tensor) -> None:
             if view.kind != "plain" and (view.base.node is not None or tensor.node is not None):
                 raise _unwritable_view(op, view)
     strides, _ = tensor.device.layout(tensor.native)
-    if 0 in strides and any(step == 0 and size > 1 for step, size in zip(strides, tensor.native.shape, strict=True)):
+    shape = tensor.native.shape
+    # Without elements there is nothing to write twice, whatever the strides.
+    if 0 in strides and 0 not in shape and any(step == 0 and size > 1 for step, size in zip(strides, shape, strict=True)):
         raise GradientError(
             f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
             f"location, got strides {strides}; Please clone() the tensor before performing the operation"

@@ -15,6 +15,8 @@
     ├── OutOfMemoryError  (RuntimeError, MemoryError)
     ├── KernelMissing     (NotImplementedError) the backend has no kernel of that name
     ├── ValuesMissing     (NotImplementedError) a tensor of a shape alone was asked for its values
+    ├── LoadError         (RuntimeError)        a file that cannot be written, or read back
+    ├── RefusedGlobal     (pickle.UnpicklingError) a file that wants more built than the caller allowed
     └── PluginError       (RuntimeError)        a plugin that broke the rules of registration
 
 Each also is the builtin exception that PyTorch raises in that place, so ``except RuntimeError``
@@ -23,6 +25,8 @@ in an existing program keeps working. A message reads
 """
 
 from __future__ import annotations
+
+from pickle import UnpicklingError
 
 __all__ = [
     "ArgumentError",
@@ -34,8 +38,10 @@ __all__ = [
     "DtypeError",
     "GradientError",
     "KernelMissing",
+    "LoadError",
     "OutOfMemoryError",
     "PluginError",
+    "RefusedGlobal",
     "ShapeError",
     "TensorcoreError",
     "UnknownDevice",
@@ -102,6 +108,14 @@ class KernelMissing(TensorcoreError, NotImplementedError):
 
 class ValuesMissing(TensorcoreError, NotImplementedError):
     """A tensor that has a shape and no values was asked for its values."""
+
+
+class LoadError(TensorcoreError, RuntimeError):
+    """A file that cannot be written, or read back."""
+
+
+class RefusedGlobal(TensorcoreError, UnpicklingError):
+    """A file that wants more built than the caller allowed."""
 
 
 class PluginError(TensorcoreError, RuntimeError):

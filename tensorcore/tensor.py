@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -41,21 +40,39 @@ class Size(tuple):
 
 
 class View:
-    """Where a view comes from: its base, and the steps that make it from there.
+    """Where a view comes from: its base, and the step that makes it from the tensor it was taken of.
 
     Attributes:
         base: the tensor that owns the history of the memory, never a view itself.
-        steps: pairs of a view op and its options, from the base to the view.
-        kind: ``plain``, ``several`` (one of many results, as of ``split``) or ``unrecorded``
-            (made under ``no_grad``); the last two refuse in-place writes that would be recorded.
+        kind: ``plain``, ``several`` (one of many results, as of ``split``), ``unrecorded`` (made under
+            ``no_grad``) or ``custom`` (by a Function); all but the first refuse in-place writes that
+            would be recorded.
+        parent: the View of the tensor that this one was taken of, None where that is the base.
+        op, options: the view op that was called on that tensor. Without an op, ``options`` are all steps.
     """
 
-    __slots__ = ("base", "kind", "steps")
+    __slots__ = ("base", "kind", "op", "options", "parent")
 
-    def __init__(self, base: Tensor, steps: tuple[Any, ...], kind: str) -> None:
+    parent: View | None
+
+    def __init__(self, base: Tensor | None, steps: tuple[Any, ...], kind: str) -> None:
         self.base = base
-        self.steps = steps
         self.kind = kind
+        self.op = self.parent = None
+        self.options = steps
+
+    @property
+    def steps(self) -> tuple[tuple[Any, dict[str, Any]], ...]:
+        """Pairs of a view op and its options, from the base to the view."""
+        steps: list[Any] = []
+        one: View | None = self
+        while one is not None:
+            if one.op is None:
+                steps.extend(reversed(one.options))
+            else:
+                steps.append((one.op, one.options))
+            one = one.parent
+        return tuple(reversed(steps))
 
     def replay(self, base: Tensor) -> Tensor:
         """The same view of another tensor of the base's shape and strides."""
@@ -141,7 +158,7 @@ class Tensor:
 
     def stride(self, dim: int | None = None) -> Any:
         """The step from one element to the next along each dim, or one dim, in elements."""
-        strides = self.device.layout(self.native)[0]
+        strides = self.device.strides(self.native)
         return strides if dim is None else strides[dim]
 
     def storage_offset(self) -> int:
@@ -368,24 +385,6 @@ class Tensor:
 
     # Values on the host
 
-    def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The values as a NumPy array, which shares the memory of a tensor on the host.
-
-        Args:
-            force: detach, copy to the host and resolve whatever else is in the way.
-        """
-        if force:
-            return self.detach().device.to_host(self.native)
-        if self.node is not None:
-            raise GradientError(
-                "numpy: Can't call numpy() on Tensor that requires grad, got one; use tensor.detach().numpy() instead"
-            )
-        if not self.device.capabilities.host:
-            raise ArgumentTypeError(
-                f"numpy: can't convert a tensor on device {self.device} to numpy; use Tensor.cpu() to copy it to host memory first"
-            )
-        return self.device.to_host(self.native)
-
     def item(self) -> Any:
         """The value of a tensor with one element as a Python number."""
         native = self.native
@@ -404,12 +403,6 @@ class Tensor:
         values = self.device.to_host(self.native)
         # bfloat16 is a NumPy extension type whose tolist() gives no Python floats.
         return values.astype(np.float32).tolist() if self.dtype.name == "bfloat16" else values.tolist()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        values = self.numpy()
-        if dtype is not None and values.dtype != dtype:
-            return values.astype(dtype)
-        return values.copy() if copy else values
 
     def __bool__(self) -> bool:
         if self.numel() != 1:
@@ -465,25 +458,6 @@ class Tensor:
         if not self.native.shape and self.device.capabilities.values:
             return format(self.item(), spec)
         return object.__format__(self, spec)
-
-    # Copies and files
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        if not self.is_leaf:
-            raise GradientError(
-                "deepcopy: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
-                "the moment, got the result of an op; use detach() before"
-            )
-        if id(self) in memo:
-            return memo[id(self)]
-        made = new_tensor(self.device.kernels["clone"](self.native), self.dtype, self.device, type(self))
-        memo[id(self)] = made
-        if self.requires_grad:
-            made.requires_grad_()
-        if self.grad is not None:
-            made.grad = self.grad.__deepcopy__(memo)
-        made.__dict__.update({key: copy.deepcopy(value, memo) for key, value in self.__dict__.items() if key != "_grad"})
-        return made
 
 
 class _ParameterType(type(Tensor)):

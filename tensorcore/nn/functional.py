@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tensorcore.ops import FAMILIES
 
 # What PyTorch's torch.nn.functional has; of an op that is not there yet, there is no name here.

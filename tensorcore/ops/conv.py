@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from itertools import product
 from math import prod
 from typing import Any
 
-from tensorcore.backend.windows import reach
+from tensorcore.backend.windows import taps
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg import matmul
-from tensorcore.ops.shape import _slice, unindex
+from tensorcore.ops.views_part import slice_op, unindex
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -89,12 +88,12 @@ def _in_products(input: Tensor, weight: Tensor, bias: Tensor | None, counts: Int
     batch, channels, *sizes = input.native.shape
     outs = weight.native.shape[0] // groups
     made = None
-    for position, outputs, inputs in _taps(
+    for position, outputs, inputs in taps(
         tuple(sizes), counts, tuple(weight.native.shape[2:]), stride, padding, dilation
     ):
-        part = _slice.view(input, {"key": (slice(None), slice(None), *inputs)})
+        part = slice_op.view(input, {"key": (slice(None), slice(None), *inputs)})
         inside = tuple(part.native.shape[2:])
-        tap = _slice.view(weight, {"key": (slice(None), slice(None), *position)}).reshape(
+        tap = slice_op.view(weight, {"key": (slice(None), slice(None), *position)}).reshape(
             groups, outs, channels // groups
         )
         found = matmul(tap, part.reshape(batch, groups, channels // groups, prod(inside)))
@@ -115,27 +114,18 @@ def _transposed_in_products(input: Tensor, weight: Tensor, shape: Ints, stride: 
     batch, outs, *counts = input.native.shape
     each = weight.native.shape[1]
     made = None
-    for position, outputs, inputs in _taps(
+    for position, outputs, inputs in taps(
         shape[2:], tuple(counts), tuple(weight.native.shape[2:]), stride, padding, dilation
     ):
-        part = _slice.view(input, {"key": (slice(None), slice(None), *outputs)})
+        part = slice_op.view(input, {"key": (slice(None), slice(None), *outputs)})
         inside = tuple(part.native.shape[2:])
-        tap = _slice.view(weight, {"key": (slice(None), slice(None), *position)}).reshape(groups, outs // groups, each)
+        tap = slice_op.view(weight, {"key": (slice(None), slice(None), *position)}).reshape(groups, outs // groups, each)
         found = matmul(tap.transpose(1, 2), part.reshape(batch, groups, outs // groups, prod(inside)))
         found = found.reshape(batch, groups * each, *inside)
         found = apply(unindex, (found,), {"shape": shape, "key": (slice(None), slice(None), *inputs)})
         made = found if made is None else made + found
     assert made is not None
     return made
-
-
-def _taps(sizes: Ints, counts: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Any:
-    for position in product(*map(range, kernel)):
-        pairs = [
-            reach(n, c, k * d - p, s)
-            for n, c, k, s, p, d in zip(sizes, counts, position, stride, padding, dilation, strict=True)
-        ]
-        yield position, tuple([out for out, _ in pairs]), tuple([at for _, at in pairs])
 
 
 # Arguments

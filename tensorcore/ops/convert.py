@@ -83,6 +83,20 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
 
 
 @method
+def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor in the host's memory; itself where it is there already."""
+    from tensorcore.ops.create import host_device
+
+    return to(input, host_device())
+
+
+@method
+def cuda(input: Tensor, device: Any = "cuda", non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """The tensor on a GPU: the first one, or that of an index or a name."""
+    return to(input, f"cuda:{device}" if isinstance(device, int) else device)
+
+
+@method
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype and on the device of ``other``."""
     return to(input, other.device, other.dtype)

@@ -39,8 +39,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
                 )
             if view.kind != "plain" and (view.base.node is not None or tensor.node is not None):
                 raise _unwritable_view(op, view)
-    strides, _ = tensor.device.layout(tensor.native)
-    shape = tensor.native.shape
+    strides, shape = tensor.device.strides(tensor.native), tensor.native.shape
     # Without elements there is nothing to write twice, whatever the strides.
     if 0 in strides and 0 not in shape and any(step == 0 and size > 1 for step, size in zip(strides, shape, strict=True)):
         raise GradientError(
@@ -70,8 +69,11 @@ def _unwritable_view(op: str, view: Any) -> GradientError:
 def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
     """The form with an underscore of an elementwise op: the result goes into the first input."""
     name = f"{op.name}_"
+    quick = frozenset() if op.result else op.quick
 
     def call(input: Tensor, *others: Any, **options: Any) -> Tensor:
+        if not options and type(input) is Tensor and input.dtype in quick and _write(op, input, others):
+            return input
         check_writable(name, input)
         device, inputs = one_device(name, (input, *others))
         compute, final = op.dtypes(op, inputs)  # type: ignore[attr-defined]
@@ -97,7 +99,7 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             # A 0-d host tensor met one with dims elsewhere; broadcasting has ruled out that it could hold the result.
             raise ShapeError(f"{name}: expected all tensors on {input.device}, got one on {device}; move it with .to(...)")
         # Numbers keep single precision beside narrow floats, as in PyTorch.
-        widened = op.widens and compute in _NARROW and not all(  # type: ignore[attr-defined]
+        widened = op.widens and compute in _NARROW and not all(
             [isinstance(one, Tensor) for one in inputs]
         )
         if compute is input.dtype and final is compute and not widened:
@@ -112,6 +114,33 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
         return input
 
     return call
+
+
+def _write(op: Op, input: Tensor, others: Sequence[Any]) -> bool:
+    """The ordinary write, done at once: nothing to record, one dtype, memory of its own. False where it is another one."""
+    if (input.node is not None or input.origin is not None) and mode.enabled:
+        return False
+    native, device = input.native, input.device
+    natives = []
+    for one in others:
+        kind = type(one)
+        if kind is Tensor:
+            shape = one.native.shape
+            if one.dtype is not input.dtype or one.device is not device or (shape and shape != native.shape):
+                return False
+            if one.node is not None and mode.enabled:
+                return False
+            natives.append(one.native)
+        elif kind is float or kind is int:
+            natives.append(one)
+        else:
+            return False
+    # Contiguous memory holds no element twice.
+    if not device.is_contiguous(native):
+        return False
+    device.kernels[op.kernel](native, *natives, out=native)
+    written(input)
+    return True
 
 
 def inplace(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:

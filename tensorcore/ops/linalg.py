@@ -500,6 +500,8 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     shape = tuple(input.native.shape)
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise ShapeError(f"matrix_power: A must be batches of square matrices, got {list(shape)}")
+    if n < 0 and input.dtype.kind in ("bool", "integer"):
+        raise DtypeError(f"matrix_power: Expected a floating point or complex tensor to invert, got {input.dtype.name}; use .float()")
     if n == 0:
         unit = input.device.from_host(np.eye(shape[-1]).astype(input.dtype.numpy))
         made = new_tensor(unit, input.dtype, input.device).expand(shape).clone()

@@ -183,12 +183,19 @@ class finfo:
         type = type or _default
         if not isinstance(type, dtype) or type.kind not in ("floating", "complex"):
             raise ArgumentTypeError(f"finfo: expected a floating dtype, got {type!r}; iinfo has those of integers")
-        limits = ml_dtypes.finfo(type.to_real().numpy)
+        type = type.to_real()
+        limits = ml_dtypes.finfo(type.numpy)
         self.dtype = type.name
         self.bits = int(limits.bits)
         self.eps, self.max, self.min = float(limits.eps), float(limits.max), float(limits.min)
         self.tiny = self.smallest_normal = float(limits.smallest_normal)
-        self.resolution = float(limits.resolution)
+        self.resolution = 10.0 ** -int(limits.precision)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
 
     def __repr__(self) -> str:
         fields = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
@@ -205,5 +212,11 @@ class iinfo:
         self.dtype = type.name
         self.bits, self.min, self.max = int(limits.bits), int(limits.min), int(limits.max)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

@@ -61,3 +61,12 @@ class _DeviceType(type):
 
 class device(metaclass=_DeviceType):
     """``device("cuda:1")`` is the backend that runs there; every device is an instance of this."""
+
+
+def __getattr__(name: str) -> object:
+    # Layers, optimizers and data sets are imported when a program first names them: half of the import time is theirs.
+    if name in ("nn", "optim", "utils"):
+        from importlib import import_module
+
+        return import_module(f"tensorcore.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,6 @@ import copy
 import io
 import os
 import pickle
-import secrets
 import stat
 import struct
 import warnings
@@ -381,7 +380,7 @@ def _atomic(path: str) -> Iterator[BinaryIO]:
                 yield file
             return
         mode = stat.S_IMODE(status.st_mode)
-    beside = f"{path}.{secrets.token_hex(4)}.tmp"
+    beside = f"{path}.{os.urandom(4).hex()}.tmp"
     try:
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), "wb") as file:
             yield file

@@ -430,7 +430,7 @@ class Tensor:
             dtype=self.dtype,
             shape=tuple(self.native.shape),
             device=None if str(device) == default_device else str(device),
-            grad_fn=None if fn is None else fn.name(),
+            grad_fn=None if fn is None else fn.name().rpartition(":")[2],
             requires_grad=self.node is not None,
             default_dtype=get_default_dtype(),
         )

@@ -12,9 +12,9 @@ from typing import Any
 from tensorcore.errors import ArgumentTypeError, GradientError
 from tensorcore.ops.calls import pack, user_trace, written
 from tensorcore.ops.inplace import attach, bare_node
-from tensorcore.tape.mode import mode
+from tensorcore.tape.mode import mode, no_grad
 from tensorcore.tape.node import Node, Output, Packed, Version, freed, is_leaf, stale
-from tensorcore.tensor import Tensor, View, new_tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Function", "FunctionCtx", "once_differentiable"]
 
@@ -273,7 +273,7 @@ class _FunctionOp:
         return self._checked(returned if isinstance(returned, tuple) else (returned,), node, ctx)
 
     def _checked(self, returned: tuple[Any, ...], node: Node, ctx: FunctionCtx) -> tuple[Any, ...]:
-        expected = len(node.edges)
+        expected = len(ctx._tensors)  # type: ignore[attr-defined]
         if len(returned) > expected and all(one is None for one in returned[expected:]):
             returned = returned[:expected]
         if len(returned) != expected:
@@ -294,7 +294,7 @@ class _FunctionOp:
                     f"{self.node_name}: the function returned a gradient different than None at position {i + 1}, but the "
                     f"corresponding forward input was not a Variable; return None there"
                 )
-        return returned
+        return tuple([one for one, there in zip(returned, ctx._tensors, strict=True) if there])  # type: ignore[attr-defined]
 
 
 class _Results:
@@ -346,7 +346,7 @@ class _Results:
         return tuple(made) if self.several else made[0]
 
     def _node(self) -> Node:
-        edges = tuple([one.node if isinstance(one, Tensor) else None for one in self.args])
+        edges = tuple([one.node for one in self.args if isinstance(one, Tensor)])
         node = bare_node(self.op, edges, None, None)
         shapes = [tuple(one.native.shape) if isinstance(one, Tensor) else None for one in self.outputs]
         kinds = [one.dtype if isinstance(one, Tensor) else None for one in self.outputs]
@@ -376,12 +376,12 @@ class _Results:
             return one
         edge = Output(node, i) if self.several else node
         if is_dirty and is_input:
-            attach(one, edge, self.inputs[id(one)])
+            attach(one, edge, sum(isinstance(each, Tensor) for each in self.args[: self.inputs[id(one)]]))
             return one
         if is_input or is_leaf(one.node):
             one = _alias(one)
         elif one.origin is not None:
-            one.origin = View(one.origin.base, one.origin.steps, "custom")
+            one.origin.kind = "custom"
             one.version.watch(one)  # type: ignore[union-attr]
         one.node = edge
         return one
@@ -439,8 +439,9 @@ def _saved(node: Node) -> tuple[Any, ...]:
 
 def _alias(tensor: Tensor) -> Tensor:
     """A view of the whole tensor with a history of its own."""
-    made = tensor.detach()
-    made.origin = View(tensor if tensor.origin is None else tensor.origin.base, (), "custom")
+    with no_grad():
+        made: Tensor = tensor.expand(tensor.native.shape)  # type: ignore[attr-defined]
+    made.origin.kind = "custom"
     made.version.watch(made)  # type: ignore[union-attr]
     return made
 

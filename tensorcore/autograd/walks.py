@@ -9,7 +9,6 @@ from tensorcore.autograd.edges import GradientEdge, edge_of
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops.kinds import method
 from tensorcore.tape.engine import key_of, walk
-from tensorcore.tape.node import is_leaf
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["backward", "grad"]
@@ -39,14 +38,10 @@ def backward(
     inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     if not inputs:
         raise GradientError("backward: 'inputs' argument to backward() cannot be empty, got []; leave it out for all leaves")
-    targets = {key_of(_edge("backward", one)): one for one in inputs}
-    found = walk(roots, retain=retain, create=create_graph, targets=set(targets), accumulate=True)
-    for key, g in found.items():
-        if is_leaf(key):
-            continue
-        # What is found at a result of an op may be the user's own tensor, or another result's gradient.
-        held = targets[key].__dict__.get("_grad")
-        targets[key].__dict__["_grad"] = (g if create_graph else g.clone()) if held is None else held + g
+    targets = {key_of(_edge("backward", one)) for one in inputs}
+    for one in inputs:
+        one.retain_grad()
+    walk(roots, retain=retain, create=create_graph, targets=targets, accumulate=True)
 
 
 def grad(

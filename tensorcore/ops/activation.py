@@ -41,7 +41,7 @@ def _relu_result(input: Tensor) -> dtypes.dtype:
 
 
 _relu = elementwise("relu", "input", "The larger of 0 and each element.", takes=REAL - frozenset([dtypes.bool_]),
-                    rule=_relu_result, grads=dict(input=lambda g, out: where(out > 0, g, 0.0)),
+                    rule=_relu_result, grads=dict(input=lambda g, out: where(out <= 0, 0.0, g)),
                     samples=samples.activation)  # fmt: skip
 
 
@@ -131,7 +131,7 @@ def _check_celu(input: Tensor, alpha: float) -> tuple[Tensor, float]:
     return input, alpha
 
 
-@composite(inputs="input", check=_check_celu, method=False, samples=samples.activation, backward_name="EluBackward0",
+@composite(inputs="input", check=_check_celu, method=False, samples=samples.activation,
            grads=dict(input=lambda g, input, alpha: _elu_grad(g, input, alpha, 1.0, 1.0 / alpha)))  # fmt: skip
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Each element, those below 0 as ``alpha * (exp(x / alpha) - 1)``."""

@@ -319,6 +319,7 @@ def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 OPS["sgn"] = _sgn.op  # type: ignore[attr-defined]
+OPS["sgn"].function = sgn
 
 abs = elementwise("abs", "input", "The absolute value of each element.", takes=NUMBERS - BOOL, gives="real",
                   grads=dict(input=lambda g, input: g * sgn(input)), operator="abs", samples=samples.nonzero)  # fmt: skip

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import product
 from math import prod
 from typing import Any
 
-from tensorcore.backend.windows import reach
+from tensorcore.backend.windows import taps
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
@@ -89,7 +88,7 @@ def _in_products(input: Tensor, weight: Tensor, bias: Tensor | None, counts: Int
     batch, channels, *sizes = input.native.shape
     outs = weight.native.shape[0] // groups
     made = None
-    for position, outputs, inputs in _taps(
+    for position, outputs, inputs in taps(
         tuple(sizes), counts, tuple(weight.native.shape[2:]), stride, padding, dilation
     ):
         part = _slice.view(input, {"key": (slice(None), slice(None), *inputs)})
@@ -115,7 +114,7 @@ def _transposed_in_products(input: Tensor, weight: Tensor, shape: Ints, stride: 
     batch, outs, *counts = input.native.shape
     each = weight.native.shape[1]
     made = None
-    for position, outputs, inputs in _taps(
+    for position, outputs, inputs in taps(
         shape[2:], tuple(counts), tuple(weight.native.shape[2:]), stride, padding, dilation
     ):
         part = _slice.view(input, {"key": (slice(None), slice(None), *outputs)})
@@ -127,15 +126,6 @@ def _transposed_in_products(input: Tensor, weight: Tensor, shape: Ints, stride: 
         made = found if made is None else made + found
     assert made is not None
     return made
-
-
-def _taps(sizes: Ints, counts: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Any:
-    for position in product(*map(range, kernel)):
-        pairs = [
-            reach(n, c, k * d - p, s)
-            for n, c, k, s, p, d in zip(sizes, counts, position, stride, padding, dilation, strict=True)
-        ]
-        yield position, tuple([out for out, _ in pairs]), tuple([at for _, at in pairs])
 
 
 # Arguments

@@ -34,7 +34,8 @@ log2 = elementwise("log2", "input", "The logarithm to base 2 of each element.", 
 log10 = elementwise("log10", "input", "The logarithm to base 10 of each element.", gives="float",
                     grads=dict(input=lambda g, input: g / (conjugate(input) * _LN10)), samples=samples.positive)  # fmt: skip
 log1p = elementwise("log1p", "input", "The natural logarithm of 1 + each element, exact near 0.", gives="float",
-                    grads=dict(input=lambda g, input: g / conjugate(input + 1)), samples=samples.positive)  # fmt: skip
+                    grads=dict(input=lambda g, input: g / conjugate(input + 1)), samples=samples.positive,
+                    backward_name="Log1PBackward0")  # fmt: skip
 
 logaddexp = elementwise(
     "logaddexp", "input other", "log(exp(input) + exp(other)) without overflow.", takes=FLOATING, writes=False,

@@ -32,7 +32,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
             )
         view = tensor.origin
         if view is not None:
-            if is_leaf(view.base.node):
+            if is_leaf(view.base.node) or (view.base.node is None and tensor.node is not None):
                 raise GradientError(
                     f"{op}: a view of a leaf Variable that requires grad is being used in an in-place operation, got one; "
                     f"write inside torch.no_grad()"
@@ -68,8 +68,11 @@ def _unwritable_view(op: str, view: Any) -> GradientError:
 def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
     """The form with an underscore of an elementwise op: the result goes into the first input."""
     name = f"{op.name}_"
+    quick = frozenset() if op.result else op.quick
 
     def call(input: Tensor, *others: Any, **options: Any) -> Tensor:
+        if not options and type(input) is Tensor and input.dtype in quick and _write(op, input, others):
+            return input
         check_writable(name, input)
         device, inputs = one_device(name, (input, *others))
         compute, final = op.dtypes(op, inputs)  # type: ignore[attr-defined]
@@ -95,7 +98,7 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             # A 0-d host tensor met one with dims elsewhere; broadcasting has ruled out that it could hold the result.
             raise ShapeError(f"{name}: expected all tensors on {input.device}, got one on {device}; move it with .to(...)")
         # Numbers keep single precision beside narrow floats, as in PyTorch.
-        widened = op.widens and compute in _NARROW and not all(  # type: ignore[attr-defined]
+        widened = op.widens and compute in _NARROW and not all(
             [isinstance(one, Tensor) for one in inputs]
         )
         if compute is input.dtype and final is compute and not widened:
@@ -110,6 +113,33 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
         return input
 
     return call
+
+
+def _write(op: Op, input: Tensor, others: Sequence[Any]) -> bool:
+    """The ordinary write, done at once: nothing to record, one dtype, memory of its own. False where it is another one."""
+    if (input.node is not None or input.view is not None) and mode.enabled:
+        return False
+    native, device = input.native, input.device
+    natives = []
+    for one in others:
+        kind = type(one)
+        if kind is Tensor:
+            shape = one.native.shape
+            if one.dtype is not input.dtype or one.device is not device or (shape and shape != native.shape):
+                return False
+            if one.node is not None and mode.enabled:
+                return False
+            natives.append(one.native)
+        elif kind is float or kind is int:
+            natives.append(one)
+        else:
+            return False
+    # Contiguous memory holds no element twice.
+    if not device.is_contiguous(native):
+        return False
+    device.kernels[op.kernel](native, *natives, out=native)
+    written(input)
+    return True
 
 
 def inplace(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -254,7 +284,7 @@ def bare_node(op: Any, edges: tuple[Any, ...], shape: Any, dtype: Any) -> Node:
 class _CopySlices:
     """The op of a base whose view was written: the gradient of the part goes through the writing op."""
 
-    node_name = "CopySlices"
+    node_name = "torch::autograd::CopySlices"
 
     def backward(self, node: Node, g: Tensor) -> tuple[Any, ...]:
         inner, view, strides, position = unpack(node)
@@ -289,8 +319,7 @@ def _copy_slices(base: Tensor, view: Any, inner: Any, position: int) -> Any:
     if inner is None:
         return base.node
     inner = inner.node if type(inner) is Output else inner
-    # The inner op computes a gradient for the written input only if that input has an edge.
-    edges = inner.edges = (*inner.edges[:position], base.node, *inner.edges[position + 1 :])
+    edges = (*inner.edges[:position], base.node, *inner.edges[position + 1 :])
     node = bare_node(_COPY_SLICES, edges, tuple(base.native.shape), base.dtype)
     # The view's base would hold the tensor whose node this is: a cycle. Its steps are enough.
     node.saved = (inner, type(view)(None, view.steps, view.kind), base.stride(), position)

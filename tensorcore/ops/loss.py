@@ -15,8 +15,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.norm import log_softmax
-from tensorcore.ops.reduce import mean
-from tensorcore.ops.reduce import sum as total
+from tensorcore.ops.reduce import check_floating, mean, sum as total
 from tensorcore.ops.statistics import vector_norm
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -47,6 +46,11 @@ def _tensors(op: str, **named: Any) -> None:
     for name, one in named.items():
         if not isinstance(one, Tensor):
             raise ArgumentTypeError(f"{op}: expected argument '{name}' to be a Tensor, got {type(one).__name__}; wrap it in torch.tensor(...)")
+
+
+def _float_result(op: str, input: Tensor) -> None:
+    if input.dtype.kind in ("bool", "integer"):
+        raise DtypeError(f"{op}: result type Float can't be cast to the desired output type, got {input.dtype}; convert it with .float()")
 
 
 def _same_size(op: str, input: Tensor, target: Tensor) -> None:
@@ -124,6 +128,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Any = None, redu
     if beta < 0:
         raise ShapeError(f"smooth_l1_loss: does not support negative values for beta, got {beta}; pass beta >= 0")
     _same_size("smooth_l1_loss", input, target)
+    check_floating("smooth_l1_loss", input)
     size = (input - target).abs()
     if beta == 0:
         return _reduced(size, reduction)
@@ -138,6 +143,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     if delta <= 0:
         raise ShapeError(f"huber_loss: does not support non-positive values for delta, got {delta}; pass delta > 0")
     _same_size("huber_loss", input, target)
+    check_floating("huber_loss", input)
     size = (input - target).abs()
     return _weighted(_where_small(size, delta, size * size * 0.5, delta * (size - 0.5 * delta)), weight, reduction)
 
@@ -212,6 +218,7 @@ def _check_classes(op: str, input: Tensor, target: Tensor, weight: Any, ignore_i
 
 def _classified(op: Fused, input: Tensor, target: Tensor, weight: Any, ignore_index: int, reduction: str) -> Tensor:
     input, target, single = _check_classes(op.name, input, target, weight, ignore_index)
+    check_floating(op.name, input)
     made = op((input, target, weight), {"reduction": reduction, "ignore_index": int(ignore_index)})
     return made.reshape(()) if single and reduction == "none" else made
 
@@ -298,6 +305,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     """Cross entropy of probabilities of yes or no; logarithms are taken as at least -100."""
     reduction = _reduction("binary_cross_entropy", reduction, size_average, reduce)
     _chances("binary_cross_entropy", input, target)
+    check_floating("binary_cross_entropy", input)
     if input.dtype is not target.dtype:
         raise DtypeError(f"binary_cross_entropy: expected input and target of one dtype, got {input.dtype} and {target.dtype}; convert one")
     if input.device.capabilities.host and input.numel():
@@ -341,6 +349,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
             f"binary_cross_entropy_with_logits: Target size ({target.shape}) must be the same as input size ({input.shape}), "
             f"got others; reshape one"
         )
+    check_floating("binary_cross_entropy_with_logits", input)
     if target.dtype is not input.dtype:
         target = target.to(result_type(input, target))
     for one in (weight, pos_weight):
@@ -353,6 +362,9 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
 def kl_div(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
            log_target: bool = False) -> Tensor:  # fmt: skip
     """Kullback-Leibler divergence of log-probabilities from target probabilities; ``batchmean`` divides by the batch."""
+    _tensors("kl_div", input=input, target=target)
+    if not (input.dtype.is_floating_point and target.dtype.is_floating_point):
+        raise DtypeError(f"kl_div: Integral inputs not supported, got {input.dtype} and {target.dtype}; convert them with .float()")
     if reduction == "batchmean":
         made = total(_divergence(input, target, log_target))
         return made / float(input.native.shape[0]) if input.native.shape else made
@@ -367,7 +379,6 @@ def kl_div(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any 
 
 
 def _divergence(input: Tensor, target: Tensor, log_target: bool) -> Tensor:
-    _tensors("kl_div", input=input, target=target)
     if log_target:
         return target.exp() * (target - input)
     # x log x is 0 at 0.
@@ -427,6 +438,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
     """The input where the target is 1, ``max(0, margin - input)`` where it is -1."""
     reduction = _reduction("hinge_embedding_loss", reduction, size_average, reduce)
     _tensors("hinge_embedding_loss", input=input, target=target)
+    _float_result("hinge_embedding_loss", input)
     hinge = (margin - input).clamp(min=0.0)
     near, far = (target != -1).to(input.dtype), (target != 1).to(input.dtype)
     return _reduced(hinge * far + input * near, reduction)
@@ -475,6 +487,8 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: Any = None, re
                      reduction: str = "mean") -> Tensor:  # fmt: skip
     """``log(1 + exp(-target * input))``."""
     reduction = _reduction("soft_margin_loss", reduction, size_average, reduce)
+    _tensors("soft_margin_loss", input=input, target=target)
+    _float_result("soft_margin_loss", input)
     score = -target * input
     size = score.abs()
     return _reduced((1.0 + (-size).exp()).log() + (score + size) * 0.5, reduction)
@@ -493,6 +507,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
         full: add the constant ``log(2 pi) / 2``.
     """
     _tensors("gaussian_nll_loss", input=input, target=target)
+    _float_result("gaussian_nll_loss", input)
+    check_floating("gaussian_nll_loss", input)
     if not isinstance(var, Tensor):
         if var < 0:
             raise ArgumentError(f"gaussian_nll_loss: var has negative entry/entries, got {var}; variances are >= 0")

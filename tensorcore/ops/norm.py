@@ -106,7 +106,8 @@ _group_norm, _rms_norm = _layer("group_norm", "NativeGroupNormBackward0"), _laye
 def _over_last(op: Fused, input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: float, centre: bool) -> Tensor:
     sizes = rules.as_shape(op.name, (normalized_shape,) if not isinstance(normalized_shape, int) else (normalized_shape,))
     shape = tuple(input.native.shape)
-    _floating(op.name, input)
+    if centre or not input.dtype.is_complex:
+        _floating(op.name, input)
     if not sizes:
         raise ShapeError(f"{op.name}: Expected normalized_shape to be at least 1-dimensional, got {list(sizes)}; name at least the last size")
     if shape[len(shape) - len(sizes) :] != sizes or len(sizes) > len(shape):

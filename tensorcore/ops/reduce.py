@@ -128,6 +128,13 @@ def check_real(op: str, input: Tensor) -> None:
         raise _NotImplementedFor(f"{op}: expected a real dtype, got {input.dtype.name}: not implemented for it; use .abs() or .real")
 
 
+def check_floating(op: str, *tensors: Tensor) -> None:
+    """Raise for integers, bools and complex numbers where PyTorch's kernel takes floating dtypes only."""
+    for one in tensors:
+        if not one.dtype.is_floating_point:
+            raise _NotImplementedFor(f"{op}: expected a floating dtype, got {one.dtype}: not implemented for it; convert it with .float()")
+
+
 class _NotImplementedFor(DtypeError, KernelMissing):
     """A dtype that an op does not take, in the places where PyTorch raises NotImplementedError."""
 
@@ -227,6 +234,8 @@ mean = _closure(_mean, FLOATING | COMPLEX, _mean_slow, samples.reduction)
 def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
            out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Sum that counts NaN as zero."""
+    if input.dtype.is_complex:
+        raise DtypeError(f"nansum: does not support complex inputs, got {input.dtype}; sum the real and imaginary parts")
     if input.dtype.kind in ("bool", "integer"):
         return _sum_slow(input, dim, keepdim, dtype=dtype, out=out)
     return _summing(_nansum, input, dim, keepdim, dtype, out)
@@ -432,6 +441,8 @@ _argmin = Op("argmin", "input", "Where the smallest element is.", register=False
 def _where_extreme(op: Op, input: Tensor, dim: int | None, keepdim: bool, out: Any) -> Tensor:
     if input.dtype.is_complex:
         raise DtypeError(f"{op.name}: does not support complex input, got {input.dtype}; use .abs() or .real")
+    if input.dtype.kind == "bool":
+        raise DtypeError(f"{op.name}: does not support bool input, got {input.dtype}; convert it with .int()")
     at = None if dim is None else rules.wrap_dim(op.name, dim, len(input.native.shape))
     filled(op.name, input, None if at is None else (at,) if input.native.shape else (), DimensionError)
     at = at if input.native.shape else None

@@ -29,7 +29,6 @@ def classification(array: Make) -> Iterator[Call]:
     yield (array(3, 4), classes, array(4, low=0.5)), {"ignore_index": 0}
     yield (array(2, 3, 2), np.array([[0, 2], [1, 1]])), {"label_smoothing": 0.1}
     yield (array(3, 4), array(3, 4, low=0.1)), {"label_smoothing": 0.2}
-    yield (array(4), np.array(2)), {}
 
 
 def log_probabilities(array: Make) -> Iterator[Call]:

@@ -10,7 +10,7 @@ from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply, record
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
-from tensorcore.ops.reduce import check_real, over_dims, picking, put_back, return_type, stored
+from tensorcore.ops.reduce import check_floating, check_real, over_dims, picking, put_back, return_type, stored
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -30,7 +30,7 @@ def _from_the_end(g: Tensor, dim: int) -> Tensor:
 
 
 def _cumprod_gradient(g: Tensor, input: Tensor, out: Tensor, dim: int) -> Tensor:
-    if not input.native.shape:
+    if not input.native.shape or input.native.shape[dim] == 1:
         return g
     if not bool((input.detach() != 0).all()):
         return differentiate(lambda x: _cumprod_by_hand(x, dim), (input,), g)[0]
@@ -119,6 +119,7 @@ def _logcumsumexp_by_hand(x: Tensor, dim: int) -> Tensor:
 @over_dims(samples=samples.along_dim)
 def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
     """``log(cumsum(exp(input)))`` along ``dim``, computed without overflow."""
+    check_floating("logcumsumexp", input)
     at = rules.wrap_dim("logcumsumexp", dim, len(input.native.shape))
     if input.dtype.kind in ("bool", "integer"):
         raise DtypeError(f"logcumsumexp: not implemented for {input.dtype.name}, got a tensor of it; convert it with .float()")

@@ -131,24 +131,27 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, o
 @over_dims(samples=samples.along_dim)
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The smallest of the most frequent elements along ``dim`` and its last position, as ``(values, indices)``."""
+    check_real("mode", input)
     at = rules.wrap_dim("mode", dim, len(input.native.shape))
     filled("mode", input, (at,) if input.native.shape else ())
     return stored("mode", _Mode(*picking(_mode_dim, input, {"dim": at, "keepdim": keepdim})), out)
 
 
-@operation(samples=samples.unary)
+@operation(samples=samples.repeated)
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: int | None = None) -> Any:  # fmt: skip
     """The distinct elements in order (or slices along ``dim``), with inverse indices and counts where asked for."""
+    check_real("unique", input)
     at = None if dim is None else rules.wrap_dim("unique", dim, len(input.native.shape))
     natives = input.device.kernels["unique"](input.native, dim=at)
     return _chosen(input, natives, return_inverse, return_counts)
 
 
-@operation(samples=samples.unary)
+@operation(samples=samples.repeated)
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Any:  # fmt: skip
     """The first of every run of equal elements (or of slices along ``dim``), with inverse indices and counts."""
+    check_real("unique_consecutive", input)
     at = None if dim is None else rules.wrap_dim("unique_consecutive", dim, len(input.native.shape))
     natives = input.device.kernels["unique_consecutive"](input.native, dim=at)
     return _chosen(input, natives, return_inverse, return_counts)

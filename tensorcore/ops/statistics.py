@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import inf
 from typing import Any
 
@@ -70,6 +71,12 @@ def _spread_of(op: Op, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, co
     dims = None if dim is None else rules.wrap_dims(op.name, dim, len(input.native.shape)) or None
     if not input.native.shape:
         dims = None
+    if count_of(tuple(input.native.shape), dims) - correction <= 0:
+        warnings.warn(
+            f"{op.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+            f"numel divided by output numel).",
+            stacklevel=4,
+        )
     options = {"dim": dims, "keepdim": keepdim, "correction": float(correction)}
     made = apply(op, (input,), options | {"root": op.name.startswith("std")}, dtype=(input.dtype.to_real(), input.dtype) if op.kernel == "var_mean" else input.dtype.to_real())
     if op.kernel == "var_mean":

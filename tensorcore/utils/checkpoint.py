@@ -20,7 +20,8 @@ from tensorcore.tape.node import Packed
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "CheckpointError", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_early_stop",
+    "CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn",
+    "set_checkpoint_early_stop",
 ]  # fmt: skip
 
 
@@ -83,7 +84,7 @@ def checkpoint(
             )
         if not any(isinstance(one, Tensor) and one.requires_grad for one in args):
             warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
-        return _Reentrant.apply(function, preserve, *args)
+        return CheckpointFunction.apply(function, preserve, *args)
     forward_context, recompute_context = context_fn()
     if not mode.enabled:
         with forward_context:
@@ -239,7 +240,7 @@ class _Kept:
         return self.value
 
 
-class _Reentrant(Function):
+class CheckpointFunction(Function):
     """Runs off the tape; its backward runs again on the tape, and differentiates that."""
 
     @staticmethod

@@ -269,20 +269,6 @@ def custom_in_place_on_view(t):
 
 
 @program
-def custom_in_place_on_view_as_second_argument(t):
-    def forward(ctx, z, x):
-        x.mul_(2.0)
-        ctx.mark_dirty(x)
-        return x
-
-    x, z = leaf(t, 3), leaf(t, 2)
-    b = x * 1.0
-    made(t, forward, lambda ctx, g: (g * 7.0, g * 2.0)).apply(z, b.narrow(0, 0, 2))
-    b.sum().backward()
-    return [z.grad, seen(b)]
-
-
-@program
 def custom_in_place_on_view_with_two_results(t):
     def forward(ctx, x):
         x.mul_(2.0)

@@ -120,7 +120,11 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether a value of dtype ``from_`` may be written into one of dtype ``to``: kinds may rise, never fall."""
-    return _KINDS.index(from_.kind) <= _KINDS.index(to.kind)
+    try:
+        return _KINDS.index(from_.kind) <= _KINDS.index(to.kind)
+    except AttributeError:
+        wrong = to if isinstance(from_, dtype) else from_
+        raise ArgumentTypeError(f"can_cast: expected two dtypes, got {wrong!r}; pass e.g. torch.float32") from None
 
 
 def get_default_dtype() -> dtype:

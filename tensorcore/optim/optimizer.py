@@ -228,11 +228,11 @@ class Optimizer:
         return RemovableHandle(getattr(self, f"_optimizer_{name}_hooks"), hook, prepend=prepend)
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
-        for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
-            lines.extend(f"    {key}: {group[key]}" for key in sorted(group) if key != "params")
-        return "\n".join(lines) + "\n)"
+        groups = [
+            f"\nParameter Group {i}\n" + "".join(f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
+            for i, group in enumerate(self.param_groups)
+        ]
+        return f"{type(self).__name__} ({''.join(groups)})"
 
 
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:

@@ -89,7 +89,8 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
                 f"{name}: output with shape {list(shapes[0])} doesn't match the broadcast shape {list(shape)}, got an "
                 f"input too small to hold the result; use the form without underscore"
             )
-        recording = mode.enabled and bool(op.grads) and any(isinstance(one, Tensor) and one.node is not None for one in inputs)
+        recording = mode.enabled and any(isinstance(one, Tensor) and one.node is not None for one in inputs)
+        erased = recording and not op.grads and input.dtype.kind in ("floating", "complex")
         if recording:
             check_recordable(name, input)
             if op.keeps_inputs:
@@ -109,7 +110,10 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             result = device.kernels[op.kernel](*[_as(device, one, wide) for one in inputs], **options)
             device.kernels["copy"](input.native, result)
         written(input)
-        if recording:
+        if erased:
+            edges = tuple([one.node if isinstance(one, Tensor) else None for one in inputs])
+            attach(input, bare_node(_Erased(op.node_name), edges, tuple(input.native.shape), input.dtype))
+        elif recording:
             _record(op, input, inputs, options or None)
         return input
 
@@ -246,6 +250,16 @@ def _keep_retaining(tensor: Tensor, node: Any) -> None:
     node = node if type(node) is Node else node.node
     node.extra = node.extra or {}
     node.extra.setdefault("retain", {})[index] = reference
+
+
+class _Erased:
+    """The op of a write without a derivative, such as ``gt_``: its inputs get gradients of zeros."""
+
+    def __init__(self, node_name: str) -> None:
+        self.node_name = node_name
+
+    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
+        return tuple([None if edge is None else g.new_zeros(edge.shape) for edge in node.edges])
 
 
 class _Lost:

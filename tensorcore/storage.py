@@ -16,7 +16,7 @@ from tensorcore.errors import ArgumentTypeError, DeviceError, DimensionError, Gr
 from tensorcore.ops.create import as_device, host_device
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["TypedStorage", "UntypedStorage"]
+__all__ = ["TypedStorage", "UntypedStorage", "is_storage"]
 
 # One object per memory for as long as somebody holds it, so that ``is`` tells whether two tensors share.
 _alive: WeakValueDictionary[Any, UntypedStorage] = WeakValueDictionary()
@@ -334,6 +334,11 @@ class TypedStorage:
     def _values(self) -> np.ndarray:
         """The elements on the host; the memory itself where the device shares the host's."""
         return np.ndarray((self.size(),), self.dtype.numpy, self._untyped._bytes())
+
+
+def is_storage(obj: object) -> bool:
+    """Whether ``obj`` is a storage."""
+    return isinstance(obj, (TypedStorage, UntypedStorage))
 
 
 def storage_of(device: Backend, native: Any) -> UntypedStorage:

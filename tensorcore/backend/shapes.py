@@ -153,7 +153,7 @@ def resized(x: Shape, dim: int, size: int) -> Shape:
     return (*x[:dim], size, *x[dim + 1 :]) if x else x
 
 
-def take_along(x: Shape, at: Shape, *, dim: int) -> Shape:
+def pick(x: Shape, at: Shape, *, dim: int) -> Shape:
     """One element for each index."""
     return at
 
@@ -357,8 +357,8 @@ RULES: dict[str, Rule] = {
     **_rules("spread", given),
     **_rules("ties", same),
     **_rules("searchsorted", lambda x, values, **options: values, dtypes.int64),
-    **_rules("take_along", take_along),
-    **_rules("put_along", lambda x, at, *, dim, size, unique=True: resized(x, dim, size)),
+    **_rules("pick", pick),
+    **_rules("put_picked", lambda x, at, *, dim, size, unique=True: resized(x, dim, size)),
     **_rules("take_rows", lambda x, *, dim, index, size: resized(x, dim, len(index))),
     **_rules("add_rows", lambda x, *, dim, index, size: resized(x, dim, size)),
     **_rules("matmul", matmul),

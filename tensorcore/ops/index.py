@@ -181,12 +181,16 @@ def _parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
     if named > len(shape):
         raise DimensionError(f"index: too many indices for tensor of dimension {len(shape)}, got {named}; leave some out")
     basic: list[Any] = []
-    stretched: list[int] = []  # the dims of the result that None and bools make
+    stretched: list[tuple[int, int]] = []  # the dims of the result that None and bools make, and the dims before which
+    strides = self.device.strides(self.native) if any(one is None or type(one) is bool for one in items) else ()
     indices: dict[int, Tensor] = {}
     last: Any = slice_op
+    free = len(shape) - named
     at = dim = 0
     for one in items:
         kind = type(one)
+        if one is not Ellipsis and at + _dims_of(one) > len(shape):
+            raise DimensionError(f"index: Dimension out of range, got a second Ellipsis for {len(shape)} dims; leave it out")
         if kind is int:
             size = shape[at]
             if not -size <= one < size:
@@ -201,13 +205,11 @@ def _parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
             at += 1
             dim += 1
         elif one is Ellipsis:
-            count = len(shape) - named
-            named += count
-            basic.extend([_ALL] * count)
-            at += count
-            dim += count
+            basic.extend([_ALL] * min(free, len(shape) - len(basic)))
+            at += free
+            dim += free
         elif one is None or kind is bool:
-            stretched.append(dim)
+            stretched.append((dim, at))
             if kind is bool:
                 indices[dim] = new_tensor(self.device.from_host(np.zeros(int(one), np.int64)), dtypes.int64, self.device)
             dim += 1
@@ -220,8 +222,10 @@ def _parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
     view = self
     if any(one is not _ALL for one in basic):
         view = last.view(view, {"key": tuple(basic)})
-    for one in stretched:
-        view = _unsqueeze.view(view, {"dim": one})  # type: ignore[attr-defined]
+    for dim, at in stretched:
+        # PyTorch puts a new dim in before it looks at the indices that follow, which shows in the stride.
+        step = shape[at] * strides[at] if at < len(shape) else 1
+        view = _unsqueeze.view(view, {"dim": dim, "step": step})  # type: ignore[attr-defined]
     if not indices:
         return (_alias.view(self, {"key": ()}) if view is self else view), None  # type: ignore[attr-defined]
     spread: list[Tensor | None] = []
@@ -328,6 +332,14 @@ def _shape_at(op: str, input: Tensor, indices: Indices) -> tuple[int, ...]:
     return (*rest[:front], *common, *rest[front:])
 
 
+def _reads_something(input: Tensor, indices: Indices, wanted: tuple[int, ...]) -> bool:
+    """Whether indices outside the tensor are wrong, or nobody asks for an element: PyTorch does not check them then."""
+    shape = input.native.shape
+    none = any(one is not None and shape[i] == 0 for i, one in enumerate(indices))
+    empty = any(one is not None and not one.numel() for one in indices)
+    return 0 not in wanted or (none and not empty)
+
+
 def _natives(indices: Indices) -> tuple[Any, ...]:
     return tuple([None if one is None else one.native for one in indices])
 
@@ -336,12 +348,17 @@ def _read(input: Tensor, indices: Indices) -> Tensor:
     """The elements at ``indices``, as a copy."""
     if not any(one is not None for one in indices):
         return input.clone()  # type: ignore[attr-defined]
-    if sum(one is not None for one in indices) > 1:
-        _shape_at("index", input, indices)
+    if sum(one is not None for one in indices) > 1 or 0 in input.native.shape:
+        wanted = _shape_at("index", input, indices)
+        if 0 in wanted and _reads_something(input, indices, wanted):
+            raise DimensionError("index: index is out of bounds for dimension with size 0, got one; leave it out")
     try:
         native = input.device.kernels["index_tensors"](input.native, indices=_natives(indices))
     except IndexError as error:
-        raise DimensionError(f"index: expected indices inside the tensor, got one outside: {error}; check it") from None
+        wanted = _shape_at("index", input, indices)
+        if _reads_something(input, indices, wanted):
+            raise DimensionError(f"index: expected indices inside the tensor, got one outside: {error}; check it") from None
+        native = input.device.allocate(wanted, input.dtype)
     made = new_tensor(native, input.dtype, input.device)
     if input.node is not None and mode.enabled:
         record(_index, (input,), {"indices": _Kept(indices)}, made)
@@ -376,9 +393,12 @@ def _put(op: Op, input: Tensor, indices: Indices, values: Tensor, accumulate: bo
         before.node = input.node
     source = fitted.native
     try:
-        native = device.kernels["index_put"](
-            input.native, source, indices=_natives(indices), accumulate=accumulate, **({"out": input.native} if write else {})
-        )
+        if 0 in wanted and not _reads_something(input, indices, wanted):
+            native = input.native if write else device.kernels["clone"](input.native)
+        else:
+            native = device.kernels["index_put"](
+                input.native, source, indices=_natives(indices), accumulate=accumulate, **({"out": input.native} if write else {})
+            )
     except IndexError as error:
         raise DimensionError(f"index_put: expected indices inside the tensor, got one outside: {error}; check it") from None
     made = new_tensor(native, input.dtype, device)

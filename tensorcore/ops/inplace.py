@@ -32,6 +32,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
             )
         view = tensor.origin
         if view is not None:
+            # A base that requires no grad cannot take up the history of a view that was made a leaf.
             if is_leaf(view.base.node) or (view.base.node is None and tensor.node is not None):
                 raise GradientError(
                     f"{op}: a view of a leaf Variable that requires grad is being used in an in-place operation, got one; "

@@ -152,10 +152,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         strides = view_strides(old, backend.strides(x), shape)
         return None if strides is None else restride(x, shape, strides)
 
-    def unsqueeze(x: Native, *, dim: int) -> Native:
+    def unsqueeze(x: Native, *, dim: int, step: int | None = None) -> Native:
+        """``step`` is the new dim's stride, where it is not the reach of the dim behind it."""
         shape = x.shape
         strides = backend.strides(x)
-        step = shape[dim] * strides[dim] if dim < len(shape) else 1
+        if step is None:
+            step = shape[dim] * strides[dim] if dim < len(shape) else 1
         return restride(x, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
 
     def index(x: Native, *, key: tuple[Any, ...]) -> Native:

@@ -40,21 +40,39 @@ class Size(tuple):
 
 
 class View:
-    """Where a view comes from: its base, and the steps that make it from there.
+    """Where a view comes from: its base, and the step that makes it from the tensor it was taken of.
 
     Attributes:
         base: the tensor that owns the history of the memory, never a view itself.
-        steps: pairs of a view op and its options, from the base to the view.
-        kind: ``plain``, ``several`` (one of many results, as of ``split``) or ``unrecorded``
-            (made under ``no_grad``); the last two refuse in-place writes that would be recorded.
+        kind: ``plain``, ``several`` (one of many results, as of ``split``), ``unrecorded`` (made under
+            ``no_grad``) or ``custom`` (by a Function); all but the first refuse in-place writes that
+            would be recorded.
+        parent: the View of the tensor that this one was taken of, None where that is the base.
+        op, options: the view op that was called on that tensor. Without an op, ``options`` are all steps.
     """
 
-    __slots__ = ("base", "kind", "steps")
+    __slots__ = ("base", "kind", "op", "options", "parent")
 
-    def __init__(self, base: Tensor, steps: tuple[Any, ...], kind: str) -> None:
+    parent: View | None
+
+    def __init__(self, base: Tensor | None, steps: tuple[Any, ...], kind: str) -> None:
         self.base = base
-        self.steps = steps
         self.kind = kind
+        self.op = self.parent = None
+        self.options = steps
+
+    @property
+    def steps(self) -> tuple[tuple[Any, dict[str, Any]], ...]:
+        """Pairs of a view op and its options, from the base to the view."""
+        steps: list[Any] = []
+        one: View | None = self
+        while one is not None:
+            if one.op is None:
+                steps.extend(reversed(one.options))
+            else:
+                steps.append((one.op, one.options))
+            one = one.parent
+        return tuple(reversed(steps))
 
     def replay(self, base: Tensor) -> Tensor:
         """The same view of another tensor of the base's shape and strides."""
@@ -140,7 +158,7 @@ class Tensor:
 
     def stride(self, dim: int | None = None) -> Any:
         """The step from one element to the next along each dim, or one dim, in elements."""
-        strides = self.device.layout(self.native)[0]
+        strides = self.device.strides(self.native)
         return strides if dim is None else strides[dim]
 
     def storage_offset(self) -> int:

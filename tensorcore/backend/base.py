@@ -136,6 +136,10 @@ class Backend:
 
     # Yours if you can do better
 
+    def strides(self, native: Native) -> tuple[int, ...]:
+        """The strides alone, which are asked for at every in-place write."""
+        return self.layout(native)[0]
+
     def as_native(self, value: Any) -> Native:
         """A native array from what a kernel answered where that is not of type ``array``, e.g. NumPy's scalars."""
         return value

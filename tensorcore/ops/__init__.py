@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from tensorcore.ops import (
-    activation,
-    arithmetic,
-    choice,
-    compare,
-    complex,
-    contract,
-    conv,
-    convert,
-    create,
-    dropout,
-    embedding,
-    explog,
-    linalg,
-    loss,
-    norm,
-    pad,
-    pool,
-    random,
-    reduce,
-    rounding,
-    scan,
-    shape,
-    sort,
-    statistics,
-    trigonometry,
+    activation, arithmetic, arrange, choice, compare, complex, contract, conv, convert, create, dropout,
+    embedding, entropy, explog, extreme, grids, index, join, linalg, loss, norm, pad, pool, random, reduce,
+    rounding, scan, scatter, shape, sort, statistics, trigonometry, views_part,
 )  # fmt: skip
 
 __all__ = ["FAMILIES"]
 
 FAMILIES = (
-    activation, arithmetic, choice, compare, complex, contract, conv, convert, create, dropout, embedding,
-    explog, linalg, loss, norm, pad, pool, random, reduce, rounding, scan, shape, sort, statistics,
-    trigonometry,
+    activation, arithmetic, arrange, choice, compare, complex, contract, conv, convert, create, dropout,
+    embedding, entropy, explog, extreme, grids, index, join, linalg, loss, norm, pad, pool, random, reduce,
+    rounding, scan, scatter, shape, sort, statistics, trigonometry, views_part,
 )  # fmt: skip

@@ -429,4 +429,3 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
 
 def _zeros(g: Tensor) -> Tensor:
     return g.new_zeros(g.shape)  # type: ignore[attr-defined]
-

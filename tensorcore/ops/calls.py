@@ -188,7 +188,10 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
                 return slow(input)
         elif type(dim) is int and dims and -len(native.shape) <= dim < len(native.shape):
             dim = (dim % len(native.shape),)
-            made_native = device.kernels[name](native, dim=dim, keepdim=keepdim)
+            try:
+                made_native = device.kernels[name](native, dim=dim, keepdim=keepdim)
+            except ValueError:
+                return slow(input, dim, keepdim)
         else:
             return slow(input, dim, keepdim)
         if type(made_native) is not device.array:

@@ -10,7 +10,7 @@ from tensorcore.ops import samples_elementwise as samples
 from tensorcore.ops.calls import apply, store
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import COMPLEX, elementwise, operation
-from tensorcore.ops.views import view_of
+from tensorcore.ops.views import viewing
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -69,7 +69,7 @@ def resolve_neg(input: Tensor) -> Tensor:
 
 def _part(name: str, doc: str, grad: Any, dtype_of: Any) -> Op:
     op = Op(name, "input", doc, grads={"input": grad}, kind="view", register=False)
-    op.view = lambda input, options: view_of(op, input, options, dtype=dtype_of(input.dtype))  # type: ignore[attr-defined]
+    op.view = viewing(op, dtype_of)  # type: ignore[attr-defined]
     return op
 
 
@@ -129,7 +129,9 @@ def view_as_complex(input: Tensor) -> Tensor:
         )
     shape, strides = input.native.shape, input.stride()
     if not shape or shape[-1] != 2:
-        raise ShapeError(f"view_as_complex: Tensor must have a last dimension of size 2, got {list(shape)}; use stack(..., -1)")
+        raise ShapeError(
+            f"view_as_complex: Tensor must have a last dimension of size 2, got {list(shape)}; use stack(..., -1)"
+        )
     if strides[-1] != 1 or any(step % 2 for step in strides[:-1]) or input.storage_offset() % 2:
         raise ShapeError(
             f"view_as_complex: Tensor must have a last dimension with stride 1, and even strides and offset elsewhere, got "

@@ -12,7 +12,7 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg import matmul
-from tensorcore.ops.shape import _slice, unindex
+from tensorcore.ops.views_part import slice_op, unindex
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -91,9 +91,9 @@ def _in_products(input: Tensor, weight: Tensor, bias: Tensor | None, counts: Int
     for position, outputs, inputs in taps(
         tuple(sizes), counts, tuple(weight.native.shape[2:]), stride, padding, dilation
     ):
-        part = _slice.view(input, {"key": (slice(None), slice(None), *inputs)})
+        part = slice_op.view(input, {"key": (slice(None), slice(None), *inputs)})
         inside = tuple(part.native.shape[2:])
-        tap = _slice.view(weight, {"key": (slice(None), slice(None), *position)}).reshape(
+        tap = slice_op.view(weight, {"key": (slice(None), slice(None), *position)}).reshape(
             groups, outs, channels // groups
         )
         found = matmul(tap, part.reshape(batch, groups, channels // groups, prod(inside)))
@@ -117,9 +117,9 @@ def _transposed_in_products(input: Tensor, weight: Tensor, shape: Ints, stride: 
     for position, outputs, inputs in taps(
         shape[2:], tuple(counts), tuple(weight.native.shape[2:]), stride, padding, dilation
     ):
-        part = _slice.view(input, {"key": (slice(None), slice(None), *outputs)})
+        part = slice_op.view(input, {"key": (slice(None), slice(None), *outputs)})
         inside = tuple(part.native.shape[2:])
-        tap = _slice.view(weight, {"key": (slice(None), slice(None), *position)}).reshape(groups, outs // groups, each)
+        tap = slice_op.view(weight, {"key": (slice(None), slice(None), *position)}).reshape(groups, outs // groups, each)
         found = matmul(tap.transpose(1, 2), part.reshape(batch, groups, outs // groups, prod(inside)))
         found = found.reshape(batch, groups * each, *inside)
         found = apply(unindex, (found,), {"shape": shape, "key": (slice(None), slice(None), *inputs)})

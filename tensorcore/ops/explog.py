@@ -11,7 +11,16 @@ from tensorcore.ops.calls import apply, store
 from tensorcore.ops.choice import where
 from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import OPS, Op
-from tensorcore.ops.kinds import BOOL, FLOATING, INTEGER, REAL, composite, computes_in, elementwise, operation
+from tensorcore.ops.kinds import (
+    BOOL,
+    FLOATING,
+    INTEGER,
+    REAL,
+    composite,
+    computes_in,
+    elementwise,
+    operation,
+)
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -61,7 +70,10 @@ def _two_floats(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     compute = computes_in(op, input, other)
     like = input if isinstance(input, Tensor) else other
     return tuple(  # type: ignore[return-value]
-        [one.to(compute) if isinstance(one, Tensor) else like.new_full((), one, dtype=compute) for one in (input, other)]
+        [
+            one.to(compute) if isinstance(one, Tensor) else like.new_full((), one, dtype=compute)
+            for one in (input, other)
+        ]
     )
 
 

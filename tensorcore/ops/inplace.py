@@ -32,6 +32,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
             )
         view = tensor.origin
         if view is not None:
+            # A base that requires no grad cannot take up the history of a view that was made a leaf.
             if is_leaf(view.base.node) or (view.base.node is None and tensor.node is not None):
                 raise GradientError(
                     f"{op}: a view of a leaf Variable that requires grad is being used in an in-place operation, got one; "
@@ -39,8 +40,9 @@ def check_writable(op: str, tensor: Tensor) -> None:
                 )
             if view.kind != "plain" and (view.base.node is not None or tensor.node is not None):
                 raise _unwritable_view(op, view)
-    strides, _ = tensor.device.layout(tensor.native)
-    if 0 in strides and any(step == 0 and size > 1 for step, size in zip(strides, tensor.native.shape, strict=True)):
+    strides, shape = tensor.device.strides(tensor.native), tensor.native.shape
+    # Without elements there is nothing to write twice, whatever the strides.
+    if 0 in strides and 0 not in shape and any(step == 0 and size > 1 for step, size in zip(strides, shape, strict=True)):
         raise GradientError(
             f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
             f"location, got strides {strides}; Please clone() the tensor before performing the operation"
@@ -117,7 +119,7 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
 
 def _write(op: Op, input: Tensor, others: Sequence[Any]) -> bool:
     """The ordinary write, done at once: nothing to record, one dtype, memory of its own. False where it is another one."""
-    if (input.node is not None or input.view is not None) and mode.enabled:
+    if (input.node is not None or input.origin is not None) and mode.enabled:
         return False
     native, device = input.native, input.device
     natives = []

@@ -13,7 +13,7 @@ from tensorcore.ops.calls import PLAIN_FLOATS, binary, foreign, record, reflecte
 from tensorcore.ops.calls import elementwise as slow
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import elementwise_inplace, inplace
-from tensorcore.ops.views import view_of
+from tensorcore.ops.views import viewing
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -352,5 +352,5 @@ def _tensor_arguments(function: Callable[..., Any]) -> tuple[str, ...]:
 def view(name: str, doc: str, *, kernel: str, grad: Callable[..., Any], backward_name: str | None = None) -> Op:
     """An op that shows its input's memory in another way; call it with ``op.view(tensor, options)``."""
     op = Op(name, "input", doc, grads={"input": grad}, kernel=kernel, backward_name=backward_name, kind="view", register=False)
-    op.view = lambda input, options: view_of(op, input, options)  # type: ignore[attr-defined]
+    op.view = viewing(op)  # type: ignore[attr-defined]
     return op

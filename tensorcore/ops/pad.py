@@ -14,7 +14,7 @@ from tensorcore.ops.conv import spread
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.pool import taken
-from tensorcore.ops.shape import _slice
+from tensorcore.ops.views_part import slice_op
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["interpolate", "pad", "pixel_shuffle", "pixel_unshuffle"]
@@ -78,7 +78,7 @@ def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor
         key = tuple(
             [slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(shape, pairs, strict=True)]
         )
-        input = _slice.view(input, {"key": key})
+        input = slice_op.view(input, {"key": key})
         shape = tuple(input.native.shape)
         pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
     key = tuple([slice(before, before + n) for n, (before, _) in zip(shape, pairs, strict=True)])
@@ -87,7 +87,7 @@ def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor
 
 
 _pad = Op("constant_pad", "input", "The input within a constant.", register=False, backward_name="ConstantPadNdBackward0",
-          grads=dict(input=lambda g, key: _slice.view(g, {"key": key})))  # fmt: skip
+          grads=dict(input=lambda g, key: slice_op.view(g, {"key": key})))  # fmt: skip
 
 
 def _reflected(dim: int, shape: tuple[int, ...], before: int, after: int) -> np.ndarray:

@@ -179,7 +179,9 @@ def test_rounding_modes(torch, dtype, mode):
 
 
 @pytest.mark.parametrize("layout", ["transposed", "expanded", "zero-dim", "empty", "strided"])
-@pytest.mark.parametrize("name", ["add", "mul", "exp", "sigmoid", "erf", "relu", "gelu", "maximum", "clamp", "where", "lgamma"])
+@pytest.mark.parametrize(
+    "name", ["add", "mul", "exp", "sigmoid", "erf", "relu", "gelu", "maximum", "clamp", "where", "lgamma"]
+)
 def test_layouts(torch, name, layout):
     """Memory of any layout gives the values of contiguous memory."""
     made = []
@@ -246,7 +248,9 @@ def test_gradients_of_samples(torch, name):
     homes = (torch, torch.nn.functional, torch.special)
     reference = next(getattr(home, public) for home in homes if hasattr(home, public))
     checked = 0
-    for args, kwargs in OPS[name].samples(lambda *shape, low=-2.0, high=2.0: np.asarray(random.uniform(low, high, shape))):
+    for args, kwargs in OPS[name].samples(
+        lambda *shape, low=-2.0, high=2.0: np.asarray(random.uniform(low, high, shape))
+    ):
         try:
             reference(*[torch.tensor(one) if isinstance(one, np.ndarray) else one for one in args], **kwargs)
         except TypeError:

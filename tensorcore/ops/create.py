@@ -410,7 +410,7 @@ def _fill(input: Tensor, value: Any, name: str = "fill_op") -> Tensor:
     if not isinstance(value, Tensor):
         if dtypes.kind_of(value) is None:
             raise ArgumentTypeError(f"fill_: expected value to be a number or a 0-d Tensor, got {value!r}; use copy_")
-        value = full((), as_scalar("fill_", value, input.dtype), dtype=input.dtype, device=input.device)
+        value = full((), as_scalar("fill_", value, input.dtype, input.native.shape), dtype=input.dtype, device=input.device)
     if value.native.shape:
         raise ShapeError(
             f"fill_: only supports 0-dimension value tensor but got tensor with {len(value.native.shape)} dimensions; use copy_"

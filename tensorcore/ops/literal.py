@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,8 @@ def as_scalar(op: str, value: Any, wanted: dtype, shape: Any = ()) -> Any:
     if wanted.kind == "integer":
         return _integer(op, value, wanted)
     if wanted.itemsize <= 4 or wanted is dtypes.complex64:
-        largest = _LARGEST_FLOAT16 if wanted is dtypes.float16 and shape else _LARGEST_FLOAT32
+        largest = _LARGEST_FLOAT16 if wanted is dtypes.float16 else _LARGEST_FLOAT32
+        largest = inf if wanted.itemsize == 2 and not shape else largest
         parts = (value.real, value.imag) if isinstance(value, complex) else (value,)
         if any(isfinite(part) and abs(part) > largest for part in parts):
             raise _overflow(op, value, wanted)

@@ -7,8 +7,9 @@ import weakref
 from typing import Any
 
 from tensorcore.errors import GradientError
-from tensorcore.ops.calls import pack, user_trace, written
 from tensorcore.ops.inplace import attach, bare_node
+from tensorcore.ops.output import written
+from tensorcore.ops.record import pack, user_trace
 from tensorcore.tape.mode import mode, no_grad
 from tensorcore.tape.node import Node, Output, Packed, Version, freed, is_leaf, stale
 from tensorcore.tensor import Tensor, new_tensor

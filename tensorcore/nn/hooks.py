@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore.errors import GradientError
-from tensorcore.ops.calls import record
 from tensorcore.ops.define import Op
+from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Handle, Version
 from tensorcore.tensor import Tensor, View, new_tensor

@@ -23,9 +23,9 @@ from tensorcore.errors import (
     UnsupportedDtype,
 )
 from tensorcore.ops import rules
-from tensorcore.ops.calls import store
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.literal import as_scalar, host_array
+from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [

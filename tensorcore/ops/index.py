@@ -10,13 +10,15 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
-from tensorcore.ops.calls import record, written
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
 from tensorcore.ops.convert import copy_
 from tensorcore.ops.create import tensor
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import attach, check_writable
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.output import written
+from tensorcore.ops.record import record
 from tensorcore.ops.shape import _alias, _unsqueeze
 from tensorcore.ops.views_part import select_op, slice_op
 from tensorcore.tape.mode import mode

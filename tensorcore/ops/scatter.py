@@ -9,11 +9,14 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
-from tensorcore.ops.calls import apply, record, store, written
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import _before, attach, check_writable
 from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.output import store, written
+from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 

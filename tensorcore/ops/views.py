@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
-from tensorcore.ops.calls import record
 from tensorcore.ops.define import Op
+from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode, unusual
 from tensorcore.tape.node import Node, Version, next_order
 from tensorcore.tensor import Tensor, View

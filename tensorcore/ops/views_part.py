@@ -7,7 +7,8 @@ from math import prod
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import method, operation

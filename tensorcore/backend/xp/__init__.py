@@ -9,9 +9,9 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
+from tensorcore.backend.strides import contiguous_strides
 from tensorcore.backend.xp import conv, elementwise, indexing, linalg, movement, norm, optim, pool, reduce, sort
 from tensorcore.backend.xp.dlpack import export_array, import_array
-from tensorcore.backend.strides import contiguous_strides
 
 __all__ = ["XPBackend"]
 

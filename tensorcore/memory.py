@@ -9,7 +9,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.create import as_device
 from tensorcore.ops.kinds import method
 from tensorcore.storage import TypedStorage, UntypedStorage, pinned, storage_of, tensor_over, unshared
-from tensorcore.tape.node import Version
+from tensorcore.tape.memory import Version
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["empty_cache", "memory_stats"]

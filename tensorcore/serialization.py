@@ -26,8 +26,9 @@ from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentTypeError, DeviceError, GradientError, LoadError, RefusedGlobal, TensorcoreError
 from tensorcore.ops.create import as_device, host_device
 from tensorcore.ops.kinds import method
+from tensorcore.parameter import Parameter
 from tensorcore.storage import UntypedStorage, storage_of, tensor_over
-from tensorcore.tensor import Parameter, Size, Tensor
+from tensorcore.tensor import Size, Tensor
 
 __all__ = ["load", "save"]
 

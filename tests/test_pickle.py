@@ -14,7 +14,7 @@ import pytest
 
 import tensorcore as tc
 from tensorcore import serialization
-from tensorcore.tensor import Parameter
+from tensorcore.parameter import Parameter
 
 
 class Stranger:

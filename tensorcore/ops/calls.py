@@ -21,8 +21,9 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.operands import NARROW, as_argument, common_device, one_device
 from tensorcore.ops.output import check_out, store
 from tensorcore.ops.record import record
+from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode, unusual
-from tensorcore.tape.node import Node, Version, next_order
+from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["PLAIN_FLOATS", "apply", "binary", "elementwise", "foreign", "reduction", "reflected", "unary"]

@@ -13,8 +13,9 @@ from tensorcore.ops.operands import NARROW, as_argument, one_device
 from tensorcore.ops.output import written
 from tensorcore.ops.record import record
 from tensorcore.tape.engine import fit
+from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Node, Output, Version, is_leaf, next_order, unpack
+from tensorcore.tape.node import Node, Output, is_leaf, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [

@@ -9,8 +9,8 @@ from tensorcore import dtypes
 from tensorcore.dtypes import dtype
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError
 from tensorcore.ops.define import Op
+from tensorcore.tape.memory import Version
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Version
 from tensorcore.tensor import Tensor
 
 __all__ = ["check_out", "store", "written"]

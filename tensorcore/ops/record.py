@@ -9,8 +9,9 @@ from typing import Any
 
 from tensorcore.errors import GradientError
 from tensorcore.ops.define import Op
+from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Node, Output, Packed, Version, next_order
+from tensorcore.tape.node import Node, Output, Packed
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["pack", "record", "user_trace"]

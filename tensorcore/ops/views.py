@@ -8,9 +8,10 @@ from weakref import ref
 
 from tensorcore.ops.define import Op
 from tensorcore.ops.record import record
+from tensorcore.tape.memory import Version, View, next_order
 from tensorcore.tape.mode import mode, unusual
-from tensorcore.tape.node import Node, Version, next_order
-from tensorcore.tensor import Tensor, View
+from tensorcore.tape.node import Node
+from tensorcore.tensor import Tensor
 
 __all__ = ["several_views", "viewing"]
 

@@ -46,7 +46,9 @@ def asarray(
         found = frombuffer(obj, dtype=dtypes.get_default_dtype() if wanted is None else wanted)
     else:
         if copy is False:
-            raise ArgumentError(f"asarray: can't alias arbitrary sequence into a tensor, got {type(obj).__name__}; leave out copy")
+            raise ArgumentError(
+                f"asarray: can't alias arbitrary sequence into a tensor, got {type(obj).__name__}; leave out copy"
+            )
         return tensor(obj, dtype=wanted, device=device, requires_grad=bool(requires_grad))
     target = found.device if device is None and isinstance(obj, Tensor) else as_device(device)
     converted = found.to(target, found.dtype if wanted is None else wanted)  # type: ignore[attr-defined]
@@ -60,9 +62,7 @@ def asarray(
     return converted.requires_grad_() if requires_grad and not converted.requires_grad else converted
 
 
-def frombuffer(
-    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
-) -> Tensor:
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A vector over the memory of an object with a buffer, such as a bytearray.
 
     Args:
@@ -71,11 +71,15 @@ def frombuffer(
     """
     wanted = dtypes.as_dtype(dtype, "frombuffer")
     if not _has_buffer(buffer):
-        raise ArgumentError(f"frombuffer: object does not implement Python buffer protocol, got {type(buffer).__name__}; pass bytes")
+        raise ArgumentError(
+            f"frombuffer: object does not implement Python buffer protocol, got {type(buffer).__name__}; pass bytes"
+        )
     view = memoryview(buffer)
     length, size = view.nbytes, wanted.itemsize
     if not length or not count:
-        raise ArgumentError(f"frombuffer: both buffer length ({length}) and count ({count}) must not be 0, got one that is; use empty(0)")
+        raise ArgumentError(
+            f"frombuffer: both buffer length ({length}) and count ({count}) must not be 0, got one that is; use empty(0)"
+        )
     if not 0 <= offset < length:
         raise ArgumentError(
             f"frombuffer: offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) "
@@ -145,7 +149,9 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
             f"host memory first"
         )
     if self.dtype is dtypes.bfloat16:
-        raise ArgumentTypeError("numpy: Got unsupported ScalarType BFloat16, which NumPy has not; convert it with .float()")
+        raise ArgumentTypeError(
+            "numpy: Got unsupported ScalarType BFloat16, which NumPy has not; convert it with .float()"
+        )
     return self.device.to_host(self.native)
 
 
@@ -154,7 +160,9 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndar
     values = numpy(self)
     if dtype is not None and values.dtype != dtype:
         if copy is False:
-            raise ArgumentError(f"__array__: expected dtype {values.dtype} for a shared array, got {dtype}; leave out copy=False")
+            raise ArgumentError(
+                f"__array__: expected dtype {values.dtype} for a shared array, got {dtype}; leave out copy=False"
+            )
         return values.astype(dtype)
     return values.copy() if copy else values
 
@@ -230,7 +238,9 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
     """The device in DLPack's numbers: its type and its index."""
     kind = self.device.dlpack_type
     if kind is None:
-        raise ArgumentError(f"__dlpack_device__: Unknown device type {self.device} for Dlpack, got one; move it to the host")
+        raise ArgumentError(
+            f"__dlpack_device__: Unknown device type {self.device} for Dlpack, got one; move it to the host"
+        )
     return kind, self.device.index
 
 
@@ -243,7 +253,9 @@ def _device_of(kind: int, index: int) -> Backend:
         found = registry.device(name)
         if found.dlpack_type == kind:
             return registry.device(name, index)
-    raise DeviceError(f"from_dlpack: expected memory of a device that is here, got DLPack's device type {kind}; move it to the host")
+    raise DeviceError(
+        f"from_dlpack: expected memory of a device that is here, got DLPack's device type {kind}; move it to the host"
+    )
 
 
 def _has_buffer(value: Any) -> bool:

@@ -81,7 +81,9 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both show the same memory with the same shape and strides."""
     if not isinstance(tensor, Tensor):
-        raise ArgumentTypeError(f"is_set_to: argument 'tensor' must be Tensor, got {type(tensor).__name__}; pass a tensor")
+        raise ArgumentTypeError(
+            f"is_set_to: argument 'tensor' must be Tensor, got {type(tensor).__name__}; pass a tensor"
+        )
     if self.device is not tensor.device or tuple(self.native.shape) != tuple(tensor.native.shape):
         return False
     key = self.device.storage_key

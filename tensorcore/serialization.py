@@ -73,7 +73,9 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
             when it is loaded with ``weights_only=False``.
     """
     if map_location is not None and not (isinstance(map_location, (str, Backend, dict)) or callable(map_location)):
-        raise ArgumentTypeError(f"load: expected map_location to be {_KINDS_OF_MAP}, got {map_location!r}; pass one of these")
+        raise ArgumentTypeError(
+            f"load: expected map_location to be {_KINDS_OF_MAP}, got {map_location!r}; pass one of these"
+        )
     if hasattr(f, "read"):
         return _read(f, map_location, weights_only)
     if not isinstance(f, (str, os.PathLike)):
@@ -372,7 +374,9 @@ def _atomic(path: str) -> Iterator[BinaryIO]:
     path = os.path.realpath(path)
     parent = os.path.dirname(path)
     if not os.path.isdir(parent):
-        raise LoadError(f"save: expected a directory to write to, got {parent}: Parent directory {parent} does not exist.")
+        raise LoadError(
+            f"save: expected a directory to write to, got {parent}: Parent directory {parent} does not exist."
+        )
     mode = None
     with suppress(OSError):
         status = os.stat(path)
@@ -383,7 +387,9 @@ def _atomic(path: str) -> Iterator[BinaryIO]:
         mode = stat.S_IMODE(status.st_mode)
     beside = f"{path}.{os.urandom(4).hex()}.tmp"
     try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), "wb") as file:
+        with open(
+            os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), "wb"
+        ) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

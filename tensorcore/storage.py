@@ -201,7 +201,9 @@ class TypedStorage:
 
     __slots__ = ("_untyped", "dtype")
 
-    def __init__(self, data: Any = 0, *, dtype: Dtype | None = None, device: Any = None, wrap_storage: Any = None) -> None:
+    def __init__(
+        self, data: Any = 0, *, dtype: Dtype | None = None, device: Any = None, wrap_storage: Any = None
+    ) -> None:
         self.dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, "TypedStorage")
         if wrap_storage is not None:
             self._untyped = wrap_storage.untyped()
@@ -273,7 +275,9 @@ class TypedStorage:
     def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
         """Write the elements of another storage of the same length, converted to this dtype."""
         if len(source) != len(self):
-            raise ShapeError(f"copy_: expected {len(self)} elements, got {len(source)}; copy a storage of the same length")
+            raise ShapeError(
+                f"copy_: expected {len(self)} elements, got {len(source)}; copy a storage of the same length"
+            )
         self[:] = source._values()
         return self
 
@@ -382,7 +386,9 @@ def _checked(index: Any, size: int) -> Any:
             )
         return index
     if not hasattr(index, "__index__"):
-        raise ArgumentTypeError(f"storage: can't index a storage with {type(index).__name__}, got {index!r}; pass an int")
+        raise ArgumentTypeError(
+            f"storage: can't index a storage with {type(index).__name__}, got {index!r}; pass an int"
+        )
     if not -size <= index < size:
         raise DimensionError(
             f"storage: expected an index in the range [{-size}, {size - 1}], got {index}; index {index} out of range for "

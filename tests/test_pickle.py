@@ -266,7 +266,10 @@ class TestMapLocation:
     def test_a_function_that_gives_nothing_leaves_the_storage(self) -> None:
         """None means the saved device."""
         seen = []
-        assert saved(tc.ones(2), map_location=lambda storage, name: seen.append((len(storage), name))).tolist() == [1.0, 1.0]
+        assert saved(tc.ones(2), map_location=lambda storage, name: seen.append((len(storage), name))).tolist() == [
+            1.0,
+            1.0,
+        ]
         assert seen == [(8, "cpu")]
 
     def test_a_device_that_is_not_here(self) -> None:

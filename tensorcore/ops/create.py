@@ -10,8 +10,8 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend
+from tensorcore.backend.places import kept_strides
 from tensorcore.backend.registry import device as find_device
-from tensorcore.backend.shapes import kept_strides
 from tensorcore.dtypes import dtype as Dtype
 from tensorcore.errors import (
     ArgumentError,

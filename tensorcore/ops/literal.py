@@ -99,7 +99,9 @@ def _leaves(op: str, data: Any, wanted: dtype | None) -> tuple[Any, tuple[int, .
         for one in level:
             if not _is_sequence(one):
                 _dtype_of(op, one, wanted)
-                raise ArgumentTypeError(f"{op}: expected a sequence at dim {len(shape)}, got {one!r}; not a sequence, make all alike")
+                raise ArgumentTypeError(
+                    f"{op}: expected a sequence at dim {len(shape)}, got {one!r}; not a sequence, make all alike"
+                )
             if len(one) != first:
                 raise ArgumentError(
                     f"{op}: expected sequence of length {first} at dim {len(shape)} (got {len(one)}), got parts of several "
@@ -114,7 +116,9 @@ def _leaves(op: str, data: Any, wanted: dtype | None) -> tuple[Any, tuple[int, .
         raise ArgumentError(f"{op}: too many dimensions '{type(level[0]).__name__}', got {level[0]!r}; pass numbers")
     for one in level:
         if _is_sequence(one):
-            raise ArgumentTypeError(f"{op}: expected a number, got {one!r} beside numbers; '{type(one).__name__}' is no number")
+            raise ArgumentTypeError(
+                f"{op}: expected a number, got {one!r} beside numbers; '{type(one).__name__}' is no number"
+            )
     return level, tuple(shape)
 
 

@@ -43,7 +43,12 @@ def described(value: Any) -> Any:
     if isinstance(value, tc.Tensor):
         strides = value.stride() if value.numel() else ()
         sizes = tuple(value.shape)
-        return sizes, value.dtype, [step for step, size in zip(strides, sizes, strict=False) if size > 1], value.native.dtype
+        return (
+            sizes,
+            value.dtype,
+            [step for step, size in zip(strides, sizes, strict=False) if size > 1],
+            value.native.dtype,
+        )
     if isinstance(value, (list, tuple)):
         return [described(one) for one in value]
     return value
@@ -76,7 +81,9 @@ def test_an_op_gives_on_meta_what_it_gives_on_the_host(name: str) -> None:
 
 
 # Ops of which no sample runs without values.
-VALUE_DEPENDENT = {"allclose", "unique", "unique_consecutive"}
+VALUE_DEPENDENT = {
+    "allclose", "argwhere", "bincount", "masked_scatter", "masked_select", "nonzero", "one_hot", "unique", "unique_consecutive",
+}  # fmt: skip
 
 
 class TestTape:
@@ -125,6 +132,9 @@ class TestRefusals:
             (lambda x: x.to("cpu"), NotImplementedError),
             (lambda x: tc.empty(2, 3).copy_(x), NotImplementedError),
             (lambda x: tc.unique(x), NotImplementedError),
+            (lambda x: x.nonzero(), NotImplementedError),
+            (lambda x: x.masked_select(x > 0), NotImplementedError),
+            (lambda x: x[x > 0], NotImplementedError),
             (lambda x: x.__dlpack__(), BufferError),
             (lambda x: x.__dlpack_device__(), ValueError),
             (lambda x: x.pin_memory(), RuntimeError),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorcore import autograd, dtypes, ops, printing
+from tensorcore import autograd, dtypes, interop, memory, ops, printing, serialization, storage
 from tensorcore._version import __version__
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import backends
@@ -46,7 +46,7 @@ half, float, double = float16, float32, float64  # noqa: A001 - PyTorch's names
 short, int, long = int16, int32, int64  # noqa: A001
 cfloat, cdouble = complex64, complex128
 
-for _family in ops.FAMILIES:
+for _family in (*ops.FAMILIES, interop, memory, serialization, storage):
     for _name in _family.__all__:
         globals()[_name] = getattr(_family, _name)
 
@@ -61,3 +61,12 @@ class _DeviceType(type):
 
 class device(metaclass=_DeviceType):
     """``device("cuda:1")`` is the backend that runs there; every device is an instance of this."""
+
+
+def __getattr__(name: str) -> object:
+    # Layers, optimizers and data sets are imported when a program first names them: half of the import time is theirs.
+    if name in ("nn", "optim", "utils"):
+        from importlib import import_module
+
+        return import_module(f"tensorcore.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

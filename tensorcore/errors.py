@@ -9,12 +9,15 @@
     │   ├── UnknownDevice                       no plugin offers a device of that name
     │   └── DeviceUnavailable                   a plugin offers it and it cannot be used here
     ├── DimensionError    (IndexError)          a dim or an index out of range
+    ├── ConversionError   (RuntimeError, ValueError) a value that a dtype cannot hold
     ├── ArgumentError     (ValueError)          a value outside what an argument takes
     ├── ArgumentTypeError (TypeError)           an argument of a type that it does not take
     ├── GradientError     (RuntimeError)        what the tape cannot do
     ├── OutOfMemoryError  (RuntimeError, MemoryError)
     ├── KernelMissing     (NotImplementedError) the backend has no kernel of that name
     ├── ValuesMissing     (NotImplementedError) a tensor of a shape alone was asked for its values
+    ├── LoadError         (RuntimeError)        a file that cannot be written, or read back
+    ├── RefusedGlobal     (pickle.UnpicklingError) a file that wants more built than the caller allowed
     └── PluginError       (RuntimeError)        a plugin that broke the rules of registration
 
 Each also is the builtin exception that PyTorch raises in that place, so ``except RuntimeError``
@@ -24,9 +27,12 @@ in an existing program keeps working. A message reads
 
 from __future__ import annotations
 
+from pickle import UnpicklingError
+
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
+    "ConversionError",
     "DeviceError",
     "DeviceUnavailable",
     "DimensionError",
@@ -34,8 +40,10 @@ __all__ = [
     "DtypeError",
     "GradientError",
     "KernelMissing",
+    "LoadError",
     "OutOfMemoryError",
     "PluginError",
+    "RefusedGlobal",
     "ShapeError",
     "TensorcoreError",
     "UnknownDevice",
@@ -76,6 +84,10 @@ class DeviceUnavailable(DeviceError):
     """A plugin offers the device, and it cannot be used on this machine."""
 
 
+class ConversionError(TensorcoreError, RuntimeError, ValueError):
+    """A value that a dtype cannot hold."""
+
+
 class DimensionError(TensorcoreError, IndexError):
     """A dim or an index out of range."""
 
@@ -102,6 +114,14 @@ class KernelMissing(TensorcoreError, NotImplementedError):
 
 class ValuesMissing(TensorcoreError, NotImplementedError):
     """A tensor that has a shape and no values was asked for its values."""
+
+
+class LoadError(TensorcoreError, RuntimeError):
+    """A file that cannot be written, or read back."""
+
+
+class RefusedGlobal(TensorcoreError, UnpicklingError):
+    """A file that wants more built than the caller allowed."""
 
 
 class PluginError(TensorcoreError, RuntimeError):

@@ -1,4 +1,4 @@
-"""Storages: the memory under tensors as programs see it, and the counts of a device's allocator."""
+"""Storages: the memory under tensors as programs see it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,10 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.dtypes import dtype as Dtype
 from tensorcore.errors import ArgumentTypeError, DeviceError, DimensionError, GradientError, ShapeError
-from tensorcore.ops import rules
-from tensorcore.ops.create import as_device
-from tensorcore.ops.kinds import method
-from tensorcore.tape.node import Version
+from tensorcore.ops.create import as_device, host_device
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["TypedStorage", "UntypedStorage", "empty_cache", "memory_stats"]
+__all__ = ["TypedStorage", "UntypedStorage", "is_storage"]
 
 # One object per memory for as long as somebody holds it, so that ``is`` tells whether two tensors share.
 _alive: WeakValueDictionary[Any, UntypedStorage] = WeakValueDictionary()
@@ -120,7 +117,7 @@ class UntypedStorage:
 
     def cpu(self) -> UntypedStorage:
         """The storage in host memory: itself, or a copy."""
-        return self if self.device.capabilities.host else self.to(as_device("cpu"))
+        return self if self.device.capabilities.host else self.to(host_device())
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether it lies in page-locked memory."""
@@ -128,7 +125,7 @@ class UntypedStorage:
 
     def pin_memory(self, device: Any = None) -> UntypedStorage:
         """The storage in page-locked memory: itself, or a copy."""
-        return storage_of(self.device, _pinned(self.device, self._native))
+        return storage_of(self.device, pinned(self.device, self._native))
 
     def is_shared(self) -> bool:
         """Whether other processes can see it: always False."""
@@ -136,7 +133,7 @@ class UntypedStorage:
 
     def share_memory_(self) -> UntypedStorage:
         """Refused: memory is never shared between processes."""
-        raise _unshared()
+        raise unshared(self.device)
 
     def resizable(self) -> bool:
         """Always False: a storage has the size it was made with."""
@@ -291,7 +288,7 @@ class TypedStorage:
 
     def cpu(self) -> TypedStorage:
         """The storage in host memory: itself, or a copy."""
-        return self if self.device.capabilities.host else self.to(as_device("cpu"))
+        return self if self.device.capabilities.host else self.to(host_device())
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether it lies in page-locked memory."""
@@ -307,7 +304,7 @@ class TypedStorage:
 
     def share_memory_(self) -> TypedStorage:
         """Refused: memory is never shared between processes."""
-        raise _unshared()
+        raise unshared(self.device)
 
     def resizable(self) -> bool:
         """Always False: a storage has the size it was made with."""
@@ -339,6 +336,11 @@ class TypedStorage:
         return np.ndarray((self.size(),), self.dtype.numpy, self._untyped._bytes())
 
 
+def is_storage(obj: object) -> bool:
+    """Whether ``obj`` is a storage."""
+    return isinstance(obj, (TypedStorage, UntypedStorage))
+
+
 def storage_of(device: Backend, native: Any) -> UntypedStorage:
     """The storage under a native array: the same object at every call while somebody holds it."""
     key = device, device.storage_key(native)
@@ -351,7 +353,7 @@ def storage_of(device: Backend, native: Any) -> UntypedStorage:
     return found
 
 
-def tensor_over(storage: Any, dtype: Dtype, size: Any, stride: Any, offset: int) -> Tensor:
+def tensor_over(storage: Any, dtype: Dtype, size: Any, stride: Any, offset: int, cls: type = Tensor) -> Tensor:
     """A tensor that shows a part of a storage; sizes, strides and offset count elements of ``dtype``."""
     untyped = storage.untyped()
     flat = untyped._typed(dtype)
@@ -361,133 +363,7 @@ def tensor_over(storage: Any, dtype: Dtype, size: Any, stride: Any, offset: int)
             f"set_: setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset} are out of bounds for "
             f"storage of size {untyped.nbytes()}, got an element at {last}; show less of it"
         )
-    return new_tensor(untyped.device.as_strided(flat, tuple(size), tuple(stride), offset), dtype, untyped.device)
-
-
-def memory_stats(device: Any = None) -> dict[str, int]:
-    """Counts of the device's allocator in bytes and blocks. Raises NotImplementedError where it keeps none."""
-    return as_device(device).memory_stats()
-
-
-def empty_cache(device: Any = None) -> int:
-    """Give memory that the device keeps for later tensors back to the system.
-
-    Returns:
-        How many bytes that were. Raises NotImplementedError where the device keeps none.
-    """
-    return as_device(device).empty_cache()
-
-
-# Methods of tensors
-
-
-@method
-def untyped_storage(self: Tensor) -> UntypedStorage:
-    """The memory under this tensor and all its views, as bytes."""
-    return storage_of(self.device, self.native)
-
-
-@method
-def storage(self: Tensor) -> TypedStorage:
-    """The memory under this tensor and all its views, as elements of its dtype."""
-    return TypedStorage(wrap_storage=untyped_storage(self), dtype=self.dtype)
-
-
-@method
-def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
-    """Make this tensor show other memory.
-
-    Args:
-        source: a tensor to be like, or a storage; without one the tensor is empty.
-        storage_offset, size, stride: the part of the storage, in elements; all of it as a vector where none is given.
-    """
-    if self.node is not None or self._is_view():
-        raise GradientError("set_: expected a tensor off the tape that is no view, got another; call detach() first")
-    if source is None:
-        other = new_tensor(self.device.allocate((0,), self.dtype), self.dtype, self.device)
-    elif isinstance(source, Tensor) and size is None:
-        other = source
-    else:
-        untyped = untyped_storage(source) if isinstance(source, Tensor) else source.untyped()
-        if size is None:
-            size, stride = (untyped.nbytes() // self.dtype.itemsize,), (1,)
-        size = rules.as_shape("set_", (size,))
-        stride = rules.contiguous_strides(size) if stride is None else rules.as_shape("set_", (stride,))
-        other = tensor_over(untyped, self.dtype, size, stride, storage_offset)
-    if other.dtype is not self.dtype:
-        raise DimensionError(
-            f"set_: expected a source of dtype {self.dtype}, got {other.dtype}; Could not set tensor of another type"
-        )
-    if other.device is not self.device:
-        raise DeviceError(f"set_: expected a source on {self.device}, got one on {other.device}; move it first")
-    self.native = other.native
-    if isinstance(source, Tensor):
-        source.version = self.version = source.version or Version()
-    return self
-
-
-@method
-def is_set_to(self: Tensor, tensor: Tensor) -> bool:
-    """Whether both show the same memory with the same shape and strides."""
-    if not isinstance(tensor, Tensor):
-        raise ArgumentTypeError(f"is_set_to: argument 'tensor' must be Tensor, got {type(tensor).__name__}; pass a tensor")
-    if self.device is not tensor.device or tuple(self.native.shape) != tuple(tensor.native.shape):
-        return False
-    key = self.device.storage_key
-    return (
-        self.device.layout(self.native) == tensor.device.layout(tensor.native)
-        and self.dtype is tensor.dtype
-        and key(self.native) == key(tensor.native)
-    )
-
-
-@method
-def is_shared(self: Tensor) -> bool:
-    """Whether other processes can see its memory: always False."""
-    return False
-
-
-@method
-def share_memory_(self: Tensor) -> Tensor:
-    """Refused: memory is never shared between processes."""
-    raise _unshared()
-
-
-@method
-def is_pinned(self: Tensor, device: Any = None) -> bool:
-    """Whether its memory is page-locked, which transfers to other devices are fastest from."""
-    return self.device.capabilities.pinned and self.device.is_pinned(self.native)
-
-
-@method
-def pin_memory(self: Tensor, device: Any = None) -> Tensor:
-    """The tensor in page-locked memory: itself where it is there already, else a contiguous copy.
-
-    Where the system refuses to lock more memory the copy is an ordinary one, and ``is_pinned`` says so.
-    """
-    native = _pinned(self.device, self.native)
-    if native is self.native:
-        return self
-    copy = new_tensor(native, self.dtype, self.device)
-    if self.node is None:
-        return copy
-    return copy.copy_(self)  # type: ignore[attr-defined]
-
-
-def _pinned(device: Backend, native: Any) -> Any:
-    if not device.capabilities.pinned:
-        raise DeviceError(
-            f"pin_memory: cannot pin a tensor on {device}, only dense CPU tensors can be pinned, got one elsewhere; "
-            f"move it to the host first"
-        )
-    return device.pin(native)
-
-
-def _unshared() -> Exception:
-    return NotImplementedError(
-        "share_memory_: expected memory of one process, got a request to share it with others, which no device here can; "
-        "send the tensor's pickle, or a copy"
-    )
+    return new_tensor(untyped.device.as_strided(flat, tuple(size), tuple(stride), offset), dtype, untyped.device, cls)
 
 
 def _size(value: Any) -> int:
@@ -513,3 +389,20 @@ def _checked(index: Any, size: int) -> Any:
             f"storage of size {size}"
         )
     return index
+
+
+def pinned(device: Backend, native: Any) -> Any:
+    if not device.capabilities.pinned:
+        raise DeviceError(
+            f"pin_memory: cannot pin a tensor on {device}, only dense CPU tensors can be pinned, got one elsewhere; "
+            f"move it to the host first"
+        )
+    return device.pin(native)
+
+
+def unshared(device: Backend) -> Exception:
+    """The error of ``share_memory_``."""
+    return NotImplementedError(
+        f"share_memory_: expected memory that other processes can see, got some on {device}, which only this one does; "
+        f"send the tensor's pickle, or a copy"
+    )

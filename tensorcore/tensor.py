@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -386,24 +385,6 @@ class Tensor:
 
     # Values on the host
 
-    def numpy(self, *, force: bool = False) -> np.ndarray:
-        """The values as a NumPy array, which shares the memory of a tensor on the host.
-
-        Args:
-            force: detach, copy to the host and resolve whatever else is in the way.
-        """
-        if force:
-            return self.detach().device.to_host(self.native)
-        if self.node is not None:
-            raise GradientError(
-                "numpy: Can't call numpy() on Tensor that requires grad, got one; use tensor.detach().numpy() instead"
-            )
-        if not self.device.capabilities.host:
-            raise ArgumentTypeError(
-                f"numpy: can't convert a tensor on device {self.device} to numpy; use Tensor.cpu() to copy it to host memory first"
-            )
-        return self.device.to_host(self.native)
-
     def item(self) -> Any:
         """The value of a tensor with one element as a Python number."""
         native = self.native
@@ -422,12 +403,6 @@ class Tensor:
         values = self.device.to_host(self.native)
         # bfloat16 is a NumPy extension type whose tolist() gives no Python floats.
         return values.astype(np.float32).tolist() if self.dtype.name == "bfloat16" else values.tolist()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        values = self.numpy()
-        if dtype is not None and values.dtype != dtype:
-            return values.astype(dtype)
-        return values.copy() if copy else values
 
     def __bool__(self) -> bool:
         if self.numel() != 1:
@@ -473,7 +448,7 @@ class Tensor:
             dtype=self.dtype,
             shape=tuple(self.native.shape),
             device=None if str(device) == default_device else str(device),
-            grad_fn=None if fn is None else fn.name(),
+            grad_fn=None if fn is None else fn.name().rpartition(":")[2],
             requires_grad=self.node is not None,
             default_dtype=get_default_dtype(),
         )
@@ -483,25 +458,6 @@ class Tensor:
         if not self.native.shape and self.device.capabilities.values:
             return format(self.item(), spec)
         return object.__format__(self, spec)
-
-    # Copies and files
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        if not self.is_leaf:
-            raise GradientError(
-                "deepcopy: Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at "
-                "the moment, got the result of an op; use detach() before"
-            )
-        if id(self) in memo:
-            return memo[id(self)]
-        made = new_tensor(self.device.kernels["clone"](self.native), self.dtype, self.device, type(self))
-        memo[id(self)] = made
-        if self.requires_grad:
-            made.requires_grad_()
-        if self.grad is not None:
-            made.grad = self.grad.__deepcopy__(memo)
-        made.__dict__.update({key: copy.deepcopy(value, memo) for key, value in self.__dict__.items() if key != "_grad"})
-        return made
 
 
 class _ParameterType(type(Tensor)):

@@ -10,10 +10,12 @@ from tensorcore.autograd.anomaly import (
     set_detect_anomaly,
 )  # fmt: skip
 from tensorcore.autograd.function import Function
+from tensorcore.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tensorcore.autograd.walks import backward, grad
 from tensorcore.tape.mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __all__ = [
-    "Function", "backward", "detect_anomaly", "enable_grad", "function", "grad", "graph", "inference_mode",
-    "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "no_grad", "set_detect_anomaly", "set_grad_enabled",
+    "Function", "GradcheckError", "backward", "detect_anomaly", "enable_grad", "function", "grad", "gradcheck",
+    "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "no_grad",
+    "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip

@@ -9,7 +9,6 @@ from tensorcore.autograd.edges import GradientEdge, edge_of
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops.kinds import method
 from tensorcore.tape.engine import key_of, walk
-from tensorcore.tape.node import is_leaf
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["backward", "grad"]
@@ -38,15 +37,13 @@ def backward(
         return
     inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     if not inputs:
-        raise GradientError("backward: 'inputs' argument to backward() cannot be empty, got []; leave it out for all leaves")
-    targets = {key_of(_edge("backward", one)): one for one in inputs}
-    found = walk(roots, retain=retain, create=create_graph, targets=set(targets), accumulate=True)
-    for key, g in found.items():
-        if is_leaf(key):
-            continue
-        # What is found at a result of an op may be the user's own tensor, or another result's gradient.
-        held = targets[key].__dict__.get("_grad")
-        targets[key].__dict__["_grad"] = (g if create_graph else g.clone()) if held is None else held + g
+        raise GradientError(
+            "backward: 'inputs' argument to backward() cannot be empty, got []; leave it out for all leaves"
+        )
+    targets = {key_of(_edge("backward", one)) for one in inputs}
+    for one in inputs:
+        one.retain_grad()
+    walk(roots, retain=retain, create=create_graph, targets=targets, accumulate=True)
 
 
 def grad(
@@ -77,7 +74,9 @@ def grad(
         )
     inputs = [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else list(inputs)
     if not inputs:
-        raise GradientError("grad: `inputs` argument to `grad()` cannot be empty, got []; name what to differentiate by")
+        raise GradientError(
+            "grad: `inputs` argument to `grad()` cannot be empty, got []; name what to differentiate by"
+        )
     if is_grads_batched:
         return _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
     roots = _roots("grad", outputs, grad_outputs)
@@ -132,7 +131,9 @@ def _edge(op: str, tensor: Any) -> Any:
     if not isinstance(tensor, Tensor):
         raise ArgumentTypeError(f"{op}: expected tensors, got {tensor!r}; pass the tensors to differentiate by")
     if tensor.node is None:
-        raise GradientError(f"{op}: One of the differentiated Tensors does not require grad; call requires_grad_() on it")
+        raise GradientError(
+            f"{op}: One of the differentiated Tensors does not require grad; call requires_grad_() on it"
+        )
     return tensor.node
 
 
@@ -173,7 +174,9 @@ def _root(op: str, i: int, tensor: Any, g: Any) -> Tensor:
         native = tensor.device.kernels["full"](shape, 1, dtype=tensor.dtype)
         return new_tensor(native, tensor.dtype, tensor.device)  # type: ignore[no-any-return]
     if not isinstance(g, Tensor):
-        raise ArgumentTypeError(f"{op}: gradients can be either Tensors or None, got {type(g).__name__}; wrap it in tensor(...)")
+        raise ArgumentTypeError(
+            f"{op}: gradients can be either Tensors or None, got {type(g).__name__}; wrap it in tensor(...)"
+        )
     if tuple(g.native.shape) != shape:
         raise ShapeError(
             f"{op}: Mismatch in shape: grad_output[{i}] has a shape of {list(g.shape)} and output[{i}] has a shape of "

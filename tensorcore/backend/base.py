@@ -193,6 +193,19 @@ class Backend:
             wanted *= size
         return True
 
+    def random(self, kind: str, shape: tuple[int, ...], dtype: dtype, generator: Any = None, **options: Any) -> Native:
+        """A new native array of random numbers.
+
+        ``kind`` names a method of ``tensorcore.backend.random.Generator``, whose parameters ``options`` are
+        (``uniform`` with ``low`` and ``high``, ``normal`` with ``mean`` and ``std``, ...); ``generator`` is one of
+        those, None for the process's own. As it stands, numbers are made on the host and sent over, so that a
+        seed gives the same ones on every device. A backend that makes its own overrides this.
+        """
+        from tensorcore.backend.random import default_generator
+
+        source = default_generator() if generator is None else generator
+        return self.share_host(getattr(source, kind)(shape=shape, dtype=dtype, **options))
+
     def synchronize(self) -> None:
         """Return when every kernel that was started has ended."""
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES, Rule, kept_strides
+from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES, Rule, ViewRule, kept_strides
 from tensorcore.backend.strides import contiguous_strides
 from tensorcore.errors import ValuesMissing
 
@@ -96,6 +96,10 @@ class MetaBackend(Backend):
     def data_pointer(self, native: Native) -> int:
         return 0
 
+    def kernel_index_bounds(self, x: Native) -> tuple[int, int]:
+        """No index is known, so none is out of range."""
+        return 0, -1
+
     def find_kernel(self, name: str) -> Kernel | None:
         own = super().find_kernel(name)
         if own is not None:
@@ -126,16 +130,15 @@ def _is_dense(shape: Shape, strides: Shape) -> bool:
     return prod(shape) > 0
 
 
-def _viewing(rule: Any) -> Kernel:
+def _viewing(rule: ViewRule) -> Kernel:
     def kernel(x: MetaArray, **options: Any) -> MetaArray | None:
-        place = rule(x.shape, x.strides, x.offset, **options)
-        return None if place is None else MetaArray(*place, x.dtype, x.storage)
+        place = rule.place(x.shape, x.strides, x.offset, **options)
+        return None if place is None else MetaArray(*place, _dtype(rule.dtype, [x], options), x.storage)
 
     return kernel
 
 
-def _writing(target: MetaArray, *others: Any, **options: Any) -> MetaArray:
-    np.broadcast_shapes(target.shape, *[one.shape for one in others if type(one) is MetaArray])
+def _writing(target: Any, *others: Any, **options: Any) -> Any:
     return target
 
 
@@ -159,7 +162,12 @@ def _shaped(rule: Rule) -> Kernel:
         arrays = [one for one in natives if type(one) is MetaArray]
         if type(shape) is list:
             kinds = dtype_rule if type(dtype_rule) is tuple else (dtype_rule,) * len(shape)
-            return tuple([_dense(one, _dtype(kind, arrays, options)) for one, kind in zip(shape, kinds, strict=True)])
+            return tuple(
+                [
+                    None if one is None else _dense(one, _dtype(kind, arrays, options))
+                    for one, kind in zip(shape, kinds, strict=True)
+                ]
+            )
         strides = None
         if keeps is not None and len(shape) > 1:
             strides = kept_strides(shape, [keeps(one.shape, one.strides, options) for one in arrays])
@@ -176,11 +184,14 @@ def _shape_of(value: Any) -> Any:
 
 
 def _dtype(rule: Any, arrays: list[MetaArray], options: dict[str, Any]) -> Any:
-    if rule == "option" and options.get("dtype") is not None:
-        return options["dtype"].numpy
+    if rule is None:
+        return arrays[0].dtype
+    if rule == "option":
+        dtype = options.get("dtype")
+        return arrays[0].dtype if dtype is None else dtype.numpy
     if isinstance(rule, dtypes.dtype):
         return rule.numpy
-    if rule == "second":
+    if rule == "last":
         return arrays[-1].dtype
-    found = arrays[0].dtype
-    return dtypes.from_numpy_dtype(found).to_real().numpy if rule == "real" else found
+    found = dtypes.from_numpy_dtype(arrays[0].dtype)
+    return (found.to_real() if rule == "real" else found.to_complex()).numpy

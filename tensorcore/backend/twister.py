@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import threading
 from typing import Any, Self
 
@@ -70,7 +70,7 @@ class Twister:
 
     def seed(self) -> int:
         """Start over from a seed of 53 bits that the operating system gives, and return it."""
-        seed = secrets.randbits(53)
+        seed = int.from_bytes(os.urandom(8)) >> 11
         self.manual_seed(seed)
         return seed
 

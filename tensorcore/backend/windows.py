@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 
 __all__ = ["reach", "taps"]
@@ -22,15 +22,18 @@ def reach(size: int, count: int, start: int, step: int) -> tuple[slice, slice]:
     return slice(first, last), slice(start + first * step, start + (last - 1) * step + 1, step)
 
 
+@lru_cache(maxsize=512)
 def taps(
     sizes: tuple[int, ...], counts: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...],
     padding: tuple[int, ...], dilation: tuple[int, ...],
-) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:  # fmt: skip
+) -> tuple[tuple[tuple[int, ...], Slices, Slices], ...]:  # fmt: skip
     """For each position within the window, row by row: the position, the outputs that have it, the inputs they read there."""
     per_dim = [
         [reach(size, count, k * d - p, s) for k in range(kernel_size)]
         for size, count, kernel_size, s, p, d in zip(sizes, counts, kernel, stride, padding, dilation, strict=True)
     ]
+    found = []
     for position in product(*map(range, kernel)):
         pairs = [one[k] for one, k in zip(per_dim, position, strict=True)]
-        yield position, tuple([out for out, _ in pairs]), tuple([at for _, at in pairs])
+        found.append((position, tuple([out for out, _ in pairs]), tuple([at for _, at in pairs])))
+    return tuple(found)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorcore.errors import ArgumentError
 from tensorcore.ops.create import tensor
+from tensorcore.ops.random import default_generator
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 
@@ -169,8 +170,6 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """Normal, with a part ``sparsity`` of each column set to 0 (Martens, ICML 2010)."""
-    from tensorcore.backend.random import default_generator
-
     if tensor.ndim != 2:
         raise ArgumentError(f"Only tensors with 2 dimensions are supported, got {tensor.ndim}; pass a matrix")
     rows, columns = tensor.shape
@@ -179,7 +178,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     values = tensor.numpy(force=True).copy()
     for column in range(columns):
         # PyTorch draws these from the default generator, whatever ``generator`` is.
-        values[default_generator().permutation(rows)[:zeros], column] = 0
+        values[default_generator.host.permutation(rows)[:zeros], column] = 0
     return _written(tensor, values)
 
 

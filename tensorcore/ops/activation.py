@@ -28,7 +28,9 @@ def _floating(op: str, *, also: frozenset[dtypes.dtype] = frozenset()) -> Any:
 
     def check(input: Tensor, *others: Any) -> tuple[Any, ...]:
         if input.dtype not in FLOATING and input.dtype not in also:
-            raise UnsupportedDtype(f'{op}: "{op}" not implemented for {input.dtype.name}, got a tensor of it; use .float()')
+            raise UnsupportedDtype(
+                f'{op}: "{op}" not implemented for {input.dtype.name}, got a tensor of it; use .float()'
+            )
         return (input, *others)
 
     return check
@@ -41,7 +43,7 @@ def _relu_result(input: Tensor) -> dtypes.dtype:
 
 
 _relu = elementwise("relu", "input", "The larger of 0 and each element.", takes=REAL - frozenset([dtypes.bool_]),
-                    rule=_relu_result, grads=dict(input=lambda g, out: where(out > 0, g, 0.0)),
+                    rule=_relu_result, grads=dict(input=lambda g, out: where(out <= 0, 0.0, g)),
                     samples=samples.activation)  # fmt: skip
 
 
@@ -131,7 +133,7 @@ def _check_celu(input: Tensor, alpha: float) -> tuple[Tensor, float]:
     return input, alpha
 
 
-@composite(inputs="input", check=_check_celu, method=False, samples=samples.activation, backward_name="EluBackward0",
+@composite(inputs="input", check=_check_celu, method=False, samples=samples.activation,
            grads=dict(input=lambda g, input, alpha: _elu_grad(g, input, alpha, 1.0, 1.0 / alpha)))  # fmt: skip
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Each element, those below 0 as ``alpha * (exp(x / alpha) - 1)``."""
@@ -147,7 +149,9 @@ _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 def _check_gelu(input: Tensor, approximate: str) -> tuple[Tensor, str]:
     _floating("gelu")(input)
     if approximate not in ("none", "tanh"):
-        raise DtypeError(f"gelu: approximate argument must be either none or tanh, got {approximate!r}; pass one of these")
+        raise DtypeError(
+            f"gelu: approximate argument must be either none or tanh, got {approximate!r}; pass one of these"
+        )
     return input, approximate
 
 
@@ -186,7 +190,9 @@ def _mish_grad(g: Tensor, input: Tensor) -> Tensor:
     return g * (t + input * s * (1 - t * t))
 
 
-@composite(inputs="input", check=_floating("mish"), method=False, samples=samples.activation, grads=dict(input=_mish_grad))
+@composite(
+    inputs="input", check=_floating("mish"), method=False, samples=samples.activation, grads=dict(input=_mish_grad)
+)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * tanh(softplus(x))`` of each element."""
     return input * tanh(_softplus_value(input, 1.0, 20.0))
@@ -297,7 +303,9 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 def _check_softshrink(input: Tensor, lambd: float) -> tuple[Tensor, float]:
     _floating("softshrink")(input)
     if lambd < 0:
-        raise DtypeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}; got a negative one")
+        raise DtypeError(
+            f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}; got a negative one"
+        )
     return input, lambd
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import DtypeError, UnsupportedDtype
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import result_type, store
+from tensorcore.ops.calls import check_number, result_type, store
 from tensorcore.ops.choice import where
 from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import OPS, same
@@ -58,11 +58,11 @@ def _no_bool(*values: Any) -> Any:
 
 _add = elementwise(
     "add", "input other", "Sum of two tensors, element by element.",
-    grads=dict(input=same, other=same), operator="add", commutes=True, samples=samples.pair_alpha,
+    grads=dict(input=same, other=same), operator="add", commutes=True, widens=True, samples=samples.pair_alpha,
 )  # fmt: skip
 _sub = elementwise(
     "sub", "input other", "Difference of two tensors, element by element.", takes=NUMBERS - BOOL, rule=_no_bool,
-    grads=dict(input=same, other=lambda g: -g), operator="sub", samples=samples.pair_alpha,
+    grads=dict(input=same, other=lambda g: -g), operator="sub", widens=True, samples=samples.pair_alpha,
 )  # fmt: skip
 
 
@@ -77,6 +77,7 @@ def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
             f"{op}: For integral input tensors, argument alpha must not be a floating point number (nor complex for real "
             f"ones), got alpha={alpha}; convert the tensor with .to(...)"
         )
+    check_number(op, alpha, compute)
     if not isinstance(other, Tensor):
         return other * alpha
     return mul(other.to(compute), bool(alpha) if compute is dtypes.bool_ else alpha)  # type: ignore[attr-defined]
@@ -129,7 +130,7 @@ mul = elementwise(
     "mul", "input other", "Product of two tensors, element by element.",
     grads=dict(input=lambda g, other: g * conjugate(other) if g.dtype.is_complex else g * other,
                other=lambda g, input: g * conjugate(input) if g.dtype.is_complex else g * input),
-    operator="mul", commutes=True, samples=samples.pair,
+    operator="mul", commutes=True, widens=True, samples=samples.pair,
 )  # fmt: skip
 multiply = alias("multiply", mul)
 
@@ -137,14 +138,14 @@ _div = elementwise(
     "div", "input other", "Quotient of two tensors, element by element.", gives="float",
     grads=dict(input=lambda g, other: g / conjugate(other),
                other=lambda g, input, other: -g * conjugate(input / other / other)),
-    operator="truediv", samples=samples.quotient,
+    operator="truediv", widens=True, samples=samples.quotient,
 )  # fmt: skip
 _div_trunc = elementwise(
     "trunc_divide", "input other", "The quotient cut off at the point.", takes=REAL - BOOL, method=False, writes=False,
     grads=dict(input=lambda g: _zeros(g), other=lambda g: _zeros(g)), samples=samples.steps, backward_name="DivBackward1",
 )  # fmt: skip
 _div_floor = elementwise(
-    "floor_divide", "input other", "The quotient rounded down.", takes=REAL - BOOL, operator="floordiv",
+    "floor_divide", "input other", "The quotient rounded down.", takes=REAL - BOOL, operator="floordiv", widens=True,
     grads=dict(input=lambda g: _zeros(g), other=lambda g: _zeros(g)), samples=samples.steps, backward_name="DivBackward1",
 )  # fmt: skip
 _div_written = {None: Tensor.div_, "floor": Tensor.floor_divide_}  # type: ignore[attr-defined]
@@ -227,18 +228,42 @@ def _pow_other(g: Tensor, input: Any, other: Tensor, out: Tensor) -> Tensor:
     return slope
 
 
+def _pow_result(input: Any, other: Any) -> dtypes.dtype:
+    compute = result_type(input, other)
+    if compute.kind == "integer" and not isinstance(other, Tensor):
+        if other < 0:
+            raise DtypeError(
+                f"pow: Integers to negative integer powers are not allowed, got exponent {other}; use a floating dtype"
+            )
+        check_number("pow", other, compute)
+    return compute
+
+
 pow = elementwise(  # noqa: A001 - PyTorch's name
     "pow", "input other", "input to the power of other. Integers raise on a negative number as exponent.",
-    takes=NUMBERS - BOOL, grads=dict(input=_pow_input, other=_pow_other), operator="pow", samples=samples.powers,
+    takes=NUMBERS - BOOL, rule=_pow_result, grads=dict(input=_pow_input, other=_pow_other), operator="pow", samples=samples.powers,
 )  # fmt: skip
 
 
-@operation(samples=samples.powers, writes=True)
+@operation(samples=samples.powers)
 def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """``input`` to the power of ``exponent`` in double precision."""
     wide = dtypes.complex128 if result_type(input, exponent).is_complex else dtypes.float64
     base, power = (one.to(wide) if isinstance(one, Tensor) else one for one in (input, exponent))  # type: ignore[attr-defined]
     return pow(base, power) if out is None else store("float_power", pow(base, power), out)
+
+
+@method
+def float_power_(input: Tensor, exponent: Any) -> Tensor:
+    """In-place form of :func:`float_power`, for tensors in double precision."""
+    wide = dtypes.complex128 if result_type(input, exponent).is_complex else dtypes.float64
+    if input.dtype is not wide:
+        raise DtypeError(
+            f"float_power_: the base given to float_power_ has dtype {input.dtype.name} but the operation's result requires "
+            f"dtype {wide.name}, got the wrong one; use float_power"
+        )
+    power = exponent.to(wide) if isinstance(exponent, Tensor) else exponent
+    return input.pow_(power)  # type: ignore[attr-defined, no-any-return]
 
 
 square = elementwise("square", "input", "Each element times itself.", takes=NUMBERS - BOOL,
@@ -294,9 +319,21 @@ def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 OPS["sgn"] = _sgn.op  # type: ignore[attr-defined]
+OPS["sgn"].function = sgn
 
 abs = elementwise("abs", "input", "The absolute value of each element.", takes=NUMBERS - BOOL, gives="real",
                   grads=dict(input=lambda g, input: g * sgn(input)), operator="abs", samples=samples.nonzero)  # fmt: skip
+_abs_written = Tensor.abs_  # type: ignore[attr-defined]
+
+
+@method
+def abs_(input: Tensor) -> Tensor:
+    """In-place form of :func:`abs`. Raises for complex tensors."""
+    if input.dtype.is_complex:
+        raise DtypeError("abs_: In-place abs is not supported for complex tensors, got one; use abs()")
+    return _abs_written(input)
+
+
 absolute = alias("absolute", abs)
 
 
@@ -315,7 +352,7 @@ copysign = elementwise(
     samples=samples.steps,
 )  # fmt: skip
 nextafter = elementwise("nextafter", "input other", "The next number from input towards other.",
-                        takes=frozenset([dtypes.float32, dtypes.float64, dtypes.bfloat16]), samples=samples.pair)  # fmt: skip
+                        takes=FLOATING, samples=samples.pair)  # fmt: skip
 
 
 # Products in sums
@@ -392,4 +429,3 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
 
 def _zeros(g: Tensor) -> Tensor:
     return g.new_zeros(g.shape)  # type: ignore[attr-defined]
-

@@ -26,14 +26,15 @@ from tensorcore.tensor import Tensor, new_tensor
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 __all__ = [
-    "apply", "binary", "common_device", "elementwise", "foreign", "record", "reduction", "reflected", "result_type", "store", "unary",
+    "PLAIN_FLOATS", "apply", "binary", "check_number", "common_device", "elementwise", "foreign", "record", "reduction",
+    "reflected", "result_type", "store", "unary",
 ]  # fmt: skip
 
 new = object.__new__
 _EMPTY: tuple[Any, ...] = ()
 # The dtypes for which a kernel may be handed a Python number as it is. Narrower ones compute with
 # numbers in single precision, and integers beyond 32 bits wrap: both are the slow path's.
-_PLAIN_FLOATS = frozenset([dtypes.float32, dtypes.float64])
+PLAIN_FLOATS = frozenset([dtypes.float32, dtypes.float64])
 _PLAIN_INTEGERS = frozenset([dtypes.int32, dtypes.int64])
 _LOW, _HIGH = -(2**31), 2**31 - 1
 _NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
@@ -90,7 +91,7 @@ def binary(
         leave: what whatever is unusual goes to; :func:`elementwise` unless told otherwise.
     """
     leave = leave or elementwise
-    floats = _PLAIN_FLOATS if accepts is None else _PLAIN_FLOATS & accepts
+    floats = PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts
     integers = _PLAIN_INTEGERS if accepts is None else _PLAIN_INTEGERS & accepts
     name, keeps, keeps_out, differentiable = op.name, op.keeps_inputs, op.keeps_out, bool(op.grads)
     # Whether the formula of the second name keeps the first.
@@ -187,7 +188,10 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
                 return slow(input)
         elif type(dim) is int and dims and -len(native.shape) <= dim < len(native.shape):
             dim = (dim % len(native.shape),)
-            made_native = device.kernels[name](native, dim=dim, keepdim=keepdim)
+            try:
+                made_native = device.kernels[name](native, dim=dim, keepdim=keepdim)
+            except ValueError:
+                return slow(input, dim, keepdim)
         else:
             return slow(input, dim, keepdim)
         if type(made_native) is not device.array:
@@ -221,7 +225,7 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
 
 def reflected(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Callable[..., Tensor]:
     """The call of the operator ``number op tensor``, as a method of the tensor."""
-    floats = _PLAIN_FLOATS if accepts is None else _PLAIN_FLOATS & accepts
+    floats = PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts
     name, differentiable = op.name, bool(op.grads)
 
     def call(input: Tensor, other: Any) -> Tensor:
@@ -365,6 +369,15 @@ def user_trace() -> str:
 
 def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, options: dict[str, Any] | None = None):
     """An elementwise call with numbers, several dtypes, or a result that has a place to go."""
+    first = inputs[0]
+    if out is None and type(first) is Tensor and first.dtype in op.quick:
+        made = _uniform(op, first, inputs, options)
+        if made is not None:
+            return made
+    if any(type(one) is np.ndarray for one in inputs):  # tensor * array, in PyTorch by way of NumPy
+        from tensorcore.ops.create import from_numpy
+
+        inputs = [from_numpy(one) if type(one) is np.ndarray else one for one in inputs]
     if not any([isinstance(one, Tensor) for one in inputs]):
         raise ArgumentTypeError(
             f"{op.name}: expected argument '{op.inputs[0]}' to be a Tensor, got {inputs[0]!r}; wrap it in torch.tensor(...)"
@@ -373,7 +386,7 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
     for name, one in zip(op.inputs, inputs, strict=True):
         if not isinstance(one, Tensor):
             numbers = True
-            if kind_of(one) is None and not (isinstance(one, np.ndarray) and one.ndim == 0):
+            if kind_of(one) is None:
                 raise ArgumentTypeError(
                     f"{op.name}: expected argument '{name}' to be a Tensor or a number, got {type(one).__name__}; "
                     f"wrap it in torch.tensor(...)"
@@ -383,7 +396,7 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
     if out is not None:
         _check_out(op, inputs, out, final)
     # Numbers keep single precision beside narrow floats, as in PyTorch.
-    widened = numbers and compute in _NARROW and final is compute
+    widened = numbers and op.widens and compute in _NARROW
     wide = dtypes.float32 if widened else compute
     natives = [_as(device, one, wide) for one in inputs]
     try:
@@ -396,6 +409,31 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
     if op.grads and mode.enabled and any([isinstance(one, Tensor) and one.node is not None for one in inputs]):
         record(op, inputs, options, made)
     return made if out is None else store(op.name, made, out)
+
+
+def _uniform(op: Op, first: Tensor, inputs: Sequence[Any], options: dict[str, Any] | None) -> Tensor | None:
+    """The call where all tensors have the dtype and device of ``first`` and all numbers are plain; else None."""
+    natives, recorded, device, same = [], False, first.device, first.dtype
+    for one in inputs:
+        kind = type(one)
+        if kind is Tensor:
+            if one.dtype is not same or one.device is not device:
+                return None
+            natives.append(one.native)
+            if one.node is not None:
+                recorded = True
+        elif kind is float or kind is int:
+            natives.append(one)
+        else:
+            return None
+    try:
+        native = device.kernels[op.kernel](*natives) if not options else device.kernels[op.kernel](*natives, **options)
+    except Exception as error:
+        raise explain(op, inputs, error) from error
+    made = new_tensor(native if type(native) is device.array else device.as_native(native), op.result or same, device)
+    if recorded and op.grads and mode.enabled:
+        record(op, inputs, options, made)
+    return made
 
 
 def _as(device: Any, one: Any, compute: dtype) -> Any:
@@ -416,6 +454,18 @@ def as_number(number: Any, compute: dtype) -> Any:
     if compute.kind == "bool":
         return bool(number)
     return complex(number) if compute.kind == "complex" else float(number)
+
+
+def check_number(op: str, number: Any, compute: dtype) -> None:
+    """Raise where a number does not fit the dtype of its op; negative ones wrap into uint8, as in PyTorch."""
+    if compute.kind == "integer":
+        limits = dtypes.iinfo(compute)
+        low = limits.min if compute.is_signed else -limits.max
+        if not low <= number <= limits.max:
+            raise DtypeError(
+                f"{op}: value cannot be converted to type {compute.name} without overflow, got {number}; use one within "
+                f"[{limits.min}, {limits.max}]"
+            )
 
 
 def result_type(*values: Any) -> dtype:

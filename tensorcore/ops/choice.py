@@ -8,7 +8,15 @@ from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import _as, explain, one_device, record, result_type, store
+from tensorcore.ops.calls import (
+    _as,
+    check_number,
+    explain,
+    one_device,
+    record,
+    result_type,
+    store,
+)
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, method, operation
 from tensorcore.tape.mode import mode
@@ -33,7 +41,9 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
     if not isinstance(condition, Tensor):
-        raise ArgumentTypeError(f"where: expected condition to be a Tensor, got {condition!r}; wrap it in torch.tensor(...)")
+        raise ArgumentTypeError(
+            f"where: expected condition to be a Tensor, got {condition!r}; wrap it in torch.tensor(...)"
+        )
     if condition.dtype is not dtypes.bool_:
         if condition.dtype is not dtypes.uint8:
             raise DtypeError(
@@ -70,6 +80,9 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
             input = condition.new_full((), input, dtype=final)  # type: ignore[attr-defined]
         device, (condition, input, other) = one_device("where", (condition, input, other))
         final = result_type(input, other)
+        for one in (input, other):
+            if not isinstance(one, Tensor):
+                check_number("where", one, final)
         natives = [_as(device, one, final) for one in (input, other)]
         choice = condition.native
     try:
@@ -95,21 +108,21 @@ method(_where_method, "where")
 def _real_result(*values: Any) -> Any:
     compute = result_type(*values)
     if compute.is_complex:
-        raise UnsupportedDtype("clamp: clamp is not supported for complex types, got complex numbers; clamp real and imag")
+        raise UnsupportedDtype(
+            "clamp: clamp is not supported for complex types, got complex numbers; clamp real and imag"
+        )
     return compute
 
 
 def _bounds_result(*values: Any) -> Any:
     compute = _real_result(*values)
-    if compute is dtypes.uint8 or compute.kind == "integer":
-        for one in values[1:]:
-            if not isinstance(one, Tensor):
-                limits = dtypes.iinfo(compute)
-                if not limits.min <= one <= limits.max:
-                    raise DtypeError(
-                        f"clamp: value cannot be converted to type {compute.name} without overflow, got {one}; use one within "
-                        f"[{limits.min}, {limits.max}]"
-                    )
+    for one in values[1:]:
+        if not isinstance(one, Tensor):
+            if compute is dtypes.bool_:
+                raise UnsupportedDtype(
+                    "clamp: clamp with a number not implemented for bool, got one; use .to(torch.uint8)"
+                )
+            check_number("clamp", one, compute)
     return compute
 
 
@@ -212,7 +225,12 @@ fmin = elementwise(
 @composite(inputs="input", grads=dict(input=lambda g, input: where(input.isfinite(), g, 0.0)), writes=True,
            samples=samples.unary)  # fmt: skip
 def nan_to_num(
-    input: Tensor, nan: float | None = 0.0, posinf: float | None = None, neginf: float | None = None, *, out: Tensor | None = None
+    input: Tensor,
+    nan: float | None = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+    *,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The elements, with numbers in place of NaN and of the infinities; those become the dtype's limits by default."""
     if input.dtype.kind in ("bool", "integer"):
@@ -237,7 +255,9 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
             f"{values.dtype.name}; convert one with .to(...)"
         )
     if input.dtype.is_complex:
-        raise UnsupportedDtype("heaviside: heaviside is not yet implemented for complex tensors, got one; take its real part")
+        raise UnsupportedDtype(
+            "heaviside: heaviside is not yet implemented for complex tensors, got one; take its real part"
+        )
     input, values = input.detach(), values.detach()
     made = where(input == 0, values, (input > 0).to(input.dtype))  # type: ignore[attr-defined]
     return made if out is None else store("heaviside", made, out)

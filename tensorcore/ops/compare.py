@@ -58,7 +58,9 @@ bitwise_and = _bitwise("bitwise_and", "The bits that are set in both.", "and")
 bitwise_or = _bitwise("bitwise_or", "The bits that are set in one or both.", "or")
 bitwise_xor = _bitwise("bitwise_xor", "The bits that are set in one of both.", "xor")
 bitwise_left_shift = _bitwise("bitwise_left_shift", "The bits moved up by other places.", "lshift", False)
-bitwise_right_shift = _bitwise("bitwise_right_shift", "The bits moved down by other places, the sign kept.", "rshift", False)
+bitwise_right_shift = _bitwise(
+    "bitwise_right_shift", "The bits moved down by other places, the sign kept.", "rshift", False
+)
 
 
 def _invert(self: Tensor) -> Tensor:
@@ -76,7 +78,9 @@ Tensor.__invert__ = _invert  # type: ignore[attr-defined]
 # Tests of one element
 
 isnan = elementwise("isnan", "input", "Whether each element is NaN.", gives="bool", writes=False, samples=samples.unary)
-isinf = elementwise("isinf", "input", "Whether each element is infinite.", gives="bool", writes=False, samples=samples.unary)
+isinf = elementwise(
+    "isinf", "input", "Whether each element is infinite.", gives="bool", writes=False, samples=samples.unary
+)
 isfinite = elementwise("isfinite", "input", "Whether each element is neither infinite nor NaN.", gives="bool", writes=False,
                        samples=samples.unary)  # fmt: skip
 _signbit = elementwise("signbit", "input", "Whether the sign of each element is minus, that of -0 too.", gives="bool",
@@ -149,5 +153,3 @@ def equal(input: Tensor, other: Tensor) -> bool:
     if tuple(input.native.shape) != tuple(other.native.shape):
         return False
     return not bool(ne(input, other).sum())  # type: ignore[attr-defined]
-
-

@@ -129,7 +129,9 @@ def view_as_complex(input: Tensor) -> Tensor:
         )
     shape, strides = input.native.shape, input.stride()
     if not shape or shape[-1] != 2:
-        raise ShapeError(f"view_as_complex: Tensor must have a last dimension of size 2, got {list(shape)}; use stack(..., -1)")
+        raise ShapeError(
+            f"view_as_complex: Tensor must have a last dimension of size 2, got {list(shape)}; use stack(..., -1)"
+        )
     if strides[-1] != 1 or any(step % 2 for step in strides[:-1]) or input.storage_offset() % 2:
         raise ShapeError(
             f"view_as_complex: Tensor must have a last dimension with stride 1, and even strides and offset elsewhere, got "

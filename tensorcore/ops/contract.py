@@ -63,12 +63,17 @@ def _written(args: tuple[Any, ...]) -> tuple[str, list[Tensor]]:
     if isinstance(args[0], str):
         operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
         if not operands:
-            raise ArgumentTypeError("einsum: must specify the equation string and at least one operand, got the string only")
+            raise ArgumentTypeError(
+                "einsum: must specify the equation string and at least one operand, got the string only"
+            )
         equation = args[0]
     else:
+
         def letters(dims: Sequence[Any]) -> str:
             if not all(one is Ellipsis or (isinstance(one, int) and 0 <= one < 52) for one in dims):
-                raise GradientError(f"einsum: not enough letters: expected subscripts as ints in [0, 52), got {list(dims)}")
+                raise GradientError(
+                    f"einsum: not enough letters: expected subscripts as ints in [0, 52), got {list(dims)}"
+                )
             return "".join("..." if one is Ellipsis else _LETTERS[one] for one in dims)
 
         operands = args[: len(args) // 2 * 2 : 2]
@@ -77,7 +82,9 @@ def _written(args: tuple[Any, ...]) -> tuple[str, list[Tensor]]:
             equation += "->" + letters(args[-1])
     for one in operands:
         if not isinstance(one, Tensor):
-            raise ArgumentTypeError(f"einsum: expected operands as Tensors, got {type(one).__name__}; use torch.tensor(...)")
+            raise ArgumentTypeError(
+                f"einsum: expected operands as Tensors, got {type(one).__name__}; use torch.tensor(...)"
+            )
     return equation, list(operands)
 
 
@@ -122,7 +129,9 @@ def _parse(equation: str, operands: list[Tensor]) -> tuple[list[tuple[Any, ...]]
 def _check_letters(equation: str, letters: str) -> None:
     for one in letters:
         if one not in _LETTERS:
-            raise GradientError(f"einsum: invalid subscript given, got {one!r} in {equation!r}; subscripts must be in [a-zA-Z]")
+            raise GradientError(
+                f"einsum: invalid subscript given, got {one!r} in {equation!r}; subscripts must be in [a-zA-Z]"
+            )
 
 
 def _prepared(operand: Tensor, term: tuple[Any, ...], sizes: dict[Any, int]) -> tuple[Tensor, tuple[Any, ...]]:
@@ -143,7 +152,9 @@ def _prepared(operand: Tensor, term: tuple[Any, ...], sizes: dict[Any, int]) -> 
     return operand, tuple(names)
 
 
-def _path(operands: list[tuple[Tensor, tuple[Any, ...]]], result: list[Any], sizes: dict[Any, int]) -> list[tuple[int, ...]]:
+def _path(
+    operands: list[tuple[Tensor, tuple[Any, ...]]], result: list[Any], sizes: dict[Any, int]
+) -> list[tuple[int, ...]]:
     """Pairs of positions to contract; each contraction's result goes to the end of the list."""
     count = len(operands)
     if count > 2:
@@ -225,12 +236,19 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         if dims < 0:
             raise GradientError(f"tensordot: tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(len(x), len(y)):
-            raise ShapeError(f"tensordot: tensordot expects dims < ndim_a and ndim_b, got dims={dims} for {len(x)}D and {len(y)}D")
+            raise ShapeError(
+                f"tensordot: tensordot expects dims < ndim_a and ndim_b, got dims={dims} for {len(x)}D and {len(y)}D"
+            )
         dims_a, dims_b = tuple(range(len(x) - dims, len(x))), tuple(range(dims))
     else:
-        dims_a, dims_b = rules.wrap_dims("tensordot", list(dims[0]), len(x)), rules.wrap_dims("tensordot", list(dims[1]), len(y))
+        dims_a, dims_b = (
+            rules.wrap_dims("tensordot", list(dims[0]), len(x)),
+            rules.wrap_dims("tensordot", list(dims[1]), len(y)),
+        )
     if len(dims_a) != len(dims_b):
-        raise ShapeError(f"tensordot: both dimension lists should have same length, got {list(dims_a)} and {list(dims_b)}")
+        raise ShapeError(
+            f"tensordot: both dimension lists should have same length, got {list(dims_a)} and {list(dims_b)}"
+        )
     for i, j in zip(dims_a, dims_b, strict=True):
         if x[i] != y[j] and 1 not in (x[i], y[j]):
             raise ShapeError(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import product
 from math import prod
 from typing import Any
 
-from tensorcore.backend.windows import reach
+from tensorcore.backend.windows import taps
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
@@ -59,7 +58,9 @@ def _options(shape: Any, stride: Ints, padding: Ints, dilation: Ints, groups: in
     return {"shape": tuple(shape), "stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
 
 
-def _run(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Tensor:
+def _run(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Tensor:
     """The convolution of checked arguments, by the device's kernel or in products."""
     shape, window = tuple(input.native.shape), tuple(weight.native.shape)
     counts = _counts(shape[2:], window[2:], stride, padding, dilation)
@@ -72,7 +73,10 @@ def _run(input: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, paddi
 def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
     """How many windows there are along each dim."""
     return tuple(
-        [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True)]
+        [
+            (n + 2 * p - d * (k - 1) - 1) // s + 1
+            for n, k, s, p, d in zip(sizes, kernel, stride, padding, dilation, strict=True)
+        ]
     )
 
 
@@ -84,14 +88,22 @@ def _in_products(input: Tensor, weight: Tensor, bias: Tensor | None, counts: Int
     batch, channels, *sizes = input.native.shape
     outs = weight.native.shape[0] // groups
     made = None
-    for position, outputs, inputs in _taps(tuple(sizes), counts, tuple(weight.native.shape[2:]), stride, padding, dilation):
+    for position, outputs, inputs in taps(
+        tuple(sizes), counts, tuple(weight.native.shape[2:]), stride, padding, dilation
+    ):
         part = slice_op.view(input, {"key": (slice(None), slice(None), *inputs)})
         inside = tuple(part.native.shape[2:])
-        tap = slice_op.view(weight, {"key": (slice(None), slice(None), *position)}).reshape(groups, outs, channels // groups)
+        tap = slice_op.view(weight, {"key": (slice(None), slice(None), *position)}).reshape(
+            groups, outs, channels // groups
+        )
         found = matmul(tap, part.reshape(batch, groups, channels // groups, prod(inside)))
         found = found.reshape(batch, groups * outs, *inside)
         if inside != counts:
-            found = apply(unindex, (found,), {"shape": (batch, groups * outs, *counts), "key": (slice(None), slice(None), *outputs)})
+            found = apply(
+                unindex,
+                (found,),
+                {"shape": (batch, groups * outs, *counts), "key": (slice(None), slice(None), *outputs)},
+            )
         made = found if made is None else made + found
     assert made is not None
     return made if bias is None else made + bias.reshape(-1, *[1] * len(counts))
@@ -102,7 +114,9 @@ def _transposed_in_products(input: Tensor, weight: Tensor, shape: Ints, stride: 
     batch, outs, *counts = input.native.shape
     each = weight.native.shape[1]
     made = None
-    for position, outputs, inputs in _taps(shape[2:], tuple(counts), tuple(weight.native.shape[2:]), stride, padding, dilation):
+    for position, outputs, inputs in taps(
+        shape[2:], tuple(counts), tuple(weight.native.shape[2:]), stride, padding, dilation
+    ):
         part = slice_op.view(input, {"key": (slice(None), slice(None), *outputs)})
         inside = tuple(part.native.shape[2:])
         tap = slice_op.view(weight, {"key": (slice(None), slice(None), *position)}).reshape(groups, outs // groups, each)
@@ -112,15 +126,6 @@ def _transposed_in_products(input: Tensor, weight: Tensor, shape: Ints, stride: 
         made = found if made is None else made + found
     assert made is not None
     return made
-
-
-def _taps(sizes: Ints, counts: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Any:
-    for position in product(*map(range, kernel)):
-        pairs = [
-            reach(n, c, k * d - p, s)
-            for n, c, k, s, p, d in zip(sizes, counts, position, stride, padding, dilation, strict=True)
-        ]
-        yield position, tuple([out for out, _ in pairs]), tuple([at for _, at in pairs])
 
 
 # Arguments
@@ -133,30 +138,42 @@ def spread(op: str, name: str, value: Any, ndim: int) -> Ints:
     try:
         found = tuple([one.__index__() for one in value])
     except (TypeError, AttributeError):
-        raise ArgumentTypeError(f"{op}: expected {name} to be an int or ints, got {value!r}; pass e.g. {(1,) * ndim}") from None
+        raise ArgumentTypeError(
+            f"{op}: expected {name} to be an int or ints, got {value!r}; pass e.g. {(1,) * ndim}"
+        ) from None
     if len(found) == 1:
         found *= ndim
     if len(found) != ndim:
-        raise GradientError(f"{op}: expected {name} to be a single integer value or a list of {ndim} values, got {list(found)}")
+        raise GradientError(
+            f"{op}: expected {name} to be a single integer value or a list of {ndim} values, got {list(found)}"
+        )
     return found
 
 
 def _checked(op: str, ndim: int, input: Any, weight: Any, bias: Any, transposed: bool, groups: int) -> None:
     for name, one in (("input", input), ("weight", weight)):
         if not isinstance(one, Tensor):
-            raise ArgumentTypeError(f"{op}: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use torch.tensor(...)")
+            raise ArgumentTypeError(
+                f"{op}: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use torch.tensor(...)"
+            )
     shape, window = list(input.native.shape), list(weight.native.shape)
     if len(window) != ndim + 2:
-        raise ShapeError(f"{op}: expected weight of {ndim + 2} dims (out channels, channels, *kernel), got {window}; reshape it")
+        raise ShapeError(
+            f"{op}: expected weight of {ndim + 2} dims (out channels, channels, *kernel), got {window}; reshape it"
+        )
     if len(shape) not in (ndim + 1, ndim + 2):
         raise ShapeError(
             f"{op}: Expected {ndim + 1}D (unbatched) or {ndim + 2}D (batched) input to {op}, but got input of size: {shape}"
         )
     for one in (weight, bias):
         if one is not None and one.dtype is not input.dtype:
-            raise DtypeError(f"{op}: expected scalar type {input.dtype.name} but found {one.dtype.name}; convert one with .to(...)")
+            raise DtypeError(
+                f"{op}: expected scalar type {input.dtype.name} but found {one.dtype.name}; convert one with .to(...)"
+            )
     if input.dtype.kind == "bool":
-        raise DtypeError(f'{op}: "slow_conv2d_cpu" not implemented for bool, got a tensor of it; convert it with .to(...)')
+        raise DtypeError(
+            f'{op}: "slow_conv2d_cpu" not implemented for bool, got a tensor of it; convert it with .to(...)'
+        )
     if groups < 1:
         raise GradientError(f"{op}: non-positive groups is not supported, got {groups}; pass at least 1")
     channels = shape[-ndim - 1]
@@ -212,13 +229,17 @@ def _convolve(op: str, ndim: int, input: Tensor, weight: Tensor, bias: Tensor | 
     return made if batched else made.squeeze(0)
 
 
-def _named_padding(op: str, input: Tensor, kernel: Ints, stride: Ints, dilation: Ints, padding: str) -> tuple[Tensor, Ints]:
+def _named_padding(
+    op: str, input: Tensor, kernel: Ints, stride: Ints, dilation: Ints, padding: str
+) -> tuple[Tensor, Ints]:
     if padding == "valid":
         return input, (0,) * len(kernel)
     if padding != "same":
         raise GradientError(f"{op}: Invalid padding string: '{padding}', got it; pass 'same', 'valid' or ints")
     if set(stride) != {1}:
-        raise GradientError(f"{op}: padding='same' is not supported for strided convolutions, got stride {list(stride)}; pass ints")
+        raise GradientError(
+            f"{op}: padding='same' is not supported for strided convolutions, got stride {list(stride)}; pass ints"
+        )
     total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
     if any(one % 2 for one in total):
         # The odd one goes to the end.
@@ -253,7 +274,9 @@ def _transpose(op: str, ndim: int, input: Tensor, weight: Tensor, bias: Tensor |
          for n, k, s, p, d, e in zip(input.native.shape[2:], window[2:], stride, padding, dilation, extra, strict=True)]
     )  # fmt: skip
     if sizes and min(sizes) < 1:
-        raise ShapeError(f"{op}: expected a result of at least one element along each dim, got {list(sizes)}; Output size is too small")
+        raise ShapeError(
+            f"{op}: expected a result of at least one element along each dim, got {list(sizes)}; Output size is too small"
+        )
     shape = (input.native.shape[0], window[1] * groups, *sizes)
     by = weight.conj() if weight.dtype.is_complex else weight  # type: ignore[attr-defined]
     if input.device.kernels["conv_input_gradient"]:
@@ -325,9 +348,16 @@ _fold = Op("fold", "input", "Columns added up as windows.", backward_name="Col2I
 def _window(op: str, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Ints, Ints, Ints, Ints]:
     kernel, dilation = spread(op, "kernel_size", kernel_size, 2), spread(op, "dilation", dilation, 2)
     padding, stride = spread(op, "padding", padding, 2), spread(op, "stride", stride, 2)
-    for name, values, least in (("kernel size", kernel, 1), ("dilation", dilation, 1), ("stride", stride, 1), ("padding", padding, 0)):
+    for name, values, least in (
+        ("kernel size", kernel, 1),
+        ("dilation", dilation, 1),
+        ("stride", stride, 1),
+        ("padding", padding, 0),
+    ):
         if min(values) < least:
-            raise GradientError(f"{op}: {name} should be {'greater than zero' if least else 'non-negative'}, got {list(values)}")
+            raise GradientError(
+                f"{op}: {name} should be {'greater than zero' if least else 'non-negative'}, got {list(values)}"
+            )
     return kernel, dilation, padding, stride
 
 
@@ -340,14 +370,18 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
         raise ShapeError(f"unfold: Expected 3D or 4D (batch mode) tensor with possibly 0 batch size, got {list(shape)}")
     counts = _counts(shape[-2:], kernel, stride, padding, dilation)
     if min(counts) < 1:
-        raise ShapeError(f"unfold: its components must be at least one: expected windows that fit, got {list(counts)} of them")
+        raise ShapeError(
+            f"unfold: its components must be at least one: expected windows that fit, got {list(counts)} of them"
+        )
     made = apply(_unfold, (input if len(shape) == 4 else input.unsqueeze(0),), {
         "counts": counts, "kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation})  # fmt: skip
     return made if len(shape) == 4 else made.squeeze(0)  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.fold, method=False)
-def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+def fold(
+    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
     """The adjoint of ``unfold``: columns (batch, channels * taps, windows) added up where their windows lie."""
     size = spread("fold", "output_size", output_size, 2)
     kernel, dilation, padding, stride = _window("fold", kernel_size, dilation, padding, stride)

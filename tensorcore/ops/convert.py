@@ -24,13 +24,13 @@ _cast = Op("to", "input", "The same values in another dtype.", kernel="cast", gr
 _clone = Op("clone", "input", "A copy.", grads=dict(input=same), register=False)
 _contiguous = Op("contiguous", "input", "A copy in row-major order.", grads=dict(input=same),
                  backward_name="CloneBackward0", register=False)  # fmt: skip
-# What was there before has no share in the result: zeros, not nothing, as in PyTorch.
-_over = dict(input=lambda g: g.new_zeros(g.shape), src=same)
-_copy = Op("copy", "input src", "The values of src in the memory of input.", grads=_over,
-           backward_name="CopyBackwards", register=False)  # fmt: skip
+# What was in the memory before has a gradient too, which is zero: leaves that it came from get zeros, and not None.
+_written = dict(input=lambda g: g.new_zeros(g.shape), src=same)
+_copy = Op("copy", "input src", "The values of src in the memory of input.", grads=_written,
+           backward_name="torch::autograd::CopyBackwards", register=False)  # fmt: skip
 # Zeros and one value for all, which have names of their own on the tape.
-fill_op = Op("fill", "input src", "One value in the memory of input.", grads=_over, register=False)
-zero_op = Op("zero", "input src", "Zeros in the memory of input.", grads=_over, register=False)
+fill_op = Op("fill", "input src", "One value in the memory of input.", grads=_written, register=False)
+zero_op = Op("zero", "input src", "Zeros in the memory of input.", grads=_written, register=False)
 _move = Op("move", "input", "The same values on another device.", register=False, backward_name="ToCopyBackward0",
            grads=dict(input=lambda g, source: g.to(source)))  # fmt: skip
 
@@ -80,6 +80,20 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor itself where its memory is in row-major order without gaps, else a copy that is."""
     return input if input.device.is_contiguous(input.native) else apply(_contiguous, (input,))
+
+
+@method
+def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
+    """The tensor in the host's memory; itself where it is there already."""
+    from tensorcore.ops.create import host_device
+
+    return to(input, host_device())
+
+
+@method
+def cuda(input: Tensor, device: Any = "cuda", non_blocking: bool = False, memory_format: Any = None) -> Tensor:
+    """The tensor on a GPU: the first one, or that of an index or a name."""
+    return to(input, f"cuda:{device}" if isinstance(device, int) else device)
 
 
 @method

@@ -7,7 +7,6 @@ that need not be kept alive. What the formulas name is what is saved.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -42,6 +41,11 @@ class Op:
         backward_name: what a printed ``grad_fn`` calls it, where PyTorch's name does not follow from ours.
     """
 
+    # What elementwise ops have, see ``kinds.elementwise``; of any other op no dtype is quick.
+    quick: frozenset[Any] = frozenset()
+    result: Any = None
+    widens = False
+
     def __init__(
         self,
         name: str,
@@ -67,20 +71,19 @@ class Op:
         self.function: Callable[..., Any] | None = None
         camel = "".join(part[:1].upper() + part[1:] for part in name.strip("_").split("_"))
         self.node_name = backward_name or f"{camel}Backward0"
-        named = {key: gradient_arguments(formula) for key, formula in self.grads.items()}
-        wanted = {argument for arguments in named.values() for argument in arguments}
+        named = [gradient_arguments(self.grads[key]) if key in self.grads else () for key in self.inputs]
+        wanted = {argument for arguments in named for argument in arguments}
         # For each input, the positions of the inputs whose formulas name it.
         self.needed_for = tuple(
-            tuple(i for i, key in enumerate(self.inputs) if kept in named.get(key, ())) for kept in self.inputs
+            [tuple([i for i, arguments in enumerate(named) if kept in arguments]) for kept in self.inputs]
         )
         self.keeps_inputs = any(self.needed_for)
         self.keeps_out = "out" in wanted
-        self.traits = tuple(
-            (f"{key}_{trait}", i, trait)
-            for i, key in enumerate(self.inputs)
-            for trait in ("shape", "dtype")
-            if f"{key}_{trait}" in wanted
-        )
+        self.traits: tuple[tuple[str, int, str], ...] = ()
+        for name_wanted in wanted:
+            key, _, trait = name_wanted.rpartition("_")
+            if trait in ("shape", "dtype") and key in self.inputs:
+                self.traits += ((name_wanted, self.inputs.index(key), trait),)
         # An attribute and no method: the walk reads it from a cached slot. Compiled from the formulas at the first call.
         self.backward: Callable[[Node, Any], tuple[Any, ...]] = self._compile_and_run
         if register:
@@ -106,7 +109,8 @@ class Op:
 
 def gradient_arguments(formula: Formula) -> tuple[str, ...]:
     """The names that a formula takes."""
-    return tuple(inspect.signature(formula).parameters)
+    # Not inspect.signature, which would be a tenth of the time of ``import tensorcore``.
+    return formula.__code__.co_varnames[: formula.__code__.co_argcount]
 
 
 def kept_out(node: Node, g: Any) -> Any:

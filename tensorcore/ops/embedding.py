@@ -44,7 +44,9 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     """
     for name, one in (("input", input), ("weight", weight)):
         if not isinstance(one, Tensor):
-            raise ArgumentTypeError(f"embedding: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use torch.tensor(...)")
+            raise ArgumentTypeError(
+                f"embedding: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use torch.tensor(...)"
+            )
     if input.dtype not in (dtypes.int64, dtypes.int32):
         raise GradientError(
             f"embedding: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
@@ -56,7 +58,9 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     rows = shape[0]
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
-            raise DimensionError(f"embedding: Padding_idx must be within num_embeddings, got {padding_idx} for {rows} rows")
+            raise DimensionError(
+                f"embedding: Padding_idx must be within num_embeddings, got {padding_idx} for {rows} rows"
+            )
         padding_idx %= rows
     if input.device.capabilities.values:
         lowest, highest = input.device.kernels["index_bounds"](input.native)

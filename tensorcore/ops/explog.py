@@ -11,7 +11,16 @@ from tensorcore.ops.calls import apply, store
 from tensorcore.ops.choice import where
 from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import OPS, Op
-from tensorcore.ops.kinds import BOOL, FLOATING, INTEGER, REAL, composite, computes_in, elementwise, operation
+from tensorcore.ops.kinds import (
+    BOOL,
+    FLOATING,
+    INTEGER,
+    REAL,
+    composite,
+    computes_in,
+    elementwise,
+    operation,
+)
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -23,8 +32,8 @@ _LN2, _LN10 = math.log(2), math.log(10)
 
 exp = elementwise("exp", "input", "e to the power of each element.", gives="float",
                   grads=dict(input=lambda g, out: g * conjugate(out)), samples=samples.unary)  # fmt: skip
-exp2 = elementwise("exp2", "input", "2 to the power of each element.", gives="float", takes=REAL,
-                   grads=dict(input=lambda g, out: g * (out * _LN2)), samples=samples.unary)  # fmt: skip
+exp2 = elementwise("exp2", "input", "2 to the power of each element.", gives="float",
+                   grads=dict(input=lambda g, out: g * conjugate(out * _LN2)), samples=samples.unary)  # fmt: skip
 expm1 = elementwise("expm1", "input", "e to the power of each element, minus 1, exact near 0.", gives="float",
                     grads=dict(input=lambda g, out: g * conjugate(out + 1)), samples=samples.unary)  # fmt: skip
 log = elementwise("log", "input", "The natural logarithm of each element.", gives="float",
@@ -34,7 +43,8 @@ log2 = elementwise("log2", "input", "The logarithm to base 2 of each element.", 
 log10 = elementwise("log10", "input", "The logarithm to base 10 of each element.", gives="float",
                     grads=dict(input=lambda g, input: g / (conjugate(input) * _LN10)), samples=samples.positive)  # fmt: skip
 log1p = elementwise("log1p", "input", "The natural logarithm of 1 + each element, exact near 0.", gives="float",
-                    grads=dict(input=lambda g, input: g / conjugate(input + 1)), samples=samples.positive)  # fmt: skip
+                    grads=dict(input=lambda g, input: g / conjugate(input + 1)), samples=samples.positive,
+                    backward_name="Log1PBackward0")  # fmt: skip
 
 logaddexp = elementwise(
     "logaddexp", "input other", "log(exp(input) + exp(other)) without overflow.", takes=FLOATING, writes=False,
@@ -60,7 +70,10 @@ def _two_floats(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     compute = computes_in(op, input, other)
     like = input if isinstance(input, Tensor) else other
     return tuple(  # type: ignore[return-value]
-        [one.to(compute) if isinstance(one, Tensor) else like.new_full((), one, dtype=compute) for one in (input, other)]
+        [
+            one.to(compute) if isinstance(one, Tensor) else like.new_full((), one, dtype=compute)
+            for one in (input, other)
+        ]
     )
 
 

@@ -40,8 +40,9 @@ def check_writable(op: str, tensor: Tensor) -> None:
                 )
             if view.kind != "plain" and (view.base.node is not None or tensor.node is not None):
                 raise _unwritable_view(op, view)
-    strides = tensor.device.strides(tensor.native)
-    if 0 in strides and 0 not in tensor.native.shape and any(step == 0 and size > 1 for step, size in zip(strides, tensor.native.shape, strict=True)):
+    strides, shape = tensor.device.strides(tensor.native), tensor.native.shape
+    # Without elements there is nothing to write twice, whatever the strides.
+    if 0 in strides and 0 not in shape and any(step == 0 and size > 1 for step, size in zip(strides, shape, strict=True)):
         raise GradientError(
             f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
             f"location, got strides {strides}; Please clone() the tensor before performing the operation"
@@ -69,8 +70,11 @@ def _unwritable_view(op: str, view: Any) -> GradientError:
 def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
     """The form with an underscore of an elementwise op: the result goes into the first input."""
     name = f"{op.name}_"
+    quick = frozenset() if op.result else op.quick
 
     def call(input: Tensor, *others: Any, **options: Any) -> Tensor:
+        if not options and type(input) is Tensor and input.dtype in quick and _write(op, input, others):
+            return input
         check_writable(name, input)
         device, inputs = one_device(name, (input, *others))
         compute, final = op.dtypes(op, inputs)  # type: ignore[attr-defined]
@@ -86,7 +90,8 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
                 f"{name}: output with shape {list(shapes[0])} doesn't match the broadcast shape {list(shape)}, got an "
                 f"input too small to hold the result; use the form without underscore"
             )
-        recording = mode.enabled and bool(op.grads) and any(isinstance(one, Tensor) and one.node is not None for one in inputs)
+        recording = mode.enabled and any(isinstance(one, Tensor) and one.node is not None for one in inputs)
+        erased = recording and not op.grads and input.dtype.kind in ("floating", "complex")
         if recording:
             check_recordable(name, input)
             if op.keeps_inputs:
@@ -96,7 +101,7 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             # A 0-d host tensor met one with dims elsewhere; broadcasting has ruled out that it could hold the result.
             raise ShapeError(f"{name}: expected all tensors on {input.device}, got one on {device}; move it with .to(...)")
         # Numbers keep single precision beside narrow floats, as in PyTorch.
-        widened = compute in _NARROW and final is compute and len(inputs) > 1 and not all(
+        widened = op.widens and compute in _NARROW and not all(
             [isinstance(one, Tensor) for one in inputs]
         )
         if compute is input.dtype and final is compute and not widened:
@@ -106,11 +111,41 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             result = device.kernels[op.kernel](*[_as(device, one, wide) for one in inputs], **options)
             device.kernels["copy"](input.native, result)
         written(input)
-        if recording:
+        if erased:
+            edges = tuple([one.node if isinstance(one, Tensor) else None for one in inputs])
+            attach(input, bare_node(_Erased(op.node_name), edges, tuple(input.native.shape), input.dtype))
+        elif recording:
             _record(op, input, inputs, options or None)
         return input
 
     return call
+
+
+def _write(op: Op, input: Tensor, others: Sequence[Any]) -> bool:
+    """The ordinary write, done at once: nothing to record, one dtype, memory of its own. False where it is another one."""
+    if (input.node is not None or input.origin is not None) and mode.enabled:
+        return False
+    native, device = input.native, input.device
+    natives = []
+    for one in others:
+        kind = type(one)
+        if kind is Tensor:
+            shape = one.native.shape
+            if one.dtype is not input.dtype or one.device is not device or (shape and shape != native.shape):
+                return False
+            if one.node is not None and mode.enabled:
+                return False
+            natives.append(one.native)
+        elif kind is float or kind is int:
+            natives.append(one)
+        else:
+            return False
+    # Contiguous memory holds no element twice.
+    if not device.is_contiguous(native):
+        return False
+    device.kernels[op.kernel](native, *natives, out=native)
+    written(input)
+    return True
 
 
 def inplace(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -218,6 +253,16 @@ def _keep_retaining(tensor: Tensor, node: Any) -> None:
     node.extra.setdefault("retain", {})[index] = reference
 
 
+class _Erased:
+    """The op of a write without a derivative, such as ``gt_``: its inputs get gradients of zeros."""
+
+    def __init__(self, node_name: str) -> None:
+        self.node_name = node_name
+
+    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
+        return tuple([None if edge is None else g.new_zeros(edge.shape) for edge in node.edges])
+
+
 class _Lost:
     """The op of a custom Function's view whose base was written after: its backward no longer fits its values."""
 
@@ -255,7 +300,7 @@ def bare_node(op: Any, edges: tuple[Any, ...], shape: Any, dtype: Any) -> Node:
 class _CopySlices:
     """The op of a base whose view was written: the gradient of the part goes through the writing op."""
 
-    node_name = "CopySlices"
+    node_name = "torch::autograd::CopySlices"
 
     def backward(self, node: Node, g: Tensor) -> tuple[Any, ...]:
         inner, view, strides, position = unpack(node)
@@ -290,8 +335,7 @@ def _copy_slices(base: Tensor, view: Any, inner: Any, position: int) -> Any:
     if inner is None:
         return base.node
     inner = inner.node if type(inner) is Output else inner
-    # The inner op computes a gradient for the written input only if that input has an edge.
-    edges = inner.edges = (*inner.edges[:position], base.node, *inner.edges[position + 1 :])
+    edges = (*inner.edges[:position], base.node, *inner.edges[position + 1 :])
     node = bare_node(_COPY_SLICES, edges, tuple(base.native.shape), base.dtype)
     # The view's base would hold the tensor whose node this is: a cycle. Its steps are enough.
     node.saved = (inner, type(view)(None, view.steps, view.kind), base.stride(), position)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,9 @@ def _rows(shape: tuple[int, ...]) -> int:
 
 
 def _product(name: str, doc: str, backward_name: str, grads: dict[str, Any], register: bool = False) -> Op:
-    op = Op(name, "input other", doc, grads=grads, backward_name=backward_name, register=register, samples=samples.matmul)
+    op = Op(
+        name, "input other", doc, grads=grads, backward_name=backward_name, register=register, samples=samples.matmul
+    )
     op.dtypes = _product_dtypes  # type: ignore[attr-defined]
     op.explain = _explain  # type: ignore[attr-defined]
     return op
@@ -116,7 +119,9 @@ def _one_dtype(op: str, *tensors: Any) -> None:
                 f"convert one with .to(...)"
             )
     if first.kind == "bool":
-        raise DtypeError(f'{op}: "addmm_impl_cpu_" not implemented for bool, got a tensor of it; convert it with .to(...)')
+        raise DtypeError(
+            f'{op}: "addmm_impl_cpu_" not implemented for bool, got a tensor of it; convert it with .to(...)'
+        )
 
 
 _GRADS = dict(
@@ -147,7 +152,9 @@ _matmul_tn = binary(
 
 
 def _named(name: str, backward_name: str) -> Op:
-    return Op(name, "input other", "A product.", grads=_GRADS, kernel="matmul", backward_name=backward_name, register=False)
+    return Op(
+        name, "input other", "A product.", grads=_GRADS, kernel="matmul", backward_name=backward_name, register=False
+    )
 
 
 _mm, _bmm, _mv, _dot = (_named(name, f"{name.capitalize()}Backward0") for name in ("mm", "bmm", "mv", "dot"))
@@ -160,7 +167,9 @@ def _checked(op: Op, x: Tensor, y: Tensor, dims: tuple[int, int], text: str, out
     if (len(a), len(b)) != dims:
         raise ShapeError(f"{op.name}: {text}, got {len(a)}D and {len(b)}D; matmul takes other numbers of dims")
     if len(a) == 3 and a[0] != b[0]:
-        raise ShapeError(f"{op.name}: expected as many matrices in both batches, got {list(a)} and {list(b)}; use matmul")
+        raise ShapeError(
+            f"{op.name}: expected as many matrices in both batches, got {list(a)} and {list(b)}; use matmul"
+        )
     rules.matmul_shape(op.name, a, b)
     _one_dtype(op.name, x, y)
     made = apply(op, (x, y))
@@ -259,18 +268,24 @@ def _adding(name: str) -> Op:
 _addmm, _addmv, _baddbmm = _adding("addmm"), _adding("addmv"), _adding("baddbmm")
 
 
-def _add_product(op: Op, input: Tensor, x: Tensor, y: Tensor, dims: tuple[int, int], beta: Any, alpha: Any, out: Any) -> Tensor:
+def _add_product(
+    op: Op, input: Tensor, x: Tensor, y: Tensor, dims: tuple[int, int], beta: Any, alpha: Any, out: Any
+) -> Tensor:
     name = op.name
     _tensors(name, input, x, y)
     a, b, c = tuple(x.native.shape), tuple(y.native.shape), tuple(input.native.shape)
     if (len(a), len(b)) != dims:
-        raise ShapeError(f"{name}: expected tensors of {dims[0]} and {dims[1]} dims, got {len(a)}D and {len(b)}D; use matmul")
+        raise ShapeError(
+            f"{name}: expected tensors of {dims[0]} and {dims[1]} dims, got {len(a)}D and {len(b)}D; use matmul"
+        )
     shape = rules.matmul_shape(name, a, b)
     if len(c) > len(shape) or rules.broadcast(name, c, shape) != shape:
         rules.cannot_expand(name, c, shape)
     _one_dtype(name, x, y, input)
     if x.dtype.kind == "integer" and not (isinstance(beta, int) and isinstance(alpha, int)):
-        raise GradientError(f"{name}: For integral input tensors, argument beta and alpha must not be floating, got {beta}, {alpha}")
+        raise GradientError(
+            f"{name}: For integral input tensors, argument beta and alpha must not be floating, got {beta}, {alpha}"
+        )
     if x.device.kernels["addmm"]:
         made = apply(op, (input, x, y), {"beta": beta, "alpha": alpha})
     else:
@@ -280,37 +295,49 @@ def _add_product(op: Op, input: Tensor, x: Tensor, y: Tensor, dims: tuple[int, i
 
 
 @operation(samples=samples.addmm, writes=True)
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
+) -> Tensor:
     """``beta * input + alpha * (mat1 @ mat2)`` of matrices; the input is broadcast, and not read where beta is 0."""
     return _add_product(_addmm, input, mat1, mat2, (2, 2), beta, alpha, out)
 
 
 @operation(samples=samples.addmv, writes=True)
-def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def addmv(
+    input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
+) -> Tensor:
     """``beta * input + alpha * (mat @ vec)`` of a matrix and a vector."""
     return _add_product(_addmv, input, mat, vec, (2, 1), beta, alpha, out)
 
 
 @operation(samples=samples.baddbmm, writes=True)
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def baddbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
+) -> Tensor:
     """``beta * input + alpha * (batch1 @ batch2)`` for each matrix of two batches."""
     return _add_product(_baddbmm, input, batch1, batch2, (3, 3), beta, alpha, out)
 
 
 @operation(samples=samples.addbmm, writes=True)
-def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def addbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
+) -> Tensor:
     """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product whose inner dim runs over the batch too."""
     _tensors("addbmm", batch1, batch2)
     a, b = tuple(batch1.native.shape), tuple(batch2.native.shape)
     if len(a) != 3 or len(b) != 3 or a[0] != b[0]:
-        raise ShapeError(f"addbmm: batch1 and batch2 must be a 3D tensor of as many matrices, got {list(a)} and {list(b)}")
+        raise ShapeError(
+            f"addbmm: batch1 and batch2 must be a 3D tensor of as many matrices, got {list(a)} and {list(b)}"
+        )
     rules.matmul_shape("addbmm", a, b)
     left = batch1.transpose(0, 1).reshape(a[1], a[0] * a[2])
     return addmm(input, left, batch2.reshape(b[0] * b[1], b[2]), beta=beta, alpha=alpha, out=out)
 
 
 @operation(samples=samples.addr, writes=True)
-def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def addr(
+    input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
+) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``."""
     made = outer(vec1, vec2)
     made = made if alpha == 1 else made * alpha
@@ -380,7 +407,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"linear: expected input (..., in) and weight (out, in), got {list(x)} and {list(w)}; "
             f"mat1 and mat2 shapes cannot be multiplied ({_rows(x)}x{x[-1] if x else 1} and {'x'.join(map(str, w[::-1]))})"
         )
-    if weight.dtype is not input.dtype or (bias is not None and bias.dtype is not input.dtype) or input.dtype.kind == "bool":
+    if (
+        weight.dtype is not input.dtype
+        or (bias is not None and bias.dtype is not input.dtype)
+        or input.dtype.kind == "bool"
+    ):
         _one_dtype("linear", input, weight, bias)
     if bias is not None and tuple(bias.native.shape) not in ((w[0],), (1,), ()):
         made_shape = (*x[:-1], w[0])
@@ -404,7 +435,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         )
     count = _rows(a)
     # (n, i) @ (i, o * j), then a product over j for each row.
-    left = matmul(input1.reshape(count, a[-1]), weight.permute(1, 0, 2).reshape(w[1], w[0] * w[2])).reshape(count, w[0], w[2])
+    left = matmul(input1.reshape(count, a[-1]), weight.permute(1, 0, 2).reshape(w[1], w[0] * w[2])).reshape(
+        count, w[0], w[2]
+    )
     made = matmul(left, input2.reshape(count, b[-1], 1)).reshape(*a[:-1], w[0])
     return made if bias is None else made + bias
 
@@ -433,8 +466,10 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
         raise GradientError("chain_matmul: Expecting at least 1 matrix, got none; pass matrices")
     for one in matrices:
         if len(one.native.shape) != 2:
-            raise ShapeError(f"chain_matmul: Tensor dimension is {len(one.native.shape)}, expected 2 instead; use matmul")
-    for x, y in zip(matrices, matrices[1:], strict=False):
+            raise ShapeError(
+                f"chain_matmul: Tensor dimension is {len(one.native.shape)}, expected 2 instead; use matmul"
+            )
+    for x, y in pairwise(matrices):
         rules.matmul_shape("chain_matmul", tuple(x.native.shape), tuple(y.native.shape))
     sizes = [one.native.shape[0] for one in matrices] + [matrices[-1].native.shape[1]]
     count = len(matrices)
@@ -465,6 +500,8 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     shape = tuple(input.native.shape)
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise ShapeError(f"matrix_power: A must be batches of square matrices, got {list(shape)}")
+    if n < 0 and input.dtype.kind in ("bool", "integer"):
+        raise DtypeError(f"matrix_power: Expected a floating point or complex tensor to invert, got {input.dtype.name}; use .float()")
     if n == 0:
         unit = input.device.from_host(np.eye(shape[-1]).astype(input.dtype.numpy))
         made = new_tensor(unit, input.dtype, input.device).expand(shape).clone()
@@ -516,7 +553,9 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
         dim = shape.index(3)
     at = rules.wrap_dim("cross", dim, len(shape))
     if input.native.shape[at] != 3 or other.native.shape[at] != 3:
-        raise ShapeError(f"cross: inputs dimension {dim} must have length 3, got {list(input.shape)} and {list(other.shape)}")
+        raise ShapeError(
+            f"cross: inputs dimension {dim} must have length 3, got {list(input.shape)} and {list(other.shape)}"
+        )
     dtype = input.dtype if input.dtype is other.dtype else dtypes.promote_types(input.dtype, other.dtype)
     made = apply(_cross, (input.to(dtype).expand(shape), other.to(dtype).expand(shape)), {"dim": at})
     return made if out is None else store("cross", made, out)

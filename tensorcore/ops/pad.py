@@ -31,13 +31,17 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
         value: what ``constant`` fills with, 0 if None.
     """
     if not isinstance(input, Tensor):
-        raise ArgumentTypeError(f"pad: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)")
+        raise ArgumentTypeError(
+            f"pad: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
+        )
     amounts = [int(one) for one in pad]
     shape = tuple(input.native.shape)
     if len(amounts) % 2:
         raise GradientError(f"pad: Padding length must be divisible by 2, got {len(amounts)}; pass pairs")
     if len(amounts) // 2 > len(shape):
-        raise ShapeError(f"pad: Padding length should be less than or equal to two times the input dimension, got {amounts} for {list(shape)}")
+        raise ShapeError(
+            f"pad: Padding length should be less than or equal to two times the input dimension, got {amounts} for {list(shape)}"
+        )
     pairs = [(0, 0)] * (len(shape) - len(amounts) // 2)
     pairs += [(amounts[2 * i], amounts[2 * i + 1]) for i in range(len(amounts) // 2 - 1, -1, -1)]
     if mode == "constant":
@@ -45,7 +49,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     if mode not in _SOURCES:
         raise _NotKnown(f"pad: Unrecognised padding mode {mode}; pass constant, reflect, replicate or circular")
     if value is not None and value != 0:
-        raise GradientError(f"pad: Padding mode \"{mode}\" doesn't take in value argument, got {value}")
+        raise GradientError(f'pad: Padding mode "{mode}" doesn\'t take in value argument, got {value}')
     padded = len(amounts) // 2
     if padded not in (1, 2, 3) or len(shape) not in (padded + 1, padded + 2):
         raise _NotKnown(
@@ -71,7 +75,9 @@ def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor
                 f"{list(shape)}; take away less"
             )
     if any(min(pair) < 0 for pair in pairs):
-        key = tuple([slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(shape, pairs, strict=True)])
+        key = tuple(
+            [slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(shape, pairs, strict=True)]
+        )
         input = slice_op.view(input, {"key": key})
         shape = tuple(input.native.shape)
         pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
@@ -102,7 +108,9 @@ def _replicated(dim: int, shape: tuple[int, ...], before: int, after: int) -> np
 def _circled(dim: int, shape: tuple[int, ...], before: int, after: int) -> np.ndarray:
     n = shape[dim]
     if max(before, after) > n:
-        raise GradientError(f"pad: Padding value causes wrapping around more than once, got ({before}, {after}) for a size of {n}")
+        raise GradientError(
+            f"pad: Padding value causes wrapping around more than once, got ({before}, {after}) for a size of {n}"
+        )
     return np.arange(-before, n + after) % n
 
 
@@ -114,7 +122,9 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(..., channels * r**2, height, width) as (..., channels, height * r, width * r)."""
     shape, r = tuple(input.native.shape), upscale_factor
     if len(shape) < 3:
-        raise ShapeError(f"pixel_shuffle: expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)")
+        raise ShapeError(
+            f"pixel_shuffle: expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
+        )
     if r < 1 or shape[-3] % (r * r):
         raise ShapeError(
             f"pixel_shuffle: expects its input's 'channel' dimension to be divisible by the square of upscale_factor, got "
@@ -131,9 +141,13 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(..., channels, height * r, width * r) as (..., channels * r**2, height, width)."""
     shape, r = tuple(input.native.shape), downscale_factor
     if len(shape) < 3:
-        raise ShapeError(f"pixel_unshuffle: expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)")
+        raise ShapeError(
+            f"pixel_unshuffle: expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
+        )
     if r < 1 or shape[-2] % r or shape[-1] % r:
-        raise ShapeError(f"pixel_unshuffle: expects height and width to be divisible by downscale_factor, got {list(shape[-2:])} and {r}")
+        raise ShapeError(
+            f"pixel_unshuffle: expects height and width to be divisible by downscale_factor, got {list(shape[-2:])} and {r}"
+        )
     front, (c, h, w) = shape[:-3], shape[-3:]
     n = len(front)
     split = input.reshape(*front, c, h // r, r, w // r, r)
@@ -154,16 +168,26 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     ndim = len(sizes)
     linear = {1: "linear", 2: "bilinear", 3: "trilinear"}.get(ndim)
     if mode not in ("nearest", "nearest-exact", linear) or antialias:
-        raise _NotKnown(f"interpolate: expected nearest, nearest-exact or {linear} without antialias for {ndim} sizes, got {mode!r}")
+        raise _NotKnown(
+            f"interpolate: expected nearest, nearest-exact or {linear} without antialias for {ndim} sizes, got {mode!r}"
+        )
     if align_corners is not None and mode.startswith("nearest"):
-        raise _AlignError(f"interpolate: align_corners option can only be set with the interpolating modes, got mode {mode!r}")
+        raise _AlignError(
+            f"interpolate: align_corners option can only be set with the interpolating modes, got mode {mode!r}"
+        )
     if (size is None) == (scale_factor is None):
-        raise _AlignError(f"interpolate: only one of size or scale_factor should be defined, got {size} and {scale_factor}")
+        raise _AlignError(
+            f"interpolate: only one of size or scale_factor should be defined, got {size} and {scale_factor}"
+        )
     scales: list[Any] = [None] * ndim
     if size is not None:
         wanted = spread("interpolate", "size", size, ndim)
     else:
-        factors = [float(scale_factor)] * ndim if isinstance(scale_factor, (int, float)) else [float(one) for one in scale_factor]
+        factors = (
+            [float(scale_factor)] * ndim
+            if isinstance(scale_factor, (int, float))
+            else [float(one) for one in scale_factor]
+        )
         wanted = tuple([floor(n * by) for n, by in zip(sizes, factors, strict=True)])
         scales = [None] * ndim if recompute_scale_factor else factors
     made = input
@@ -185,7 +209,9 @@ class _AlignError(GradientError, ValueError):
 
 def _lines(input: Tensor, dim: int, at: np.ndarray, n: int, out: int, step: float, align_corners: bool) -> Tensor:
     """Along one dim, the mean of the two neighbours by nearness."""
-    where = at * ((n - 1) / (out - 1) if out > 1 else 0.0) if align_corners else np.maximum((at + 0.5) * step - 0.5, 0.0)
+    where = (
+        at * ((n - 1) / (out - 1) if out > 1 else 0.0) if align_corners else np.maximum((at + 0.5) * step - 0.5, 0.0)
+    )
     low = np.minimum(where.astype(np.int64), n - 1)
     high = np.minimum(low + 1, n - 1)
     shape = [1] * len(input.native.shape)

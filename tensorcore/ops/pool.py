@@ -88,7 +88,9 @@ def taken(input: Tensor, dim: int, index: np.ndarray) -> Tensor:
 def _batched(op: str, input: Any, ndim: int) -> tuple[Tensor, bool]:
     """The input with a batch dim, and whether it had one."""
     if not isinstance(input, Tensor):
-        raise ArgumentTypeError(f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)")
+        raise ArgumentTypeError(
+            f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
+        )
     shape = input.native.shape
     if len(shape) not in (ndim + 1, ndim + 2) or 0 in shape[-ndim - 1 :]:
         raise ShapeError(
@@ -98,7 +100,9 @@ def _batched(op: str, input: Any, ndim: int) -> tuple[Tensor, bool]:
     return (input if batched else input.unsqueeze(0)), batched
 
 
-def _placed(op: str, sizes: Ints, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> dict[str, Any]:
+def _placed(
+    op: str, sizes: Ints, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> dict[str, Any]:
     """Checked window options, and how many windows there are."""
     ndim = len(sizes)
     kernel = spread(op, "kernel_size", kernel_size, ndim)
@@ -192,14 +196,18 @@ def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
 def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:  # fmt: skip
     """As ``avg_pool1d``, over (batch, channels, height, width); ``divisor_override`` takes the place of the window's size."""
-    return _avg_pool("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool(
+        "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
 
 
 @operation(samples=samples.pool3d, method=False)
 def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:  # fmt: skip
     """As ``avg_pool2d``, over (batch, channels, depth, height, width)."""
-    return _avg_pool("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg_pool(
+        "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
 
 
 # Adaptive: window i of n outputs over a size reaches from floor(i * size / n) to ceil((i + 1) * size / n)
@@ -320,7 +328,9 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 # Norms, and maxima put back
 
 
-def _lp_pool(op: str, ndim: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
+def _lp_pool(
+    op: str, ndim: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
+) -> Tensor:
     kernel = spread(op, "kernel_size", kernel_size, ndim)
     power = (input**norm_type) if norm_type != 1 else input  # type: ignore[operator]
     mean = _avg_pool(op, ndim, power, kernel, stride, 0, ceil_mode, True, None)
@@ -347,7 +357,9 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
     return _lp_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def _unpooled(op: str, ndim: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Tensor:
+def _unpooled(
+    op: str, ndim: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any
+) -> Tensor:
     if indices.dtype is not dtypes.int64:
         raise GradientError(f"{op}: elements in indices should be type int64 but got: {indices.dtype.name}")
     if tuple(indices.native.shape) != tuple(input.native.shape):
@@ -361,16 +373,22 @@ def _unpooled(op: str, ndim: int, input: Tensor, indices: Tensor, kernel_size: A
     input, batched = _batched(op, input, ndim)
     if not batched:
         indices = indices.unsqueeze(0)
-    sizes = tuple([(n - 1) * s + k - 2 * p for n, s, k, p in zip(input.native.shape[2:], steps, kernel, pads, strict=True)])
+    sizes = tuple(
+        [(n - 1) * s + k - 2 * p for n, s, k, p in zip(input.native.shape[2:], steps, kernel, pads, strict=True)]
+    )
     if output_size is not None:
         wanted = tuple(output_size)[-ndim:]
         for one, size, step in zip(wanted, sizes, steps, strict=True):
             if not size - step < one < size + step:
-                raise GradientError(f"{op}: invalid output_size {list(wanted)}: expected sizes within a stride of {list(sizes)}")
+                raise GradientError(
+                    f"{op}: invalid output_size {list(wanted)}: expected sizes within a stride of {list(sizes)}"
+                )
         sizes = wanted
     host = indices.device.to_host(indices.native)
     if host.size and (host.min() < 0 or host.max() >= int(np.prod(sizes))):
-        raise GradientError(f"{op}: found an invalid max index: {int(host.max())} (output volumes are of size {list(sizes)})")
+        raise GradientError(
+            f"{op}: found an invalid max index: {int(host.max())} (output volumes are of size {list(sizes)})"
+        )
     made = apply(_unpool, (input, indices), {"shape": (*input.native.shape[:2], *sizes)})
     return made if batched else made.squeeze(0)  # type: ignore[no-any-return]
 

@@ -8,7 +8,15 @@ from tensorcore.errors import UnsupportedDtype
 from tensorcore.ops import samples_elementwise as samples
 from tensorcore.ops.calls import store
 from tensorcore.ops.define import OPS, same
-from tensorcore.ops.kinds import BOOL, FLOATING, REAL, alias, composite, elementwise, method
+from tensorcore.ops.kinds import (
+    BOOL,
+    FLOATING,
+    REAL,
+    alias,
+    composite,
+    elementwise,
+    method,
+)
 from tensorcore.tensor import Tensor
 
 __all__ = ["ceil", "fix", "floor", "frac", "round", "trunc"]
@@ -34,7 +42,9 @@ def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Ten
     if not decimals:
         return _round(input) if out is None else _round(input, out=out)
     if not input.dtype.is_floating_point:
-        raise UnsupportedDtype(f'round: "round" with decimals not implemented for {input.dtype.name}, got one; use .float()')
+        raise UnsupportedDtype(
+            f'round: "round" with decimals not implemented for {input.dtype.name}, got one; use .float()'
+        )
     scale = 10.0 ** abs(decimals)
     made = _round(input * scale) / scale if decimals > 0 else _round(input / scale) * scale
     return made if out is None else store("round", made, out)

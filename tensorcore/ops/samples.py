@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 __all__ = [
     "along_dim", "batch_norm", "count", "dim_reduction", "group_norm", "instance_norm", "layer_norm", "norm",
-    "one_dim_reduction", "pair", "positive", "reduction", "rms_norm", "top", "unary", "unary_matrix",
+    "one_dim_reduction", "pair", "positive", "reduction", "repeated", "rms_norm", "top", "unary", "unary_matrix",
 ]  # fmt: skip
 
 Make = Callable[..., Any]
@@ -118,10 +120,16 @@ def group_norm(array: Make) -> Iterator[Call]:
 def batch_norm(array: Make) -> Iterator[Call]:
     """Batches with their own statistics; the running ones are written to, so none are passed."""
     yield (array(4, 3), None, None, array(3), array(3)), {"training": True}
-    yield (array(2, 3, 4, 2),), {"training": True, "eps": 1e-3}
+    yield (array(2, 3, 4, 2), None, None), {"training": True, "eps": 1e-3}
 
 
 def instance_norm(array: Make) -> Iterator[Call]:
     """Samples with their own statistics."""
     yield (array(2, 3, 4), None, None, array(3), array(3)), {}
     yield (array(2, 3, 4, 2),), {}
+
+
+def repeated(array: Make) -> Iterator[Call]:
+    """Numbers among which some are equal."""
+    yield (np.array([3, 1, 1, 2, 3]),), {"return_inverse": True, "return_counts": True}
+    yield (np.array([[1, 1], [0, 2], [1, 1]]),), {"dim": 0, "return_counts": True}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from tensorcore.errors import DtypeError
 from tensorcore.ops import samples_elementwise as samples
 from tensorcore.ops.calls import store
 from tensorcore.ops.choice import where
@@ -61,17 +62,23 @@ atan2 = elementwise("atan2", "input other", "The angle in [-pi, pi] of the point
 arctan2 = alias("arctan2", atan2)
 
 
+def _turned(op: str, input: Tensor, factor: float) -> Tensor:
+    if input.dtype.is_complex:
+        raise DtypeError(f"{op}: {op} is not supported for complex tensors, got {input.dtype.name}; take the real part")
+    return input * factor  # type: ignore[no-any-return, operator]
+
+
 @operation(samples=samples.unary, writes=True)
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Degrees as radians."""
-    made = input * (math.pi / 180)
+    made = _turned("deg2rad", input, math.pi / 180)
     return made if out is None else store("deg2rad", made, out)
 
 
 @operation(samples=samples.unary, writes=True)
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Radians as degrees."""
-    made = input * (180 / math.pi)
+    made = _turned("rad2deg", input, 180 / math.pi)
     return made if out is None else store("rad2deg", made, out)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError
 from tensorcore.ops.calls import written
-from tensorcore.ops.create import tensor, zeros_like
+from tensorcore.ops.create import host_device, tensor, zeros_like
 from tensorcore.optim.optimizer import Optimizer, check_lr, check_modes, closed, number, recording, with_gradients
 from tensorcore.tensor import Tensor
 
@@ -100,7 +100,7 @@ class Adam(Optimizer):
         state: dict[str, Any] = self.state[param]
         if not state:
             # Counted in a tensor, as PyTorch does, and on the host, where reading it waits for nobody.
-            state["step"] = tensor(0.0, dtype=dtypes.float32, device=_HOST)
+            state["step"] = tensor(0.0, dtype=dtypes.float32, device=host_device())
             state["exp_avg"] = zeros_like(param)
             state["exp_avg_sq"] = zeros_like(param)
             if amsgrad:
@@ -152,9 +152,6 @@ class AdamW(Adam):
             params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
             differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
         )  # fmt: skip
-
-
-_HOST = "cpu"
 
 
 def _counted(state: dict[str, Any]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorcore.errors import ArgumentTypeError, GradientError
 from tensorcore.tape.mode import mode
@@ -25,7 +25,7 @@ class Eager:
     stepped inside backward).
     """
 
-    listeners: dict[int, weakref.ref[Node]] = {}  # by id, so that asking whether there are any is free
+    listeners: ClassVar[dict[int, weakref.ref[Node]]] = {}  # by id, so that asking whether there are any is free
 
     @classmethod
     def listen(cls, leaf: Node) -> None:
@@ -154,7 +154,7 @@ def walk(
 class Walk:
     """A walk that is under way, for hooks that ask what it will still reach."""
 
-    __slots__ = ("roots", "targets", "wanted")
+    __slots__ = ("__weakref__", "roots", "targets", "wanted")
 
     def __init__(self, roots: Any, wanted: set[Any] | None, targets: set[Any] | None) -> None:
         self.roots, self.wanted, self.targets = roots, wanted, targets

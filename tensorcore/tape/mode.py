@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ __all__ = [
     "unusual",
 ]
 
+_GENERATOR = 0x20  # of co_flags; the inspect module that names it is slow to import
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -88,9 +88,9 @@ class _Switch:
         return type(self)()
 
     def __call__(self, function: F) -> F:
-        if inspect.isclass(function):
+        if isinstance(function, type):
             raise TypeError(f"{type(self).__name__}: expected a function, got class {function.__name__}")
-        if inspect.isgeneratorfunction(function):
+        if getattr(function, "__code__", None) is not None and function.__code__.co_flags & _GENERATOR:
             return self._around_generator(function)  # type: ignore[return-value]
 
         @functools.wraps(function)

@@ -288,7 +288,8 @@ def unpack(node: Node) -> tuple[Any, ...]:
 def freed(node: Node) -> GradientError:
     """The error for a second walk over a node whose saved values are gone."""
     return GradientError(
-        f"backward: expected the saved values of {node.name()}, got a graph whose values were freed: Trying to backward "
+        f"backward: expected the saved values of {node.name()}, got a graph whose values were freed: Trying to "
+        "backward "
         f"through the graph a second time (or to read them after that); specify retain_graph=True at the first backward"
     )
 
@@ -298,7 +299,8 @@ def stale(node: Node, name: str, version: Version) -> GradientError:
     where = (node.extra or {}).get("trace")
     hint = f"; it was recorded here:\n{where}" if where else "; detect_anomaly() shows the line that recorded it"
     return GradientError(
-        f"backward: expected {name!r}, saved for {node.name()}, as it was at the forward call, got one of the variables "
+        f"backward: expected {name!r}, saved for {node.name()}, as it was at the forward call, got one of the "
+        "variables "
         f"needed for gradient computation modified by an inplace operation (it is at version {version.count} now)"
         f"{hint}; write it out of place, or after the backward"
     )

@@ -14,7 +14,8 @@ from tensorcore.ops.define import OPS
 
 # Ops whose results PyTorch does not define: only shape and dtype are compared.
 UNDEFINED = {"empty_like", "empty"}
-# Ops that draw random numbers: both sides are seeded before each call.
+# Ops that answer with the places of equal elements in an order that PyTorch leaves open.
+TIED = {"kthvalue", "median", "mode", "msort", "nanmedian", "sort", "topk"}
 DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "uint8", "bool", "complex64")
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-6, "complex64": 2e-6, "float64": 1e-10}
 LAYOUTS = ("contiguous", "transposed", "expanded", "empty")
@@ -71,7 +72,7 @@ def build(module: Any, value: Any, dtype: str, layout: str, grad: bool) -> Any:
 
 def counterpart(torch: Any, name: str) -> Callable[..., Any] | None:
     """PyTorch's function of the same name, wherever it keeps it."""
-    for place in (torch, torch.nn.functional, torch.linalg, torch.special, torch.fft, torch.Tensor):
+    for place in (torch.nn.functional, torch, torch.linalg, torch.special, torch.fft, torch.Tensor):
         found = getattr(place, name, None)
         if callable(found):
             return found
@@ -101,7 +102,7 @@ def numbers(tensor: Any) -> np.ndarray:
     tensor = tensor.detach()
     if str(tensor.dtype) in ("torch.bfloat16", "torch.float16"):
         tensor = tensor.float()
-    return np.asarray(tensor.numpy())
+    return np.asarray(tensor.numpy(force=True))
 
 
 def same(ours: Any, theirs: Any, dtype: str, context: str) -> None:
@@ -138,7 +139,7 @@ def test_op_agrees_with_pytorch(name: str, torch: Any) -> None:
                 theirs, _ = run(torch, function, call, dtype, layout)
                 ours, _ = run(tc, OPS[name].function, call, dtype, layout)
                 if isinstance(theirs, Exception):
-                    if dtype in ("float16", "bfloat16") and not isinstance(ours, Exception):
+                    if "not implemented for" in str(theirs) and not isinstance(ours, Exception):
                         continue  # a dtype that PyTorch's CPU kernel lacks may work here
                     assert isinstance(ours, Exception), f"{context}: PyTorch raises {theirs!r}, got {ours}"
                     assert isinstance(ours, type(theirs)) or isinstance(theirs, RuntimeError | NotImplementedError), (
@@ -148,6 +149,8 @@ def test_op_agrees_with_pytorch(name: str, torch: Any) -> None:
                 assert not isinstance(ours, Exception), f"{context}: {ours!r}"
                 if name in UNDEFINED:
                     continue
+                if name in TIED and (layout == "expanded" or dtype not in ("float64", "float32")):
+                    ours, theirs = flat(ours)[0], flat(theirs)[0]
                 same(ours, theirs, dtype, context)
 
 
@@ -163,14 +166,20 @@ def test_gradient_agrees_with_pytorch(name: str, torch: Any) -> None:
             context = f"{name} call {number} {layout}"
             theirs, their_inputs = run(torch, function, call, "float64", layout, grad=True)
             ours, our_inputs = run(tc, OPS[name].function, call, "float64", layout, grad=True)
-            if isinstance(theirs, Exception):
+            if isinstance(theirs, Exception) or (name in TIED and layout == "expanded"):
                 continue
             assert not isinstance(ours, Exception), f"{context}: {ours!r}"
             for order in (1, 2):
-                theirs = derivative(torch, theirs, their_inputs)
+                try:
+                    theirs = derivative(torch, theirs, their_inputs)
+                except (RuntimeError, NotImplementedError) as error:
+                    assert "not implemented" in str(error), context
+                    break  # PyTorch has no formula here; ours is checked numerically below
                 ours = derivative(tc, ours, our_inputs)
-                assert (theirs is None) == (ours is None), f"{context} order {order}: {ours} for {theirs}"
-                if theirs is None:
+                if theirs is None or ours is None:
+                    # A derivative that is zero everywhere may be recorded as such or not at all.
+                    known = ours if theirs is None else theirs
+                    assert known is None or all(not numbers(one).any() for one in flat(known)), f"{context} order {order}"
                     break
                 same(ours, theirs, "float64", f"{context} order {order}")
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.strides import contiguous_strides
 from tensorcore.backend.xp import conv, elementwise, indexing, linalg, movement, norm, optim, pool, reduce, sort
+from tensorcore.backend.xp.dlpack import export_array, import_array
+from tensorcore.backend.strides import contiguous_strides
 
 __all__ = ["XPBackend"]
 
@@ -34,6 +35,7 @@ class XPBackend(Backend):
     def __init__(self, xp: Any = np, name: str = "xp", index: int = 0) -> None:
         super().__init__(name, index)
         self.xp = xp
+        self.dlpack_type = 1 if xp is np else None
         self.array = xp.ndarray
         self.table: dict[str, Kernel] = {}
         for family in FAMILIES:
@@ -105,6 +107,15 @@ class XPBackend(Backend):
         # A base from elsewhere whose elements do not lie densely: all from its first to its last byte.
         span = sum([(size - 1) * step for size, step in zip(root.shape, root.strides, strict=True) if size])
         return np.lib.stride_tricks.as_strided(root, (span // root.itemsize + 1,), (root.itemsize,))
+
+    def to_dlpack(self, native: Native, dtype: dtypes.dtype, **options: Any) -> Any:
+        return export_array(native, dtype, **options) if self.xp is np else super().to_dlpack(native, dtype, **options)
+
+    def from_dlpack(self, exporter: Any, **options: Any) -> tuple[Native, dtypes.dtype]:
+        if self.xp is not np:
+            return super().from_dlpack(exporter, **options)
+        array = import_array(exporter, **options)
+        return array, dtypes.from_numpy_dtype(array.dtype)
 
     def data_pointer(self, native: Native) -> int:
         return native.__array_interface__["data"][0]  # type: ignore[no-any-return]

@@ -11,7 +11,6 @@ from tensorcore.dtypes import ALL
 from tensorcore.errors import DivisionError, DtypeError
 
 if TYPE_CHECKING:
-
     from tensorcore.backend.base import Kernel, Native
     from tensorcore.backend.xp import XPBackend
 
@@ -20,8 +19,8 @@ __all__ = ["kernels"]
 # Kernel name -> function of the namespace.
 UNARY = {
     "abs": "absolute", "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan",
-    "atanh": "arctanh", "bitwise_not": "bitwise_not", "ceil": "ceil", "conj": "conjugate", "cos": "cos", "cosh": "cosh",
-    "exp": "exp", "exp2": "exp2", "expm1": "expm1", "floor": "floor", "isfinite": "isfinite", "isinf": "isinf",
+    "atanh": "arctanh", "bitwise_not": "bitwise_not", "ceil": "ceil", "conj_physical": "conjugate", "cos": "cos", "cosh": "cosh",
+    "exp": "exp", "expm1": "expm1", "floor": "floor", "isfinite": "isfinite", "isinf": "isinf",
     "isnan": "isnan", "log": "log", "log10": "log10", "log1p": "log1p", "log2": "log2", "logical_not": "logical_not",
     "neg": "negative", "positive": "positive", "signbit": "signbit", "sgn": "sign", "sin": "sin", "sinh": "sinh",
     "sqrt": "sqrt", "square": "square", "tan": "tan", "tanh": "tanh", "trunc": "trunc",
@@ -34,6 +33,10 @@ BINARY = {
     "logical_xor": "logical_xor", "lt": "less", "maximum": "maximum", "minimum": "minimum", "mul": "multiply",
     "ne": "not_equal", "nextafter": "nextafter", "sub": "subtract", "bitwise_left_shift": "left_shift",
 }  # fmt: skip
+
+
+# From so many elements on, NumPy's clip is 3.5 times as fast as its maximum; below, the wrapper around it costs more.
+_MANY = 4096
 
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
@@ -59,6 +62,8 @@ def _arithmetic(backend: XPBackend) -> tuple[Kernel, ...]:
     maximum = xp.maximum
 
     def relu(x: Native, out: Any = None) -> Native:
+        if x.size > _MANY and x.dtype.kind == "f":
+            return xp.clip(x, 0.0, np.inf, out=out)
         return maximum(x, zeros[x.dtype], out=out)
 
     def sigmoid(x: Native, out: Any = None) -> Native:
@@ -78,6 +83,9 @@ def _arithmetic(backend: XPBackend) -> tuple[Kernel, ...]:
     def reciprocal(x: Native, out: Any = None) -> Native:
         return divide(ones[x.dtype], x, out=out)
 
+    def exp2(x: Native, out: Any = None) -> Native:
+        return exp(x * np.log(x.dtype.type(2)), out=out) if x.dtype.kind == "c" else xp.exp2(x, out=out)
+
     def sign(x: Native, out: Any = None) -> Native:
         """The sign of NaN is 0, and bools are their own."""
         if x.dtype.kind == "b":
@@ -93,7 +101,7 @@ def _arithmetic(backend: XPBackend) -> tuple[Kernel, ...]:
     def _half(function: Kernel, x: Native, out: Any) -> Native:
         return _into(function(x.astype(np.float32)).astype(x.dtype), out)
 
-    return relu, sigmoid, rsqrt, reciprocal, sign, round
+    return relu, sigmoid, rsqrt, reciprocal, exp2, sign, round
 
 
 def _powers(backend: XPBackend) -> tuple[Kernel, ...]:
@@ -121,7 +129,7 @@ def _powers(backend: XPBackend) -> tuple[Kernel, ...]:
                 return divide(x.dtype.type(1), x, out=out)
             elif y == -2:
                 return divide(x.dtype.type(1), square(x), out=out)
-        elif y.dtype.kind == "i" and bool((y < 0).any()):
+        elif hasattr(y, "dtype") and y.dtype.kind == "i" and bool((y < 0).any()):
             # NumPy refuses; the true quotient cut off is 0 unless the base is 1 or -1.
             base = xp.asarray(x, y.dtype)
             result = power(base, xp.abs(y))
@@ -141,7 +149,9 @@ def _integers(backend: XPBackend) -> tuple[Kernel, ...]:
     def nonzero(name: str, x: Native, y: Native) -> None:
         is_integer = type(y) is int and (not hasattr(x, "dtype") or x.dtype.kind in "iu")
         if (is_integer and y == 0) or (hasattr(y, "dtype") and y.dtype.kind in "iu" and not y.all()):
-            raise DivisionError(f"{name}: ZeroDivisionError: expected integers other than 0 to divide by, got 0; mask them out")
+            raise DivisionError(
+                f"{name}: ZeroDivisionError: expected integers other than 0 to divide by, got 0; mask them out"
+            )
 
     def floor_divide(x: Native, y: Native, out: Any = None) -> Native:
         if looks:
@@ -181,9 +191,21 @@ def _choices(backend: XPBackend) -> tuple[Kernel, ...]:
             x = xp.asarray(x, dtype=y.dtype)
         elif not hasattr(y, "dtype"):
             y = xp.asarray(y, dtype=x.dtype)
+        if out is None and condition.size > _MANY and x.dtype == y.dtype:
+            # Fill with one and copy the other over it: half the time of xp.where (0.25 against 0.49 ms for 1e6).
+            if x.shape == condition.shape and not y.ndim:
+                made = xp.full(x.shape, y, x.dtype)
+                xp.copyto(made, x, where=condition)
+                return made
+            if y.shape == condition.shape and not x.ndim:
+                made = xp.array(y)
+                xp.copyto(made, x, where=condition)
+                return made
         return _into(xp.asarray(xp.where(condition, x, y)), out)
 
     def clamp(x: Native, low: Native, high: Native, out: Any = None) -> Native:
+        if x.size > _MANY and x.dtype.kind == "f" and type(low) is not xp.ndarray and type(high) is not xp.ndarray:
+            return xp.clip(x, low, high, out=out)
         return minimum(maximum(x, low), high, out=out)
 
     def clamp_min(x: Native, low: Native, out: Any = None) -> Native:
@@ -236,11 +258,10 @@ def _activations(backend: XPBackend) -> dict[str, Kernel]:
     """Fused forms of some composites: fewer temporaries, and one Python frame instead of one an op."""
     xp = backend.xp
     exp, add, divide, multiply, tanh = xp.exp, xp.add, xp.true_divide, xp.multiply, xp.tanh
-    single = frozenset([np.dtype(np.float32), np.dtype(np.float64)])
-    ones = {one: xp.ones((), one) for one in single}
+    ones = {one.numpy: xp.ones((), backend.xp_dtype(one)) for one in ALL}
 
     def silu(x: Native) -> Native:
-        if x.dtype not in single:
+        if x.dtype.itemsize == 2:
             return silu(x.astype(np.float32)).astype(x.dtype)
         result = xp.asarray(xp.negative(x))
         exp(result, out=result)
@@ -248,7 +269,7 @@ def _activations(backend: XPBackend) -> dict[str, Kernel]:
         return divide(x, result, out=result)
 
     def gelu(x: Native, *, approximate: str = "none") -> Native:
-        if x.dtype not in single:
+        if x.dtype.itemsize == 2:
             return gelu(x.astype(np.float32), approximate=approximate).astype(x.dtype)
         if approximate == "tanh":
             result = xp.asarray(multiply(x, x))
@@ -264,7 +285,7 @@ def _activations(backend: XPBackend) -> dict[str, Kernel]:
         return result
 
     def leaky_relu(x: Native, *, negative_slope: float = 0.01) -> Native:
-        if x.dtype not in single:
+        if x.dtype.itemsize == 2:
             return leaky_relu(x.astype(np.float32), negative_slope=negative_slope).astype(x.dtype)
         if 0 <= negative_slope <= 1:
             return xp.maximum(x, multiply(x, negative_slope))

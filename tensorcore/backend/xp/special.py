@@ -55,6 +55,7 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 _SHIFT = 10
 # So many elements take less time one by one than the 25 calls that a vector of any length takes.
 _FEW = 64
+_BLOCK = 16384
 
 
 def _polynomial(x: Native, coefficients: tuple[float, ...]) -> Native:
@@ -94,6 +95,13 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def erf32(x: Native) -> Native:
         if on_host and x.size <= _FEW:
             return xp.array([math.erf(one) for one in x.ravel().tolist()], float32).reshape(x.shape)
+        if on_host and x.size > _BLOCK:
+            # 25 passes over memory: in blocks, all but the first find it in the cache (9.2 against 3 ms for 1e6).
+            flat = xp.ravel(x)
+            made = xp.empty_like(flat)
+            for start in range(0, flat.size, _BLOCK):
+                made[start : start + _BLOCK] = erf32(flat[start : start + _BLOCK])
+            return made.reshape(x.shape)
         x = xp.clip(x, np.float32(-4), np.float32(4))
         square = x * x
         result = _polynomial(square, _ERF32_P)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any
 
-from tensorcore.backend.random import Generator
 from tensorcore.errors import ArgumentError, ArgumentTypeError
+from tensorcore.ops.random import Generator
 from tensorcore.utils.data.collate import default_collate, default_convert
 from tensorcore.utils.data.dataset import IterableDataset, collated
 from tensorcore.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler, drawn_seed

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
-from tensorcore.backend.random import Generator, default_generator
 from tensorcore.errors import ArgumentError
 from tensorcore.ops.create import tensor
+from tensorcore.ops.random import Generator, default_generator
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -183,7 +183,7 @@ def random_split(dataset: Any, lengths: Sequence[int | float], generator: Genera
         raise ArgumentError(
             f"Sum of input lengths does not equal the length of the input dataset! got {sum(sizes)} for {total} samples"
         )
-    order = (generator or default_generator()).permutation(total).tolist()
+    order = (generator or default_generator).host.permutation(total).tolist()
     return [Subset(dataset, order[end - size : end]) for end, size in zip(accumulate(sizes), sizes, strict=True)]
 
 

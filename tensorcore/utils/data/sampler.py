@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Any, Generic, TypeVar
 
 from tensorcore import dtypes
-from tensorcore.backend.random import Generator, default_generator
 from tensorcore.errors import ArgumentError, ArgumentTypeError
 from tensorcore.ops.create import as_tensor
+from tensorcore.ops.random import Generator, default_generator
 
 __all__ = [
     "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler",
@@ -21,7 +21,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 def drawn_seed(generator: Generator | None) -> int:
     """A number from a generator to seed another one with."""
-    return int((generator or default_generator()).random((), dtypes.int64))
+    return int((generator or default_generator).host.random((), dtypes.int64))
 
 
 class Sampler(Generic[T_co]):
@@ -76,10 +76,7 @@ class RandomSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         n, wanted = len(self.data_source), self.num_samples
-        generator = self.generator
-        if generator is None:
-            generator = Generator()
-            generator.manual_seed(drawn_seed(None))
+        generator = (self.generator or Generator().manual_seed(drawn_seed(None))).host
         if self.replacement:
             for _ in range(wanted // 32):
                 yield from generator.integers((32,), dtypes.int64, 0, n).tolist()
@@ -102,7 +99,7 @@ class SubsetRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        for i in (self.generator or default_generator()).permutation(len(self.indices)).tolist():
+        for i in (self.generator or default_generator).host.permutation(len(self.indices)).tolist():
             yield self.indices[i]
 
     def __len__(self) -> int:
@@ -135,7 +132,7 @@ class WeightedRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        generator = self.generator or default_generator()
+        generator = (self.generator or default_generator).host
         yield from generator.multinomial(self.weights.numpy(force=True), self.num_samples, self.replacement).tolist()
 
     def __len__(self) -> int:

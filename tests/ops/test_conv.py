@@ -1,0 +1,99 @@
+"""Convolutions, their transposes, and windows as columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorcore as tc
+from tests.ops.oracle_nn import compare
+
+
+@pytest.fixture
+def torch():
+    """PyTorch, with one thread."""
+    found = pytest.importorskip("torch")
+    found.set_num_threads(1)
+    return found
+
+
+NAMES = ("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "unfold", "fold")
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", NAMES)
+def test_convolutions_are_pytorchs(torch, name):
+    """Values, gradients and second gradients of every sample are PyTorch's."""
+    compare(torch, name)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("conv")])
+def test_convolutions_without_kernels(torch, name):
+    """A backend that only multiplies matrices convolves all the same."""
+    table = tc.ones(1).device.kernels
+    kept = {one: table[one] for one in ("conv", "conv_input_gradient")}
+    try:
+        table.update(dict.fromkeys(kept))
+        compare(torch, name)
+    finally:
+        table.update(kept)
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:Using padding='same'")
+@pytest.mark.parametrize("shape, weight, options", [
+    ((0, 1, 3, 3), (2, 1, 2, 2), {}),
+    ((2, 3, 20, 20), (4, 3, 3, 3), {"padding": 1}),
+    ((70, 3, 12, 12), (4, 3, 5, 5), {"padding": 2}),
+    ((2, 3, 9, 9), (4, 3, 2, 2), {"stride": 4}),
+    ((2, 6, 9, 9), (6, 1, 3, 3), {"groups": 6, "dilation": 2}),
+    ((2, 1, 9, 9), (3, 1, 3, 3), {"padding": 3}),
+    ((2, 2, 5, 5), (3, 2, 2, 4), {"padding": "same"}),
+])  # fmt: skip
+def test_odd_shapes(torch, shape, weight, options):
+    """Blocks of samples, empty batches, strides over the kernel, and uneven paddings give PyTorch's values and gradients."""
+    made = np.random.default_rng(8)
+    values = [made.standard_normal(one) for one in (shape, weight, weight[:1])]
+    ours = [tc.tensor(one, requires_grad=True) for one in values]
+    theirs = [torch.tensor(one, requires_grad=True) for one in values]
+    x, y = tc.conv2d(*ours, **options), torch.nn.functional.conv2d(*theirs, **options)
+    np.testing.assert_allclose(x.detach().numpy(), y.detach().numpy(), rtol=1e-9, atol=1e-9)
+    g = made.standard_normal(tuple(y.shape))
+    x.backward(tc.tensor(g))
+    y.backward(torch.tensor(g))
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one.grad.numpy(), other.grad.numpy(), rtol=1e-9, atol=1e-9)
+
+
+def test_sums_of_windows():
+    """A kernel of ones adds up each window."""
+    assert tc.conv1d(tc.tensor([[[1.0, 2.0, 3.0]]]), tc.ones(1, 1, 2)).tolist() == [[[3.0, 5.0]]]
+
+
+@pytest.mark.parametrize("dtype", [tc.float16, tc.bfloat16, tc.int64])
+def test_dtype_is_kept(dtype):
+    """Half floats and integers give their own dtype."""
+    made = tc.conv2d(tc.ones(1, 1, 3, 3, dtype=dtype), tc.ones(1, 1, 2, 2, dtype=dtype))
+    assert made.dtype is dtype and made.tolist() == [[[[4, 4], [4, 4]]]]
+
+
+@pytest.mark.parametrize("shape, weight, options, text", [
+    ((1, 1, 3, 3), (1, 1, 4, 2), {}, "Kernel size can't be greater than actual input size"),
+    ((1, 1, 3, 3), (1, 2, 2, 2), {}, "expected input"),
+    ((3, 3), (1, 1, 2, 2), {}, "Expected 3D"),
+    ((1, 1, 3, 3), (1, 1, 2, 2), {"stride": 0}, "non-positive stride"),
+    ((1, 1, 3, 3), (1, 1, 2, 2), {"padding": -1}, "negative padding"),
+    ((1, 1, 3, 3), (1, 1, 2, 2), {"padding": "same", "stride": 2}, "not supported for strided"),
+    ((1, 4, 3, 3), (3, 2, 2, 2), {"groups": 2}, "divisible by 2"),
+])  # fmt: skip
+def test_errors(shape, weight, options, text):
+    """What does not fit is a RuntimeError that says so."""
+    with pytest.raises(RuntimeError, match=text):
+        tc.conv2d(tc.ones(shape), tc.ones(weight), **options)
+
+
+def test_two_dtypes():
+    """Input and weight share a dtype."""
+    with pytest.raises(RuntimeError, match="expected scalar type"):
+        tc.conv2d(tc.ones(1, 1, 3, 3), tc.ones(1, 1, 2, 2, dtype=tc.float64))

@@ -1,0 +1,137 @@
+"""Products of vectors and matrices."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorcore as tc
+from tests.ops.oracle_nn import compare
+
+
+@pytest.fixture
+def torch():
+    """PyTorch, with one thread."""
+    found = pytest.importorskip("torch")
+    found.set_num_threads(1)
+    return found
+
+
+NAMES = (
+    "matmul", "mm", "bmm", "mv", "dot", "vdot", "inner", "outer", "ger", "addmm", "addmv", "baddbmm", "addbmm", "addr", "linear",
+    "bilinear", "kron", "matrix_power", "trace", "cross", "einsum", "tensordot",
+)  # fmt: skip
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", NAMES)
+def test_products_are_pytorchs(torch, name):
+    """Values, gradients and second gradients of every sample are PyTorch's."""
+    compare(torch, name)
+
+
+def test_matmul_operator():
+    """``@`` multiplies matrices."""
+    assert (tc.tensor([[1.0, 2.0], [3.0, 4.0]]) @ tc.tensor([[0.0, 1.0], [1.0, 0.0]])).tolist() == [
+        [2.0, 1.0],
+        [4.0, 3.0],
+    ]
+
+
+def test_matmul_of_vectors_is_0d():
+    """The product of two vectors has no dims."""
+    assert tc.matmul(tc.tensor([1.0, 2.0]), tc.tensor([3.0, 4.0])).shape == ()
+
+
+def test_integer_matmul():
+    """Integers multiply in their own dtype."""
+    made = tc.tensor([[1, 2]]) @ tc.tensor([[3], [4]])
+    assert made.tolist() == [[11]] and made.dtype is tc.int64
+
+
+@pytest.mark.parametrize("dtype", [tc.float16, tc.bfloat16])
+def test_half_matmul_adds_up_in_float32(dtype):
+    """4096 ones add up to 4096, which no sum in 16 bits reaches from ones."""
+    made = tc.ones(1, 4096, dtype=dtype) @ tc.ones(4096, 1, dtype=dtype)
+    assert made.tolist() == [[4096.0]] and made.dtype is dtype
+
+
+@pytest.mark.parametrize("other", [2, 2.0, "x"])
+def test_matmul_takes_tensors_only(other):
+    """A number is a TypeError."""
+    with pytest.raises(TypeError, match="Tensor"):
+        tc.ones(2, 2) @ other
+
+
+def test_matmul_of_two_dtypes():
+    """Two dtypes are not promoted."""
+    with pytest.raises(RuntimeError, match="expected m1 and m2 to have the same dtype"):
+        tc.ones(2, 2) @ tc.ones(2, 2, dtype=tc.float64)
+
+
+def test_matmul_of_shapes_that_do_not_fit():
+    """The message names both shapes."""
+    with pytest.raises(RuntimeError, match=r"2x3 and 2x3"):
+        tc.ones(2, 3) @ tc.ones(2, 3)
+
+
+def test_matmul_of_0d():
+    """A 0-d tensor is no matrix."""
+    with pytest.raises(RuntimeError, match="at least 1D"):
+        tc.ones(2, 2) @ tc.tensor(1.0)
+
+
+def test_matmul_of_bools():
+    """Bools have no product."""
+    with pytest.raises(RuntimeError, match="not implemented for bool"):
+        tc.ones(2, 2, dtype=tc.bool) @ tc.ones(2, 2, dtype=tc.bool)
+
+
+def test_addmm_with_beta_0_does_not_read_the_input():
+    """NaN in an input that is scaled by 0 is not spread."""
+    assert tc.addmm(tc.full((1, 1), float("nan")), tc.ones(1, 2), tc.ones(2, 1), beta=0).tolist() == [[2.0]]
+
+
+def test_matmul_of_transposed_and_strided_batches():
+    """Operands of any strides multiply as their copies do."""
+    x = tc.arange(24.0).reshape(2, 3, 4)
+    y = tc.arange(48.0).reshape(2, 4, 6)
+    part = tc.narrow(y.permute(2, 0, 1), 0, 0, 5).permute(1, 2, 0)
+    assert (x @ part).tolist() == (x @ part.contiguous()).tolist()
+
+
+def test_einsum_names_a_wrong_letter():
+    """A result's letter that no operand has is an error."""
+    with pytest.raises(RuntimeError, match="output subscript k"):
+        tc.einsum("ij->ik", tc.ones(2, 2))
+
+
+def test_einsum_of_three_operands():
+    """More than two operands are contracted in pairs."""
+    x = tc.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert tc.einsum("ij,jk,kl->il", x, x, x).tolist() == (x @ x @ x).tolist()
+
+
+def test_linear_gradient_of_a_frozen_weight():
+    """Only who requires a gradient gets one."""
+    x, w = tc.ones(1, 2, requires_grad=True), tc.tensor([[1.0, 2.0]])
+    tc.linear(x, w, tc.zeros(1)).sum().backward()
+    assert x.grad.tolist() == [[1.0, 2.0]] and w.grad is None
+
+
+def test_chain_matmul():
+    """Several matrices multiply in any order to the same."""
+    a, b, c = tc.ones(2, 3), tc.ones(3, 4), tc.ones(4, 1)
+    assert tc.chain_matmul(a, b, c).tolist() == [[12.0], [12.0]]
+
+
+def test_products_without_the_transposed_kernels():
+    """A backend with ``matmul`` alone has all gradients."""
+    x, y = tc.tensor([[1.0, 2.0]], requires_grad=True), tc.tensor([[3.0], [4.0]], requires_grad=True)
+    table = x.device.kernels
+    kept = {name: table[name] for name in ("matmul_nt", "matmul_tn")}
+    try:
+        table.update(dict.fromkeys(kept))
+        (x @ y).sum().backward()
+    finally:
+        table.update(kept)
+    assert x.grad.tolist() == [[3.0, 4.0]] and y.grad.tolist() == [[1.0], [2.0]]

@@ -1,0 +1,130 @@
+"""Pools, embeddings, paddings and resizing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorcore as tc
+from tests.ops.oracle_nn import compare
+
+
+@pytest.fixture
+def torch():
+    """PyTorch, with one thread."""
+    found = pytest.importorskip("torch")
+    found.set_num_threads(1)
+    return found
+
+
+POOLS = [
+    f"{name}{ndim}d"
+    for name in ("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool")
+    for ndim in (1, 2, 3)
+]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", [*POOLS, "embedding", "pad", "interpolate", "pixel_shuffle", "pixel_unshuffle"])
+def test_ops_are_pytorchs(torch, name):
+    """Values, gradients and second gradients of every sample are PyTorch's."""
+    compare(torch, name)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("options", [
+    {"kernel_size": 2}, {"kernel_size": 3, "stride": 2, "padding": 1}, {"kernel_size": 2, "dilation": 2, "stride": 1},
+    {"kernel_size": (2, 3), "ceil_mode": True}, {"kernel_size": 3, "stride": 5, "ceil_mode": True, "padding": 1},
+])  # fmt: skip
+def test_max_pool_of_ties_and_nan(torch, options):
+    """The first of equal values and NaN are found as PyTorch finds them: values, indices, gradients."""
+    values = np.random.default_rng(8).integers(0, 3, (2, 3, 7, 8)).astype(np.float64)
+    values[0, 1, 2, 3] = values[1, 2, 4, 4] = values[1, 2, 4, 5] = np.nan
+    x, y = tc.tensor(values, requires_grad=True), torch.tensor(values, requires_grad=True)
+    a, i = tc.max_pool2d(x, **options, return_indices=True)
+    b, j = torch.nn.functional.max_pool2d(y, **options, return_indices=True)
+    assert np.array_equal(a.detach().numpy(), b.detach().numpy(), equal_nan=True)
+    assert np.array_equal(i.numpy(), j.numpy())
+    a.backward(tc.ones(*a.shape, dtype=tc.float64))
+    b.backward(torch.ones_like(b))
+    assert np.array_equal(x.grad.numpy(), y.grad.numpy())
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("options", [
+    {"padding": 1, "count_include_pad": False}, {"padding": 1, "ceil_mode": True, "stride": 2}, {"divisor_override": 7},
+    {"padding": 1, "ceil_mode": True, "stride": 2, "count_include_pad": False},
+])  # fmt: skip
+def test_avg_pool_divisors(torch, options):
+    """Each window is divided by what PyTorch divides it by."""
+    values = np.random.default_rng(8).standard_normal((2, 3, 6, 7))
+    ours = tc.avg_pool2d(tc.tensor(values), 3, **options)
+    theirs = torch.nn.functional.avg_pool2d(torch.tensor(values), 3, **options)
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-12)
+
+
+@pytest.mark.oracle
+def test_adaptive_max_pool_indices(torch):
+    """Indices count within the input's channel."""
+    values = np.random.default_rng(8).standard_normal((2, 3, 7, 5))
+    _, ours = tc.adaptive_max_pool2d(tc.tensor(values), (3, 2), return_indices=True)
+    _, theirs = torch.nn.functional.adaptive_max_pool2d(torch.tensor(values), (3, 2), return_indices=True)
+    assert ours.tolist() == theirs.tolist()
+
+
+def test_max_pool():
+    """The largest of each window."""
+    assert tc.max_pool1d(tc.tensor([[1.0, 3.0, 2.0, 5.0]]), 2).tolist() == [[3.0, 5.0]]
+
+
+def test_max_unpool_puts_maxima_back():
+    """What ``max_pool`` took goes back to where it was, zeros elsewhere."""
+    made, at = tc.max_pool1d(tc.tensor([[1.0, 3.0, 2.0, 5.0]]), 2, return_indices=True)
+    assert tc.max_unpool1d(made, at, 2).tolist() == [[0.0, 3.0, 0.0, 5.0]]
+
+
+@pytest.mark.parametrize("size, options, text", [
+    (4, {}, "too small"), (2, {"padding": 2}, "pad should be at most half"), (2, {"stride": 0}, "greater than zero"),
+])  # fmt: skip
+def test_pool_errors(size, options, text):
+    """Windows that do not fit are RuntimeErrors."""
+    with pytest.raises(RuntimeError, match=text):
+        tc.max_pool2d(tc.ones(1, 1, 3, 3), size, **options)
+
+
+def test_embedding_out_of_range():
+    """A row that there is not is an IndexError."""
+    with pytest.raises(IndexError, match="out of range"):
+        tc.embedding(tc.tensor([5]), tc.ones(2, 2))
+
+
+def test_embedding_of_floats():
+    """Indices are integers."""
+    with pytest.raises(RuntimeError, match="Long, Int"):
+        tc.embedding(tc.tensor([0.5]), tc.ones(2, 2))
+
+
+@pytest.mark.oracle
+def test_embedding_max_norm(torch):
+    """Rows that are asked for are scaled down in place, the others are left."""
+    values = np.random.default_rng(8).standard_normal((5, 3)) * 3
+    ours, theirs = tc.tensor(values), torch.tensor(values)
+    x = tc.embedding(tc.tensor([1, 3]), ours, max_norm=1.0)
+    y = torch.nn.functional.embedding(torch.tensor([1, 3]), theirs, max_norm=1.0)
+    np.testing.assert_allclose(x.numpy(), y.numpy(), rtol=1e-9)
+    np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-9)
+
+
+def test_pad_order():
+    """The first pair is the last dim's."""
+    assert tc.pad(tc.tensor([[1.0]]), (1, 0, 0, 1)).tolist() == [[0.0, 1.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("amounts, mode, error", [
+    ((1, 1, 1), "constant", RuntimeError), ((-3, 0), "constant", RuntimeError), ((2, 2), "reflect", RuntimeError),
+    ((3, 3), "circular", RuntimeError), ((1, 1), "wrong", NotImplementedError),
+])  # fmt: skip
+def test_pad_errors(amounts, mode, error):
+    """Paddings that cannot be are errors of PyTorch's types."""
+    with pytest.raises(error):
+        tc.pad(tc.ones(1, 2, 2), amounts, mode)

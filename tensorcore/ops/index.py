@@ -76,6 +76,34 @@ def getitem(self: Tensor, key: Any) -> Tensor:
         shape = self.native.shape
         if shape:
             return _show_slice(self, {"key": (_whole(key, shape[0]),)})
+    elif kind is tuple:
+        shape = self.native.shape
+        if len(key) == 2 and key[0] is Ellipsis and key[1] is None:
+            return _unsqueeze.view(self, {"dim": len(shape)})  # type: ignore[attr-defined, no-any-return]
+        if 0 < len(key) <= len(shape):
+            # Only ints and slices: one view, without the general parser.
+            basic: list[Any] = []
+            last = None
+            for one, size in zip(key, shape, strict=False):
+                kind = type(one)
+                if kind is int:
+                    if not -size <= one < size:
+                        break
+                    last = _show_select
+                elif kind is slice:
+                    if one != _ALL:
+                        one = _whole(one, size)
+                        last = _show_slice
+                else:
+                    break
+                basic.append(one)
+            else:
+                if last is not None:
+                    return last(self, {"key": tuple(basic)})
+    elif key is None:
+        return _unsqueeze.view(self, {"dim": 0})  # type: ignore[attr-defined, no-any-return]
+    elif kind is Tensor and key.dtype is dtypes.int64 and key.native.shape and self.native.shape and key.device is self.device:
+        return _read(self, (key,))
     view, indices = _parse(self, key)
     return view if indices is None else _read(view, indices)
 
@@ -89,15 +117,24 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
                 f"torch.tensor(...)"
             )
         value = _number(self, value)
-    # Without a history to keep, the place needs no tensor of its own.
-    quick = type(key) is int and self.node is None and (not mode.enabled or value.node is None)
-    if quick and self.native.shape and -self.native.shape[0] <= key < self.native.shape[0] and not value.native.shape:
-        check_writable("setitem", self)
-        device = self.device
-        if value.device is device and value.dtype is self.dtype:
-            device.kernels["copy"](device.kernels["index"](self.native, key=(key,)), value.native)
-            written(self)
-            return
+    kind = type(key)
+    if (
+        self.node is None
+        and (kind is int or kind is slice)
+        and not (mode.enabled and (value.node is not None or self.origin is not None))
+        and value.device is self.device
+        and not value.dtype.is_complex
+    ):
+        # Without a history to keep, the place needs no tensor of its own.
+        shape = self.native.shape
+        if shape and (kind is slice or -shape[0] <= key < shape[0]):
+            device = self.device
+            place = device.kernels["index"](self.native, key=(key if kind is int else _whole(key, shape[0]),))
+            if not value.native.shape or tuple(value.native.shape) == tuple(place.shape):
+                check_writable("setitem", self)
+                device.kernels["copy"](place, value.native)
+                written(self)
+                return
     view, indices = _parse(self, key)
     if indices is None:
         copy_(view, _fitting(value, tuple(view.native.shape)))
@@ -105,7 +142,10 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if value.native.shape == () and value.dtype is not self.dtype:
         # A mask with one value, and a number, are filled in whatever dtype they have.
         value = value.to(self.dtype)  # type: ignore[attr-defined]
-    index_put_(view, indices, value.to(self.device))  # type: ignore[attr-defined]
+    if value.device is not self.device:
+        value = value.to(self.device)  # type: ignore[attr-defined]
+    check_writable("index_put_", view)
+    _put(_index_put, view, indices, value, False, write=True)
 
 
 Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
@@ -319,6 +359,8 @@ def _expanded(input: Tensor, indices: tuple[Any, ...]) -> Indices:
 
 def _shape_at(op: str, input: Tensor, indices: Indices) -> tuple[int, ...]:
     """The shape of ``input[indices]``: the indices' common shape, in their place if they are neighbours, else in front."""
+    if len(indices) == 1 and indices[0] is not None:
+        return tuple(indices[0].native.shape) + tuple(input.native.shape[1:])
     try:
         common = rules.broadcast(op, *[tuple(one.native.shape) for one in indices if one is not None])
     except ShapeError:
@@ -348,9 +390,7 @@ def _natives(indices: Indices) -> tuple[Any, ...]:
 
 def _read(input: Tensor, indices: Indices) -> Tensor:
     """The elements at ``indices``, as a copy."""
-    if not any(one is not None for one in indices):
-        return input.clone()  # type: ignore[attr-defined]
-    if sum(one is not None for one in indices) > 1 or 0 in input.native.shape:
+    if len(indices) > 1 or 0 in input.native.shape:
         wanted = _shape_at("index", input, indices)
         if 0 in wanted and _reads_something(input, indices, wanted):
             raise DimensionError("index: index is out of bounds for dimension with size 0, got one; leave it out")
@@ -378,9 +418,9 @@ def _put(op: Op, input: Tensor, indices: Indices, values: Tensor, accumulate: bo
         raise DimensionError("index_put: expected at least one index tensor, got none; use copy_")
     wanted = _shape_at("index_put", input, indices)
     have = tuple(values.native.shape)
-    fitted = _fitting(values, wanted)
+    fitted = _fitting(values, wanted) if have else values
     try:
-        fits = rules.broadcast("index_put", tuple(fitted.native.shape), wanted) == wanted
+        fits = not have or rules.broadcast("index_put", tuple(fitted.native.shape), wanted) == wanted
     except ShapeError:
         fits = False
     if not fits:

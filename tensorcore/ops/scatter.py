@@ -8,10 +8,9 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
-from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
-from tensorcore.ops import rules
-from tensorcore.ops import samples_index as samples
-from tensorcore.ops.calls import apply
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError, UnsupportedDtype
+from tensorcore.ops import rules, samples_index as samples
+from tensorcore.ops.calls import apply, record, store, written
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import _before, attach, check_writable
 from tensorcore.ops.kinds import method, operation
@@ -158,7 +157,11 @@ def _both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]
         written_form.__name__ = written_form.__qualname__ = f"{name}_"
         written_form.__doc__ = f"In-place form of :func:`{name}`."
         method(written_form)
-        return operation(samples=getattr(samples, name), name=name)(plain)
+        calls = getattr(samples, name, None)
+        if calls is None:
+            # PyTorch warns at every call of index_reduce, which no comparison survives; it has tests of its own.
+            return method(plain)
+        return operation(samples=calls, name=name)(plain)
 
     return enter
 
@@ -197,7 +200,7 @@ def _value(op: str, input: Tensor, value: Any) -> Tensor:
     return _number(input, value)
 
 
-def _check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim: int, *, bounded: bool) -> int:
+def _check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim: int) -> int:
     """The rules that ``gather`` and ``scatter`` share; gives ``dim`` from the front."""
     shape, places = input.native.shape, index.native.shape
     at = rules.wrap_dim(op, dim, len(shape))
@@ -234,7 +237,7 @@ def _check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """``input[index[i, j], j]`` for ``dim`` 0, and so on: the elements at ``index`` along ``dim``, in the index's shape."""
     _long("gather", index)
-    at = _check_places("gather", input, index, None, dim, bounded=True)
+    at = _check_places("gather", input, index, None, dim)
     made = _call(_gather, (input, index), {"dim": at}, ShapeError, False)
     return made if out is None else store("gather", made, out)
 
@@ -273,10 +276,10 @@ def scatter(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None, 
     given = isinstance(src, Tensor)
     if given:
         _same(name, input, src, "src")
-        at = _check_places(name, input, index, src, dim, bounded=True)
+        at = _check_places(name, input, index, src, dim)
     else:
         src = _value(name, input, src)
-        at = _check_places(name, input, index, None, dim, bounded=True)
+        at = _check_places(name, input, index, None, dim)
         src = src.expand(index.native.shape)  # type: ignore[attr-defined]
     if reduce is None:
         return _call(_scatter if given else _scatter_value, (input, index, src), {"dim": at}, ShapeError, write)
@@ -293,7 +296,7 @@ def scatter_add(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, 
     if not isinstance(src, Tensor):
         raise ArgumentTypeError(f"{name}: expected src to be a Tensor, got {src!r}; use scatter(..., reduce='add')")
     _same(name, input, src, "src")
-    at = _check_places(name, input, index, src, dim, bounded=True)
+    at = _check_places(name, input, index, src, dim)
     return _call(_scatter_add, (input, index, src), {"dim": at}, ShapeError, write)
 
 
@@ -312,7 +315,9 @@ def scatter_reduce(name: str, input: Tensor, dim: int, index: Tensor, src: Tenso
     if not isinstance(src, Tensor):
         raise ArgumentTypeError(f"{name}: expected src to be a Tensor, got {src!r}; wrap it in torch.tensor(...)")
     _same(name, input, src, "src")
-    at = _check_places(name, input, index, src, dim, bounded=True)
+    if reduce == "mean" and input.dtype is dtypes.bool_ or reduce in ("amax", "amin") and input.dtype.is_complex:
+        raise UnsupportedDtype(f'{name}: "{reduce}" not implemented for {input.dtype.name}, got tensors of it; use another reduce')
+    at = _check_places(name, input, index, src, dim)
     options = {"dim": at, "reduce": reduce, "include_self": include_self}
     return _call(_scatter_reduce, (input, index, src), options, ShapeError, write)
 
@@ -506,7 +511,6 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
-@operation(method=False, samples=samples.bucketize)
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False,
               out: Tensor | None = None) -> Tensor:  # fmt: skip
     """The number of the bucket, between two of the ``boundaries``, that each value falls into."""

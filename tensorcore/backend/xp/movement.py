@@ -115,6 +115,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     # Views
 
     def permute(x: Native, *, dims: tuple[int, ...]) -> Native:
+        if not x.size:
+            # NumPy's empty arrays have strides of 0, which say nothing about the order of the dims.
+            strides = backend.strides(x)
+            return restride(x, tuple([x.shape[i] for i in dims]), tuple([strides[i] for i in dims]))
         return x.transpose(dims)
 
     def restride(x: Native, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Native:
@@ -140,7 +144,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             for have, want, step in zip(x.shape, shape[extra:], backend.strides(x), strict=True)
         ]
         for i in range(extra - 1, -1, -1):
-            strides.insert(0, 0 if shape[i] != 1 else shape[i + 1] * strides[0] if strides else 1)
+            strides.insert(0, shape[i + 1] * strides[0] if shape[i] == 1 and x.ndim else 0)
         return restride(x, shape, tuple(strides))
 
     def view(x: Native, *, shape: tuple[int, ...]) -> Native | None:
@@ -155,6 +159,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def unsqueeze(x: Native, *, dim: int, step: int | None = None) -> Native:
         """``step`` is the new dim's stride, where it is not the reach of the dim behind it."""
         shape = x.shape
+        if step is None and x.flags.c_contiguous and 1 not in shape and 0 not in shape:
+            return x.reshape((*shape[:dim], 1, *shape[dim:]))
         strides = backend.strides(x)
         if step is None:
             step = shape[dim] * strides[dim] if dim < len(shape) else 1

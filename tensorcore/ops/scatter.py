@@ -9,8 +9,9 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError, UnsupportedDtype
-from tensorcore.ops import rules, samples_index as samples
-from tensorcore.ops.calls import apply, record, store, written
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import _before, attach, check_writable
 from tensorcore.ops.kinds import method, operation

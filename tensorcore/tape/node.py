@@ -281,6 +281,8 @@ def _extra(node: Any) -> dict[str, Any]:
 class _Slot:
     __slots__ = ("native",)
 
+    native: object
+
 
 def _count_alone(held: list[Any]) -> int:
     """The references to an object that a caller took out of a list and passes on, in this Python."""

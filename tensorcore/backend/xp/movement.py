@@ -35,8 +35,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def linspace(start: Any, end: Any, steps: int, *, base: float | None, dtype: dtype) -> Native:
         """Counted from both ends, so that the last number is ``end`` itself and the middle is symmetric."""
         kind = complex if dtype.is_complex else float
-        wide = np.float32 if dtype.itemsize <= 4 and dtype.is_floating_point and base is None else np.float64
-        wide = np.dtype(np.complex128) if dtype.is_complex else np.dtype(wide)
+        narrow = dtype.itemsize <= 4 and dtype.is_floating_point and base is None
+        wide: Any = np.dtype(np.complex128 if dtype.is_complex else np.float32 if narrow else np.float64)
         start, end = wide.type(kind(start)), wide.type(kind(end))
         step = (end - start) / wide.type(max(steps - 1, 1))
         i = xp.arange(steps)

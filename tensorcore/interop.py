@@ -28,7 +28,7 @@ def asarray(
     """``obj`` as a tensor, sharing its memory where possible.
 
     Args:
-        obj: a tensor, a NumPy array or number, an object with ``__dlpack__`` or a buffer, a number, or a nested sequence.
+        obj: a tensor, a NumPy array or number, an object with ``__dlpack__`` or a buffer, a number, a nested sequence.
         copy: True for memory of its own, False to raise where it cannot be shared, None to share where possible.
         requires_grad: that of ``obj`` where None, which is False for all but tensors.
     """
@@ -54,7 +54,8 @@ def asarray(
     converted = found.to(target, found.dtype if wanted is None else wanted)  # type: ignore[attr-defined]
     if copy is False and converted is not found:
         raise ArgumentError(
-            f"asarray: can't alias tensor with dtype '{found.dtype}' on {found.device} into dtype '{converted.dtype}' on "
+            f"asarray: can't alias tensor with dtype '{found.dtype}' on {found.device} into dtype '{converted.dtype}' "
+            "on "
             f"{target}, got copy=False; leave it out"
         )
     if copy is True and converted is found and not isinstance(obj, np.generic):
@@ -78,28 +79,33 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     length, size = view.nbytes, wanted.itemsize
     if not length or not count:
         raise ArgumentError(
-            f"frombuffer: both buffer length ({length}) and count ({count}) must not be 0, got one that is; use empty(0)"
+            f"frombuffer: both buffer length ({length}) and count ({count}) must not be 0, got one that is; use "
+            "empty(0)"
         )
     if not 0 <= offset < length:
         raise ArgumentError(
-            f"frombuffer: offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) "
+            f"frombuffer: offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} "
+            "bytes) "
             f"minus 1, got {offset}; pass a smaller one"
         )
     left = length - offset
     if count < 0 and left % size:
         raise ArgumentError(
-            f"frombuffer: buffer length ({left} bytes) after offset ({offset} bytes) must be a multiple of element size "
+            f"frombuffer: buffer length ({left} bytes) after offset ({offset} bytes) must be a multiple of element "
+            "size "
             f"({size}), got {left}; pass count"
         )
     count = left // size if count < 0 else count
     if count * size > left:
         raise ArgumentError(
-            f"frombuffer: requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater "
+            f"frombuffer: requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be "
+            "greater "
             f"than actual buffer length ({length} bytes), got count={count}; ask for less"
         )
     if view.readonly:
         warnings.warn(
-            "frombuffer: expected a writable buffer, got one that is not: writes to the tensor will fail; copy the buffer "
+            "frombuffer: expected a writable buffer, got one that is not: writes to the tensor will fail; copy the "
+            "buffer "
             "to protect its data or make it writable before",
             stacklevel=2,
         )
@@ -145,7 +151,8 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         )
     if not force and not self.device.capabilities.host:
         raise ArgumentTypeError(
-            f"numpy: can't convert {self.device} device type tensor to numpy, got one; use Tensor.cpu() to copy the tensor to "
+            f"numpy: can't convert {self.device} device type tensor to numpy, got one; use Tensor.cpu() to copy the "
+            "tensor to "
             f"host memory first"
         )
     if self.dtype is dtypes.bfloat16:

@@ -55,7 +55,8 @@ def save(obj: Any, f: Any, *, pickle_protocol: int = 4) -> None:
         return
     if not isinstance(f, (str, os.PathLike)):
         raise ArgumentTypeError(
-            f"save: expected 'f' to be string, path, or a file-like object with a 'write' attribute, got {f!r}; pass a path"
+            f"save: expected 'f' to be string, path, or a file-like object with a 'write' attribute, got {f!r}; pass "
+            "a path"
         )
     with _atomic(os.fspath(f)) as file:
         _write(file, pickled.getbuffer(), pickler)
@@ -327,7 +328,7 @@ class _SafeUnpickler(pickle._Unpickler):  # type: ignore[name-defined]
     """
 
     places: _Places
-    dispatch = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]
+    dispatch = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]  # noqa: RUF012
 
     def persistent_load(self, place: Any) -> Any:
         return self.places.storage(place)
@@ -339,8 +340,10 @@ class _SafeUnpickler(pickle._Unpickler):  # type: ignore[name-defined]
         if full in _safe:
             return _safe[full]
         raise RefusedGlobal(
-            f"load: Weights only load failed: expected tensors and plain containers, got {full}, which was not an allowed "
-            f"global; if you trust it, allow it with serialization.add_safe_globals([{name}]), or pass weights_only=False "
+            f"load: Weights only load failed: expected tensors and plain containers, got {full}, which was not an "
+            "allowed "
+            f"global; if you trust it, allow it with serialization.add_safe_globals([{name}]), or pass "
+            "weights_only=False "
             f"if you trust the file"
         )
 

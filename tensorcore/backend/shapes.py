@@ -163,7 +163,7 @@ def repeat_interleave(x: Shape, *, repeats: Any, dim: int) -> Shape:
 
 
 def index_tensors(x: Shape, *, indices: tuple[Shape | None, ...]) -> Shape:
-    """The indices' common shape in the place of the dims they stand at: the first one's, or the front if these lie apart."""
+    """The indices' common shape, in the place of their dims, or in front if these lie apart."""
     dims = [i for i, one in enumerate(indices) if one is not None]
     common = broadcast(*[one for one in indices if one is not None])
     together = dims == list(range(dims[0], dims[-1] + 1))
@@ -275,9 +275,12 @@ def _rules(names: str, *rule: Any) -> dict[str, Rule]:
 RULES: dict[str, Rule] = {
     **_rules(
         "acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or "
-        "bitwise_right_shift bitwise_xor ceil conj_physical copysign cos cosh div exp exp2 expm1 floor floor_divide fmod hypot log "
-        "log10 log1p log2 maximum minimum mul neg nextafter pow relu remainder round sign sin sinh sqrt sub tan tanh trunc "
-        "clamp clamp_max clamp_min digamma erf erfc erfinv fmax fmin gelu leaky_relu lgamma logaddexp logaddexp2 polygamma "
+        "bitwise_right_shift bitwise_xor ceil conj_physical copysign cos cosh div exp exp2 expm1 floor floor_divide "
+        "fmod hypot log "
+        "log10 log1p log2 maximum minimum mul neg nextafter pow relu remainder round sign sin sinh sqrt sub tan tanh "
+        "trunc "
+        "clamp clamp_max clamp_min digamma erf erfc erfinv fmax fmin gelu leaky_relu lgamma logaddexp logaddexp2 "
+        "polygamma "
         "positive reciprocal rsqrt sgn sigmoid silu square trigamma trunc_divide",
         broadcast, None, aligned,
     ),

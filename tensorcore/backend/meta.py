@@ -159,7 +159,8 @@ def _shaped(rule: Rule) -> Kernel:
         shape = shape_of(*[_shape_of(one) for one in natives], **options)
         if out is not None:
             return out
-        arrays = [one for one in natives if type(one) is MetaArray]
+        given = [one for value in natives for one in (value if type(value) is list else (value,))]
+        arrays = [one for one in given if type(one) is MetaArray]
         if type(shape) is list:
             kinds = dtype_rule if type(dtype_rule) is tuple else (dtype_rule,) * len(shape)
             return tuple(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensorcore import dtypes
+from tensorcore.backend import shapes_index
 from tensorcore.backend.strides import view_strides
 from tensorcore.errors import ShapeError
 
@@ -231,7 +232,9 @@ def as_expand(shape: Shape, strides: Shape, offset: int, *, to: Shape) -> Place:
     stretched = [
         0 if have == 1 and want != 1 else step for have, want, step in zip(shape, to[extra:], strides, strict=True)
     ]
-    return to, (0,) * extra + tuple(stretched), offset
+    for i in range(extra - 1, -1, -1):
+        stretched.insert(0, to[i + 1] * stretched[0] if to[i] == 1 and shape else 0)
+    return to, tuple(stretched), offset
 
 
 def as_view(shape: Shape, strides: Shape, offset: int, *, to: Shape) -> Place | None:
@@ -258,7 +261,7 @@ def as_index(shape: Shape, strides: Shape, offset: int, *, key: Sequence[Any]) -
         elif isinstance(one, slice):
             start, stop, step = one.indices(shape[at])
             size = max(0, -(-(stop - start) // step))
-            offset += start * strides[at] if size else 0
+            offset += start * strides[at]
             sizes.append(size)
             steps.append(strides[at] * step)
             at += 1
@@ -361,6 +364,14 @@ RULES: dict[str, Rule] = {
     **_rules("put_picked", lambda x, at, *, dim, size, unique=True: resized(x, dim, size)),
     **_rules("take_rows", lambda x, *, dim, index, size: resized(x, dim, len(index))),
     **_rules("add_rows", lambda x, *, dim, index, size: resized(x, dim, size)),
+    **_rules(shapes_index.SAME, same),
+    **_rules(shapes_index.LIKE_INDEX, lambda x, index, **options: index),
+    **_rules(shapes_index.GIVEN, given),
+    **{name: Rule(rule) for name, rule in shapes_index.FROM_INDEX.items()},
+    **_rules("masked_fill", lambda x, mask, value: broadcast(x, mask)),
+    **_rules("regather", lambda x, *, own, wanted: wanted[0]),
+    **_rules("linspace", lambda start, end, steps, **options: (steps,), "option"),
+    **_rules("eye", lambda rows, columns, **options: (rows, columns), "option"),
     **_rules("matmul", matmul),
     **_rules("matmul_nt", lambda a, b: matmul(a, turned(b))),
     **_rules("matmul_tn", lambda a, b: matmul(turned(a), b)),
@@ -397,6 +408,7 @@ VIEWS: dict[str, ViewRule] = {
     "expand": ViewRule(lambda x, strides, offset, *, shape: as_expand(x, strides, offset, to=shape)),
     "view": ViewRule(lambda x, strides, offset, *, shape: as_view(x, strides, offset, to=shape)),
     "index": ViewRule(as_index),
+    **{name: ViewRule(place) for name, place in shapes_index.VIEW_PLACES.items()},
     "real": ViewRule(as_real, "real"),
     "imag": ViewRule(as_imag, "real"),
     "view_as_real": ViewRule(as_pairs, "real"),
@@ -407,4 +419,4 @@ VIEWS: dict[str, ViewRule] = {
 WRITES = frozenset(["copy", "fill", "sgd_step", "adam_step"])
 
 # The shapes of these depend on values.
-NEEDS_VALUES = frozenset(["unique", "unique_consecutive"])
+NEEDS_VALUES = frozenset(["unique", "unique_consecutive", *shapes_index.UNKNOWN.split()])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tensorcore.ops import (
     activation, arithmetic, arrange, choice, compare, complex, contract, conv, convert, create, dropout,
-    embedding, entropy, explog, extreme, grids, index, join, linalg, loss, norm, pad, pool, random, reduce,
+    embedding, entropy, explog, extreme, grids, index, join, linalg, masked, loss, norm, pad, pool, random, reduce,
     rounding, scan, scatter, shape, sort, statistics, trigonometry, views_part,
 )  # fmt: skip
 
@@ -12,6 +12,6 @@ __all__ = ["FAMILIES"]
 
 FAMILIES = (
     activation, arithmetic, arrange, choice, compare, complex, contract, conv, convert, create, dropout,
-    embedding, entropy, explog, extreme, grids, index, join, linalg, loss, norm, pad, pool, random, reduce,
+    embedding, entropy, explog, extreme, grids, index, join, linalg, masked, loss, norm, pad, pool, random, reduce,
     rounding, scan, scatter, shape, sort, statistics, trigonometry, views_part,
 )  # fmt: skip

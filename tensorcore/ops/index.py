@@ -174,13 +174,9 @@ Tensor.index_put_ = index_put_  # type: ignore[attr-defined]
 
 def _whole(key: slice, size: int) -> slice:
     """A slice with every number filled in, inside ``size``."""
-    step = key.step
-    if step is None or step == 1:
-        start, stop, step = key.indices(size)
-    else:
-        start, stop, step = key.indices(size)
-        if step < 1:
-            raise ArgumentError(f"index: step must be greater than zero, got {step}; use flip")
+    start, stop, step = key.indices(size)
+    if step < 1:
+        raise ArgumentError(f"index: step must be greater than zero, got {step}; use flip")
     return slice(start, stop if stop > start else start, step)
 
 
@@ -213,7 +209,7 @@ def _fitting(value: Tensor, shape: tuple[int, ...]) -> Tensor:
 def _parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
     """The view that ints, slices, None and Ellipsis make, and the tensors that index it then, if any."""
     if isinstance(key, list) and any(
-        one is None or one is Ellipsis or isinstance(one, (slice, Tensor)) or _is_sequence(one) and isinstance(one, (slice, Tensor))
+        one is None or one is Ellipsis or isinstance(one, (slice, Tensor))
         for one in key
     ):
         key = tuple(key)  # PyTorch takes a list with such things in it as a tuple
@@ -289,7 +285,9 @@ def _item(one: Any) -> Any:
         return bool(one)
     if isinstance(one, np.ndarray):
         one = tensor(one)
-    elif _is_sequence(one):
+    elif isinstance(one, str):
+        raise ArgumentTypeError(f"index: new(): invalid data type 'str', got {one!r}; pass ints, slices or tensors")
+    elif isinstance(one, (list, tuple, range)):
         one = tensor(list(one)) if len(one) else tensor([], dtype=dtypes.int64)
     if isinstance(one, Tensor):
         name = one.dtype.name
@@ -306,10 +304,6 @@ def _item(one: Any) -> Any:
         f"index: only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices, got "
         f"{type(one).__name__}; pass one of those"
     )
-
-
-def _is_sequence(one: Any) -> bool:
-    return isinstance(one, (list, tuple, range)) or (isinstance(one, str))
 
 
 def _dims_of(one: Any) -> int:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorcore.backend.places import as_diagonal, as_unsqueeze, as_windows
 from tensorcore.backend.strides import view_strides
 
 if TYPE_CHECKING:
@@ -161,10 +162,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         shape = x.shape
         if step is None and x.flags.c_contiguous and 1 not in shape and 0 not in shape:
             return x.reshape((*shape[:dim], 1, *shape[dim:]))
-        strides = backend.strides(x)
-        if step is None:
-            step = shape[dim] * strides[dim] if dim < len(shape) else 1
-        return restride(x, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
+        return restride(x, *as_unsqueeze(shape, backend.strides(x), 0, dim=dim, step=step))
 
     def index(x: Native, *, key: tuple[Any, ...]) -> Native:
         """Basic indexing with ints and slices that lie inside ``x``, steps positive."""
@@ -186,21 +184,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return as_strided(x, shape=tuple(shape), strides=tuple(strides), offset=offset)
 
     def diagonal(x: Native, *, offset: int, dim1: int, dim2: int) -> Native:
-        strides = backend.strides(x)
-        rows, columns = x.shape[dim1], x.shape[dim2]
-        length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
-        start = 0 if not length else offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
-        others = [i for i in range(x.ndim) if i not in (dim1, dim2)]
-        shape = (*[x.shape[i] for i in others], length)
-        return restride(x, shape, (*[strides[i] for i in others], strides[dim1] + strides[dim2]), start)
+        return restride(x, *as_diagonal(x.shape, backend.strides(x), 0, at=offset, dim1=dim1, dim2=dim2))
 
     def windows(x: Native, *, dim: int, size: int, step: int) -> Native:
-        if not x.ndim:
-            return restride(x, (size,), (1,))
-        strides = backend.strides(x)
-        count = (x.shape[dim] - size) // step + 1
-        shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
-        return restride(x, shape, (*strides[:dim], step * strides[dim], *strides[dim + 1 :], strides[dim]))
+        return restride(x, *as_windows(x.shape, backend.strides(x), 0, dim=dim, size=size, step=step))
 
     def reinterpret(x: Native, *, dtype: dtype) -> Native:
         """The same bits as another dtype; the last dim grows or shrinks with the size of an element."""

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorcore.errors import DimensionError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
-from tensorcore.ops.calls import apply, store
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.output import store
 from tensorcore.ops.views_part import _diagonal_options
 from tensorcore.tensor import Tensor
 

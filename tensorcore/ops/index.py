@@ -10,13 +10,15 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
-from tensorcore.ops.calls import record, written
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
 from tensorcore.ops.convert import copy_
 from tensorcore.ops.create import tensor
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import attach, check_writable
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.output import written
+from tensorcore.ops.record import record
 from tensorcore.ops.shape import _alias, _unsqueeze
 from tensorcore.ops.views_part import select_op, slice_op
 from tensorcore.tape.mode import mode
@@ -74,6 +76,34 @@ def getitem(self: Tensor, key: Any) -> Tensor:
         shape = self.native.shape
         if shape:
             return _show_slice(self, {"key": (_whole(key, shape[0]),)})
+    elif kind is tuple:
+        shape = self.native.shape
+        if len(key) == 2 and key[0] is Ellipsis and key[1] is None:
+            return _unsqueeze.view(self, {"dim": len(shape)})  # type: ignore[attr-defined, no-any-return]
+        if 0 < len(key) <= len(shape):
+            # Only ints and slices: one view, without the general parser.
+            basic: list[Any] = []
+            last = None
+            for one, size in zip(key, shape, strict=False):
+                kind = type(one)
+                if kind is int:
+                    if not -size <= one < size:
+                        break
+                    last = _show_select
+                elif kind is slice:
+                    if one != _ALL:
+                        one = _whole(one, size)
+                        last = _show_slice
+                else:
+                    break
+                basic.append(one)
+            else:
+                if last is not None:
+                    return last(self, {"key": tuple(basic)})
+    elif key is None:
+        return _unsqueeze.view(self, {"dim": 0})  # type: ignore[attr-defined, no-any-return]
+    elif kind is Tensor and key.dtype is dtypes.int64 and key.native.shape and self.native.shape and key.device is self.device:
+        return _read(self, (key,))
     view, indices = _parse(self, key)
     return view if indices is None else _read(view, indices)
 
@@ -87,15 +117,24 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
                 f"torch.tensor(...)"
             )
         value = _number(self, value)
-    # Without a history to keep, the place needs no tensor of its own.
-    quick = type(key) is int and self.node is None and (not mode.enabled or value.node is None)
-    if quick and self.native.shape and -self.native.shape[0] <= key < self.native.shape[0] and not value.native.shape:
-        check_writable("setitem", self)
-        device = self.device
-        if value.device is device and value.dtype is self.dtype:
-            device.kernels["copy"](device.kernels["index"](self.native, key=(key,)), value.native)
-            written(self)
-            return
+    kind = type(key)
+    if (
+        self.node is None
+        and (kind is int or kind is slice)
+        and not (mode.enabled and (value.node is not None or self.origin is not None))
+        and value.device is self.device
+        and not value.dtype.is_complex
+    ):
+        # Without a history to keep, the place needs no tensor of its own.
+        shape = self.native.shape
+        if shape and (kind is slice or -shape[0] <= key < shape[0]):
+            device = self.device
+            place = device.kernels["index"](self.native, key=(key if kind is int else _whole(key, shape[0]),))
+            if not value.native.shape or tuple(value.native.shape) == tuple(place.shape):
+                check_writable("setitem", self)
+                device.kernels["copy"](place, value.native)
+                written(self)
+                return
     view, indices = _parse(self, key)
     if indices is None:
         copy_(view, _fitting(value, tuple(view.native.shape)))
@@ -103,7 +142,10 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if value.native.shape == () and value.dtype is not self.dtype:
         # A mask with one value, and a number, are filled in whatever dtype they have.
         value = value.to(self.dtype)  # type: ignore[attr-defined]
-    index_put_(view, indices, value.to(self.device))  # type: ignore[attr-defined]
+    if value.device is not self.device:
+        value = value.to(self.device)  # type: ignore[attr-defined]
+    check_writable("index_put_", view)
+    _put(_index_put, view, indices, value, False, write=True)
 
 
 Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
@@ -132,13 +174,9 @@ Tensor.index_put_ = index_put_  # type: ignore[attr-defined]
 
 def _whole(key: slice, size: int) -> slice:
     """A slice with every number filled in, inside ``size``."""
-    step = key.step
-    if step is None or step == 1:
-        start, stop, step = key.indices(size)
-    else:
-        start, stop, step = key.indices(size)
-        if step < 1:
-            raise ArgumentError(f"index: step must be greater than zero, got {step}; use flip")
+    start, stop, step = key.indices(size)
+    if step < 1:
+        raise ArgumentError(f"index: step must be greater than zero, got {step}; use flip")
     return slice(start, stop if stop > start else start, step)
 
 
@@ -171,7 +209,7 @@ def _fitting(value: Tensor, shape: tuple[int, ...]) -> Tensor:
 def _parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
     """The view that ints, slices, None and Ellipsis make, and the tensors that index it then, if any."""
     if isinstance(key, list) and any(
-        one is None or one is Ellipsis or isinstance(one, (slice, Tensor)) or _is_sequence(one) and isinstance(one, (slice, Tensor))
+        one is None or one is Ellipsis or isinstance(one, (slice, Tensor))
         for one in key
     ):
         key = tuple(key)  # PyTorch takes a list with such things in it as a tuple
@@ -247,7 +285,9 @@ def _item(one: Any) -> Any:
         return bool(one)
     if isinstance(one, np.ndarray):
         one = tensor(one)
-    elif _is_sequence(one):
+    elif isinstance(one, str):
+        raise ArgumentTypeError(f"index: new(): invalid data type 'str', got {one!r}; pass ints, slices or tensors")
+    elif isinstance(one, (list, tuple, range)):
         one = tensor(list(one)) if len(one) else tensor([], dtype=dtypes.int64)
     if isinstance(one, Tensor):
         name = one.dtype.name
@@ -264,10 +304,6 @@ def _item(one: Any) -> Any:
         f"index: only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices, got "
         f"{type(one).__name__}; pass one of those"
     )
-
-
-def _is_sequence(one: Any) -> bool:
-    return isinstance(one, (list, tuple, range)) or (isinstance(one, str))
 
 
 def _dims_of(one: Any) -> int:
@@ -317,6 +353,8 @@ def _expanded(input: Tensor, indices: tuple[Any, ...]) -> Indices:
 
 def _shape_at(op: str, input: Tensor, indices: Indices) -> tuple[int, ...]:
     """The shape of ``input[indices]``: the indices' common shape, in their place if they are neighbours, else in front."""
+    if len(indices) == 1 and indices[0] is not None:
+        return tuple(indices[0].native.shape) + tuple(input.native.shape[1:])
     try:
         common = rules.broadcast(op, *[tuple(one.native.shape) for one in indices if one is not None])
     except ShapeError:
@@ -346,9 +384,7 @@ def _natives(indices: Indices) -> tuple[Any, ...]:
 
 def _read(input: Tensor, indices: Indices) -> Tensor:
     """The elements at ``indices``, as a copy."""
-    if not any(one is not None for one in indices):
-        return input.clone()  # type: ignore[attr-defined]
-    if sum(one is not None for one in indices) > 1 or 0 in input.native.shape:
+    if len(indices) > 1 or 0 in input.native.shape:
         wanted = _shape_at("index", input, indices)
         if 0 in wanted and _reads_something(input, indices, wanted):
             raise DimensionError("index: index is out of bounds for dimension with size 0, got one; leave it out")
@@ -376,9 +412,9 @@ def _put(op: Op, input: Tensor, indices: Indices, values: Tensor, accumulate: bo
         raise DimensionError("index_put: expected at least one index tensor, got none; use copy_")
     wanted = _shape_at("index_put", input, indices)
     have = tuple(values.native.shape)
-    fitted = _fitting(values, wanted)
+    fitted = _fitting(values, wanted) if have else values
     try:
-        fits = rules.broadcast("index_put", tuple(fitted.native.shape), wanted) == wanted
+        fits = not have or rules.broadcast("index_put", tuple(fitted.native.shape), wanted) == wanted
     except ShapeError:
         fits = False
     if not fits:

@@ -8,10 +8,13 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
-from tensorcore.ops.calls import apply, result_type, store
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.operands import result_type
+from tensorcore.ops.output import store
 from tensorcore.ops.shape import atleast_1d, atleast_2d, atleast_3d
 from tensorcore.tensor import Tensor, new_tensor
 

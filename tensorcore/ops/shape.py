@@ -8,11 +8,13 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
-from tensorcore.ops.calls import record
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import attach, check_writable
-from tensorcore.ops.kinds import method, operation, view as view_op
+from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.kinds import view as view_op
+from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 

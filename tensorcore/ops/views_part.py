@@ -7,7 +7,8 @@ from math import prod
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import method, operation
@@ -434,12 +435,12 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
     return _replaced("diagonal_scatter", _diagonal, input, src, options)
 
 
-@operation(samples=samples.as_strided_scatter)
+@method
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """A copy of ``input`` with the elements that ``as_strided`` shows replaced by ``src``."""
-    made = input.clone()  # type: ignore[attr-defined]
+    made = input.contiguous().clone()  # type: ignore[attr-defined]
     part = as_strided(made, size, stride, storage_offset)
     if tuple(src.native.shape) != tuple(part.native.shape):
         raise ShapeError(

@@ -241,3 +241,81 @@ def version_is_shared_with_views(t):
     v.add_(1.0)
     y.mul_(2.0)
     return [y._version, v._version, v._base is y, y._base is None]
+
+
+@program
+def comparison_in_place(t):
+    x = leaf(t, 3)
+    y = x * 2.0
+    y.gt_(2.0)
+    (y * x).sum().backward()
+    return [x.grad, seen(y)]
+
+
+@program
+def comparison_into_part(t):
+    x, w = leaf(t, 3), leaf(t, 2)
+    y = x * 2.0
+    y.narrow(0, 0, 2).lt_(w)
+    (y * x).sum().backward()
+    return [x.grad, w.grad, seen(y)]
+
+
+@program
+def fill_with_random_numbers(t):
+    x = leaf(t, 3)
+    y = x * 2.0
+    y.narrow(0, 0, 2).uniform_()
+    y.sum().backward()
+    return [x.grad, y.requires_grad, y.grad_fn.name()]
+
+
+@program
+def write_to_empty(t):
+    x = t.ones(2, 0, dtype=t.float64, requires_grad=True)
+    y = x * 1.0
+    y.mul_(2.0)
+    y.sum().backward()
+    return [x.grad, seen(y)]
+
+
+@program
+def write_by_several_calls_into_part(t):
+    x, w = leaf(t, 3, 4), leaf(t, 2, 4)
+    y = x * 1.0
+    y.narrow(0, 1, 2).lerp_(w, 0.25)
+    y.select(1, 0).clamp_(0.2, 3.0)
+    (y * y).sum().backward()
+    return [x.grad, w.grad, y.detach()]
+
+
+@program
+def assignment_by_index(t):
+    x, w = leaf(t, 3, 4), leaf(t, 4)
+    y = x * 1.0
+    y[1] = w
+    y[:, 2] = 5.0
+    y[y > 8.0] = w.sum()
+    (y * y).sum().backward()
+    return [x.grad, w.grad, y.detach()]
+
+
+@program
+def assignment_through_expanded_gradient(t):
+    x = leaf(t, 4)
+    y = x.view(2, 2) * 1.0
+    y.view(4)[1:3] = x[:2]
+    y.sum().backward()
+    return x.grad
+
+
+@program
+def views_made_before_and_after(t):
+    x = leaf(t, 2, 3)
+    y = x * 1.0
+    before = y.view(3, 2).t()
+    y[0].mul_(2.0)
+    after = y.view(6)
+    before[0, 0].mul_(5.0)
+    (before.sum() + (after * after).sum()).backward()
+    return [x.grad, before.detach(), after.detach(), after._version]

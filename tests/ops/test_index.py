@@ -348,3 +348,26 @@ def test_second_derivatives_of_a_gather() -> None:
     (first,) = tc.autograd.grad((x.gather(0, tc.tensor([0, 0, 2])) ** 3).sum(), x, create_graph=True)
     (second,) = tc.autograd.grad(first.sum(), x)
     assert second.tolist() == [0.0, 0.0, 12.0]
+
+
+def test_index_reduce_combines_rows() -> None:
+    """Two rows meet row 0; the gradient of a maximum goes to the one that won."""
+    source = tc.tensor([[5.0, 1.0], [2.0, 7.0]], requires_grad=True)
+    found = tc.tensor([[3.0, 3.0], [0.0, 0.0]]).index_reduce(0, tc.tensor([0, 0]), source, "amax")
+    assert found.tolist() == [[5.0, 7.0], [0.0, 0.0]]
+    found.sum().backward()
+    assert source.grad.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_scatter_with_a_reduction_adds_or_multiplies() -> None:
+    """``reduce="add"`` and ``"multiply"``; a number goes to every place."""
+    x = tc.ones(3) * 2
+    assert x.scatter(0, tc.tensor([0, 0]), 5.0, reduce="add").tolist() == [12.0, 2.0, 2.0]
+    assert x.scatter(0, tc.tensor([0, 0]), 5.0, reduce="multiply").tolist() == [50.0, 2.0, 2.0]
+
+
+def test_bucketize_counts_the_boundaries_below() -> None:
+    """A value on a boundary belongs to the bucket before it, with ``right`` to the one after."""
+    boundaries = tc.tensor([1.0, 3.0, 5.0])
+    assert tc.bucketize(tc.tensor([0.0, 3.0, 9.0]), boundaries).tolist() == [0, 1, 3]
+    assert tc.bucketize(tc.tensor([0.0, 3.0, 9.0]), boundaries, right=True).tolist() == [0, 2, 3]

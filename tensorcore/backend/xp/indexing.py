@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["kernels"]
 
+# Below so many values ``add.at`` is faster than sorting the rows first.
+FEW = 500
+
 Indices = tuple[Any, ...]
 
 
@@ -66,6 +69,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             xp.add.at(target, full_key(indices), values)
             return
         dim, index = dims[0], indices[dims[0]]
+        if values.size < FEW and target.dtype.itemsize > 2:
+            xp.add.at(target, full_key(indices), values)
+            return
         shape = (*target.shape[:dim], *index.shape, *target.shape[dim + 1 :])
         values = xp.broadcast_to(values, shape)
         front = (*range(dim, dim + index.ndim), *range(dim), *range(dim + index.ndim, len(shape)))
@@ -76,7 +82,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """``target[rows] += values``; sums the rows of equal index first, 10 times faster than ``add.at`` on rows."""
         if not values.size:
             return
-        if target.ndim == 1 and target.dtype.itemsize > 2:
+        if target.dtype.itemsize > 2 and (target.ndim == 1 or values.size < FEW):
             xp.add.at(target, rows, values)
             return
         rows = rows % target.shape[0]
@@ -184,7 +190,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         inside(index, size, dim)
         source = source if alpha == 1 else (source * alpha).astype(x.dtype)
         source = source.reshape((1,)) if not source.ndim else source
-        add_rows(xp.moveaxis(flat, dim, 0), index.reshape(-1), xp.moveaxis(source, dim, 0))
+        if dim:
+            flat, source = flat.swapaxes(0, dim), source.swapaxes(0, dim)
+        add_rows(flat, index.reshape(-1), source)
         return target
 
     def index_copy(x: Native, index: Native, source: Native, *, dim: int, out: Native | None = None) -> Native:
@@ -192,14 +200,14 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         flat, size = along(target, dim)
         inside(index, size, dim)
         source = source.reshape((1,)) if not source.ndim else source
-        xp.moveaxis(flat, dim, 0)[index.reshape(-1)] = xp.moveaxis(source, dim, 0)
+        flat.swapaxes(0, dim)[index.reshape(-1)] = source.swapaxes(0, dim)
         return target
 
     def index_fill(x: Native, index: Native, value: Native, *, dim: int, out: Native | None = None) -> Native:
         target = target_of(x, out)
         flat, size = along(target, dim)
         inside(index, size, dim, negative=True)
-        xp.moveaxis(flat, dim, 0)[index.reshape(-1)] = value
+        flat.swapaxes(0, dim)[index.reshape(-1)] = value
         return target
 
     # The tensor as if it had one dim

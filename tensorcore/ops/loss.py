@@ -260,15 +260,17 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
             raise ShapeError(f"cross_entropy: ignore_index is not supported for floating point target, got {ignore_index}; leave it out")
         logs = log_softmax(input, at)
         if label_smoothing:
-            target = target * (1.0 - label_smoothing) + label_smoothing / shape[at]
+            target = target * (1.0 - label_smoothing) + label_smoothing / max(shape[at], 1)
         if weight is not None:
             logs = logs * weight.reshape([-1 if i == at else 1 for i in range(len(shape))])
         each = -total(logs * target, at)
         if reduction == "mean":
-            places = prod(shape) // max(shape[at], 1)
-            return total(each) / float(max(places, 1))
+            # Of no classes or no samples the mean is 0 / 0.
+            return total(each) / (float(prod(shape) // shape[at]) if prod(shape) else 0.0)
         return _reduced(each, reduction)
     if target.dtype.is_floating_point:
+        if shape and target.native.shape and len(shape) > 1 and shape[0] != target.native.shape[0]:
+            raise ArgumentError(f"cross_entropy: Expected input batch_size ({shape[0]}) to match target batch_size ({target.native.shape[0]}), got {list(shape)} and {list(target.shape)}; one target per sample")
         raise DtypeError(f"cross_entropy: expected scalar type Long for a target of classes, got {target.dtype}; or give probabilities in the input's shape")
     if not label_smoothing:
         return _classified(_cross_entropy, input, target, weight, ignore_index, reduction)
@@ -396,7 +398,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     kind = result_type(x1, x2)
     if not kind.is_floating_point:
         raise DtypeError(f"cosine_similarity: expected common dtype to be floating point, got {kind}; convert them with .float()")
-    x1, x2 = x1.to(kind), x2.to(kind)
+    shape = rules.broadcast("cosine_similarity", tuple(x1.native.shape), tuple(x2.native.shape))
+    x1, x2 = (one.to(kind).expand(shape) for one in (x1, x2))  # ``dim`` counts those of the common shape
     lengths = [vector_norm(one, 2, dim, True).clamp(min=eps) for one in (x1, x2)]  # type: ignore[attr-defined]
     return total((x1 / lengths[0]) * (x2 / lengths[1]), dim)
 
@@ -438,8 +441,11 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, siz
     """The input where the target is 1, ``max(0, margin - input)`` where it is -1."""
     reduction = _reduction("hinge_embedding_loss", reduction, size_average, reduce)
     _tensors("hinge_embedding_loss", input=input, target=target)
-    _float_result("hinge_embedding_loss", input)
-    hinge = (margin - input).clamp(min=0.0)
+    if input.dtype.kind in ("bool", "integer"):
+        if reduction == "mean":
+            _float_result("hinge_embedding_loss", input)
+        margin = int(margin)
+    hinge = (margin - input).clamp(min=0)
     near, far = (target != -1).to(input.dtype), (target != 1).to(input.dtype)
     return _reduced(hinge * far + input * near, reduction)
 

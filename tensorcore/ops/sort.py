@@ -69,6 +69,8 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
     """The ``k`` largest (or smallest) elements along ``dim`` in order, as ``(values, indices)``; NaN counts as largest."""
     check_real("topk", input)
+    if input.dtype.kind == "bool":
+        raise DtypeError("topk: topk does not support bool dtypes, got a tensor of bools; convert it with .int()")
     shape = input.native.shape
     at = rules.wrap_dim("topk", dim, len(shape))
     if not 0 <= k <= (shape[at] if shape else 1):

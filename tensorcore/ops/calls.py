@@ -80,16 +80,23 @@ def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Cal
 
 
 def binary(
-    op: Op, accepts: frozenset[dtype] | None, result: dtype | None, leave: Callable[..., Any] | None = None
+    op: Op,
+    accepts: frozenset[dtype] | None,
+    result: dtype | None,
+    leave: Callable[..., Any] | None = None,
+    numbers: bool = True,
 ) -> Callable[..., Tensor]:
     """The call of an elementwise op (or matmul) of two tensors, or of a tensor and a number.
 
     Args:
         leave: what whatever is unusual goes to; :func:`elementwise` unless told otherwise.
+        numbers: whether a number beside a tensor is usual.
     """
     leave = leave or elementwise
     floats = PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts
     integers = _PLAIN_INTEGERS if accepts is None else _PLAIN_INTEGERS & accepts
+    if not numbers:
+        floats = integers = frozenset()
     name, keeps, keeps_out, differentiable = op.name, op.keeps_inputs, op.keeps_out, bool(op.grads)
     # Whether the formula of the second name keeps the first.
     input_for_input, input_for_other = 0 in op.needed_for[0], 1 in op.needed_for[0]

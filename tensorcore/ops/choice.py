@@ -192,25 +192,25 @@ def _share(g: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
 
 
 maximum = elementwise(
-    "maximum", "input other", "The larger of two elements, NaN if either is.", takes=REAL, rule=_ordered("maximum"),
+    "maximum", "input other", "The larger of two elements, NaN if either is.", takes=REAL, rule=_ordered("maximum"), numbers=False,
     grads=dict(input=lambda g, input, other: _share(g, (input < other).logical_not(), input == other),
                other=lambda g, input, other: _share(g, (other < input).logical_not(), input == other)),
     writes=False, samples=samples.pair,
 )  # fmt: skip
 minimum = elementwise(
-    "minimum", "input other", "The smaller of two elements, NaN if either is.", takes=REAL, rule=_ordered("minimum"),
+    "minimum", "input other", "The smaller of two elements, NaN if either is.", takes=REAL, rule=_ordered("minimum"), numbers=False,
     grads=dict(input=lambda g, input, other: _share(g, (input > other).logical_not(), input == other),
                other=lambda g, input, other: _share(g, (other > input).logical_not(), input == other)),
     writes=False, samples=samples.pair,
 )  # fmt: skip
 fmax = elementwise(
-    "fmax", "input other", "The larger of two elements, the other one if one is NaN.", takes=REAL, rule=_ordered("fmax"),
+    "fmax", "input other", "The larger of two elements, the other one if one is NaN.", takes=REAL, rule=_ordered("fmax"), numbers=False,
     grads=dict(input=lambda g, input, other: where((input >= other) | (other != other), g, 0.0),
                other=lambda g, input, other: where((input >= other) | (other != other), 0.0, g)),
     writes=False, samples=samples.pair,
 )  # fmt: skip
 fmin = elementwise(
-    "fmin", "input other", "The smaller of two elements, the other one if one is NaN.", takes=REAL, rule=_ordered("fmin"),
+    "fmin", "input other", "The smaller of two elements, the other one if one is NaN.", takes=REAL, rule=_ordered("fmin"), numbers=False,
     grads=dict(input=lambda g, input, other: where((input <= other) | (other != other), g, 0.0),
                other=lambda g, input, other: where((input <= other) | (other != other), 0.0, g)),
     writes=False, samples=samples.pair,

@@ -158,15 +158,20 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
             )
         logs = log_softmax(input, at)
         if label_smoothing:
-            target = target * (1.0 - label_smoothing) + label_smoothing / shape[at]
+            target = target * (1.0 - label_smoothing) + label_smoothing / max(shape[at], 1)
         if weight is not None:
             logs = logs * weight.reshape([-1 if i == at else 1 for i in range(len(shape))])
         each = -total(logs * target, at)
         if reduction == "mean":
-            places = prod(shape) // max(shape[at], 1)
-            return total(each) / float(max(places, 1))
+            # Of no classes or no samples the mean is 0 / 0.
+            return total(each) / (float(prod(shape) // shape[at]) if prod(shape) else 0.0)
         return reduced(each, reduction)
     if target.dtype.is_floating_point:
+        if len(shape) > 1 and target.native.shape and shape[0] != target.native.shape[0]:
+            raise ArgumentError(
+                f"cross_entropy: Expected input batch_size ({shape[0]}) to match target batch_size "
+                f"({target.native.shape[0]}), got {list(shape)} and {list(target.native.shape)}; give a target for each sample"
+            )
         raise DtypeError(
             f"cross_entropy: expected scalar type Long for a target of classes, got {target.dtype}; or give "
             "probabilities in the input's shape"

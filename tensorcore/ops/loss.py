@@ -174,7 +174,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         raise DtypeError(
             f"cosine_similarity: expected common dtype to be floating point, got {kind}; convert them with .float()"
         )
-    x1, x2 = x1.to(kind), x2.to(kind)
+    shape = rules.broadcast("cosine_similarity", tuple(x1.native.shape), tuple(x2.native.shape))
+    x1, x2 = (one.to(kind).expand(shape) for one in (x1, x2))  # ``dim`` counts those of the common shape
     lengths = [vector_norm(one, 2, dim, True).clamp(min=eps) for one in (x1, x2)]  # type: ignore[attr-defined]
     return total((x1 / lengths[0]) * (x2 / lengths[1]), dim)
 

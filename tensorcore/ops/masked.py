@@ -126,7 +126,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise ShapeError(f"bincount: weights should be 1-d and have the same length as input, got {list(weights.shape)}")
     dtype = dtypes.int64 if weights is None else dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64
     native = input.device.kernels["bincount"](
-        input.native, weights=None if weights is None else weights.native, minlength=minlength
+        input.native, weights=None if weights is None else _real_part(weights).native, minlength=minlength
     )
     return new_tensor(native, dtype, input.device)
 
@@ -140,3 +140,7 @@ def _unselected(g: Tensor, shape: tuple[int, ...]) -> Tensor:
 
         g = cat([g, g.new_zeros(rest)])  # type: ignore[attr-defined]
     return g.reshape(shape)  # type: ignore[attr-defined]
+
+
+def _real_part(weights: Tensor) -> Tensor:
+    return weights.real if weights.dtype.is_complex else weights  # type: ignore[attr-defined, no-any-return]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import DtypeError
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
@@ -120,17 +119,16 @@ _logcumsumexp = Op("logcumsumexp", "input", "Running log-sum-exp along a dim.", 
 def _logcumsumexp_by_hand(x: Tensor, dim: int) -> Tensor:
     if not x.native.shape:
         return x * 1.0
-    top = x.detach().amax(dim, True)
+    top = (x.real if x.dtype.is_complex else x).detach().amax(dim, True)
     return cumsum((x - top).exp(), dim).log() + top
 
 
 @over_dims(samples=samples.along_dim)
 def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
     """``log(cumsum(exp(input)))`` along ``dim``, computed without overflow."""
-    check_floating("logcumsumexp", input)
+    if not input.dtype.is_complex:
+        check_floating("logcumsumexp", input)
     at = rules.wrap_dim("logcumsumexp", dim, len(input.native.shape))
-    if input.dtype.kind in ("bool", "integer"):
-        raise DtypeError(f"logcumsumexp: not implemented for {input.dtype.name}, got a tensor of it; convert it with .float()")
     native = input.device.kernels["logcumsumexp"](input.native, dim=at)
     made = new_tensor(native, input.dtype, input.device)
     if mode.enabled and input.node is not None:

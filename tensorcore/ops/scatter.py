@@ -334,7 +334,8 @@ def _check_source(name: str, input: Tensor, at: int, index: Tensor, source: Tens
     if len(have) > 1 or len(shape) > 1 or have:
         expected = (*shape[:at], index.numel(), *shape[at + 1 :])
         if tuple(have) != expected and not (len(shape) == 0 and prod(have) == 1):
-            kind = DimensionError if name.startswith("index_copy") and (not have or have[min(at, len(have) - 1)] != index.numel()) else ShapeError
+            apart = not have or len(have) != len(shape) or have[at] != index.numel()
+            kind = DimensionError if name.startswith("index_copy") and apart else ShapeError
             raise kind(
                 f"{name}: expected source of shape {list(expected)} (Number of indices should be equal to source.size(dim)), got "
                 f"{list(have)}; give it that shape"
@@ -394,7 +395,7 @@ def index_reduce(name: str, input: Tensor, dim: int, index: Tensor, source: Tens
     _check_source(name, input, at, index, source)
     shape = [1] * max(len(source.native.shape), 1)
     shape[at] = -1
-    places = index.reshape(shape).expand(source.native.shape)  # type: ignore[attr-defined]
+    places = index.reshape(shape[: len(source.native.shape)]).expand(source.native.shape)  # type: ignore[attr-defined]
     options = {"dim": at, "reduce": reduce, "include_self": include_self}
     return call(_index_reduce, (input, places, source), options, DimensionError, write)
 
@@ -420,7 +421,7 @@ def put(name: str, input: Tensor, index: Tensor, source: Tensor, accumulate: boo
     _long(name, index, names=("int64",))
     same_dtype(name, input, source, "source")
     if index.numel() != source.numel():
-        raise ShapeError(
+        raise DimensionError(
             f"{name}: put_(): Expected source and index to have the same number of elements, got {source.numel()} and "
             f"{index.numel()}; give as many"
         )

@@ -170,8 +170,8 @@ def t(input: Tensor) -> Tensor:
 
 @operation(samples=samples.batches)
 def adjoint(input: Tensor) -> Tensor:
-    """The last two dims swapped, and conjugated."""
-    return input.mH  # type: ignore[attr-defined]
+    """The last two dims swapped, and conjugated; a 0-d tensor conjugated."""
+    return input.mH if input.native.shape else input.conj()  # type: ignore[attr-defined]
 
 
 @operation(samples=samples.movedim)

@@ -91,6 +91,8 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     "largest."""
     check_real("topk", input)
     if input.dtype.kind == "bool":
+        raise DtypeError("topk: topk does not support bool dtypes, got a tensor of bools; convert it with .int()")
+    if input.dtype.kind == "bool":
         raise DtypeError("topk: does not support bool dtypes, got bool; convert it with .int()")
     shape = input.native.shape
     at = rules.wrap_dim("topk", dim, len(shape))

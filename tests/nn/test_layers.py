@@ -7,7 +7,6 @@ import tensorcore as tc
 from tensorcore import nn
 
 
-
 def numbers(*shape, seed=8):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 

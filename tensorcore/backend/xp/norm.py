@@ -163,7 +163,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """The negated elements of ``x`` at the classes along dim 1, weighted; with the sum of the weights for its "
         "backward."""
         rows = _rows(x)
-        flat = target.reshape(rows.shape[0], -1)
+        flat = target.reshape(rows.shape[0], rows.shape[2])
         kept = flat != ignore_index
         index = xp.where(kept, flat, 0)[:, None, :]
         picked = -wide(xp.take_along_axis(rows, index, axis=1)[:, 0, :])

@@ -264,6 +264,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             return x.astype(kind)
         if kind.itemsize <= 2 and kind.kind not in "iub":
             return function.accumulate(x, dim, np.float32).astype(kind)
+        if kind == np.float32:
+            # In double precision, as PyTorch does: errors of a long chain add up, and a product may leave the range and return.
+            return function.accumulate(x, dim, np.float64).astype(kind)
         return function.accumulate(x, dim, kind)
 
     def cumsum_back(x: Native, *, dim: int) -> Native:
@@ -283,6 +286,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             return xp.copy(x)
         if x.dtype.itemsize <= 2:
             return xp.logaddexp.accumulate(x.astype(np.float32), dim).astype(x.dtype)
+        if x.dtype.kind == "c":
+            made = xp.moveaxis(xp.array(x), dim, 0)
+            for before, here in zip(made[:-1], made[1:], strict=True):
+                here[...] = backend.kernels["logaddexp"](before, here)
+            return xp.ascontiguousarray(xp.moveaxis(made, 0, dim))
         return xp.logaddexp.accumulate(x, dim)
 
     def cummax(x: Native, *, dim: int) -> tuple[Native, Native]:

@@ -293,7 +293,11 @@ def one():
     "make, error, text",
     [
         (lambda: optim.SGD([]), ValueError, "optimizer got an empty parameter list"),
-        (lambda: optim.SGD(tc.ones(1)), TypeError, "should be an iterable of Tensors or dicts, but got torch.FloatTensor"),
+        (
+            lambda: optim.SGD(tc.ones(1)),
+            TypeError,
+            "should be an iterable of Tensors or dicts, but got torch.FloatTensor",
+        ),
         (lambda: optim.SGD([3]), TypeError, "one of the params is int"),
         (lambda: optim.SGD([{"params": {tc.ones(1)}}]), TypeError, "ordered collections"),
         (lambda: optim.SGD(one(), lr=-1), ValueError, "Invalid learning rate: -1"),

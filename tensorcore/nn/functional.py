@@ -3,20 +3,55 @@
 from __future__ import annotations
 
 from tensorcore.ops.activation import (
-    celu, elu, gelu, glu, hardshrink, hardsigmoid, hardswish, hardtanh, leaky_relu, logsigmoid, mish, prelu, relu,
-    relu6, selu, silu, softplus, softshrink, softsign, tanhshrink, threshold,
+    celu,
+    elu,
+    gelu,
+    glu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    logsigmoid,
+    mish,
+    prelu,
+    relu,
+    relu6,
+    selu,
+    silu,
+    softplus,
+    softshrink,
+    softsign,
+    tanhshrink,
+    threshold,
 )  # fmt: skip
 from tensorcore.ops.conv import (
-    conv1d, conv2d, conv3d, conv_transpose1d, conv_transpose2d, conv_transpose3d, fold, unfold,
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    fold,
+    unfold,
 )  # fmt: skip
 from tensorcore.ops.dropout import (
-    alpha_dropout, dropout, dropout1d, dropout2d, dropout3d, feature_alpha_dropout,
+    alpha_dropout,
+    dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
 )  # fmt: skip
 from tensorcore.ops.embedding import (
     embedding,
 )  # fmt: skip
 from tensorcore.ops.entropy import (
-    binary_cross_entropy, binary_cross_entropy_with_logits, cross_entropy, kl_div, nll_loss,
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    kl_div,
+    nll_loss,
 )  # fmt: skip
 from tensorcore.ops.explog import (
     sigmoid,
@@ -25,22 +60,54 @@ from tensorcore.ops.grids import (
     one_hot,
 )  # fmt: skip
 from tensorcore.ops.linalg import (
-    bilinear, linear,
+    bilinear,
+    linear,
 )  # fmt: skip
 from tensorcore.ops.loss import (
-    cosine_embedding_loss, cosine_similarity, gaussian_nll_loss, hinge_embedding_loss, huber_loss, l1_loss,
-    margin_ranking_loss, mse_loss, pairwise_distance, poisson_nll_loss, smooth_l1_loss, soft_margin_loss,
+    cosine_embedding_loss,
+    cosine_similarity,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    huber_loss,
+    l1_loss,
+    margin_ranking_loss,
+    mse_loss,
+    pairwise_distance,
+    poisson_nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
     triplet_margin_loss,
 )  # fmt: skip
 from tensorcore.ops.norm import (
-    batch_norm, group_norm, instance_norm, layer_norm, log_softmax, normalize, rms_norm, softmax, softmin,
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    log_softmax,
+    normalize,
+    rms_norm,
+    softmax,
+    softmin,
 )  # fmt: skip
 from tensorcore.ops.pad import (
-    interpolate, pad, pixel_shuffle, pixel_unshuffle,
+    interpolate,
+    pad,
+    pixel_shuffle,
+    pixel_unshuffle,
 )  # fmt: skip
 from tensorcore.ops.pool import (
-    adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d, adaptive_max_pool2d,
-    adaptive_max_pool3d, avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d,
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
 )  # fmt: skip
 from tensorcore.ops.trigonometry import (
     tanh,

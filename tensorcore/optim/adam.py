@@ -57,7 +57,8 @@ class Adam(Optimizer):
         check_modes(foreach, differentiable, fused)
         defaults = {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-            "maximize": maximize, "foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused,
+            "maximize": maximize, "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
+            "fused": fused,
             "decoupled_weight_decay": decoupled_weight_decay,
         }  # fmt: skip
         super().__init__(params, defaults)

@@ -246,7 +246,7 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Along half a cosine wave down to ``eta_min`` at step ``T_max``, and up again (Loshchilov, Hutter, arXiv:1608.03983)."""
+    """Along half a cosine down to ``eta_min`` at step ``T_max``, and up again (arXiv:1608.03983)."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max

@@ -157,9 +157,12 @@ class AdamW(Adam):
 
 def _counted(state: dict[str, Any]) -> float:
     """The number of steps with this one, which is noted."""
-    count = number(state["step"]) + 1.0
-    if isinstance(state["step"], Tensor):
-        state["step"].fill_(count)  # type: ignore[attr-defined]
+    held = state["step"]
+    count: float = number(held) + 1.0
+    if isinstance(held, Tensor):
+        # Straight through the kernel: a count is no view and on no tape, and fill_ would look for both (5 us).
+        held.device.kernels["fill"](held.native, count)
+        written(held)
     else:
         state["step"] = count
     return count

@@ -76,7 +76,7 @@ def problem(library, dtype):
         return library.tensor(array, dtype=getattr(library, dtype))
 
     x, y = make(rng.standard_normal((16, 5))), make(rng.standard_normal((16, 3)))
-    params = [library.nn.Parameter(make(rng.standard_normal(shape))) for shape in ((5, 3), (3,), (), (20000,))]
+    params = [library.nn.Parameter(make(rng.standard_normal(shape))) for shape in ((5, 3), (3,), (), (70000,))]
 
     def loss():
         out = (x @ params[0] + params[1]) * params[2]

@@ -220,7 +220,10 @@ def train(training: Training, epochs: int, checkpoint: Path) -> bool:
 
     steps = len(training.loader)
     total = epochs * steps
-    with Interrupt() as interrupt, tqdm(total=total, initial=training.epoch * steps + training.step, unit="step") as bar:
+    with (
+        Interrupt() as interrupt,
+        tqdm(total=total, initial=training.epoch * steps + training.step, unit="step") as bar,
+    ):
         for loss in training.run(epochs):
             bar.set_description_str(f"epoch {min(training.epoch + 1, epochs)}/{epochs}", refresh=False)
             accuracy = f"{training.accuracies[-1]:.2%}" if training.accuracies else "..."
@@ -272,7 +275,8 @@ def draw(training: Training, digits: Digits, path: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
 
     right.suptitle(
-        f"{len(wrong)} of {len(guesses)} test digits misread" + (", shown first (truth in brackets)" if len(wrong) else "")
+        f"{len(wrong)} of {len(guesses)} test digits misread"
+        + (", shown first (truth in brackets)" if len(wrong) else "")
     )
     for cell, i in zip(right.subplots(5, 8).flat, [*shown, *[-1] * (40 - len(shown))], strict=True):
         cell.axis("off")
@@ -307,7 +311,10 @@ def compare(digits: Digits, settings: dict[str, Any], epochs: int, device: str) 
         print(f"{i + 1:4}   {ours.losses[i]:12.8f}   {theirs.losses[i]:12.8f}   {difference:.1e}")
     agree = max(differences) <= AGREEMENT
     verdict = "agree" if agree else "DO NOT agree"
-    print(f"the losses {verdict} to {AGREEMENT:.0e} over the first {count} steps (largest difference {max(differences):.1e})")
+    print(
+        f"the losses {verdict} to {AGREEMENT:.0e} over the first {count} steps (largest difference "
+        f"{max(differences):.1e})"
+    )
     print(f"test accuracy after {epochs} epochs   {ours.accuracies[-1]:.2%}   {theirs.accuracies[-1]:.2%}")
     ratio = our_time / their_time
     print(f"time for {epochs} epochs   {our_time:.2f} s   {their_time:.2f} s   ({ratio:.2f} of PyTorch's, "
@@ -324,9 +331,13 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--lr", type=float, default=3e-3, help="the first learning rate (default: 0.003)")
     parser.add_argument("--seed", type=int, default=8, help="of all random numbers (default: 8)")
     parser.add_argument("--device", default="cpu", help="where to compute (default: cpu)")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the checkpoint and the picture (default: out)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out"), help="folder for the checkpoint and the picture (default: out)"
+    )
     parser.add_argument("--resume", action="store_true", help="continue from the checkpoint in that folder")
-    parser.add_argument("--smoke", action="store_true", help="a few digits and two epochs, to see that everything works")
+    parser.add_argument(
+        "--smoke", action="store_true", help="a few digits and two epochs, to see that everything works"
+    )
     parser.add_argument("--compare-torch", action="store_true", help="run the same program in PyTorch beside it")
     given = parser.parse_args(argv)
     for name, value in (("--epochs", given.epochs), ("--batch-size", given.batch_size)):

@@ -49,7 +49,8 @@ class SGD(Optimizer):
             raise ArgumentError(f"Invalid weight_decay value: {weight_decay}; expected at least 0")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ArgumentError(
-                f"Nesterov momentum requires a momentum and zero dampening, got momentum={momentum}, dampening={dampening}"
+                f"Nesterov momentum requires a momentum and zero dampening, got momentum={momentum}, "
+                f"dampening={dampening}"
             )
         check_modes(foreach, differentiable, fused)
         defaults = {

@@ -20,7 +20,12 @@ class Words(data.Dataset):
     """Samples of everything that can be collated."""
 
     def __getitem__(self, index):
-        return {"word": f"w{index}", "pair": Pair(index, index / 2), "list": [tc.tensor([index])], "array": np.ones(2) * index}
+        return {
+            "word": f"w{index}",
+            "pair": Pair(index, index / 2),
+            "list": [tc.tensor([index])],
+            "array": np.ones(2) * index,
+        }
 
     def __len__(self):
         return 3
@@ -133,8 +138,16 @@ def test_splits_do_not_overlap():
 @pytest.mark.parametrize(
     "make, error, text",
     [
-        (lambda: data.DataLoader(numbers(0), shuffle=True), ValueError, "num_samples should be a positive integer value"),
-        (lambda: data.DataLoader(numbers(3), batch_size=0), ValueError, "batch_size should be a positive integer value"),
+        (
+            lambda: data.DataLoader(numbers(0), shuffle=True),
+            ValueError,
+            "num_samples should be a positive integer value",
+        ),
+        (
+            lambda: data.DataLoader(numbers(3), batch_size=0),
+            ValueError,
+            "batch_size should be a positive integer value",
+        ),
         (lambda: data.DataLoader(numbers(3), sampler=[1], shuffle=True), ValueError, "mutually exclusive with shuffle"),
         (lambda: data.DataLoader(numbers(3), batch_sampler=[[1]], batch_size=2), ValueError, "mutually exclusive"),
         (lambda: data.DataLoader(numbers(3), batch_size=None, drop_last=True), ValueError, "disables auto-batching"),
@@ -146,7 +159,11 @@ def test_splits_do_not_overlap():
         (lambda: data.random_split(range(3), [1, 1]), ValueError, "Sum of input lengths does not equal"),
         (lambda: data.default_collate([object()]), TypeError, "batch must contain"),
         (lambda: data.default_collate([[1], [1, 2]]), RuntimeError, "should be of equal size"),
-        (lambda: data.default_collate([tc.ones(1), tc.ones(2)]), RuntimeError, "stack expects each tensor to be equal size"),
+        (
+            lambda: data.default_collate([tc.ones(1), tc.ones(2)]),
+            RuntimeError,
+            "stack expects each tensor to be equal size",
+        ),
         (lambda: data.WeightedRandomSampler([[1.0]], 1), ValueError, "should be a 1d sequence"),
         (lambda: data.Dataset()[0], NotImplementedError, "implement __getitem__"),
     ],
@@ -171,7 +188,9 @@ SAMPLERS = {
     "replacement": lambda d, g: d.RandomSampler(range(11), replacement=True, num_samples=70, generator=g),
     "subset": lambda d, g: d.SubsetRandomSampler([3, 5, 7, 9, 11], generator=g),
     "weighted": lambda d, g: d.WeightedRandomSampler([0.1, 0.5, 3.0, 0.2], 20, generator=g),
-    "weighted, once each": lambda d, g: d.WeightedRandomSampler([0.1, 0.5, 3.0, 0.2], 4, replacement=False, generator=g),
+    "weighted, once each": lambda d, g: d.WeightedRandomSampler(
+        [0.1, 0.5, 3.0, 0.2], 4, replacement=False, generator=g
+    ),
     "batches": lambda d, g: d.BatchSampler(d.RandomSampler(range(11), generator=g), 4, True),
 }
 

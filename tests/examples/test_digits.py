@@ -101,7 +101,9 @@ def test_bad_arguments_are_refused(digits, words, tmp_path):
 def test_an_interrupt_leaves_a_checkpoint(tmp_path):
     """Ctrl-C finishes the step, writes the checkpoint, says how to go on, and --resume does."""
     command = [sys.executable, str(ROOT / "examples" / "digits.py"), "--smoke", "--out", str(tmp_path)]
-    program = subprocess.Popen([*command, "--epochs", "1000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    program = subprocess.Popen(
+        [*command, "--epochs", "1000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     try:
         while not (tmp_path / "digits-mlp.safetensors").exists():
             assert program.poll() is None, program.stderr.read()

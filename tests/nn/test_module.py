@@ -83,7 +83,8 @@ def test_all_faults_of_a_state_come_in_one_error():
         "Error(s) in loading state_dict for Net:\n"
         '\tMissing key(s) in state_dict: "second.weight". \n'
         '\tUnexpected key(s) in state_dict: "odd". \n'
-        "\tsize mismatch for first.bias: copying a param with shape torch.Size([4]) from checkpoint, the shape in current "
+        "\tsize mismatch for first.bias: copying a param with shape torch.Size([4]) from checkpoint, the "
+        "shape in current "
         "model is torch.Size([3])."
     )
     assert net.first.bias.tolist() == before
@@ -160,7 +161,7 @@ def test_assignment_before_init_is_refused():
         def __init__(self):
             self.weight = nn.Parameter(tc.ones(1))
 
-    with pytest.raises(AttributeError, match="before Module.__init__"):
+    with pytest.raises(AttributeError, match=r"before Module\.__init__"):
         Forgetful()
 
 
@@ -322,7 +323,7 @@ def test_containers_behave_like_lists_and_dicts():
     assert [name for name, _ in row.named_children()] == ["0", "1", "2"]
     assert len(row[1:]) == 2
     assert isinstance(row[-1], nn.Sigmoid)
-    several = nn.ModuleList([nn.ReLU()]) + [nn.Tanh()]
+    several = nn.ModuleList([nn.ReLU()]) + nn.ModuleList([nn.Tanh()])
     assert len(several) == 2
     named = nn.ModuleDict({"b": nn.ReLU(), "a": nn.Tanh()})
     assert list(named) == ["b", "a"]

@@ -76,7 +76,7 @@ def problem(library, dtype):
         return library.tensor(array, dtype=getattr(library, dtype))
 
     x, y = make(rng.standard_normal((16, 5))), make(rng.standard_normal((16, 3)))
-    params = [library.nn.Parameter(make(rng.standard_normal(shape))) for shape in ((5, 3), (3,), (), (20000,))]
+    params = [library.nn.Parameter(make(rng.standard_normal(shape))) for shape in ((5, 3), (3,), (), (70000,))]
 
     def loss():
         out = (x @ params[0] + params[1]) * params[2]
@@ -293,7 +293,11 @@ def one():
     "make, error, text",
     [
         (lambda: optim.SGD([]), ValueError, "optimizer got an empty parameter list"),
-        (lambda: optim.SGD(tc.ones(1)), TypeError, "should be an iterable of Tensors or dicts, but got torch.FloatTensor"),
+        (
+            lambda: optim.SGD(tc.ones(1)),
+            TypeError,
+            "should be an iterable of Tensors or dicts, but got torch.FloatTensor",
+        ),
         (lambda: optim.SGD([3]), TypeError, "one of the params is int"),
         (lambda: optim.SGD([{"params": {tc.ones(1)}}]), TypeError, "ordered collections"),
         (lambda: optim.SGD(one(), lr=-1), ValueError, "Invalid learning rate: -1"),

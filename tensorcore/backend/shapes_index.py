@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tensorcore.backend.strides import contiguous_strides
+from tensorcore.errors import ValuesMissing
+
 __all__ = [
     "FROM_INDEX", "GIVEN", "LIKE_INDEX", "SAME", "UNKNOWN", "VIEW_PLACES", "as_diagonal", "as_unsqueeze", "as_windows",
+    "each_repeated", "triangle", "turned", "turned_layout",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -80,6 +84,24 @@ def turned(x: Shape, *, k: int, dims: tuple[int, int]) -> Shape:
     return tuple(sizes)
 
 
+def turned_layout(x: Shape, strides: Shape, options: dict[str, Any]) -> tuple[Shape, Shape]:
+    """A flipped copy in row-major order, whose dims are swapped afterwards."""
+    return turned(x, **options), turned(contiguous_strides(x), **options)
+
+
+def triangle(rows: int, columns: int, offset: int, *, upper: bool, **options: Any) -> Shape:
+    """A column for each element of a triangle."""
+    lower = sum([min(max(i + offset + (not upper), 0), columns) for i in range(rows)])
+    return (2, rows * columns - lower if upper else lower)
+
+
+def each_repeated(x: Shape, *, repeats: Any, dim: int) -> Shape:
+    """Each element so many times; how often in all, only an int tells."""
+    if not isinstance(repeats, int):
+        raise ValuesMissing("repeat_interleave: expected values of repeats, got a tensor on meta, which has none; pass an int")
+    return (*x[:dim], x[dim] * repeats, *x[dim + 1 :])
+
+
 def selected(x: Shape, index: Shape, *, dim: int) -> Shape:
     """As many slices as there are indices."""
     return (*x[:dim], index[0] if index else 1, *x[dim + 1 :]) if x else x
@@ -89,5 +111,5 @@ def selected(x: Shape, index: Shape, *, dim: int) -> Shape:
 SAME = "flip roll tri shared index_put scatter scatter_reduce index_add index_copy index_fill put masked_scatter"
 LIKE_INDEX = "gather take"
 GIVEN = "undiagonal unwindows cat"
-FROM_INDEX = {"index_tensors": indexed, "stack": stacked, "repeat": repeated, "rot90": turned, "index_select": selected}
-UNKNOWN = "masked_select nonzero nonzero_by_dim count_true bincount lowest highest repeat_interleave"
+FROM_INDEX = {"index_tensors": indexed, "stack": stacked, "repeat": repeated, "index_select": selected}
+UNKNOWN = "masked_select nonzero nonzero_by_dim count_true bincount lowest highest"

@@ -145,9 +145,10 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     if not tensor.numel() and num_classes <= 0:
         raise ShapeError("one_hot: Can not infer total number of classes from empty tensor, got num_classes=-1; name it")
     kernels = tensor.device.kernels
-    if tensor.numel() and kernels["lowest"](tensor.native) < 0:
+    known = tensor.numel() and (tensor.device.capabilities.values or num_classes == -1)
+    if known and kernels["lowest"](tensor.native) < 0:
         raise GradientError("one_hot: Class values must be non-negative, got a negative one; shift them")
-    highest = kernels["highest"](tensor.native) if tensor.numel() else -1
+    highest = kernels["highest"](tensor.native) if known else -1
     if num_classes == -1:
         num_classes = highest + 1
     elif highest >= num_classes:

@@ -94,7 +94,13 @@ def _view_dtype(input: Tensor, dtype: dtypes.dtype) -> Tensor:
                     f"view: self.{name} must be divisible by {n} to view {input.dtype.name} as {dtype.name} (different "
                     f"element sizes), got {number}; use contiguous() or other sizes"
                 )
-    native = input.device.kernels["reinterpret"](input.native, dtype=dtype)
+    offset = input.storage_offset()
+    if have != size:
+        strides = (*[step * have // size for step in strides[:-1]], 1)
+        shape, offset = (*shape[:-1], shape[-1] * have // size), offset * have // size
+    native = input.device.kernels["reinterpret"](
+        input.native, dtype=dtype, shape=tuple(shape), strides=tuple(strides), offset=offset
+    )
     alias = _alias.view(input.detach(), {"key": ()}, input.native)
     made = new_tensor(native, dtype, input.device)
     made.version = alias.version

@@ -189,16 +189,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def windows(x: Native, *, dim: int, size: int, step: int) -> Native:
         return restride(x, *as_windows(x.shape, backend.strides(x), 0, dim=dim, size=size, step=step))
 
-    def reinterpret(x: Native, *, dtype: dtype) -> Native:
-        """The same bits as another dtype; the last dim grows or shrinks with the size of an element."""
+    def reinterpret(x: Native, *, dtype: dtype, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Native:
+        """The same bits as another dtype, whose elements ``strides`` and ``offset`` count."""
         wanted = backend.xp_dtype(dtype)
-        if x.itemsize == wanted.itemsize or x.flags.c_contiguous and x.size:
-            return x.view(wanted)
-        strides, offset = backend.layout(x)
-        have, size = x.itemsize, wanted.itemsize
-        shape = (*x.shape[:-1], x.shape[-1] * have // size)
-        steps = (*[step * have // size for step in strides[:-1]], 1)
-        return backend.as_strided(backend.storage(x).view(wanted), shape, steps, offset * have // size)
+        size = wanted.itemsize
+        return xp.ndarray(shape, wanted, backend.storage(x), offset * size, tuple([step * size for step in strides]))
 
     # Gradients of views
 

@@ -59,7 +59,7 @@ class TestNumpy:
         """Each is refused with the error that PyTorch raises."""
         with pytest.raises(error):
             torch.from_numpy(make())
-        with pytest.raises(error, match="from_numpy|dtype"):
+        with pytest.raises(error, match=r"from_numpy|dtype"):
             tc.from_numpy(make())
 
     def test_bfloat16_and_gradients_are_refused(self) -> None:
@@ -136,7 +136,19 @@ def test_array_namespace() -> None:
     assert tc.ones(1).__array_namespace__(api_version="2023.12").ones(2).tolist() == [1.0, 1.0]
 
 
-DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128")
+DTYPES = (
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
 
 
 class TestDLPack:

@@ -45,7 +45,9 @@ class TestPairs:
     def test_can_cast(self, torch: Any) -> None:
         """Every pair may be cast where PyTorch says so."""
         for a, b in PAIRS:
-            assert tc.can_cast(getattr(tc, a), getattr(tc, b)) == torch.can_cast(getattr(torch, a), getattr(torch, b)), (a, b)
+            assert tc.can_cast(getattr(tc, a), getattr(tc, b)) == torch.can_cast(
+                getattr(torch, a), getattr(torch, b)
+            ), (a, b)
 
     @pytest.mark.parametrize("dims", [((1,), (1,)), ((1,), ()), ((), (1,)), ((), ())])
     def test_result_type_of_tensors(self, torch: Any, dims: Any) -> None:

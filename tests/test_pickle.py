@@ -14,7 +14,7 @@ import pytest
 
 import tensorcore as tc
 from tensorcore import serialization
-from tensorcore.tensor import Parameter
+from tensorcore.parameter import Parameter
 
 
 class Stranger:
@@ -36,8 +36,8 @@ def written(value: Any) -> bytes:
 
 
 ROUND_TRIPS = [pickled, lambda x: pickled(x, 2), lambda x: pickled(x, 5), copy.deepcopy, saved]
-ALL_DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64",
-              "complex128")  # fmt: skip
+ALL_DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64",
+              "complex64", "complex128")  # fmt: skip
 
 
 @pytest.mark.parametrize("trip", ROUND_TRIPS)
@@ -246,7 +246,7 @@ class TestFiles:
             tc.save(1, 3)
         with pytest.raises(TypeError, match="map_location"):
             tc.load(io.BytesIO(written(1)), map_location=3)
-        with pytest.raises(RuntimeError, match="Parent directory .* does not exist"):
+        with pytest.raises(RuntimeError, match=r"Parent directory .* does not exist"):
             tc.save(1, tmp_path / "missing" / "x.pt")
         with pytest.raises(FileNotFoundError):
             tc.load(tmp_path / "missing.pt")
@@ -266,7 +266,10 @@ class TestMapLocation:
     def test_a_function_that_gives_nothing_leaves_the_storage(self) -> None:
         """None means the saved device."""
         seen = []
-        assert saved(tc.ones(2), map_location=lambda storage, name: seen.append((len(storage), name))).tolist() == [1.0, 1.0]
+        assert saved(tc.ones(2), map_location=lambda storage, name: seen.append((len(storage), name))).tolist() == [
+            1.0,
+            1.0,
+        ]
         assert seen == [(8, "cpu")]
 
     def test_a_device_that_is_not_here(self) -> None:

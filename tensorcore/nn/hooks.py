@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore.errors import GradientError
-from tensorcore.ops.calls import record
 from tensorcore.ops.define import Op
+from tensorcore.ops.record import record
+from tensorcore.tape.memory import Version, View
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Handle, Version
-from tensorcore.tensor import Tensor, View, new_tensor
+from tensorcore.tape.node import Handle
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "EVERY", "Hooked", "RemovableHandle", "register_module_buffer_registration_hook", "register_module_forward_hook",

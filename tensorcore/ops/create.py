@@ -10,8 +10,8 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend
+from tensorcore.backend.places import kept_strides
 from tensorcore.backend.registry import device as find_device
-from tensorcore.backend.shapes import kept_strides
 from tensorcore.dtypes import dtype as Dtype
 from tensorcore.errors import (
     ArgumentError,
@@ -23,14 +23,14 @@ from tensorcore.errors import (
     UnsupportedDtype,
 )
 from tensorcore.ops import rules
-from tensorcore.ops.calls import store
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.literal import as_scalar, host_array
+from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "arange", "as_tensor", "empty", "empty_like", "empty_strided", "from_numpy", "full", "full_like", "get_default_device",
-    "is_complex", "is_floating_point", "is_tensor", "numel", "ones", "ones_like", "scalar_tensor", "set_default_device",
+    "arange", "as_tensor", "empty", "empty_like", "empty_strided", "from_numpy", "full", "full_like",
+    "get_default_device", "is_complex", "is_floating_point", "is_tensor", "numel", "ones", "ones_like", "scalar_tensor", "set_default_device",
     "tensor", "zeros", "zeros_like",
 ]  # fmt: skip
 
@@ -85,7 +85,9 @@ def _filled(op: str, size: Any, value: Any, dtype: Any, device: Any, requires_gr
     wanted = None if dtype is None else dtypes.as_dtype(dtype, op)
     if out is not None:
         if wanted is not None and wanted is not out.dtype:
-            raise DtypeError(f"{op}: dtype {wanted} does not match dtype of out parameter ({out.dtype}), got both; leave one out")
+            raise DtypeError(
+                f"{op}: dtype {wanted} does not match dtype of out parameter ({out.dtype}), got both; leave one out"
+            )
         if tuple(out.native.shape) != shape:
             out.native = out.device.allocate(shape, out.dtype)
         return out if value is None else out.fill_(value)  # type: ignore[attr-defined]
@@ -94,7 +96,8 @@ def _filled(op: str, size: Any, value: Any, dtype: Any, device: Any, requires_gr
     if value is None:
         native = target.allocate(shape, wanted)
     else:
-        native = target.kernels["full"](shape, as_scalar(op, value, wanted, shape), dtype=wanted)
+        fits = type(value) is int and 0 <= value <= 1  # zeros and ones, in any dtype
+        native = target.kernels["full"](shape, value if fits else as_scalar(op, value, wanted, shape), dtype=wanted)
     return made(native, wanted, target, requires_grad)
 
 
@@ -102,9 +105,13 @@ def _shape(op: str, size: Any) -> tuple[int, ...]:
     """Sizes as programs give them, none negative, and no more elements than an int counts."""
     shape = rules.as_shape(op, size)
     if shape and min(shape) < 0:
-        raise ShapeError(f"{op}: Trying to create tensor with negative dimension {min(shape)}, got {list(shape)}; use sizes >= 0")
+        raise ShapeError(
+            f"{op}: Trying to create tensor with negative dimension {min(shape)}, got {list(shape)}; use sizes >= 0"
+        )
     if prod(shape) >= 2**63:
-        raise OutOfMemoryError(f"{op}: expected fewer than 2**63 elements, got {list(shape)}; Storage size calculation overflowed")
+        raise OutOfMemoryError(
+            f"{op}: expected fewer than 2**63 elements, got {list(shape)}; Storage size calculation overflowed"
+        )
     return shape
 
 
@@ -113,7 +120,9 @@ def _sizes(op: str, sizes: tuple[Any, ...], size: Any) -> tuple[Any, ...]:
     if size is not None:
         return (size,)
     if not sizes:
-        raise ArgumentTypeError(f"{op}: missing 1 required positional argument: 'size', got none; pass () for a 0-d tensor")
+        raise ArgumentTypeError(
+            f"{op}: missing 1 required positional argument: 'size', got none; pass () for a 0-d tensor"
+        )
     return sizes
 
 
@@ -153,7 +162,9 @@ def _fill_value(op: str, value: Any) -> tuple[str, Any]:
         return value.dtype.kind, value.item()
     kind = dtypes.kind_of(value)
     if kind is None:
-        raise ArgumentTypeError(f"{op}: argument 'fill_value' must be Number, got {type(value).__name__}; use torch.tensor(...)")
+        raise ArgumentTypeError(
+            f"{op}: argument 'fill_value' must be Number, got {type(value).__name__}; use torch.tensor(...)"
+        )
     return kind, value
 
 
@@ -167,7 +178,9 @@ def _like(
 ) -> Tensor:
     """A tensor of the input's shape that lies in memory as the input does, without its gaps and overlaps."""
     if not isinstance(input, Tensor):
-        raise ArgumentTypeError(f"{op}: argument 'input' must be Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)")
+        raise ArgumentTypeError(
+            f"{op}: argument 'input' must be Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)"
+        )
     shape = tuple(input.native.shape)
     dtype, device = dtype or input.dtype, device or input.device
     # 2.13 knows no other names of formats than these; all but one of them mean row-major order here.
@@ -236,7 +249,8 @@ def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, dev
     return _filled("new_full", (size,), fill_value, dtype or self.dtype, device or self.device, requires_grad, None)
 
 
-def _new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def _new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None,
+                requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A copy of ``data`` in the dtype and on the device of this tensor."""
     return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
@@ -249,12 +263,15 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = No
     """A tensor of undefined values with these strides, in elements."""
     shape, strides = rules.as_shape("empty_strided", (size,)), rules.as_shape("empty_strided", (stride,))
     if len(shape) != len(strides):
-        raise ShapeError(f"empty_strided: expected a stride for each size, got {list(shape)} and {list(strides)}; give as many")
+        raise ShapeError(
+            f"empty_strided: expected a stride for each size, got {list(shape)} and {list(strides)}; give as many"
+        )
     dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, "empty_strided")
     device = as_device(device)
     if any(size < 0 for size in shape) or any(step < 0 for step in strides):
         raise ShapeError(
-            f"empty_strided: Trying to create tensor with negative dimension or stride, got sizes {list(shape)} and strides "
+            f"empty_strided: Trying to create tensor with negative dimension or stride, got sizes {list(shape)} and "
+            "strides "
             f"{list(strides)}; use numbers >= 0"
         )
     span = 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) if 0 not in shape else 0
@@ -268,7 +285,8 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = No
 def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dtype: Any = None, device: Any = None,
                       requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Undefined values with these strides, in the dtype and on the device of this tensor."""
-    return empty_strided(size, stride, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+    dtype, device = dtype or self.dtype, device or self.device
+    return empty_strided(size, stride, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
@@ -282,7 +300,8 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     return _pinned(new, requires_grad) if pin_memory else new
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                  requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A 0-d tensor of one number, of the default floating dtype unless another is named."""
     return full((), s, dtype=dtype or dtypes.get_default_dtype(), device=device, requires_grad=requires_grad)
 
@@ -320,7 +339,9 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 def from_numpy(ndarray: np.ndarray) -> Tensor:
     """A tensor on the host that shares the memory of a NumPy array."""
     if not isinstance(ndarray, np.ndarray):
-        raise ArgumentTypeError(f"from_numpy: expected np.ndarray (got {type(ndarray).__name__}); use torch.tensor(...)")
+        raise ArgumentTypeError(
+            f"from_numpy: expected np.ndarray (got {type(ndarray).__name__}); use torch.tensor(...)"
+        )
     if not ndarray.dtype.isnative:
         raise ArgumentError(
             f"from_numpy: given numpy array has byte order different from the native byte order, got {ndarray.dtype}; "
@@ -339,7 +360,8 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         )
     if not ndarray.flags.writeable:
         warnings.warn(
-            "from_numpy: expected a writable array, got one that is not: writes to the tensor will fail; copy the array to "
+            "from_numpy: expected a writable array, got one that is not: writes to the tensor will fail; copy the "
+            "array to "
             "protect its data or make it writable before",
             stacklevel=2,
         )
@@ -360,7 +382,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
         dtype = dtypes.get_default_dtype() if "floating" in kinds else dtypes.int64
     dtype = dtypes.as_dtype(dtype, "arange")
     if dtype.kind in ("bool", "complex"):
-        raise UnsupportedDtype(f'arange: "arange_cpu" not implemented for {dtype.name}, got it as dtype; convert the result')
+        raise UnsupportedDtype(f'arange: "arange_cpu" not implemented for {dtype.name}, got it as dtype; use .to(...)')
     exact = numbers
     if dtype.kind == "integer":
         numbers = [as_scalar("arange", one, dtypes.int64) for one in numbers]
@@ -369,7 +391,8 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
         raise ConversionError("arange: step must be nonzero, got 0; pass a positive or a negative step")
     if (end - start) * step < 0:
         raise ConversionError(
-            f"arange: upper bound and lower bound inconsistent with step sign, got {start}, {end}, step {step}; swap the bounds"
+            f"arange: upper bound and lower bound inconsistent with step sign, got {start}, {end}, step {step}; swap "
+            "the bounds"
         )
     # As in PyTorch, int64 counts between the bounds cut to integers and the others between the bounds as given.
     start_, end_, step_ = numbers if dtype is dtypes.int64 else exact
@@ -392,7 +415,9 @@ def _bound(name: str, value: Any) -> Any:
         value = value.item()
     kind = dtypes.kind_of(value)
     if kind is None:
-        raise ArgumentTypeError(f"arange: argument '{name}' must be Number, got {type(value).__name__}; pass an int or a float")
+        raise ArgumentTypeError(
+            f"arange: argument '{name}' must be Number, got {type(value).__name__}; pass an int or a float"
+        )
     if kind == "complex" or not isfinite(value):
         raise ConversionError(f"arange: unsupported range, got {name}={value}; pass finite real numbers")
     return value
@@ -410,10 +435,12 @@ def _fill(input: Tensor, value: Any, name: str = "fill_op") -> Tensor:
     if not isinstance(value, Tensor):
         if dtypes.kind_of(value) is None:
             raise ArgumentTypeError(f"fill_: expected value to be a number or a 0-d Tensor, got {value!r}; use copy_")
-        value = full((), as_scalar("fill_", value, input.dtype, input.native.shape), dtype=input.dtype, device=input.device)
+        number = as_scalar("fill_", value, input.dtype, input.native.shape)
+        value = full((), number, dtype=input.dtype, device=input.device)
     if value.native.shape:
         raise ShapeError(
-            f"fill_: only supports 0-dimension value tensor but got tensor with {len(value.native.shape)} dimensions; use copy_"
+            f"fill_: only supports 0-dimension value tensor but got tensor with {len(value.native.shape)} dimensions; "
+            "use copy_"
         )
     return convert.write(getattr(convert, name), input, value)
 

@@ -10,11 +10,11 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, DimensionError, DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_loss as samples
-from tensorcore.ops.calls import result_type
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.loss import check_reduction, check_tensors, reduced
 from tensorcore.ops.norm import log_softmax
+from tensorcore.ops.operands import result_type
 from tensorcore.ops.reduce import check_floating
 from tensorcore.ops.reduce import sum as total
 from tensorcore.tensor import Tensor, new_tensor

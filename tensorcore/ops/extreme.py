@@ -8,9 +8,11 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import DimensionError, DtypeError, ShapeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply, record, store
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import REAL
+from tensorcore.ops.output import store
+from tensorcore.ops.record import record
 from tensorcore.ops.reduce import (
     Dims,
     check_real,

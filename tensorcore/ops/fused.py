@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorcore.ops.calls import common_device, record
 from tensorcore.ops.define import Op, same
+from tensorcore.ops.operands import common_device
+from tensorcore.ops.record import record
 from tensorcore.tape.engine import key_of, walk
 from tensorcore.tape.mode import enable_grad, mode
 from tensorcore.tape.node import Node, leaf, stale, unpack

@@ -8,11 +8,14 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import _NARROW, _as, one_device, record, written
 from tensorcore.ops.define import Op
+from tensorcore.ops.operands import NARROW, as_argument, one_device
+from tensorcore.ops.output import written
+from tensorcore.ops.record import record
 from tensorcore.tape.engine import fit
+from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Node, Output, Version, is_leaf, next_order, unpack
+from tensorcore.tape.node import Node, Output, is_leaf, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -101,14 +104,14 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             # A 0-d host tensor met one with dims elsewhere; broadcasting has ruled out that it could hold the result.
             raise ShapeError(f"{name}: expected all tensors on {input.device}, got one on {device}; move it with .to(...)")
         # Numbers keep single precision beside narrow floats, as in PyTorch.
-        widened = op.widens and compute in _NARROW and not all(
+        widened = op.widens and compute in NARROW and not all(
             [isinstance(one, Tensor) for one in inputs]
         )
         if compute is input.dtype and final is compute and not widened:
-            device.kernels[op.kernel](*[_as(device, one, compute) for one in inputs], **options, out=input.native)
+            device.kernels[op.kernel](*[as_argument(device, one, compute) for one in inputs], **options, out=input.native)
         else:
             wide = dtypes.float32 if widened else compute
-            result = device.kernels[op.kernel](*[_as(device, one, wide) for one in inputs], **options)
+            result = device.kernels[op.kernel](*[as_argument(device, one, wide) for one in inputs], **options)
             device.kernels["copy"](input.native, result)
         written(input)
         if erased:

@@ -35,7 +35,8 @@ def host_array(op: str, data: Any, wanted: dtype | None) -> tuple[np.ndarray, dt
         wanted = wanted or found
         if any(step < 0 for step in data.strides):
             raise ArgumentError(
-                f"{op}: At least one stride in the given numpy array is negative, got strides {data.strides}; use array.copy()"
+                f"{op}: At least one stride in the given numpy array is negative, got strides {data.strides}; use "
+                "array.copy()"
             )
         return data.astype(wanted.numpy), wanted
     if isinstance(data, (str, bytes)):
@@ -99,10 +100,13 @@ def _leaves(op: str, data: Any, wanted: dtype | None) -> tuple[Any, tuple[int, .
         for one in level:
             if not _is_sequence(one):
                 _dtype_of(op, one, wanted)
-                raise ArgumentTypeError(f"{op}: expected a sequence at dim {len(shape)}, got {one!r}; not a sequence, make all alike")
+                raise ArgumentTypeError(
+                    f"{op}: expected a sequence at dim {len(shape)}, got {one!r}; not a sequence, make all alike"
+                )
             if len(one) != first:
                 raise ArgumentError(
-                    f"{op}: expected sequence of length {first} at dim {len(shape)} (got {len(one)}), got parts of several "
+                    f"{op}: expected sequence of length {first} at dim {len(shape)} (got {len(one)}), got parts of "
+                    "several "
                     f"lengths; make all parts the same shape"
                 )
         if shape and all([isinstance(one, np.ndarray) for one in level]) and len({one.shape for one in level}) == 1:
@@ -112,15 +116,21 @@ def _leaves(op: str, data: Any, wanted: dtype | None) -> tuple[Any, tuple[int, .
         level = list(chain.from_iterable(level))
     if level and isinstance(level[0], (str, bytes)):
         raise ArgumentError(f"{op}: too many dimensions '{type(level[0]).__name__}', got {level[0]!r}; pass numbers")
+    if set(map(type, level)) <= _PYTHON.keys():
+        return level, tuple(shape)
     for one in level:
         if _is_sequence(one):
-            raise ArgumentTypeError(f"{op}: expected a number, got {one!r} beside numbers; '{type(one).__name__}' is no number")
+            raise ArgumentTypeError(
+                f"{op}: expected a number, got {one!r} beside numbers; '{type(one).__name__}' is no number"
+            )
     return level, tuple(shape)
 
 
 def _is_sequence(value: Any) -> bool:
     if isinstance(value, (list, tuple)):
         return True
+    if type(value) in _PYTHON:
+        return False
     if isinstance(value, Tensor):
         return False
     if isinstance(value, np.ndarray):
@@ -132,7 +142,8 @@ def _dtype_of(op: str, value: Any, wanted: dtype | None) -> dtype:
     if isinstance(value, Tensor):
         if value.numel() != 1:
             raise (ArgumentError if value.dtype.is_floating_point else ArgumentTypeError)(
-                f"{op}: only one element tensors can be converted to Python scalars, got one of shape {list(value.shape)}; "
+                f"{op}: only one element tensors can be converted to Python scalars, got one of shape "
+                f"{list(value.shape)}; "
                 f"use torch.stack"
             )
         return value.dtype

@@ -9,10 +9,11 @@ from typing import Any
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_loss as samples
-from tensorcore.ops.calls import apply, result_type
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import result_type
 from tensorcore.ops.reduce import check_floating, mean
 from tensorcore.ops.reduce import sum as total
 from tensorcore.ops.statistics import vector_norm

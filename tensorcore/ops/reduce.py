@@ -11,10 +11,12 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, KernelMissing, ShapeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply, record, reduction, store
+from tensorcore.ops.calls import apply, reduction
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
 from tensorcore.ops.kinds import COMPLEX, FLOATING, method, operation
+from tensorcore.ops.output import store
+from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 

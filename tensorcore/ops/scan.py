@@ -7,10 +7,11 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import DtypeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply, record
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.extreme import picking, put_back
 from tensorcore.ops.fused import differentiate
+from tensorcore.ops.record import record
 from tensorcore.ops.reduce import check_floating, check_real, over_dims, return_type, stored
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor

@@ -8,11 +8,13 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
-from tensorcore.ops.calls import record
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import attach, check_writable
-from tensorcore.ops.kinds import method, operation, view as view_op
+from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.kinds import view as view_op
+from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -94,13 +96,7 @@ def _view_dtype(input: Tensor, dtype: dtypes.dtype) -> Tensor:
                     f"view: self.{name} must be divisible by {n} to view {input.dtype.name} as {dtype.name} (different "
                     f"element sizes), got {number}; use contiguous() or other sizes"
                 )
-    offset = input.storage_offset()
-    if have != size:
-        strides = (*[step * have // size for step in strides[:-1]], 1)
-        shape, offset = (*shape[:-1], shape[-1] * have // size), offset * have // size
-    native = input.device.kernels["reinterpret"](
-        input.native, dtype=dtype, shape=tuple(shape), strides=tuple(strides), offset=offset
-    )
+    native = input.device.kernels["reinterpret"](input.native, dtype=dtype)
     alias = _alias.view(input.detach(), {"key": ()}, input.native)
     made = new_tensor(native, dtype, input.device)
     made.version = alias.version

@@ -7,10 +7,11 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply, record
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.extreme import filled, picking, put_back, ties_gradient
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.record import record
 from tensorcore.ops.reduce import check_real, over_dims, return_type, stored
 from tensorcore.tape.mode import mode as thread
 from tensorcore.tensor import Tensor, new_tensor

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.calls import written
+from tensorcore.ops.output import written
 from tensorcore.optim.optimizer import Optimizer, check_lr, check_modes, closed, number, recording, with_gradients
 from tensorcore.tensor import Tensor, new_tensor
 

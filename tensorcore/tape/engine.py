@@ -98,6 +98,7 @@ def walk(
                     node.saved = node.out = None
                 # The first parent found stays out of the heap and the dict: on a chain that is every node.
                 following: Any = None
+                following_g: Any = None
                 shape: Any = None
                 checked: Any = None
                 i = -1  # counted by hand: zip costs 0.05 us a node
@@ -118,7 +119,7 @@ def walk(
                     held = pending.get(edge)
                     if held is None:
                         if edge is following:
-                            following_g = following_g + g  # noqa: F821 - set together with following
+                            following_g = following_g + g
                         elif following is None and edge.edges:
                             following, following_g = edge, g
                         else:

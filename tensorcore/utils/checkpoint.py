@@ -14,7 +14,7 @@ from tensorcore.autograd import backward
 from tensorcore.autograd.function import Function
 from tensorcore.autograd.graph import saved_tensors_hooks
 from tensorcore.errors import ArgumentError, GradientError, TensorcoreError
-from tensorcore.ops.calls import pack
+from tensorcore.ops.record import pack
 from tensorcore.tape.mode import enable_grad, mode
 from tensorcore.tape.node import Packed
 from tensorcore.tensor import Tensor

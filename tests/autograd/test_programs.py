@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tensorcore
-from tests.autograd import checkpoints, functions, writes  # noqa: F401 - they enter their programs
+from tests.autograd import checkpoints, functions, hooks, leaves, modes, walks, writes  # noqa: F401 - they enter programs
 from tests.autograd.programs import PROGRAMS
 
 ERRORS = (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorcore.backend.shapes_index import as_diagonal, as_unsqueeze, as_windows
 from tensorcore.backend.strides import view_strides
 
 if TYPE_CHECKING:
@@ -36,8 +35,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def linspace(start: Any, end: Any, steps: int, *, base: float | None, dtype: dtype) -> Native:
         """Counted from both ends, so that the last number is ``end`` itself and the middle is symmetric."""
         kind = complex if dtype.is_complex else float
-        wide = np.float32 if dtype.itemsize <= 4 and dtype.is_floating_point and base is None else np.float64
-        wide = np.dtype(np.complex128) if dtype.is_complex else np.dtype(wide)
+        narrow = dtype.itemsize <= 4 and dtype.is_floating_point and base is None
+        wide: Any = np.dtype(np.complex128 if dtype.is_complex else np.float32 if narrow else np.float64)
         start, end = wide.type(kind(start)), wide.type(kind(end))
         step = (end - start) / wide.type(max(steps - 1, 1))
         i = xp.arange(steps)
@@ -162,7 +161,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         shape = x.shape
         if step is None and x.flags.c_contiguous and 1 not in shape and 0 not in shape:
             return x.reshape((*shape[:dim], 1, *shape[dim:]))
-        return restride(x, *as_unsqueeze(shape, backend.strides(x), 0, dim=dim, step=step))
+        strides = backend.strides(x)
+        if step is None:
+            step = shape[dim] * strides[dim] if dim < len(shape) else 1
+        return restride(x, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
 
     def index(x: Native, *, key: tuple[Any, ...]) -> Native:
         """Basic indexing with ints and slices that lie inside ``x``, steps positive."""
@@ -184,16 +186,32 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return as_strided(x, shape=tuple(shape), strides=tuple(strides), offset=offset)
 
     def diagonal(x: Native, *, offset: int, dim1: int, dim2: int) -> Native:
-        return restride(x, *as_diagonal(x.shape, backend.strides(x), 0, offset=offset, dim1=dim1, dim2=dim2))
+        strides = backend.strides(x)
+        rows, columns = x.shape[dim1], x.shape[dim2]
+        length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+        start = 0 if not length else offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
+        others = [i for i in range(x.ndim) if i not in (dim1, dim2)]
+        shape = (*[x.shape[i] for i in others], length)
+        return restride(x, shape, (*[strides[i] for i in others], strides[dim1] + strides[dim2]), start)
 
     def windows(x: Native, *, dim: int, size: int, step: int) -> Native:
-        return restride(x, *as_windows(x.shape, backend.strides(x), 0, dim=dim, size=size, step=step))
+        if not x.ndim:
+            return restride(x, (size,), (1,))
+        strides = backend.strides(x)
+        count = (x.shape[dim] - size) // step + 1
+        shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
+        return restride(x, shape, (*strides[:dim], step * strides[dim], *strides[dim + 1 :], strides[dim]))
 
-    def reinterpret(x: Native, *, dtype: dtype, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Native:
-        """The same bits as another dtype, whose elements ``strides`` and ``offset`` count."""
+    def reinterpret(x: Native, *, dtype: dtype) -> Native:
+        """The same bits as another dtype; the last dim grows or shrinks with the size of an element."""
         wanted = backend.xp_dtype(dtype)
-        size = wanted.itemsize
-        return xp.ndarray(shape, wanted, backend.storage(x), offset * size, tuple([step * size for step in strides]))
+        if x.itemsize == wanted.itemsize or x.flags.c_contiguous and x.size:
+            return x.view(wanted)
+        strides, offset = backend.layout(x)
+        have, size = x.itemsize, wanted.itemsize
+        shape = (*x.shape[:-1], x.shape[-1] * have // size)
+        steps = (*[step * have // size for step in strides[:-1]], 1)
+        return backend.as_strided(backend.storage(x).view(wanted), shape, steps, offset * have // size)
 
     # Gradients of views
 

@@ -226,7 +226,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def polygamma(x: Native, *, n: int, out: Any = None) -> Native:
         """The n-th derivative of digamma; from n = 2 on by the series of Hurwitz' zeta function."""
         if n < 2:
-            return (by_name["digamma"], by_name["trigamma"])[n](x, out=out)
+            lower: Any = by_name["digamma"] if n == 0 else by_name["trigamma"]
+            return lower(x, out=out)
 
         def derivative(x: Native) -> Native:
             # -(-1)**n n! sum((x + k)**-(n + 1)), summed up to x = 10, by Euler and Maclaurin from there.

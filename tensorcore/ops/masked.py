@@ -1,4 +1,4 @@
-"""Reading and writing where a mask is true, and counting what is where."""
+"""Reading and writing where a mask is true or in the flattened tensor, and counting what is where."""
 
 from __future__ import annotations
 
@@ -13,10 +13,20 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.output import store
-from tensorcore.ops.scatter import both, call, renamed, same_dtype, scalar
+from tensorcore.ops.scatter import both, call, long, renamed, same_dtype, scalar
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["argwhere", "bincount", "bucketize", "masked_fill", "masked_scatter", "masked_select", "nonzero"]
+__all__ = [
+    "argwhere",
+    "bincount",
+    "bucketize",
+    "masked_fill",
+    "masked_scatter",
+    "masked_select",
+    "nonzero",
+    "put",
+    "take",
+]
 
 _masked_fill = Op(
     "masked_fill", "input mask value", "One value where a mask is true.", register=False,
@@ -31,6 +41,13 @@ _masked_scatter = Op(
     "masked_scatter", "input mask source", "Elements of another tensor where a mask is true.", register=False,
     grads=dict(input=lambda g, mask: masked_fill(g, mask, 0),
                source=lambda g, mask, source_shape: _unselected(masked_select(g, mask), source_shape)),
+)  # fmt: skip
+_take = Op("take", "input index", "Elements at indices into the flattened tensor.", register=False,
+           grads=dict(input=lambda g, input_shape, index: put(g.new_zeros(input_shape), index, g, True)))  # fmt: skip
+_put = Op(
+    "put", "input index source", "Elements written at indices into the flattened tensor.", register=False,
+    grads=dict(input=lambda g, index, accumulate: g if accumulate else put(g, index, g.new_zeros(index.shape), False),
+               source=lambda g, index, source_shape: take(g, index).reshape(source_shape)),
 )  # fmt: skip
 _masked_fill_tensor = renamed(_masked_fill, 1)
 
@@ -49,7 +66,8 @@ def masked_fill(name: str, input: Tensor, mask: Tensor, value: Any, *, write: bo
     shape = rules.broadcast(name, tuple(input.native.shape), tuple(mask.native.shape))
     if write and shape != tuple(input.native.shape):
         raise ShapeError(
-            f"{name}: output with shape {list(input.native.shape)} doesn't match the broadcast shape {list(shape)}, got a mask "
+            f"{name}: output with shape {list(input.native.shape)} doesn't match the broadcast "
+            f"shape {list(shape)}, got a mask "
             f"larger than the tensor; use masked_fill"
         )
     op = _masked_fill_tensor if isinstance(value, Tensor) else _masked_fill
@@ -73,13 +91,18 @@ def masked_scatter(name: str, input: Tensor, mask: Tensor, source: Tensor, *, wr
     shape = rules.broadcast(name, tuple(input.native.shape), tuple(mask.native.shape))
     if shape != tuple(input.native.shape):
         if write:
-            raise ShapeError(f"{name}: output with shape {list(input.native.shape)} doesn't match the broadcast shape {list(shape)}, got a larger mask; use masked_scatter")
+            raise ShapeError(
+                f"{name}: output with shape {list(input.native.shape)} doesn't match the broadcast shape {list(shape)}, "
+                f"got a larger mask; use masked_scatter"
+            )
         input = input.expand(shape)  # type: ignore[attr-defined]
     mask = mask.expand(shape)  # type: ignore[attr-defined]
-    count = input.device.kernels["count_true"](mask.native)
+    # Without values nobody can count, and nothing is read.
+    count = input.device.kernels["count_true"](mask.native) if input.device.capabilities.values else 0
     if count > source.numel():
         raise ShapeError(
-            f"{name}: Number of elements of source < number of ones in mask, got {source.numel()} < {count}; give more elements"
+            f"{name}: Number of elements of source < number of ones in mask, got {source.numel()} "
+            f"< {count}; give more elements"
         )
     return call(_masked_scatter, (input, mask, source), {}, DimensionError, write)
 
@@ -117,18 +140,51 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each value from 0 on is in ``input``, or the sum of its ``weights``."""
     if input.ndim != 1 or input.dtype.kind != "integer":
-        raise ShapeError(f"bincount: bincount only supports 1-d non-negative integral inputs, got {input.ndim}-d of {input.dtype}")
+        raise ShapeError(
+            f"bincount: bincount only supports 1-d non-negative integral inputs, got {input.ndim}-d of {input.dtype}"
+        )
     if minlength < 0:
         raise ShapeError(f"bincount: minlength should be >= 0, got {minlength}; pass 0 or more")
     if input.numel() and input.device.kernels["lowest"](input.native) < 0:
-        raise ShapeError("bincount: bincount only supports 1-d non-negative integral inputs, got a negative one; shift them")
+        raise ShapeError(
+            "bincount: bincount only supports 1-d non-negative integral inputs, got a negative one; shift them"
+        )
     if weights is not None and tuple(weights.native.shape) != tuple(input.native.shape):
-        raise ShapeError(f"bincount: weights should be 1-d and have the same length as input, got {list(weights.shape)}")
+        raise ShapeError(
+            f"bincount: weights should be 1-d and have the same length as input, got {list(weights.shape)}"
+        )
     dtype = dtypes.int64 if weights is None else dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64
     native = input.device.kernels["bincount"](
         input.native, weights=None if weights is None else _real_part(weights).native, minlength=minlength
     )
     return new_tensor(native, dtype, input.device)
+
+
+@operation(samples=samples.take)
+def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements at ``index`` into the flattened tensor, in the index's shape."""
+    long("take", index, names=("int64",))
+    made = call(_take, (input, index), {}, DimensionError, False)
+    return made if out is None else store("take", made, out)
+
+
+@both("put")
+def put(
+    name: str, input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, *, write: bool = False
+) -> Tensor:
+    """``input`` with the elements of ``source`` written at ``index`` into the flattened tensor.
+
+    Args:
+        accumulate: add to what is there; equal indices all count.
+    """
+    long(name, index, names=("int64",))
+    same_dtype(name, input, source, "source")
+    if index.numel() != source.numel():
+        raise DimensionError(
+            f"{name}: put_(): Expected source and index to have the same number of elements, got {source.numel()} and "
+            f"{index.numel()}; give as many"
+        )
+    return call(_put, (input, index, source), {"accumulate": accumulate}, DimensionError, write)
 
 
 def _unselected(g: Tensor, shape: tuple[int, ...]) -> Tensor:

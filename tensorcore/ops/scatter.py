@@ -22,8 +22,8 @@ from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "gather", "index_add", "index_copy", "index_fill", "index_reduce", "index_select", "put", "scatter", "scatter_add",
-    "scatter_reduce", "take", "take_along_dim",
+    "gather", "index_add", "index_copy", "index_fill", "index_reduce", "index_select", "scatter", "scatter_add",
+    "scatter_reduce", "take_along_dim",
 ]  # fmt: skip
 
 # Primitives. An index is an input without a formula: it is saved, and checked for writes, like any other.
@@ -66,13 +66,6 @@ _index_fill = Op(
     grads=dict(input=lambda g, index, dim: index_fill(g, dim, index, 0),
                value=lambda g, index, dim: _chosen(g, dim, index).sum()),
 )  # fmt: skip
-_take = Op("take", "input index", "Elements at indices into the flattened tensor.", register=False,
-           grads=dict(input=lambda g, input_shape, index: put(g.new_zeros(input_shape), index, g, True)))  # fmt: skip
-_put = Op(
-    "put", "input index source", "Elements written at indices into the flattened tensor.", register=False,
-    grads=dict(input=lambda g, index, accumulate: g if accumulate else put(g, index, g.new_zeros(index.shape), False),
-               source=lambda g, index, source_shape: take(g, index).reshape(source_shape)),
-)  # fmt: skip
 
 
 def renamed(op: Op, number: int) -> Op:
@@ -106,7 +99,9 @@ def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[E
             inputs = (_before(op, input, inputs), *inputs[1:])
         _run(op, inputs, options | extra, input.native)
     except IndexError as wrong:
-        raise error(f"{op.name}: expected every index inside its dimension, got one outside: {wrong}; check the index") from None
+        raise error(
+            f"{op.name}: expected every index inside its dimension, got one outside: {wrong}; check the index"
+        ) from None
     written(input)
     if recording:
         result = new_tensor(input.native, input.dtype, input.device)
@@ -130,7 +125,9 @@ def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     def enter(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         def plain(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
             if not isinstance(input, Tensor):
-                raise ArgumentTypeError(f"{name}: expected argument 'input' to be a Tensor, got {input!r}; wrap it in torch.tensor(...)")
+                raise ArgumentTypeError(
+                    f"{name}: expected argument 'input' to be a Tensor, got {input!r}; wrap it in torch.tensor(...)"
+                )
             made = function(name, input, *args, **kwargs)
             return made if out is None else store(name, made, out)
 
@@ -153,7 +150,7 @@ def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     return enter
 
 
-def _long(op: str, index: Any, *, names: tuple[str, ...] = ("int64", "int32")) -> Tensor:
+def long(op: str, index: Any, *, names: tuple[str, ...] = ("int64", "int32")) -> Tensor:
     if not isinstance(index, Tensor):
         raise ArgumentTypeError(f"{op}: expected index to be a Tensor, got {index!r}; wrap it in torch.tensor(...)")
     if index.dtype.name not in names:
@@ -164,7 +161,8 @@ def _long(op: str, index: Any, *, names: tuple[str, ...] = ("int64", "int32")) -
 def same_dtype(op: str, input: Tensor, other: Tensor, name: str) -> None:
     if other.dtype is not input.dtype:
         raise DtypeError(
-            f"{op}: Expected self.dtype to be equal to {name}.dtype, got {input.dtype} and {other.dtype}; convert one with .to(...)"
+            f"{op}: Expected self.dtype to be equal to {name}.dtype, got {input.dtype} and "
+            f"{other.dtype}; convert one with .to(...)"
         )
 
 
@@ -173,12 +171,15 @@ def scalar(op: str, input: Tensor, value: Any) -> Tensor:
     if isinstance(value, Tensor):
         if value.native.shape:
             raise ShapeError(
-                f"{op}: only supports a 0-dimensional value tensor, but got tensor with {value.ndim} dimension(s); use where"
+                f"{op}: only supports a 0-dimensional value tensor, but got tensor with "
+                f"{value.ndim} dimension(s); use where"
             )
-        if value.dtype.is_complex and not input.dtype.is_complex or (
+        if (value.dtype.is_complex and not input.dtype.is_complex) or (
             input.dtype.kind in ("integer", "bool") and value.dtype.is_floating_point
         ):
-            raise DtypeError(f"{op}: value cannot be converted to type {input.dtype.name} without overflow, got {value.dtype}")
+            raise DtypeError(
+                f"{op}: value cannot be converted to type {input.dtype.name} without overflow, got {value.dtype}"
+            )
         return value.to(input.device, input.dtype)  # type: ignore[attr-defined]
     if kind_of(value) is None:
         raise ArgumentTypeError(f"{op}: expected value to be a number or a 0-d Tensor, got {value!r}; pass a number")
@@ -195,7 +196,8 @@ def _check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim
         return at
     if max(len(places), 1) != max(len(shape), 1):
         raise ShapeError(
-            f"{op}: Index tensor must have the same number of dimensions as input tensor, got {len(places)} and {len(shape)}; "
+            f"{op}: Index tensor must have the same number of dimensions as input tensor, got "
+            f"{len(places)} and {len(shape)}; "
             f"expand or unsqueeze it"
         )
     if src is not None and src.native.shape and max(len(src.native.shape), 1) != max(len(places), 1):
@@ -206,12 +208,14 @@ def _check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim
     for i, size in enumerate(places):
         if shape and i != at and size > shape[i]:
             raise ShapeError(
-                f"{op}: Expected index {list(places)} to be no larger than self {list(shape)} apart from dimension {at}, got "
+                f"{op}: Expected index {list(places)} to be no larger than self {list(shape)} "
+                f"apart from dimension {at}, got "
                 f"{size} at dimension {i}; make it smaller"
             )
         if src is not None and src.native.shape and size > src.native.shape[i]:
             raise ShapeError(
-                f"{op}: Expected index {list(places)} to be no larger than src {list(src.native.shape)}, got {size} at dimension "
+                f"{op}: Expected index {list(places)} to be no larger than src "
+                f"{list(src.native.shape)}, got {size} at dimension "
                 f"{i}; make it smaller"
             )
     return at
@@ -223,7 +227,7 @@ def _check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim
 @operation(samples=samples.gather)
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """``input[index[i, j], j]`` for ``dim`` 0, and so on: the elements at ``index`` along ``dim``, in the index's shape."""
-    _long("gather", index)
+    long("gather", index)
     at = _check_places("gather", input, index, None, dim)
     made = call(_gather, (input, index), {"dim": at}, ShapeError, False)
     return made if out is None else store("gather", made, out)
@@ -232,13 +236,14 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
 @operation(samples=samples.take_along_dim)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """``gather`` with an index that broadcasts with the input; of all elements in a row without ``dim``."""
-    _long("take_along_dim", indices, names=("int64",))
+    long("take_along_dim", indices, names=("int64",))
     if dim is None:
         made = gather(input.reshape(-1), 0, indices.reshape(-1))  # type: ignore[attr-defined]
         return made if out is None else store("take_along_dim", made, out)
     if input.ndim != indices.ndim:
         raise ShapeError(
-            f"take_along_dim: torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+            f"take_along_dim: torch.take_along_dim(): input and indices should have the same "
+            f"number of dimensions, but got "
             f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices; unsqueeze one"
         )
     at = rules.wrap_dim("take_along_dim", dim, input.ndim)
@@ -257,7 +262,7 @@ def scatter(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None, 
     Args:
         reduce: ``"add"`` or ``"multiply"`` with what is there, instead of replacing it.
     """
-    _long(name, index)
+    long(name, index)
     if src is None:
         src = value
     given = isinstance(src, Tensor)
@@ -279,7 +284,7 @@ def scatter(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None, 
 @both("scatter_add")
 def scatter_add(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, *, write: bool = False) -> Tensor:
     """``input`` with ``src[i, j]`` added at ``[index[i, j], j]`` for ``dim`` 0, and so on; equal indices all count."""
-    _long(name, index)
+    long(name, index)
     if not isinstance(src, Tensor):
         raise ArgumentTypeError(f"{name}: expected src to be a Tensor, got {src!r}; use scatter(..., reduce='add')")
     same_dtype(name, input, src, "src")
@@ -296,14 +301,18 @@ def scatter_reduce(name: str, input: Tensor, dim: int, index: Tensor, src: Tenso
         reduce: ``sum``, ``prod``, ``mean``, ``amax`` or ``amin``.
         include_self: whether what is in ``input`` counts in places that ``index`` names.
     """
-    _long(name, index)
+    long(name, index)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
-        raise ShapeError(f"{name}: reduce argument must be either sum, prod, mean, amax or amin, got {reduce}; pass one of those")
+        raise ShapeError(
+            f"{name}: reduce argument must be either sum, prod, mean, amax or amin, got {reduce}; pass one of those"
+        )
     if not isinstance(src, Tensor):
         raise ArgumentTypeError(f"{name}: expected src to be a Tensor, got {src!r}; wrap it in torch.tensor(...)")
     same_dtype(name, input, src, "src")
-    if reduce == "mean" and input.dtype is dtypes.bool_ or reduce in ("amax", "amin") and input.dtype.is_complex:
-        raise UnsupportedDtype(f'{name}: "{reduce}" not implemented for {input.dtype.name}, got tensors of it; use another reduce')
+    if (reduce == "mean" and input.dtype is dtypes.bool_) or (reduce in ("amax", "amin") and input.dtype.is_complex):
+        raise UnsupportedDtype(
+            f'{name}: "{reduce}" not implemented for {input.dtype.name}, got tensors of it; use another reduce'
+        )
     at = _check_places(name, input, index, src, dim)
     options = {"dim": at, "reduce": reduce, "include_self": include_self}
     return call(_scatter_reduce, (input, index, src), options, ShapeError, write)
@@ -320,16 +329,18 @@ def _vector(op: str, index: Tensor) -> None:
 @operation(samples=samples.index_select)
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The slices at ``index``, a vector, along ``dim``, as a copy."""
-    _long("index_select", index)
+    long("index_select", index)
     _vector("index_select", index)
     at = rules.wrap_dim("index_select", dim, len(input.native.shape))
     if not input.native.shape and index.numel() != 1:
-        raise DimensionError(f"index_select: Index to scalar can have only 1 value, got {index.numel()} value(s); unsqueeze the input")
+        raise DimensionError(
+            f"index_select: Index to scalar can have only 1 value, got {index.numel()} value(s); unsqueeze the input"
+        )
     made = call(_index_select, (input, index), {"dim": at}, DimensionError, False)
     return made if out is None else store("index_select", made, out)
 
 
-def _check_source(name: str, input: Tensor, at: int, index: Tensor, source: Tensor) -> None:
+def check_source(name: str, input: Tensor, at: int, index: Tensor, source: Tensor) -> None:
     shape, have = input.native.shape, source.native.shape
     if len(have) > 1 or len(shape) > 1 or have:
         expected = (*shape[:at], index.numel(), *shape[at + 1 :])
@@ -337,7 +348,8 @@ def _check_source(name: str, input: Tensor, at: int, index: Tensor, source: Tens
             apart = not have or len(have) != len(shape) or have[at] != index.numel()
             kind = DimensionError if name.startswith("index_copy") and apart else ShapeError
             raise kind(
-                f"{name}: expected source of shape {list(expected)} (Number of indices should be equal to source.size(dim)), got "
+                f"{name}: expected source of shape {list(expected)} (Number of indices should be "
+                f"equal to source.size(dim)), got "
                 f"{list(have)}; give it that shape"
             )
     elif index.numel() != 1:
@@ -348,26 +360,26 @@ def _check_source(name: str, input: Tensor, at: int, index: Tensor, source: Tens
 def index_add(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1,
               write: bool = False) -> Tensor:  # fmt: skip
     """``input`` with the slices of ``alpha * source`` added at ``index``, a vector, along ``dim``; equal indices all count."""
-    _long(name, index)
+    long(name, index)
     _vector(name, index)
     if not isinstance(source, Tensor):
         raise ArgumentTypeError(f"{name}: expected source to be a Tensor, got {source!r}; use index_fill")
     same_dtype(name, input, source, "source")
     at = rules.wrap_dim(name, dim, len(input.native.shape))
-    _check_source(name, input, at, index, source)
+    check_source(name, input, at, index, source)
     return call(_index_add, (input, index, source), {"dim": at, "alpha": alpha}, ShapeError, write)
 
 
 @both("index_copy")
 def index_copy(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, *, write: bool = False) -> Tensor:
     """``input`` with the slices of ``source`` written at ``index``, a vector, along ``dim``."""
-    _long(name, index, names=("int64",))
+    long(name, index, names=("int64",))
     _vector(name, index)
     if not isinstance(source, Tensor):
         raise ArgumentTypeError(f"{name}: expected source to be a Tensor, got {source!r}; use index_fill")
     same_dtype(name, input, source, "source")
     at = rules.wrap_dim(name, dim, len(input.native.shape))
-    _check_source(name, input, at, index, source)
+    check_source(name, input, at, index, source)
     return call(_index_copy, (input, index, source), {"dim": at}, DimensionError, write)
 
 
@@ -375,7 +387,9 @@ def index_copy(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor
 def index_fill(name: str, input: Tensor, dim: int, index: Tensor, value: Any, *, write: bool = False) -> Tensor:
     """``input`` with one value (a number or a 0-d tensor) in the slices at ``index``, a vector, along ``dim``."""
     if not isinstance(index, Tensor) or index.dtype.name not in ("int64", "int32"):
-        raise DimensionError(f"{name}: index_fill_(): Expected dtype int64 for index, got {index!r}; convert it with .long()")
+        raise DimensionError(
+            f"{name}: index_fill_(): Expected dtype int64 for index, got {index!r}; convert it with .long()"
+        )
     _vector(name, index)
     at = rules.wrap_dim(name, dim, len(input.native.shape))
     op = _index_fill_tensor if isinstance(value, Tensor) else _index_fill
@@ -386,46 +400,20 @@ def index_fill(name: str, input: Tensor, dim: int, index: Tensor, value: Any, *,
 def index_reduce(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
                  include_self: bool = True, write: bool = False) -> Tensor:  # fmt: skip
     """``input`` combined with the slices of ``source`` at ``index``: ``prod``, ``mean``, ``amax`` or ``amin``."""
-    _long(name, index)
+    long(name, index)
     _vector(name, index)
     if reduce not in ("prod", "mean", "amax", "amin"):
-        raise ShapeError(f"{name}: reduce argument must be either prod, mean, amax or amin, got {reduce}; pass one of those")
+        raise ShapeError(
+            f"{name}: reduce argument must be either prod, mean, amax or amin, got {reduce}; pass one of those"
+        )
     same_dtype(name, input, source, "source")
     at = rules.wrap_dim(name, dim, len(input.native.shape))
-    _check_source(name, input, at, index, source)
+    check_source(name, input, at, index, source)
     shape = [1] * max(len(source.native.shape), 1)
     shape[at] = -1
     places = index.reshape(shape[: len(source.native.shape)]).expand(source.native.shape)  # type: ignore[attr-defined]
     options = {"dim": at, "reduce": reduce, "include_self": include_self}
     return call(_index_reduce, (input, places, source), options, DimensionError, write)
-
-
-# In the flattened tensor
-
-
-@operation(samples=samples.take)
-def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The elements at ``index`` into the flattened tensor, in the index's shape."""
-    _long("take", index, names=("int64",))
-    made = call(_take, (input, index), {}, DimensionError, False)
-    return made if out is None else store("take", made, out)
-
-
-@both("put")
-def put(name: str, input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, *, write: bool = False) -> Tensor:
-    """``input`` with the elements of ``source`` written at ``index`` into the flattened tensor.
-
-    Args:
-        accumulate: add to what is there; equal indices all count.
-    """
-    _long(name, index, names=("int64",))
-    same_dtype(name, input, source, "source")
-    if index.numel() != source.numel():
-        raise DimensionError(
-            f"{name}: put_(): Expected source and index to have the same number of elements, got {source.numel()} and "
-            f"{index.numel()}; give as many"
-        )
-    return call(_put, (input, index, source), {"accumulate": accumulate}, DimensionError, write)
 
 
 # Parts of formulas

@@ -99,7 +99,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """The full index of which ``index`` is the part along ``dim``."""
         n = index.ndim
         return tuple(
-            [index if i == dim else xp.arange(size).reshape((-1,) + (1,) * (n - 1 - i)) for i, size in enumerate(index.shape)]
+            [
+                index if i == dim else xp.arange(size).reshape((-1,) + (1,) * (n - 1 - i))
+                for i, size in enumerate(index.shape)
+            ]
         )
 
     def gather(x: Native, index: Native, *, dim: int) -> Native:
@@ -132,7 +135,14 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return src[tuple([slice(n) for n in index.shape])] if isinstance(src, xp.ndarray) and src.ndim else src
 
     def scatter_reduce(
-        x: Native, index: Native, src: Any, *, dim: int, reduce: str, include_self: bool = True, out: Native | None = None
+        x: Native,
+        index: Native,
+        src: Any,
+        *,
+        dim: int,
+        reduce: str,
+        include_self: bool = True,
+        out: Native | None = None,
     ) -> Native:
         """Combine what lands in one place: ``sum``, ``prod``, ``mean``, ``amax`` or ``amin``."""
         made = xp.array(x, order="C")
@@ -143,7 +153,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         strides = [1] * flat.ndim
         for i in range(flat.ndim - 2, -1, -1):
             strides[i] = strides[i + 1] * flat.shape[i + 1]
-        at = sum([one * step for one, step in zip(mesh(index, dim), strides, strict=True)], xp.zeros(index.shape, np.int64))
+        at = sum(
+            [one * step for one, step in zip(mesh(index, dim), strides, strict=True)], xp.zeros(index.shape, np.int64)
+        )
         at = at.ravel()
         values = xp.broadcast_to(part(src, index), index.shape).astype(wide).ravel()
         if not include_self:

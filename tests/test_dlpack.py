@@ -85,7 +85,6 @@ class TestFunctions:
             lambda a, x: a / (x + 1),
             lambda a, x: np.add(a, x),
             lambda a, x: np.sin(x),
-            lambda a, x: np.maximum(x, 1.5),
             lambda a, x: a < x,
             lambda a, x: a == x,
             lambda a, x: np.float64(2) * x,

@@ -9,7 +9,6 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import DtypeError, UnsupportedDtype
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import check_number, result_type, store
 from tensorcore.ops.choice import where
 from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import OPS, same
@@ -26,6 +25,8 @@ from tensorcore.ops.kinds import (
     method,
     operation,
 )  # fmt: skip
+from tensorcore.ops.operands import check_number, result_type
+from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
 __all__ = [

@@ -8,17 +8,12 @@ from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import (
-    _as,
-    check_number,
-    explain,
-    one_device,
-    record,
-    result_type,
-    store,
-)
+from tensorcore.ops.calls import explain
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, method, operation
+from tensorcore.ops.operands import as_argument, check_number, one_device, result_type
+from tensorcore.ops.output import store
+from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -83,7 +78,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         for one in (input, other):
             if not isinstance(one, Tensor):
                 check_number("where", one, final)
-        natives = [_as(device, one, final) for one in (input, other)]
+        natives = [as_argument(device, one, final) for one in (input, other)]
         choice = condition.native
     try:
         made = new_tensor(device.kernels["where"](choice, *natives), final, device)

@@ -8,9 +8,10 @@ from tensorcore import dtypes
 from tensorcore.errors import DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import apply, store
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import COMPLEX, elementwise, operation
+from tensorcore.ops.output import store
 from tensorcore.ops.views import viewing
 from tensorcore.tensor import Tensor
 

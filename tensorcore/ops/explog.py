@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorcore.errors import ArgumentError, DtypeError
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import apply, store
+from tensorcore.ops.calls import apply
 from tensorcore.ops.choice import where
 from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import OPS, Op
@@ -22,6 +22,7 @@ from tensorcore.ops.kinds import (
     elementwise,
     operation,
 )
+from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
 __all__ = [

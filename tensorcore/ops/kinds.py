@@ -9,10 +9,13 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.dtypes import dtype
 from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
-from tensorcore.ops.calls import PLAIN_FLOATS, binary, foreign, record, reflected, result_type, store, unary
+from tensorcore.ops.calls import PLAIN_FLOATS, binary, foreign, reflected, unary
 from tensorcore.ops.calls import elementwise as slow
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import elementwise_inplace, inplace
+from tensorcore.ops.operands import result_type
+from tensorcore.ops.output import store
+from tensorcore.ops.record import record
 from tensorcore.ops.views import viewing
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor

@@ -12,11 +12,14 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_nn as samples
-from tensorcore.ops.calls import apply, binary, result_type, store
+from tensorcore.ops.calls import apply, binary
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import result_type
+from tensorcore.ops.output import store
+from tensorcore.tape.memory import next_order
 from tensorcore.tape.mode import unusual
-from tensorcore.tape.node import Node, next_order
+from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [

@@ -6,10 +6,12 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply, record
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
+from tensorcore.ops.extreme import picking, put_back
 from tensorcore.ops.fused import differentiate
-from tensorcore.ops.reduce import check_floating, check_real, over_dims, picking, put_back, return_type, stored
+from tensorcore.ops.record import record
+from tensorcore.ops.reduce import check_floating, check_real, over_dims, return_type, stored
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -17,8 +19,14 @@ __all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp"]
 
 _cumsum = Op("cumsum", "input", "Running sums along a dim.", register=False,
              grads=dict(input=lambda g, dim: _from_the_end(g, dim)))  # fmt: skip
-_cumsum_back = Op("cumsum_back", "input", "Running sums along a dim from its end.", register=False,
-                  backward_name="CumsumBackward0", grads=dict(input=lambda g, dim: apply(_cumsum, (g,), {"dim": dim})))  # fmt: skip
+_cumsum_back = Op(
+    "cumsum_back",
+    "input",
+    "Running sums along a dim from its end.",
+    register=False,
+    backward_name="CumsumBackward0",
+    grads=dict(input=lambda g, dim: apply(_cumsum, (g,), {"dim": dim})),
+)
 _cumprod = Op("cumprod", "input", "Running products along a dim.", register=False,
               grads=dict(input=lambda g, input, out, dim: _cumprod_gradient(g, input, out, dim)))  # fmt: skip
 

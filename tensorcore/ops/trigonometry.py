@@ -6,10 +6,10 @@ import math
 
 from tensorcore.errors import DtypeError
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import store
 from tensorcore.ops.choice import where
 from tensorcore.ops.complex import conjugate
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, operation
+from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
 __all__ = [

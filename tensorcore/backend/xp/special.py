@@ -227,7 +227,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def polygamma(x: Native, *, n: int, out: Any = None) -> Native:
         """The n-th derivative of digamma; from n = 2 on by the series of Hurwitz' zeta function."""
         if n < 2:
-            return (by_name["digamma"], by_name["trigamma"])[n](x, out=out)
+            lower: Any = by_name["digamma"] if n == 0 else by_name["trigamma"]
+            return lower(x, out=out)
 
         # Along x, cot(pi x) has the derivative -pi (1 + cot**2), and so on: polynomials in cot, lowest power first.
         slope = np.array([0.0, 1.0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import warnings
 from collections.abc import Callable, Iterator
 from itertools import product
 from typing import Any, NamedTuple
@@ -182,7 +183,10 @@ def run(
     args = tuple(build(module, one, dtype, layout, grad) for one in call.args)
     kwargs = {key: build(module, one, dtype, layout, grad) for key, one in call.kwargs.items()}
     try:
-        return function(*args, **kwargs), [*args, *kwargs.values()]
+        with warnings.catch_warnings():
+            # Advice to the user is not compared; NumPy's warnings of overflow and the like stay errors.
+            warnings.simplefilter("ignore", UserWarning)
+            return function(*args, **kwargs), [*args, *kwargs.values()]
     except Exception as error:
         return error, []
 

@@ -27,6 +27,9 @@ _ZETA3, _ZETA5 = 1.2020569031595942854, 1.0369277551433699263
         (3, 0.5, math.pi**4),
         (4, 1.0, -24 * _ZETA5),
         (4, 0.5, -744 * _ZETA5),
+        (2, -0.5, 16 - 14 * _ZETA3),
+        (3, -0.5, math.pi**4 + 96),
+        (2, -1.5, 16 + 16 / 27 - 14 * _ZETA3),
     ],
 )
 def test_polygamma_is_exact_to_13_digits(n: int, x: float, expected: float) -> None:

@@ -230,15 +230,26 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             lower: Any = by_name["digamma"] if n == 0 else by_name["trigamma"]
             return lower(x, out=out)
 
+        # Along x, cot(pi x) has the derivative -pi (1 + cot**2), and so on: polynomials in cot, lowest power first.
+        slope = np.array([0.0, 1.0])
+        for _ in range(n):
+            slope = -np.pi * np.convolve(slope[1:] * np.arange(1, len(slope)), [1.0, 0.0, 1.0])
+
         def derivative(x: Native) -> Native:
-            # -(-1)**n n! sum((x + k)**-(n + 1)), summed up to a start, by Euler and Maclaurin from there.
-            power = n + 1
-            finite = x[xp.isfinite(x)]
-            # Terms of the series grow with n: it starts further out.
-            start = _SHIFT + 2 * n
-            steps = max(0, start - int(np.floor(float(finite.min())))) if finite.size else 0
+            # psi_n(x) = (-1)**n psi_n(1 - x) - pi d^n cot(pi x) leads from the left half to the right.
+            below = x < 0.5
+            right = on_right(xp.where(below, 1 - x, x))
+            part = x - xp.rint(x)
+            left = (-1) ** n * right - np.pi * _polynomial(1 / xp.tan(np.pi * part), tuple(slope[::-1].tolist()))
+            left = xp.where(part == 0, (-1) ** (n + 1) * xp.inf, left)
+            return xp.where(below, xp.where(xp.isinf(x), xp.nan, left), right)
+
+        def on_right(x: Native) -> Native:
+            # -(-1)**n n! sum((x + k)**-(n + 1)), summed up to a start, by Euler and Maclaurin from there. Terms of
+            # their series grow with n: it starts further out.
+            power, start = n + 1, _SHIFT + 2 * n
             total, y = xp.zeros_like(x), x
-            for _ in range(steps):
+            for _ in range(start):
                 low = y < start
                 total = total + xp.where(low, xp.where(low, y, 1.0) ** -power, 0.0)
                 y = xp.where(low, y + 1, y)

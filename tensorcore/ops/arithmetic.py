@@ -12,7 +12,7 @@ from tensorcore.ops import samples_elementwise as samples
 from tensorcore.ops.calls import check_number, result_type, store
 from tensorcore.ops.choice import where
 from tensorcore.ops.complex import conjugate
-from tensorcore.ops.define import OPS, same
+from tensorcore.ops.define import OPS, same, without_derivative
 from tensorcore.ops.kinds import (
     BOOL,
     COMPLEX,
@@ -352,7 +352,8 @@ copysign = elementwise(
     samples=samples.steps,
 )  # fmt: skip
 nextafter = elementwise("nextafter", "input other", "The next number from input towards other.",
-                        takes=FLOATING, samples=samples.pair)  # fmt: skip
+                        takes=FLOATING, grads=dict.fromkeys(("input", "other"), without_derivative("nextafter")),
+                        samples=samples.pair)  # fmt: skip
 
 
 # Products in sums

@@ -7,7 +7,7 @@ from math import log, pi, prod
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, DimensionError, DtypeError, ShapeError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_loss as samples
 from tensorcore.ops.calls import apply, result_type
@@ -17,6 +17,7 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.norm import log_softmax
 from tensorcore.ops.reduce import check_floating, mean, sum as total
 from tensorcore.ops.statistics import vector_norm
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -183,6 +184,11 @@ _cross_entropy = Fused("cross_entropy", "input target weight", "Negative log lik
 def _check_classes(op: str, input: Tensor, target: Tensor, weight: Any, ignore_index: int) -> tuple[Tensor, Tensor, bool]:
     """Input and target with a batch dim, and whether it was added; classes along dim 1."""
     _tensors(op, input=input, target=target)
+    if weight is not None and weight.node is not None and mode.enabled:
+        raise GradientError(
+            f"{op}: The function 'nll_loss_forward' is not differentiable with respect to argument 'weight'. This input cannot "
+            f"have requires_grad True, got one that has; detach() it"
+        )
     shape, aimed = tuple(input.native.shape), tuple(target.native.shape)
     if target.dtype not in (dtypes.int64, dtypes.uint8):
         raise DtypeError(f"{op}: expected scalar type Long or Byte for target, got {target.dtype}; convert it with .long()")

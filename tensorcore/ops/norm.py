@@ -122,6 +122,9 @@ def _over_last(op: Fused, input: Tensor, normalized_shape: Any, weight: Any, bia
                 f"normalized_shape = {list(sizes)}; make them equal"
             )
     dims = tuple(range(len(shape) - len(sizes), len(shape)))
+    if input.dtype.is_complex:
+        # The fused kernels know real gradients only.
+        return _standardized(input, weight, bias, view=shape, dims=dims, affine=sizes, eps=float(eps), centre=centre)
     return op((input, weight, bias), {"view": shape, "dims": dims, "affine": sizes, "eps": float(eps), "centre": centre})
 
 
@@ -261,6 +264,8 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     shape = tuple(input.native.shape)
     if len(shape) < 3:
         raise ArgumentError(f"instance_norm: expected an input of at least 3 dims, got {list(shape)}; unsqueeze it")
+    for name, one in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+        _per_channel("instance_norm", name, one, shape[1])
     affine = (1, shape[1], *[1] * (len(shape) - 2))
     if not use_input_stats:
         if running_mean is None or running_var is None:

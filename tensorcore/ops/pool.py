@@ -14,6 +14,7 @@ from tensorcore.ops.conv import spread
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg import matmul
+from tensorcore.ops.reduce import check_real
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -134,6 +135,7 @@ def _placed(
 def _max_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
               return_indices: bool) -> Any:  # fmt: skip
     input, batched = _batched(op, input, ndim)
+    check_real(op, input)
     options = _placed(op, tuple(input.native.shape[2:]), kernel_size, stride, padding, dilation, ceil_mode)
     made = apply(_max, (input,), options)
     indices = apply(_max_indices, (input, made), options, dtype=dtypes.int64) if return_indices else None
@@ -255,6 +257,7 @@ def _adaptive_avg(op: str, ndim: int, input: Tensor, output_size: Any) -> Tensor
 
 def _adaptive_max(op: str, ndim: int, input: Tensor, output_size: Any, return_indices: bool) -> Any:
     input, batched = _batched(op, input, ndim)
+    check_real(op, input)
     sizes = tuple(input.native.shape[2:])
     wanted = _wanted(op, sizes, output_size)
     index, kernel = [], []

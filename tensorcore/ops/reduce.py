@@ -12,6 +12,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, KernelMissing, ShapeError
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply, record, reduction, store
+from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
 from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, method, operation
@@ -308,7 +309,7 @@ def _prod_gradient(g: Tensor, input: Tensor, out: Tensor, dim: int | None, keepd
     dims = None if dim is None else (dim,)
     if not bool((input.detach() != 0).all()):
         return differentiate(lambda x: _tree_product(x, dim, keepdim), (input,), g)[0]
-    return kept(g * out, shape, dims, keepdim) / input
+    return kept(g * conjugate(out), shape, dims, keepdim) / conjugate(input)
 
 
 _prod = Op("prod", "input", "Product over dims.", register=False, grads=dict(input=lambda g, input, out, axis, keepdim:
@@ -464,7 +465,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out:
 _logsumexp = Op(
     "logsumexp", "input", "The logarithm of the sum of exponentials.", register=False,
     grads=dict(input=lambda g, input, input_shape, out, dim, keepdim:
-               kept(g, input_shape, dim, keepdim) * (input - kept(out, input_shape, dim, keepdim)).exp()),
+               kept(g, input_shape, dim, keepdim) * conjugate((input - kept(out, input_shape, dim, keepdim)).exp())),
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from tensorcore import dtypes
 from tensorcore.errors import DtypeError
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply, record
+from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
 from tensorcore.ops.reduce import check_floating, check_real, over_dims, picking, put_back, return_type, stored
@@ -34,7 +35,7 @@ def _cumprod_gradient(g: Tensor, input: Tensor, out: Tensor, dim: int) -> Tensor
         return g
     if not bool((input.detach() != 0).all()):
         return differentiate(lambda x: _cumprod_by_hand(x, dim), (input,), g)[0]
-    return _from_the_end(g * out, dim) / input
+    return _from_the_end(g * conjugate(out), dim) / conjugate(input)
 
 
 def _cumprod_by_hand(x: Tensor, dim: int) -> Tensor:

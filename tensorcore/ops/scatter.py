@@ -8,10 +8,10 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
-from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules, samples_index as samples
 from tensorcore.ops.calls import apply, record, store, written
-from tensorcore.ops.define import Op
+from tensorcore.ops.define import Op, without_derivative
 from tensorcore.ops.inplace import _before, attach, check_writable
 from tensorcore.ops.kinds import method, operation
 from tensorcore.tape.mode import mode
@@ -93,6 +93,8 @@ def _renamed(op: Op, number: int) -> Op:
 
 
 _scatter_value, _masked_fill_tensor, _index_fill_tensor = (_renamed(op, 1) for op in (_scatter, _masked_fill, _index_fill))
+_bincount = Op("bincount", "input weights", "How often each value is met, weighted.", register=False,
+               grads=dict(weights=without_derivative("bincount")))  # fmt: skip
 _index_reduce = Op("index_reduce", "input index src", "Slices combined at indices along a dim.", kernel="scatter_reduce",
                    grads=_scatter_reduce.grads, register=False)  # fmt: skip
 
@@ -103,6 +105,12 @@ _index_reduce = Op("index_reduce", "input index src", "Slices combined at indice
 def _call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[Exception], write: bool) -> Tensor:
     """Run a primitive whose kernel raises IndexError for an index outside, into a copy or into the first input."""
     input = inputs[0]
+    if input.dtype.is_complex and op.kernel == "scatter_reduce" and op is not _scatter_add and mode.enabled:
+        if any(isinstance(one, Tensor) and one.node is not None for one in inputs):
+            raise GradientError(
+                f"{op.name}: {op.name} does not support automatic differentiation for outputs with complex dtype, got "
+                f"{input.dtype.name} that requires grad; detach() it"
+            )
     extra = {"reduce": "sum"} if op is _scatter_add else {}
     try:
         if not write:
@@ -526,10 +534,14 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if weights is not None and tuple(weights.native.shape) != tuple(input.native.shape):
         raise ShapeError(f"bincount: weights should be 1-d and have the same length as input, got {list(weights.shape)}")
     dtype = dtypes.int64 if weights is None else dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64
+    added = weights.to(dtype) if weights is not None and weights.dtype.is_complex else weights  # type: ignore[attr-defined]
     native = input.device.kernels["bincount"](
-        input.native, weights=None if weights is None else weights.native, minlength=minlength
+        input.native, weights=None if added is None else added.native, minlength=minlength
     )
-    return new_tensor(native, dtype, input.device)
+    made = new_tensor(native, dtype, input.device)
+    if mode.enabled and weights is not None and weights.node is not None:
+        record(_bincount, (input, weights), None, made)
+    return made
 
 
 # Parts of formulas

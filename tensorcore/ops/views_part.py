@@ -422,6 +422,8 @@ def slice_scatter(
     """A copy of ``input`` with the part ``start:end:step`` along ``dim`` replaced by ``src``."""
     if step <= 0:
         raise ShapeError(f"slice_scatter: slice step must be positive, got {step}; pass at least 1")
+    if not input.native.shape:
+        raise DimensionError("slice_scatter: slice() cannot be applied to a 0-dim tensor, got one; unsqueeze it")
     at = rules.wrap_dim("slice_scatter", dim, len(input.native.shape))
     begin, stop, _ = slice(start, end).indices(input.native.shape[at])
     return _replaced("slice_scatter", slice_op, input, src, {"key": _before(at, slice(begin, max(begin, stop), step))})

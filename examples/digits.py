@@ -44,26 +44,31 @@ class Digits(NamedTuple):
 
 
 def load_digits(smoke: bool) -> Digits:
-    """Every fifth scan is for testing. The others are shown in five places: as they are, and moved by a pixel each way."""
+    """The scans, 360 of them kept for testing; each other one is shown in seven ways.
+
+    As it is, moved by a pixel in each direction, and turned by 12 degrees to either side: hands differ in that.
+    """
+    from scipy import ndimage
     from sklearn.datasets import load_digits as load
 
     scans, labels = load(return_X_y=True)
     scans, labels = scans.reshape(-1, 8, 8).astype(np.float32), labels.astype(np.int64)
-    testing = np.arange(len(scans)) % 5 == 4
-    train, test = scans[~testing], scans[testing]
-    train_y, test_y = labels[~testing], labels[testing]
+    order = np.random.default_rng(0).permutation(len(scans))  # the same digits for testing, whatever the seed
+    testing, training = order[:360], order[360:]
     if smoke:
-        train, train_y, test, test_y = train[:256], train_y[:256], test[:64], test_y[:64]
-    wide = np.pad(train, ((0, 0), (1, 1), (1, 1)))
-    moved = [wide[:, i : i + 8, j : j + 8] for i, j in ((1, 1), (0, 1), (2, 1), (1, 0), (1, 2))]
-    train, train_y = np.concatenate(moved), np.tile(train_y, len(moved))
-    mean, std = train.mean(), train.std()
+        testing, training = testing[:64], training[:180]
+    seen = scans[training]
+    wide = np.pad(seen, ((0, 0), (1, 1), (1, 1)))
+    ways = [wide[:, i : i + 8, j : j + 8] for i, j in ((1, 1), (0, 1), (2, 1), (1, 0), (1, 2))]
+    ways += [ndimage.rotate(seen, angle, (1, 2), reshape=False, order=1) for angle in (-12, 12)]
+    train_x = np.concatenate(ways)
+    mean, std = train_x.mean(), train_x.std()
     return Digits(
-        ((train - mean) / std)[:, None].astype(np.float32),
-        train_y,
-        ((test - mean) / std)[:, None].astype(np.float32),
-        test_y,
-        test,
+        ((train_x - mean) / std)[:, None].astype(np.float32),
+        np.tile(labels[training], len(ways)),
+        ((scans[testing] - mean) / std)[:, None].astype(np.float32),
+        labels[testing],
+        scans[testing],
     )
 
 
@@ -215,7 +220,10 @@ def train(training: Training, epochs: int, checkpoint: Path) -> bool:
 
     steps = len(training.loader)
     total = epochs * steps
-    with Interrupt() as interrupt, tqdm(total=total, initial=training.epoch * steps + training.step, unit="step") as bar:
+    with (
+        Interrupt() as interrupt,
+        tqdm(total=total, initial=training.epoch * steps + training.step, unit="step") as bar,
+    ):
         for loss in training.run(epochs):
             bar.set_description_str(f"epoch {min(training.epoch + 1, epochs)}/{epochs}", refresh=False)
             accuracy = f"{training.accuracies[-1]:.2%}" if training.accuracies else "..."
@@ -232,46 +240,43 @@ def draw(training: Training, digits: Digits, path: Path) -> None:
     """A picture of the loss, the accuracy, and what the model makes of forty test digits."""
     import matplotlib
 
-    matplotlib.use("Agg")
+    matplotlib.use("Agg")  # to a file; there may be no screen
     from matplotlib import pyplot as plt
 
     ink, blue, orange, red = "#22313f", "#2f6f9f", "#e08e2b", "#c0392b"
     plt.rcParams.update({"font.size": 10, "axes.edgecolor": ink, "text.color": ink, "axes.labelcolor": ink})
-    scores = training.scores().cpu().numpy().astype(np.float64)
+    scores = training.scores().cpu().double().numpy()
     chances = np.exp(scores - scores.max(1, keepdims=True))
     chances /= chances.sum(1, keepdims=True)
     guesses = scores.argmax(1)
     wrong = np.flatnonzero(guesses != digits.test_y)
     shown = np.concatenate([wrong, np.flatnonzero(guesses == digits.test_y)])[:40]
 
-    figure = plt.figure(figsize=(13, 5.6), layout="constrained")
+    figure = plt.figure(figsize=(13, 5.8), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))
-    axes = left.subplots()
-    losses = np.array(training.losses)
+    above, below = left.subplots(2, 1, sharex=True, height_ratios=(1, 2))
+    left.suptitle(f"{training.settings['model'].upper()} on handwritten digits")
+    percent = 100 * np.array(training.accuracies)
+    above.plot(np.arange(1, len(percent) + 1), percent, "o-", color=orange, markersize=4, linewidth=1.5)
+    above.annotate(f"{percent[-1]:.2f} %", (len(percent), percent[-1]), (0, 7), textcoords="offset points",
+                   ha="center", color=orange, weight="bold")  # fmt: skip
+    above.set(ylabel="test accuracy (%)", ylim=(min(percent.min() - 0.5, 97), 100.3))
+    losses = np.maximum(training.losses, 1e-8)
     per_epoch = len(training.loader)
     epochs = np.arange(1, len(losses) + 1) / per_epoch
     window = max(1, min(len(losses), per_epoch // 4))
-    smooth = np.exp(np.convolve(np.log(np.maximum(losses, 1e-8)), np.ones(window) / window, "valid"))
-    axes.semilogy(epochs, losses, color=blue, alpha=0.25, linewidth=0.8, label="loss of each step")
-    axes.semilogy(epochs[window - 1 :], smooth, color=blue, linewidth=1.8, label=f"mean over {window} steps")
-    axes.set(xlabel="epoch", ylabel="cross entropy", title=f"{training.settings['model'].upper()} on handwritten digits")
-    axes.grid(alpha=0.25)
-    axes.spines[["top"]].set_visible(False)
-    if training.accuracies:
-        other = axes.twinx()
-        marks = np.arange(1, len(training.accuracies) + 1)
-        percent = 100 * np.array(training.accuracies)
-        other.plot(marks, percent, "o-", color=orange, markersize=4, linewidth=1.4, label="test accuracy")
-        other.set_ylabel("test accuracy (%)", color=orange)
-        other.set_ylim(min(percent.min() - 1, 95), 100.2)
-        other.spines[["top"]].set_visible(False)
-        other.annotate(f"{percent[-1]:.2f} %", (marks[-1], percent[-1]), (-8, -16), textcoords="offset points",
-                       ha="right", color=orange, weight="bold")  # fmt: skip
-        lines = [*axes.get_lines(), *other.get_lines()]
-        axes.legend(lines, [str(one.get_label()) for one in lines], loc="center right", frameon=False)
+    smooth = np.exp(np.convolve(np.log(losses), np.ones(window) / window, "valid"))
+    below.semilogy(epochs, losses, color=blue, alpha=0.25, linewidth=0.8, label="each step")
+    below.semilogy(epochs[window - 1 :], smooth, color=blue, linewidth=1.8, label=f"mean of {window} steps")
+    below.set(xlabel="epoch", ylabel="loss (cross entropy)")
+    below.legend(loc="upper right", frameon=False)
+    for axes in (above, below):
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
 
     right.suptitle(
-        f"{len(wrong)} of {len(guesses)} test digits misread" + (", shown first (truth in brackets)" if len(wrong) else "")
+        f"{len(wrong)} of {len(guesses)} test digits misread"
+        + (", shown first (truth in brackets)" if len(wrong) else "")
     )
     for cell, i in zip(right.subplots(5, 8).flat, [*shown, *[-1] * (40 - len(shown))], strict=True):
         cell.axis("off")
@@ -280,7 +285,7 @@ def draw(training: Training, digits: Digits, path: Path) -> None:
         cell.imshow(digits.test_scans[i], cmap="gray_r", vmin=0, vmax=16, interpolation="nearest")
         missed = guesses[i] != digits.test_y[i]
         text = f"{guesses[i]} ({digits.test_y[i]})" if missed else f"{guesses[i]}"
-        cell.set_title(f"{text}  {chances[i, guesses[i]]:.0%}", fontsize=8.5, pad=2, color=red if missed else ink)
+        cell.set_title(f"{text}  {chances[i, guesses[i]]:.0%}", fontsize=8, pad=2, color=red if missed else ink)
     figure.savefig(path, dpi=130)
     plt.close(figure)
 
@@ -306,7 +311,10 @@ def compare(digits: Digits, settings: dict[str, Any], epochs: int, device: str) 
         print(f"{i + 1:4}   {ours.losses[i]:12.8f}   {theirs.losses[i]:12.8f}   {difference:.1e}")
     agree = max(differences) <= AGREEMENT
     verdict = "agree" if agree else "DO NOT agree"
-    print(f"the losses {verdict} to {AGREEMENT:.0e} over the first {count} steps (largest difference {max(differences):.1e})")
+    print(
+        f"the losses {verdict} to {AGREEMENT:.0e} over the first {count} steps (largest difference "
+        f"{max(differences):.1e})"
+    )
     print(f"test accuracy after {epochs} epochs   {ours.accuracies[-1]:.2%}   {theirs.accuracies[-1]:.2%}")
     ratio = our_time / their_time
     print(f"time for {epochs} epochs   {our_time:.2f} s   {their_time:.2f} s   ({ratio:.2f} of PyTorch's, "
@@ -323,9 +331,13 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--lr", type=float, default=3e-3, help="the first learning rate (default: 0.003)")
     parser.add_argument("--seed", type=int, default=8, help="of all random numbers (default: 8)")
     parser.add_argument("--device", default="cpu", help="where to compute (default: cpu)")
-    parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the checkpoint and the picture (default: out)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("out"), help="folder for the checkpoint and the picture (default: out)"
+    )
     parser.add_argument("--resume", action="store_true", help="continue from the checkpoint in that folder")
-    parser.add_argument("--smoke", action="store_true", help="a few digits and two epochs, to see that everything works")
+    parser.add_argument(
+        "--smoke", action="store_true", help="a few digits and two epochs, to see that everything works"
+    )
     parser.add_argument("--compare-torch", action="store_true", help="run the same program in PyTorch beside it")
     given = parser.parse_args(argv)
     for name, value in (("--epochs", given.epochs), ("--batch-size", given.batch_size)):

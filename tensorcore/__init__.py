@@ -28,7 +28,7 @@ from tensorcore.dtypes import (
     uint8,
 )  # fmt: skip
 from tensorcore.dtypes import bool_ as bool  # noqa: A004 - PyTorch's name
-from tensorcore.ops.calls import result_type
+from tensorcore.ops.operands import result_type
 from tensorcore.printing import get_printoptions, set_printoptions
 from tensorcore.tape.mode import (
     enable_grad,

@@ -120,7 +120,11 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
 
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether a value of dtype ``from_`` may be written into one of dtype ``to``: kinds may rise, never fall."""
-    return _KINDS.index(from_.kind) <= _KINDS.index(to.kind)
+    try:
+        return _KINDS.index(from_.kind) <= _KINDS.index(to.kind)
+    except AttributeError:
+        wrong = to if isinstance(from_, dtype) else from_
+        raise ArgumentTypeError(f"can_cast: expected two dtypes, got {wrong!r}; pass e.g. torch.float32") from None
 
 
 def get_default_dtype() -> dtype:
@@ -183,12 +187,19 @@ class finfo:
         type = type or _default
         if not isinstance(type, dtype) or type.kind not in ("floating", "complex"):
             raise ArgumentTypeError(f"finfo: expected a floating dtype, got {type!r}; iinfo has those of integers")
-        limits = ml_dtypes.finfo(type.to_real().numpy)
+        type = type.to_real()
+        limits = ml_dtypes.finfo(type.numpy)
         self.dtype = type.name
         self.bits = int(limits.bits)
         self.eps, self.max, self.min = float(limits.eps), float(limits.max), float(limits.min)
         self.tiny = self.smallest_normal = float(limits.smallest_normal)
-        self.resolution = float(limits.resolution)
+        self.resolution = 10.0 ** -int(limits.precision)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
 
     def __repr__(self) -> str:
         fields = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
@@ -205,5 +216,11 @@ class iinfo:
         self.dtype = type.name
         self.bits, self.min, self.max = int(limits.bits), int(limits.min), int(limits.max)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"

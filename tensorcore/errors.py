@@ -9,6 +9,7 @@
     │   ├── UnknownDevice                       no plugin offers a device of that name
     │   └── DeviceUnavailable                   a plugin offers it and it cannot be used here
     ├── DimensionError    (IndexError)          a dim or an index out of range
+    ├── ConversionError   (RuntimeError, ValueError) a value that a dtype cannot hold
     ├── ArgumentError     (ValueError)          a value outside what an argument takes
     ├── ArgumentTypeError (TypeError)           an argument of a type that it does not take
     ├── GradientError     (RuntimeError)        what the tape cannot do
@@ -32,6 +33,7 @@ from pickle import UnpicklingError
 __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
+    "ConversionError",
     "DeviceError",
     "DeviceUnavailable",
     "DimensionError",
@@ -82,6 +84,10 @@ class UnknownDevice(DeviceError):
 
 class DeviceUnavailable(DeviceError):
     """A plugin offers the device, and it cannot be used on this machine."""
+
+
+class ConversionError(TensorcoreError, RuntimeError, ValueError):
+    """A value that a dtype cannot hold."""
 
 
 class DimensionError(TensorcoreError, IndexError):

@@ -13,10 +13,10 @@ from tensorcore import dtypes
 from tensorcore.backend import registry
 from tensorcore.backend.base import Backend
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DeviceError, GradientError
-from tensorcore.ops.calls import written
 from tensorcore.ops.create import as_device, as_tensor, from_numpy, host_device, made, tensor
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import method
+from tensorcore.ops.output import written
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["asarray", "from_dlpack", "frombuffer"]
@@ -28,7 +28,7 @@ def asarray(
     """``obj`` as a tensor, sharing its memory where possible.
 
     Args:
-        obj: a tensor, a NumPy array or number, an object with ``__dlpack__`` or a buffer, a number, or a nested sequence.
+        obj: a tensor, a NumPy array or number, an object with ``__dlpack__`` or a buffer, a number, a nested sequence.
         copy: True for memory of its own, False to raise where it cannot be shared, None to share where possible.
         requires_grad: that of ``obj`` where None, which is False for all but tensors.
     """
@@ -46,13 +46,16 @@ def asarray(
         found = frombuffer(obj, dtype=dtypes.get_default_dtype() if wanted is None else wanted)
     else:
         if copy is False:
-            raise ArgumentError(f"asarray: can't alias arbitrary sequence into a tensor, got {type(obj).__name__}; leave out copy")
+            raise ArgumentError(
+                f"asarray: can't alias arbitrary sequence into a tensor, got {type(obj).__name__}; leave out copy"
+            )
         return tensor(obj, dtype=wanted, device=device, requires_grad=bool(requires_grad))
     target = found.device if device is None and isinstance(obj, Tensor) else as_device(device)
     converted = found.to(target, found.dtype if wanted is None else wanted)  # type: ignore[attr-defined]
     if copy is False and converted is not found:
         raise ArgumentError(
-            f"asarray: can't alias tensor with dtype '{found.dtype}' on {found.device} into dtype '{converted.dtype}' on "
+            f"asarray: can't alias tensor with dtype '{found.dtype}' on {found.device} into dtype '{converted.dtype}' "
+            "on "
             f"{target}, got copy=False; leave it out"
         )
     if copy is True and converted is found and not isinstance(obj, np.generic):
@@ -60,9 +63,7 @@ def asarray(
     return converted.requires_grad_() if requires_grad and not converted.requires_grad else converted
 
 
-def frombuffer(
-    buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False
-) -> Tensor:
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """A vector over the memory of an object with a buffer, such as a bytearray.
 
     Args:
@@ -71,31 +72,40 @@ def frombuffer(
     """
     wanted = dtypes.as_dtype(dtype, "frombuffer")
     if not _has_buffer(buffer):
-        raise ArgumentError(f"frombuffer: object does not implement Python buffer protocol, got {type(buffer).__name__}; pass bytes")
+        raise ArgumentError(
+            f"frombuffer: object does not implement Python buffer protocol, got {type(buffer).__name__}; pass bytes"
+        )
     view = memoryview(buffer)
     length, size = view.nbytes, wanted.itemsize
     if not length or not count:
-        raise ArgumentError(f"frombuffer: both buffer length ({length}) and count ({count}) must not be 0, got one that is; use empty(0)")
+        raise ArgumentError(
+            f"frombuffer: both buffer length ({length}) and count ({count}) must not be 0, got one that is; use "
+            "empty(0)"
+        )
     if not 0 <= offset < length:
         raise ArgumentError(
-            f"frombuffer: offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) "
+            f"frombuffer: offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} "
+            "bytes) "
             f"minus 1, got {offset}; pass a smaller one"
         )
     left = length - offset
     if count < 0 and left % size:
         raise ArgumentError(
-            f"frombuffer: buffer length ({left} bytes) after offset ({offset} bytes) must be a multiple of element size "
+            f"frombuffer: buffer length ({left} bytes) after offset ({offset} bytes) must be a multiple of element "
+            "size "
             f"({size}), got {left}; pass count"
         )
     count = left // size if count < 0 else count
     if count * size > left:
         raise ArgumentError(
-            f"frombuffer: requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater "
+            f"frombuffer: requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be "
+            "greater "
             f"than actual buffer length ({length} bytes), got count={count}; ask for less"
         )
     if view.readonly:
         warnings.warn(
-            "frombuffer: expected a writable buffer, got one that is not: writes to the tensor will fail; copy the buffer "
+            "frombuffer: expected a writable buffer, got one that is not: writes to the tensor will fail; copy the "
+            "buffer "
             "to protect its data or make it writable before",
             stacklevel=2,
         )
@@ -141,11 +151,14 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         )
     if not force and not self.device.capabilities.host:
         raise ArgumentTypeError(
-            f"numpy: can't convert {self.device} device type tensor to numpy, got one; use Tensor.cpu() to copy the tensor to "
+            f"numpy: can't convert {self.device} device type tensor to numpy, got one; use Tensor.cpu() to copy the "
+            "tensor to "
             f"host memory first"
         )
     if self.dtype is dtypes.bfloat16:
-        raise ArgumentTypeError("numpy: Got unsupported ScalarType BFloat16, which NumPy has not; convert it with .float()")
+        raise ArgumentTypeError(
+            "numpy: Got unsupported ScalarType BFloat16, which NumPy has not; convert it with .float()"
+        )
     return self.device.to_host(self.native)
 
 
@@ -154,7 +167,9 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndar
     values = numpy(self)
     if dtype is not None and values.dtype != dtype:
         if copy is False:
-            raise ArgumentError(f"__array__: expected dtype {values.dtype} for a shared array, got {dtype}; leave out copy=False")
+            raise ArgumentError(
+                f"__array__: expected dtype {values.dtype} for a shared array, got {dtype}; leave out copy=False"
+            )
         return values.astype(dtype)
     return values.copy() if copy else values
 
@@ -230,7 +245,9 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
     """The device in DLPack's numbers: its type and its index."""
     kind = self.device.dlpack_type
     if kind is None:
-        raise ArgumentError(f"__dlpack_device__: Unknown device type {self.device} for Dlpack, got one; move it to the host")
+        raise ArgumentError(
+            f"__dlpack_device__: Unknown device type {self.device} for Dlpack, got one; move it to the host"
+        )
     return kind, self.device.index
 
 
@@ -243,7 +260,9 @@ def _device_of(kind: int, index: int) -> Backend:
         found = registry.device(name)
         if found.dlpack_type == kind:
             return registry.device(name, index)
-    raise DeviceError(f"from_dlpack: expected memory of a device that is here, got DLPack's device type {kind}; move it to the host")
+    raise DeviceError(
+        f"from_dlpack: expected memory of a device that is here, got DLPack's device type {kind}; move it to the host"
+    )
 
 
 def _has_buffer(value: Any) -> bool:

@@ -9,7 +9,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.create import as_device
 from tensorcore.ops.kinds import method
 from tensorcore.storage import TypedStorage, UntypedStorage, pinned, storage_of, tensor_over, unshared
-from tensorcore.tape.node import Version
+from tensorcore.tape.memory import Version
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["empty_cache", "memory_stats"]
@@ -81,7 +81,9 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both show the same memory with the same shape and strides."""
     if not isinstance(tensor, Tensor):
-        raise ArgumentTypeError(f"is_set_to: argument 'tensor' must be Tensor, got {type(tensor).__name__}; pass a tensor")
+        raise ArgumentTypeError(
+            f"is_set_to: argument 'tensor' must be Tensor, got {type(tensor).__name__}; pass a tensor"
+        )
     if self.device is not tensor.device or tuple(self.native.shape) != tuple(tensor.native.shape):
         return False
     key = self.device.storage_key

@@ -26,8 +26,9 @@ from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentTypeError, DeviceError, GradientError, LoadError, RefusedGlobal, TensorcoreError
 from tensorcore.ops.create import as_device, host_device
 from tensorcore.ops.kinds import method
+from tensorcore.parameter import Parameter
 from tensorcore.storage import UntypedStorage, storage_of, tensor_over
-from tensorcore.tensor import Parameter, Size, Tensor
+from tensorcore.tensor import Size, Tensor
 
 __all__ = ["load", "save"]
 
@@ -54,7 +55,8 @@ def save(obj: Any, f: Any, *, pickle_protocol: int = 4) -> None:
         return
     if not isinstance(f, (str, os.PathLike)):
         raise ArgumentTypeError(
-            f"save: expected 'f' to be string, path, or a file-like object with a 'write' attribute, got {f!r}; pass a path"
+            f"save: expected 'f' to be string, path, or a file-like object with a 'write' attribute, got {f!r}; pass "
+            "a path"
         )
     with _atomic(os.fspath(f)) as file:
         _write(file, pickled.getbuffer(), pickler)
@@ -72,7 +74,9 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool = True) -> Any:
             when it is loaded with ``weights_only=False``.
     """
     if map_location is not None and not (isinstance(map_location, (str, Backend, dict)) or callable(map_location)):
-        raise ArgumentTypeError(f"load: expected map_location to be {_KINDS_OF_MAP}, got {map_location!r}; pass one of these")
+        raise ArgumentTypeError(
+            f"load: expected map_location to be {_KINDS_OF_MAP}, got {map_location!r}; pass one of these"
+        )
     if hasattr(f, "read"):
         return _read(f, map_location, weights_only)
     if not isinstance(f, (str, os.PathLike)):
@@ -324,7 +328,7 @@ class _SafeUnpickler(pickle._Unpickler):  # type: ignore[name-defined]
     """
 
     places: _Places
-    dispatch = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]
+    dispatch = dict(pickle._Unpickler.dispatch)  # type: ignore[attr-defined]  # noqa: RUF012
 
     def persistent_load(self, place: Any) -> Any:
         return self.places.storage(place)
@@ -336,8 +340,10 @@ class _SafeUnpickler(pickle._Unpickler):  # type: ignore[name-defined]
         if full in _safe:
             return _safe[full]
         raise RefusedGlobal(
-            f"load: Weights only load failed: expected tensors and plain containers, got {full}, which was not an allowed "
-            f"global; if you trust it, allow it with serialization.add_safe_globals([{name}]), or pass weights_only=False "
+            f"load: Weights only load failed: expected tensors and plain containers, got {full}, which was not an "
+            "allowed "
+            f"global; if you trust it, allow it with serialization.add_safe_globals([{name}]), or pass "
+            "weights_only=False "
             f"if you trust the file"
         )
 
@@ -371,7 +377,9 @@ def _atomic(path: str) -> Iterator[BinaryIO]:
     path = os.path.realpath(path)
     parent = os.path.dirname(path)
     if not os.path.isdir(parent):
-        raise LoadError(f"save: expected a directory to write to, got {parent}: Parent directory {parent} does not exist.")
+        raise LoadError(
+            f"save: expected a directory to write to, got {parent}: Parent directory {parent} does not exist."
+        )
     mode = None
     with suppress(OSError):
         status = os.stat(path)
@@ -382,7 +390,9 @@ def _atomic(path: str) -> Iterator[BinaryIO]:
         mode = stat.S_IMODE(status.st_mode)
     beside = f"{path}.{os.urandom(4).hex()}.tmp"
     try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), "wb") as file:
+        with open(
+            os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666), "wb"
+        ) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())

@@ -16,7 +16,7 @@ from tensorcore.errors import ArgumentTypeError, DeviceError, DimensionError, Gr
 from tensorcore.ops.create import as_device, host_device
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["TypedStorage", "UntypedStorage"]
+__all__ = ["TypedStorage", "UntypedStorage", "is_storage"]
 
 # One object per memory for as long as somebody holds it, so that ``is`` tells whether two tensors share.
 _alive: WeakValueDictionary[Any, UntypedStorage] = WeakValueDictionary()
@@ -100,7 +100,8 @@ class UntypedStorage:
         source = source.untyped()
         if source.nbytes() != self.nbytes():
             raise ShapeError(
-                f"copy_: size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes, got two "
+                f"copy_: size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes, got "
+                "two "
                 f"sizes; copy a storage of the same size"
             )
         self._write(source._bytes())
@@ -201,7 +202,9 @@ class TypedStorage:
 
     __slots__ = ("_untyped", "dtype")
 
-    def __init__(self, data: Any = 0, *, dtype: Dtype | None = None, device: Any = None, wrap_storage: Any = None) -> None:
+    def __init__(
+        self, data: Any = 0, *, dtype: Dtype | None = None, device: Any = None, wrap_storage: Any = None
+    ) -> None:
         self.dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, "TypedStorage")
         if wrap_storage is not None:
             self._untyped = wrap_storage.untyped()
@@ -247,7 +250,8 @@ class TypedStorage:
     def __getitem__(self, index: int) -> Any:
         if isinstance(index, slice):
             raise GradientError(
-                "storage: slices are only supported in UntypedStorage.__getitem__, got one; slice a tensor, or untyped()"
+                "storage: slices are only supported in UntypedStorage.__getitem__, got one; slice a tensor, or "
+                "untyped()"
             )
         return self._values()[_checked(index, self.size())].item()
 
@@ -273,7 +277,9 @@ class TypedStorage:
     def copy_(self, source: TypedStorage, non_blocking: bool = False) -> TypedStorage:
         """Write the elements of another storage of the same length, converted to this dtype."""
         if len(source) != len(self):
-            raise ShapeError(f"copy_: expected {len(self)} elements, got {len(source)}; copy a storage of the same length")
+            raise ShapeError(
+                f"copy_: expected {len(self)} elements, got {len(source)}; copy a storage of the same length"
+            )
         self[:] = source._values()
         return self
 
@@ -336,6 +342,11 @@ class TypedStorage:
         return np.ndarray((self.size(),), self.dtype.numpy, self._untyped._bytes())
 
 
+def is_storage(obj: object) -> bool:
+    """Whether ``obj`` is a storage."""
+    return isinstance(obj, (TypedStorage, UntypedStorage))
+
+
 def storage_of(device: Backend, native: Any) -> UntypedStorage:
     """The storage under a native array: the same object at every call while somebody holds it."""
     key = device, device.storage_key(native)
@@ -355,7 +366,8 @@ def tensor_over(storage: Any, dtype: Dtype, size: Any, stride: Any, offset: int,
     last = offset + sum([(n - 1) * step for n, step in zip(size, stride, strict=True)])
     if prod(size) and not 0 <= last < prod(flat.shape):
         raise ShapeError(
-            f"set_: setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset} are out of bounds for "
+            f"set_: setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset} are out of bounds "
+            "for "
             f"storage of size {untyped.nbytes()}, got an element at {last}; show less of it"
         )
     return new_tensor(untyped.device.as_strided(flat, tuple(size), tuple(stride), offset), dtype, untyped.device, cls)
@@ -372,15 +384,19 @@ def _checked(index: Any, size: int) -> Any:
     if isinstance(index, slice):
         if index.step not in (None, 1):
             raise GradientError(
-                f"storage: Trying to slice with a step of {index.step}, but only a step of 1 is supported, got {index}; "
+                f"storage: Trying to slice with a step of {index.step}, but only a step of 1 is supported, got "
+                f"{index}; "
                 f"use a tensor"
             )
         return index
     if not hasattr(index, "__index__"):
-        raise ArgumentTypeError(f"storage: can't index a storage with {type(index).__name__}, got {index!r}; pass an int")
+        raise ArgumentTypeError(
+            f"storage: can't index a storage with {type(index).__name__}, got {index!r}; pass an int"
+        )
     if not -size <= index < size:
         raise DimensionError(
-            f"storage: expected an index in the range [{-size}, {size - 1}], got {index}; index {index} out of range for "
+            f"storage: expected an index in the range [{-size}, {size - 1}], got {index}; index {index} out of range "
+            "for "
             f"storage of size {size}"
         )
     return index

@@ -14,9 +14,10 @@ from tensorcore import printing
 from tensorcore.dtypes import dtype, get_default_dtype
 from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
 from tensorcore.tape.engine import Eager
-from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Output, Version, is_leaf, leaf
+from tensorcore.tape.memory import Version
+from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Output, is_leaf, leaf
 
-__all__ = ["Parameter", "Size", "Tensor", "View", "new_tensor"]
+__all__ = ["Size", "Tensor", "new_tensor"]
 
 
 class Size(tuple):
@@ -37,49 +38,6 @@ class Size(tuple):
 
     def __repr__(self) -> str:
         return f"torch.Size([{', '.join(map(str, self))}])"
-
-
-class View:
-    """Where a view comes from: its base, and the step that makes it from the tensor it was taken of.
-
-    Attributes:
-        base: the tensor that owns the history of the memory, never a view itself.
-        kind: ``plain``, ``several`` (one of many results, as of ``split``), ``unrecorded`` (made under
-            ``no_grad``) or ``custom`` (by a Function); all but the first refuse in-place writes that
-            would be recorded.
-        parent: the View of the tensor that this one was taken of, None where that is the base.
-        op, options: the view op that was called on that tensor. Without an op, ``options`` are all steps.
-    """
-
-    __slots__ = ("base", "kind", "op", "options", "parent")
-
-    parent: View | None
-
-    def __init__(self, base: Tensor | None, steps: tuple[Any, ...], kind: str) -> None:
-        self.base = base
-        self.kind = kind
-        self.op = self.parent = None
-        self.options = steps
-
-    @property
-    def steps(self) -> tuple[tuple[Any, dict[str, Any]], ...]:
-        """Pairs of a view op and its options, from the base to the view."""
-        steps: list[Any] = []
-        one: View | None = self
-        while one is not None:
-            if one.op is None:
-                steps.extend(reversed(one.options))
-            else:
-                steps.append((one.op, one.options))
-            one = one.parent
-        return tuple(reversed(steps))
-
-    def replay(self, base: Tensor) -> Tensor:
-        """The same view of another tensor of the base's shape and strides."""
-        view = base
-        for op, options in self.steps:
-            view = op.view(view, options)
-        return view
 
 
 class Tensor:
@@ -458,39 +416,6 @@ class Tensor:
         if not self.native.shape and self.device.capabilities.values:
             return format(self.item(), spec)
         return object.__format__(self, spec)
-
-
-class _ParameterType(type(Tensor)):
-    """``isinstance(x, Parameter)`` reads a mark on the tensor."""
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and (
-            instance.__dict__.get("_is_param", False) if cls is Parameter else type.__instancecheck__(cls, instance)
-        )
-
-
-class Parameter(Tensor, metaclass=_ParameterType):
-    """A tensor that a Module lists among its parameters; it requires grad unless told otherwise.
-
-    ``Parameter(data)`` is a plain Tensor with a mark: were it of another class, every op's attribute
-    reads would see two types, and CPython's inline caches for them would miss (0.2 us a call).
-    """
-
-    __slots__ = ()
-
-    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
-        if data is None:
-            from tensorcore.ops.create import empty
-
-            data = empty(0)
-        if not isinstance(data, Tensor):
-            raise ArgumentTypeError(f"Parameter: expected data to be a Tensor, got {data!r}; wrap it in torch.tensor(...)")
-        self = new_tensor(data.native, data.dtype, data.device, Tensor if cls is Parameter else cls)
-        if data.version is None:
-            data.version = Version()
-        self.version = data.version
-        self.__dict__["_is_param"] = True
-        return self.requires_grad_() if requires_grad else self
 
 
 def new_tensor(native: Any, dtype: dtype, device: Any, cls: type = Tensor) -> Any:

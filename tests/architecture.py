@@ -21,6 +21,7 @@ FLOORS = {
     "tensorcore.ops": 4,
     "tensorcore.interop": 4,
     "tensorcore.memory": 4,
+    "tensorcore.parameter": 4,
     "tensorcore.serialization": 4,
     "tensorcore.storage": 4,
     "tensorcore.autograd": 5,

@@ -20,7 +20,7 @@ def is_anomaly_check_nan_enabled() -> bool:
     return mode.check_nan
 
 
-class set_detect_anomaly:  # noqa: N801 - PyTorch's name
+class set_detect_anomaly:
     """Switch anomaly detection on or off, from this call on, or within a ``with``.
 
     Args:
@@ -38,7 +38,7 @@ class set_detect_anomaly:  # noqa: N801 - PyTorch's name
         _switch(*self.before)
 
 
-class detect_anomaly:  # noqa: N801
+class detect_anomaly:
     """Within it, each recorded call notes its stack, and an error or a NaN in its backward shows it. Slow.
 
     Args:
@@ -48,7 +48,8 @@ class detect_anomaly:  # noqa: N801
     def __init__(self, check_nan: bool = True) -> None:
         self.check_nan = check_nan
         warnings.warn(
-            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
+            "debugging.",
             stacklevel=2,
         )
 

@@ -22,10 +22,13 @@ class GradientEdge(NamedTuple):
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """The edge of a tensor that requires grad."""
     if not isinstance(tensor, Tensor):
-        raise ArgumentTypeError(f"get_gradient_edge: expected a Tensor, got {tensor!r}; pass a tensor that requires grad")
+        raise ArgumentTypeError(
+            f"get_gradient_edge: expected a Tensor, got {tensor!r}; pass a tensor that requires grad"
+        )
     if tensor.node is None:
         raise GradientError(
-            "get_gradient_edge: It is not possible to get the gradient edge for a Tensor that does not require gradients, "
+            "get_gradient_edge: It is not possible to get the gradient edge for a Tensor that does not require "
+            "gradients, "
             "got one; call requires_grad_() first"
         )
     if is_leaf(tensor.node):

@@ -62,22 +62,27 @@ def gradcheck(
     """
     if check_forward_ad or check_batched_forward_grad or check_batched_grad:
         raise NotImplementedError(
-            "gradcheck: expected checks of the backward only, got check_forward_ad or check_batched_grad; leave them out"
+            "gradcheck: expected checks of the backward only, got check_forward_ad or check_batched_grad; leave them "
+            "out"
         )
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     checked = [i for i, one in enumerate(given) if isinstance(one, Tensor) and one.requires_grad]
     if not checked:
         raise ArgumentError(
-            "gradcheck: gradcheck expects at least one input tensor to require gradient, got none; call requires_grad_()"
+            "gradcheck: gradcheck expects at least one input tensor to require gradient, got none; call "
+            "requires_grad_()"
         )
     for i in checked:
         if given[i].dtype.name not in ("float64", "complex128"):
             warnings.warn(
-                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will "
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
+                "will "
                 f"likely fail if all the inputs are not of double precision floating point or complex.",
                 stacklevel=2,
             )
-        if 0 in [step for step, size in zip(given[i].stride(), given[i].shape, strict=True) if size > 1]:
+        if given[i].numel() and 0 in [
+            step for step, size in zip(given[i].stride(), given[i].shape, strict=True) if size > 1
+        ]:
             raise GradcheckError(
                 f"gradcheck: expected inputs whose elements have memory of their own, got input {i} with strides "
                 f"{given[i].stride()}; clone() it"
@@ -145,7 +150,15 @@ def gradgradcheck(
 
 
 def _check(
-    func: Any, given: Any, checked: Any, eps: float, atol: float, rtol: float, nondet: float, undefined: bool, dtypes: bool
+    func: Any,
+    given: Any,
+    checked: Any,
+    eps: float,
+    atol: float,
+    rtol: float,
+    nondet: float,
+    undefined: bool,
+    dtypes: bool,
 ) -> None:
     analytical = _analytical(func, given, checked, dtypes)
     again = _analytical(func, given, checked, dtypes)
@@ -155,14 +168,17 @@ def _check(
             mine, other, numbers = rows[k], again[o][k], numerical[o][k]
             if mine.size and np.abs(mine - other).max() > nondet:
                 raise GradcheckError(
-                    f"gradcheck: Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
-                    f"times gives different values, got a difference of {np.abs(mine - other).max():g} for output {o} of "
+                    "gradcheck: Backward is not reentrant, i.e., running backward with same input and grad_output "
+                    "multiple "
+                    f"times gives different values, got a difference of {np.abs(mine - other).max():g} for output {o} "
+                    "of "
                     f"{_name(func)} with respect to input {i}; raise nondet_tol if that is expected"
                 )
             if not np.allclose(mine, numbers, rtol=rtol, atol=atol):
                 raise GradcheckError(
                     f"gradcheck: Jacobian mismatch for output {o} of {_name(func)} with respect to input {i},\n"
-                    f"numerical:\n{numbers}\nanalytical:\n{mine}\n(rows are elements of the input, columns of the output; a "
+                    f"numerical:\n{numbers}\nanalytical:\n{mine}\n(rows are elements of the input, columns of the "
+                    "output; a "
                     f"complex number takes two); correct the backward"
                 )
     if undefined and len(analytical) > 1:
@@ -239,7 +255,8 @@ def _check_undefined(func: Any, given: Any, checked: list[int]) -> None:
             right = 0 if b is None else _host(b)
             if not np.allclose(left, right, equal_nan=True):
                 raise GradcheckError(
-                    f"gradcheck: expected the same gradient of input {i} of {_name(func)} whether the gradients of the other "
+                    f"gradcheck: expected the same gradient of input {i} of {_name(func)} whether the gradients of the "
+                    "other "
                     f"outputs are undefined or zeros, got {left} and {right}; treat None as zeros in the backward"
                 )
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from tensorcore.autograd.edges import GradientEdge, get_gradient_edge
 from tensorcore.errors import ArgumentError, GradientError
-from tensorcore.ops.calls import written
 from tensorcore.ops.create import host_device
+from tensorcore.ops.output import written
 from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Handle, Node, is_leaf
 from tensorcore.tensor import Tensor
@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
+class saved_tensors_hooks:
     """Within it, what ops save for backward goes through ``pack_hook``, and through ``unpack_hook`` when it is needed.
 
     Args:
@@ -43,7 +43,7 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
         mode.settle()
 
 
-class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+class save_on_cpu(saved_tensors_hooks):
     """Within it, what ops save for backward waits in host memory, and comes back to its device for the backward.
 
     Args:
@@ -65,7 +65,7 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801
         super().__init__(pack_hook, unpack_hook)
 
 
-class disable_saved_tensors_hooks:  # noqa: N801
+class disable_saved_tensors_hooks:
     """Within it, entering ``saved_tensors_hooks`` raises a RuntimeError with ``error_message``. A decorator too."""
 
     def __init__(self, error_message: str) -> None:
@@ -116,7 +116,9 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], 
         mode: ``all`` waits until every gradient that this backward computes is there.
     """
     if mode not in ("all", "any"):
-        raise ArgumentError(f"register_multi_grad_hook: expects mode to be 'any' or 'all', got {mode!r}; pass one of them")
+        raise ArgumentError(
+            f"register_multi_grad_hook: expects mode to be 'any' or 'all', got {mode!r}; pass one of them"
+        )
     tensors = tuple(tensors)
     lock = threading.Lock()
     if mode == "any":
@@ -162,9 +164,7 @@ def _current() -> Any:
 def _expected(walk: Any, tensors: tuple[Tensor, ...]) -> int:
     """How many of the tensors a walk will reach."""
     reached = walk.reachable()
-    return sum(
-        (one.node if is_leaf(one.node) else one.grad_fn) in reached for one in tensors
-    )
+    return sum((one.node if is_leaf(one.node) else one.grad_fn) in reached for one in tensors)
 
 
 def increment_version(tensor: Tensor | Sequence[Tensor]) -> None:

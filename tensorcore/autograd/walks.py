@@ -37,7 +37,9 @@ def backward(
         return
     inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     if not inputs:
-        raise GradientError("backward: 'inputs' argument to backward() cannot be empty, got []; leave it out for all leaves")
+        raise GradientError(
+            "backward: 'inputs' argument to backward() cannot be empty, got []; leave it out for all leaves"
+        )
     targets = {key_of(_edge("backward", one)) for one in inputs}
     for one in inputs:
         one.retain_grad()
@@ -72,9 +74,14 @@ def grad(
         )
     inputs = [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else list(inputs)
     if not inputs:
-        raise GradientError("grad: `inputs` argument to `grad()` cannot be empty, got []; name what to differentiate by")
+        raise GradientError(
+            "grad: `inputs` argument to `grad()` cannot be empty, got []; name what to differentiate by"
+        )
     if is_grads_batched:
-        return _batched(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
+        found_rows: tuple[Tensor | None, ...] = _batched(
+            outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads
+        )
+        return found_rows
     roots = _roots("grad", outputs, grad_outputs)
     retain = create_graph if retain_graph is None else retain_graph
     if allow_unused is None:
@@ -102,7 +109,15 @@ def grad(
     return tuple(results)
 
 
-def _batched(outputs: Any, inputs: Any, grads: Any, retain: bool | None, create: bool, *unused: Any) -> Any:
+def _batched(
+    outputs: Any,
+    inputs: Any,
+    grads: Any,
+    retain: bool | None,
+    create: bool,
+    allow_unused: bool | None,
+    materialize: bool,
+) -> Any:
     """One walk for each gradient of the batch, and their results stacked."""
     outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     grads = [grads] if isinstance(grads, Tensor) else list(grads)
@@ -110,7 +125,8 @@ def _batched(outputs: Any, inputs: Any, grads: Any, retain: bool | None, create:
     rows = []
     for i in range(count):
         keep = True if i < count - 1 else retain
-        rows.append(grad(outputs, inputs, [g[i] for g in grads], keep, create, *unused[:1], False, *unused[1:]))
+        row = grad(outputs, inputs, [g[i] for g in grads], keep, create, allow_unused, False, materialize)
+        rows.append(row)
     return tuple([None if column[0] is None else stack(column) for column in zip(*rows, strict=True)])
 
 
@@ -118,7 +134,8 @@ def stack(tensors: Any) -> Tensor:
     """The tensors along a new first dim."""
     from tensorcore.ops.join import stack as join
 
-    return join(list(tensors))
+    made: Tensor = join(list(tensors))
+    return made
 
 
 def _edge(op: str, tensor: Any) -> Any:
@@ -127,7 +144,9 @@ def _edge(op: str, tensor: Any) -> Any:
     if not isinstance(tensor, Tensor):
         raise ArgumentTypeError(f"{op}: expected tensors, got {tensor!r}; pass the tensors to differentiate by")
     if tensor.node is None:
-        raise GradientError(f"{op}: One of the differentiated Tensors does not require grad; call requires_grad_() on it")
+        raise GradientError(
+            f"{op}: One of the differentiated Tensors does not require grad; call requires_grad_() on it"
+        )
     return tensor.node
 
 
@@ -168,7 +187,9 @@ def _root(op: str, i: int, tensor: Any, g: Any) -> Tensor:
         native = tensor.device.kernels["full"](shape, 1, dtype=tensor.dtype)
         return new_tensor(native, tensor.dtype, tensor.device)  # type: ignore[no-any-return]
     if not isinstance(g, Tensor):
-        raise ArgumentTypeError(f"{op}: gradients can be either Tensors or None, got {type(g).__name__}; wrap it in tensor(...)")
+        raise ArgumentTypeError(
+            f"{op}: gradients can be either Tensors or None, got {type(g).__name__}; wrap it in tensor(...)"
+        )
     if tuple(g.native.shape) != shape:
         raise ShapeError(
             f"{op}: Mismatch in shape: grad_output[{i}] has a shape of {list(g.shape)} and output[{i}] has a shape of "
@@ -179,7 +200,7 @@ def _root(op: str, i: int, tensor: Any, g: Any) -> Tensor:
             f"{op}: For complex Tensors, both grad_output and output are required to have the same dtype, got "
             f"{g.dtype} and {tensor.dtype}; convert the gradient with .to(...)"
         )
-    return g if g.dtype is tensor.dtype else g.to(tensor.dtype)  # type: ignore[attr-defined, no-any-return]
+    return g if g.dtype is tensor.dtype else g.to(tensor.dtype)  # type: ignore[attr-defined]
 
 
 def _backward(

@@ -176,11 +176,15 @@ class Backend:
 
     def to_dlpack(self, native: Native, dtype: dtype, **options: Any) -> Any:
         """A DLPack capsule over the memory of ``native``; ``options`` are those of ``__dlpack__``."""
-        raise BufferError(f"__dlpack__: expected a device that exchanges memory, got a tensor on '{self}'; move it to a host")
+        raise BufferError(
+            f"__dlpack__: expected a device that exchanges memory, got a tensor on '{self}'; move it to a host"
+        )
 
     def from_dlpack(self, exporter: Any, **options: Any) -> tuple[Native, dtype]:
         """A native array over the memory of an object that has ``__dlpack__``, and its dtype."""
-        raise BufferError(f"from_dlpack: expected a device that exchanges memory, got '{self}'; move it to a host first")
+        raise BufferError(
+            f"from_dlpack: expected a device that exchanges memory, got '{self}'; move it to a host first"
+        )
 
     def is_contiguous(self, native: Native) -> bool:
         """Whether the elements lie in row-major order without gaps."""

@@ -9,7 +9,8 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES, Rule, ViewRule, kept_strides
+from tensorcore.backend.places import kept_strides
+from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES, Rule, ViewRule
 from tensorcore.backend.strides import contiguous_strides
 from tensorcore.errors import ValuesMissing
 
@@ -132,7 +133,8 @@ def _is_dense(shape: Shape, strides: Shape) -> bool:
 
 def _viewing(rule: ViewRule) -> Kernel:
     def kernel(x: MetaArray, **options: Any) -> MetaArray | None:
-        place = rule.place(x.shape, x.strides, x.offset, **options)
+        known = {"have": x.itemsize} if rule.dtype == "option" else {}
+        place = rule.place(x.shape, x.strides, x.offset, **known, **options)
         return None if place is None else MetaArray(*place, _dtype(rule.dtype, [x], options), x.storage)
 
     return kernel
@@ -156,10 +158,11 @@ def _shaped(rule: Rule) -> Kernel:
     shape_of, dtype_rule, keeps = rule
 
     def kernel(*natives: Any, out: Any = None, **options: Any) -> Any:
-        shape = shape_of(*[_shape_of(one) for one in natives], **options)
+        shape = shape_of(*map(_shape_of, natives), **{key: _shape_of(value) for key, value in options.items()})
         if out is not None:
             return out
-        arrays = [one for one in natives if type(one) is MetaArray]
+        first = natives[0] if natives and type(natives[0]) is list else ()
+        arrays = [one for one in (*first, *natives) if type(one) is MetaArray]
         if type(shape) is list:
             kinds = dtype_rule if type(dtype_rule) is tuple else (dtype_rule,) * len(shape)
             return tuple(
@@ -180,7 +183,9 @@ def _shape_of(value: Any) -> Any:
     """A shape in the place of an array; numbers and whatever else stay as they are."""
     if type(value) is MetaArray:
         return value.shape
-    return [_shape_of(one) for one in value] if type(value) is list else value
+    if type(value) is list or type(value) is tuple:
+        return type(value)(map(_shape_of, value))
+    return value
 
 
 def _dtype(rule: Any, arrays: list[MetaArray], options: dict[str, Any]) -> Any:

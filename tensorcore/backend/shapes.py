@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.backend.strides import view_strides
-from tensorcore.errors import ShapeError
+from tensorcore.backend import places
+from tensorcore.backend.strides import contiguous_strides
+from tensorcore.errors import ShapeError, ValuesMissing
 
-__all__ = ["NEEDS_VALUES", "RULES", "VIEWS", "WRITES", "Rule", "ViewRule", "kept_strides"]
+__all__ = ["NEEDS_VALUES", "RULES", "VIEWS", "WRITES", "Rule", "ViewRule"]
 
 Shape = tuple[int, ...]
-Place = tuple[Shape, Shape, int]  # shape, strides and offset of a view, in its own elements
 
 
 class Rule(NamedTuple):
@@ -44,10 +44,10 @@ class ViewRule(NamedTuple):
     """Where a view lies: ``place`` takes shape, strides and offset of the array, in elements, and the options.
 
     It answers with those of the view, in elements of the view, or with None where only a copy could have that shape.
-    ``dtype`` is as in Rule.
+    ``dtype`` is as in Rule; with ``option``, ``place`` takes the bytes of an element as ``have`` too.
     """
 
-    place: Callable[..., Place | None]
+    place: Callable[..., places.Place | None]
     dtype: Any = None
 
 
@@ -124,6 +124,54 @@ def arange(start: Any, step: Any, length: int, **options: Any) -> Shape:
     return (length,)
 
 
+def triangle_indices(rows: int, columns: int, offset: int, *, upper: bool, **options: Any) -> Shape:
+    """Row and column of each place in a triangle."""
+    below = sum([min(max(i + offset + (not upper), 0), columns) for i in range(rows)])
+    return (2, rows * columns - below if upper else below)
+
+
+def rot90(x: Shape, *, k: int, dims: tuple[int, int]) -> Shape:
+    """Two dims swapped by an odd number of turns."""
+    return _swapped(x, dims) if k % 2 else x
+
+
+def rot90_layout(x: Shape, strides: Shape, options: dict[str, Any]) -> tuple[Shape, Shape]:
+    """Row-major memory, seen with the dims swapped."""
+    return rot90(x, **options), rot90(contiguous_strides(x), **options)
+
+
+def _swapped(x: Shape, dims: tuple[int, int]) -> Shape:
+    turned = list(x)
+    turned[dims[0]], turned[dims[1]] = x[dims[1]], x[dims[0]]
+    return tuple(turned)
+
+
+def repeat(x: Shape, *, repeats: Shape) -> Shape:
+    """Each dim as often as asked; new dims come in front."""
+    wide = (1,) * (len(repeats) - len(x)) + x
+    return tuple([size * count for size, count in zip(wide, repeats, strict=True)])
+
+
+def repeat_interleave(x: Shape, *, repeats: Any, dim: int) -> Shape:
+    """Each element along a dim as often as asked."""
+    if not isinstance(repeats, int):
+        raise ValuesMissing(
+            "repeat_interleave: expected values, which the shape of the result depends on, got repeats that have none "
+            "(on meta, for instance); pass an int, or tensors of a real device"
+        )
+    return resized(x, dim, x[dim] * repeats)
+
+
+def index_tensors(x: Shape, *, indices: tuple[Shape | None, ...]) -> Shape:
+    """The indices' common shape, in the place of their dims, or in front if these lie apart."""
+    dims = [i for i, one in enumerate(indices) if one is not None]
+    common = broadcast(*[one for one in indices if one is not None])
+    together = dims == list(range(dims[0], dims[-1] + 1))
+    rest = [size for i, size in enumerate(x) if i not in dims]
+    at = dims[0] if together else 0
+    return (*rest[:at], *common, *rest[at:])
+
+
 def matmul(a: Shape, b: Shape) -> Shape:
     """Vectors, matrices, and batches of matrices that broadcast."""
     inner = b[-2] if len(b) > 1 else b[0]
@@ -153,7 +201,7 @@ def resized(x: Shape, dim: int, size: int) -> Shape:
     return (*x[:dim], size, *x[dim + 1 :]) if x else x
 
 
-def take_along(x: Shape, at: Shape, *, dim: int) -> Shape:
+def pick(x: Shape, at: Shape, *, dim: int) -> Shape:
     """One element for each index."""
     return at
 
@@ -217,103 +265,6 @@ def cross_entropy(x: Shape, target: Shape, weight: Any, **options: Any) -> list[
     return [made, x, every, weights]
 
 
-# Views
-
-
-def as_permute(shape: Shape, strides: Shape, offset: int, *, dims: Shape) -> Place:
-    """The dims in another order."""
-    return tuple([shape[i] for i in dims]), tuple([strides[i] for i in dims]), offset
-
-
-def as_expand(shape: Shape, strides: Shape, offset: int, *, to: Shape) -> Place:
-    """Dims of size 1 stretched by a stride of 0; new dims come in front."""
-    extra = len(to) - len(shape)
-    stretched = [
-        0 if have == 1 and want != 1 else step for have, want, step in zip(shape, to[extra:], strides, strict=True)
-    ]
-    return to, (0,) * extra + tuple(stretched), offset
-
-
-def as_view(shape: Shape, strides: Shape, offset: int, *, to: Shape) -> Place | None:
-    """Another shape of the same memory, None where only a copy could have it."""
-    found = view_strides(shape, strides, to)
-    return None if found is None else (to, found, offset)
-
-
-def as_index(shape: Shape, strides: Shape, offset: int, *, key: Sequence[Any]) -> Place:
-    """A basic index: ints, slices with positive steps, None for a new dim, Ellipsis."""
-    named = sum(one is not None and one is not Ellipsis for one in key)
-    sizes: list[int] = []
-    steps: list[int] = []
-    at = 0
-    for one in (*key, ...) if Ellipsis not in key else key:
-        if one is None:
-            sizes.append(1)
-            steps.append(0)
-        elif one is Ellipsis:
-            rest = len(shape) - named
-            sizes += shape[at : at + rest]
-            steps += strides[at : at + rest]
-            at += rest
-        elif isinstance(one, slice):
-            start, stop, step = one.indices(shape[at])
-            size = max(0, -(-(stop - start) // step))
-            offset += start * strides[at] if size else 0
-            sizes.append(size)
-            steps.append(strides[at] * step)
-            at += 1
-        else:
-            offset += (one % shape[at]) * strides[at]
-            at += 1
-    return tuple(sizes), tuple(steps), offset
-
-
-def as_real(shape: Shape, strides: Shape, offset: int) -> Place:
-    """The real parts of complex numbers: every second number."""
-    return shape, tuple([2 * step for step in strides]), 2 * offset
-
-
-def as_imag(shape: Shape, strides: Shape, offset: int) -> Place:
-    """The imaginary parts: the numbers between."""
-    return shape, tuple([2 * step for step in strides]), 2 * offset + 1
-
-
-def as_pairs(shape: Shape, strides: Shape, offset: int) -> Place:
-    """Complex numbers as pairs of real ones."""
-    return (*shape, 2), (*[2 * step for step in strides], 1), 2 * offset
-
-
-def as_complex(shape: Shape, strides: Shape, offset: int) -> Place:
-    """Pairs of real numbers as complex ones."""
-    return shape[:-1], tuple([step // 2 for step in strides[:-1]]), offset // 2
-
-
-def kept_strides(shape: Shape, operands: Sequence[tuple[Shape, Shape]]) -> Shape:
-    """The strides of a dense result of ``shape`` that lies in memory as the operands (shape, strides) do."""
-    wide = []
-    for have, strides in operands:
-        extra = len(shape) - len(have)
-        wide.append((0,) * extra + tuple([0 if size == 1 else step for size, step in zip(have, strides, strict=True)]))
-    # An insertion sort from the innermost dim out: a dim moves inwards past those with larger strides, and past
-    # those that no operand can compare it with only if it also passes one behind them.
-    order = list(range(len(shape)))[::-1]
-    for i in range(1, len(order)):
-        moving, to = order[i], i
-        for j in range(i - 1, -1, -1):
-            compared = [one[moving] >= one[order[j]] for one in wide if one[moving] and one[order[j]]]
-            if not compared:
-                continue
-            if any(compared):
-                break
-            to = j
-        order.insert(to, order.pop(i))
-    result, step = [0] * len(shape), 1
-    for dim in order:
-        result[dim] = step
-        step *= max(shape[dim], 1)
-    return tuple(result)
-
-
 # The tables
 
 
@@ -324,9 +275,12 @@ def _rules(names: str, *rule: Any) -> dict[str, Rule]:
 RULES: dict[str, Rule] = {
     **_rules(
         "acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or "
-        "bitwise_right_shift bitwise_xor ceil conj_physical copysign cos cosh div exp exp2 expm1 floor floor_divide fmod hypot log "
-        "log10 log1p log2 maximum minimum mul neg nextafter pow relu remainder round sign sin sinh sqrt sub tan tanh trunc "
-        "clamp clamp_max clamp_min digamma erf erfc erfinv fmax fmin gelu leaky_relu lgamma logaddexp logaddexp2 polygamma "
+        "bitwise_right_shift bitwise_xor ceil conj_physical copysign cos cosh div exp exp2 expm1 floor floor_divide "
+        "fmod hypot log "
+        "log10 log1p log2 maximum minimum mul neg nextafter pow relu remainder round sign sin sinh sqrt sub tan tanh "
+        "trunc "
+        "clamp clamp_max clamp_min digamma erf erfc erfinv fmax fmin gelu leaky_relu lgamma logaddexp logaddexp2 "
+        "polygamma "
         "positive reciprocal rsqrt sgn sigmoid silu square trigamma trunc_divide",
         broadcast, None, aligned,
     ),
@@ -342,7 +296,24 @@ RULES: dict[str, Rule] = {
     **_rules("contiguous", same),
     **_rules("full", full, "option"),
     **_rules("arange", arange, "option"),
-    **_rules("unindex", given),
+    **_rules("linspace", lambda start, end, steps, **options: (steps,), "option"),
+    **_rules("eye", lambda rows, columns, **options: (rows, columns), "option"),
+    **_rules("triangle_indices", triangle_indices, "option"),
+    **_rules("unindex undiagonal unwindows", given),
+    **_rules("regather", lambda x, *, own, wanted: tuple(wanted[0])),
+    **_rules("tri", same, None, aligned),
+    **_rules("flip roll shared", same),
+    **_rules("cat", lambda xs, *, dim, shape: shape),
+    **_rules("stack", lambda xs, *, dim: (*xs[0][:dim], len(xs), *xs[0][dim:])),
+    **_rules("rot90", rot90, None, rot90_layout),
+    **_rules("repeat", repeat),
+    **_rules("repeat_interleave", repeat_interleave),
+    **_rules("index_put scatter scatter_reduce index_add index_copy index_fill put masked_scatter", same),
+    **_rules("index_tensors", index_tensors),
+    **_rules("gather", lambda x, index, *, dim: index),
+    **_rules("index_select", lambda x, index, *, dim: resized(x, dim, prod(index))),
+    **_rules("take", lambda x, index: index),
+    **_rules("masked_fill", broadcast, None, aligned),
     **_rules("sum prod", reduced, "option", unreduced),
     **_rules("amax amin logsumexp mean nansum", reduced, None, unreduced),
     **_rules("norm var", reduced, "real", unreduced),
@@ -357,8 +328,8 @@ RULES: dict[str, Rule] = {
     **_rules("spread", given),
     **_rules("ties", same),
     **_rules("searchsorted", lambda x, values, **options: values, dtypes.int64),
-    **_rules("take_along", take_along),
-    **_rules("put_along", lambda x, at, *, dim, size, unique=True: resized(x, dim, size)),
+    **_rules("pick", pick),
+    **_rules("put_picked", lambda x, at, *, dim, size, unique=True: resized(x, dim, size)),
     **_rules("take_rows", lambda x, *, dim, index, size: resized(x, dim, len(index))),
     **_rules("add_rows", lambda x, *, dim, index, size: resized(x, dim, size)),
     **_rules("matmul", matmul),
@@ -393,18 +364,30 @@ RULES: dict[str, Rule] = {
 }  # fmt: skip
 
 VIEWS: dict[str, ViewRule] = {
-    "permute": ViewRule(as_permute),
-    "expand": ViewRule(lambda x, strides, offset, *, shape: as_expand(x, strides, offset, to=shape)),
-    "view": ViewRule(lambda x, strides, offset, *, shape: as_view(x, strides, offset, to=shape)),
-    "index": ViewRule(as_index),
-    "real": ViewRule(as_real, "real"),
-    "imag": ViewRule(as_imag, "real"),
-    "view_as_real": ViewRule(as_pairs, "real"),
-    "view_as_complex": ViewRule(as_complex, "complex"),
+    "permute": ViewRule(places.as_permute),
+    "expand": ViewRule(lambda x, strides, offset, *, shape: places.as_expand(x, strides, offset, to=shape)),
+    "view": ViewRule(lambda x, strides, offset, *, shape: places.as_view(x, strides, offset, to=shape)),
+    "as_strided": ViewRule(lambda x, own, start, *, shape, strides, offset: (shape, strides, start + offset)),
+    "index": ViewRule(places.as_index),
+    "unsqueeze": ViewRule(places.as_unsqueeze),
+    "diagonal": ViewRule(
+        lambda x, strides, start, *, offset, dim1, dim2: places.as_diagonal(
+            x, strides, start, at=offset, dim1=dim1, dim2=dim2
+        )
+    ),
+    "windows": ViewRule(places.as_windows),
+    "reinterpret": ViewRule(places.as_bits, "option"),
+    "real": ViewRule(places.as_real, "real"),
+    "imag": ViewRule(places.as_imag, "real"),
+    "view_as_real": ViewRule(places.as_pairs, "real"),
+    "view_as_complex": ViewRule(places.as_complex, "complex"),
 }
 
 # These write into their first array, and answer with it.
 WRITES = frozenset(["copy", "fill", "sgd_step", "adam_step"])
 
 # The shapes of these depend on values.
-NEEDS_VALUES = frozenset(["unique", "unique_consecutive"])
+NEEDS_VALUES = frozenset(
+    ["bincount", "count_true", "highest", "lowest", "masked_select", "nonzero", "nonzero_by_dim", "unique",
+     "unique_consecutive"]
+)  # fmt: skip

@@ -138,14 +138,17 @@ class Sequential(_Row):
     def _other(op: str, other: Any) -> Sequential:
         if not isinstance(other, Sequential):
             raise ArgumentError(
-                f"{op}: {op} operator supports only objects of Sequential class, got {type(other)}; wrap it in Sequential(...)"
+                f"{op}: {op} operator supports only objects of Sequential class, got {type(other)}; wrap it "
+                "in Sequential(...)"
             )
         return other
 
     @staticmethod
     def _times(op: str, other: Any) -> int:
         if not isinstance(other, int):
-            raise ArgumentTypeError(f"{op}: expected an int, got {type(other)}; Sequential repeats a whole number of times")
+            raise ArgumentTypeError(
+                f"{op}: expected an int, got {type(other)}; Sequential repeats a whole number of times"
+            )
         if other <= 0:
             raise ArgumentError(f"{op}: expected a positive int, got {other}; Non-positive multiplication factor")
         return other
@@ -182,7 +185,8 @@ class ModuleList(_Row):
         """Add several modules at the end."""
         if not isinstance(modules, Iterable):
             raise ArgumentTypeError(
-                f"extend: ModuleList.extend should be called with an iterable, but got {type(modules).__name__}; pass a list"
+                "extend: ModuleList.extend should be called with an iterable, but got "
+                f"{type(modules).__name__}; pass a list"
             )
         return super().extend(modules)
 
@@ -265,7 +269,8 @@ def pairs_of(owner: str, given: Any) -> list[tuple[str, Any]]:
     """What ``update`` takes as a list of pairs; a plain mapping of parameters is sorted, as PyTorch sorts it."""
     if not isinstance(given, Iterable):
         raise ArgumentTypeError(
-            f"update: {owner}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}; "
+            f"update: {owner}.update should be called with an iterable of key/value pairs, but got "
+            f"{type(given).__name__}; "
             f"pass a dict"
         )
     if isinstance(given, (Mapping, Module)):
@@ -275,7 +280,8 @@ def pairs_of(owner: str, given: Any) -> list[tuple[str, Any]]:
     for i, pair in enumerate(given):
         if not isinstance(pair, Iterable) or len(pair := list(pair)) != 2:
             raise ArgumentError(
-                f"update: {owner} update sequence element #{i} should be a pair of key and value, got {pair!r}; 2 is required"
+                f"update: {owner} update sequence element #{i} should be a pair of key and value, got "
+                f"{pair!r}; 2 is required"
             )
         pairs.append((pair[0], pair[1]))
     return pairs

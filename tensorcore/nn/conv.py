@@ -162,7 +162,8 @@ class _ConvTranspose(_Conv):
     """What all transposed convolutions share.
 
     Args:
-        output_padding: added to the output's size on one side, to tell apart inputs of which a convolution makes one size.
+        output_padding: added to the output's size on one side, which tells apart inputs of which a
+            convolution makes one size.
     """
 
     transposed = True
@@ -183,10 +184,12 @@ class _ConvTranspose(_Conv):
         dtype: Any = None,
     ) -> None:
         if padding_mode != "zeros":
-            raise ArgumentError(f'Only "zeros" padding mode is supported for {type(self).__name__}, got {padding_mode!r}')
+            raise ArgumentError(
+                f'Only "zeros" padding mode is supported for {type(self).__name__}, got {padding_mode!r}'
+            )
         super().__init__(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype,
-            output_padding,
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device,
+            dtype, output_padding,
         )  # fmt: skip
 
     def _output_padding(self, input: Tensor, output_size: Any) -> tuple[int, ...]:

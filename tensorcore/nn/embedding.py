@@ -46,10 +46,14 @@ class Embedding(Module):
     ) -> None:
         super().__init__()
         if sparse:
-            raise ArgumentError("Embedding: expected sparse=False, got True; there are no sparse gradients, leave it out")
+            raise ArgumentError(
+                "Embedding: expected sparse=False, got True; there are no sparse gradients, leave it out"
+            )
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise AssertionError(f"Padding_idx must be within num_embeddings, got {padding_idx} for {num_embeddings}")
+                raise AssertionError(
+                    f"Padding_idx must be within num_embeddings, got {padding_idx} for {num_embeddings}"
+                )
             padding_idx %= num_embeddings
         self.num_embeddings = num_embeddings
         self.embedding_dim = embedding_dim

@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore.errors import GradientError
-from tensorcore.ops.calls import record
 from tensorcore.ops.define import Op
+from tensorcore.ops.record import record
+from tensorcore.tape.memory import Version, View
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Handle, Version
-from tensorcore.tensor import Tensor, View, new_tensor
+from tensorcore.tape.node import Handle
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "EVERY", "Hooked", "RemovableHandle", "register_module_buffer_registration_hook", "register_module_forward_hook",
@@ -70,7 +71,9 @@ def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
     return RemovableHandle(EVERY.forward_pre, hook)
 
 
-def register_module_forward_hook(hook: Hook, *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:
+def register_module_forward_hook(
+    hook: Hook, *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
     """Call ``hook(module, args, output)`` after the forward of every module; see ``Module.register_forward_hook``."""
     return RemovableHandle(EVERY.forward, hook, notes=_notes(EVERY.with_kwargs, with_kwargs, EVERY.always, always_call))
 
@@ -112,7 +115,9 @@ class Hooked:
     _backward_hooks: OrderedDict[int, Hook]
     forward: Callable[..., Any]
 
-    def register_forward_pre_hook(self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
+    def register_forward_pre_hook(
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
         """Call ``hook(module, args)`` before each forward; what it returns replaces the positional arguments.
 
         Args:
@@ -185,7 +190,8 @@ class Hooked:
                         result = changed
                 except Exception as error:
                     warnings.warn(
-                        f"forward: a forward hook with ``always_call=True`` raised an exception that was silenced as another "
+                        "forward: a forward hook with ``always_call=True`` raised an exception that was "
+                        "silenced as another "
                         f"error was raised in forward: {error}",
                         stacklevel=3,
                     )
@@ -197,7 +203,9 @@ class Hooked:
         return hook(self, args, result)
 
 
-def _notes(kwargs: dict[int, bool], with_kwargs: bool, always: dict[int, bool], always_call: bool) -> list[dict[int, bool]]:
+def _notes(
+    kwargs: dict[int, bool], with_kwargs: bool, always: dict[int, bool], always_call: bool
+) -> list[dict[int, bool]]:
     return [note for note, wanted in ((kwargs, with_kwargs), (always, always_call)) if wanted]
 
 
@@ -245,7 +253,8 @@ class _Backward:
             for hook in self.hooks:
                 if hook(self.module, (None,) * self.count, grads) is not None:
                     raise GradientError(
-                        "backward hook: expected None, got a new grad_input; Backward hook for a module with no input that "
+                        "backward hook: expected None, got a new grad_input; Backward hook for a module with "
+                        "no input that "
                         "requires gradient should always return None"
                     )
         return tuple(grads[i] for i in positions)
@@ -297,7 +306,8 @@ def _checked(what: str, changed: Any, count: int) -> tuple[Any, ...]:
     changed = changed if isinstance(changed, tuple) else (changed,)
     if len(changed) != count:
         raise GradientError(
-            f"backward hook: expected {count} gradients, got {len(changed)}; Backward hook returned an invalid number of "
+            f"backward hook: expected {count} gradients, got {len(changed)}; Backward hook returned an "
+            "invalid number of "
             f"{what}, got {len(changed)}, but expected {count}"
         )
     return changed

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.create import tensor
+from tensorcore.ops.choice import where
+from tensorcore.ops.create import empty_like, tensor
 from tensorcore.ops.random import default_generator
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
@@ -64,17 +65,43 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
-    """Fill with normal numbers, drawn from between ``a`` and ``b`` by the inverse of their distribution."""
+    """Fill with normal numbers from between ``a`` and ``b``; what falls outside is drawn again.
+
+    Where most would fall outside, uniform numbers are drawn instead and kept with the probability that they are
+    due (rejection sampling). Each round draws as many numbers as the tensor has, as PyTorch does.
+    """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
+            "incorrect.",
             stacklevel=2,
         )
-    low, high = (0.5 * (1.0 + math.erf((bound - mean) / std / math.sqrt(2.0))) for bound in (a, b))
+    if tensor.is_meta:
+        return tensor
+
+    def below(bound: float) -> float:
+        return (1.0 + math.erf((bound - mean) / std / math.sqrt(2.0))) / 2.0
+
+    drawn: Any = tensor
     with no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)  # type: ignore[attr-defined]
-        tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)  # type: ignore[attr-defined]
-        return tensor.clamp_(min=a, max=b)  # type: ignore[attr-defined]
+        if below(b) - below(a) > 0.3:
+            low, high = (drawn.new_tensor(bound).item() for bound in (a, b))
+            drawn.normal_(mean, std, generator=generator)
+            while bool((outside := (drawn < low) | (drawn > high)).any()):
+                drawn.copy_(where(outside, empty_like(drawn).normal_(mean, std, generator=generator), drawn))
+            return tensor
+        peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+
+        def refused(values: Any) -> Any:
+            chance = ((values - mean) / std) ** 2 * -0.5 - peak
+            return empty_like(values).uniform_(generator=generator).log_() > chance  # type: ignore[attr-defined]
+
+        pending = refused(drawn.uniform_(a, b, generator=generator))
+        while bool(pending.any()):
+            others = empty_like(drawn).uniform_(a, b, generator=generator)  # type: ignore[attr-defined]
+            drawn.copy_(where(pending, others, drawn))
+            pending = pending & refused(others)
+    return tensor
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

@@ -33,7 +33,8 @@ class _Loss(Module):
             averaged = size_average is None or size_average
             reduction = "none" if reduce is not None and not reduce else "mean" if averaged else "sum"
             warnings.warn(
-                f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=3
+                f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+                stacklevel=3,
             )
         self.reduction = reduction
 
@@ -291,5 +292,12 @@ class TripletMarginLoss(_Loss):
 
     def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return F.triplet_margin_loss(
-            anchor, positive, negative, margin=self.margin, p=self.p, eps=self.eps, swap=self.swap, reduction=self.reduction
+            anchor,
+            positive,
+            negative,
+            margin=self.margin,
+            p=self.p,
+            eps=self.eps,
+            swap=self.swap,
+            reduction=self.reduction,
         )

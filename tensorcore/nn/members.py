@@ -61,7 +61,8 @@ class Members:
             )
         if param.grad_fn is not None:
             raise ArgumentError(
-                f"register_parameter: Cannot assign non-leaf Tensor to parameter '{name}', got the result of an op; compute it "
+                f"register_parameter: Cannot assign non-leaf Tensor to parameter '{name}', got the result of "
+                "an op; compute it "
                 f"in forward() from parameters instead"
             )
         for hook in EVERY.parameter_registration.values():
@@ -76,7 +77,9 @@ class Members:
     def add_module(self, name: str, module: Any) -> None:
         """Keep a submodule under ``name``, as assigning it to an attribute does."""
         if module is not None and not isinstance(module, Members):
-            raise ArgumentTypeError(f"add_module: expected a Module, got {type_name(module)} is not a Module subclass; derive it")
+            raise ArgumentTypeError(
+                f"add_module: expected a Module, got {type_name(module)} is not a Module subclass; derive it"
+            )
         self._check_name("module", name, "_modules")
         for hook in EVERY.module_registration.values():
             changed = hook(self, name, module)
@@ -85,7 +88,9 @@ class Members:
 
     def _check_name(self, what: str, name: Any, members: str) -> None:
         if members not in self.__dict__:
-            raise AttributeError(f"cannot assign {what} before Module.__init__() call, got one; call super().__init__() first")
+            raise AttributeError(
+                f"cannot assign {what} before Module.__init__() call, got one; call super().__init__() first"
+            )
         if not isinstance(name, str):
             raise ArgumentTypeError(f"{what} name should be a string. Got {type_name(name)}; pass a str")
         if name in self.__dict__[members]:
@@ -117,7 +122,9 @@ class Members:
             strict: raise where there is no submodule of that name yet.
         """
         if not target:
-            raise ArgumentError("set_submodule: expected a name, got ''; Cannot set the submodule without a target name!")
+            raise ArgumentError(
+                "set_submodule: expected a name, got ''; Cannot set the submodule without a target name!"
+            )
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
         if strict and not hasattr(parent, name):

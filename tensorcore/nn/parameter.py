@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError
-from tensorcore.tape.node import Version
-from tensorcore.tensor import Parameter, Tensor, new_tensor
+from tensorcore.parameter import Parameter
+from tensorcore.tape.memory import Version
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Buffer", "Parameter"]
 

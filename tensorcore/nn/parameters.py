@@ -54,7 +54,8 @@ class ParameterList(Module):
         """Add several values at the end."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise ArgumentTypeError(
-                f"extend: ParameterList.extend should be called with an iterable, but got {type(values).__name__}; pass a list"
+                "extend: ParameterList.extend should be called with an iterable, but got "
+                f"{type(values).__name__}; pass a list"
             )
         for value in list(values):
             self.append(value)
@@ -87,7 +88,8 @@ class ParameterDict(Module):
     def _attribute(key: str) -> str:
         if not isinstance(key, str):
             raise ArgumentTypeError(
-                f"ParameterDict: Index given to ParameterDict cannot be used as a key as it is not a string, got {key!r}; "
+                "ParameterDict: Index given to ParameterDict cannot be used as a key as it is not a string, "
+                f"got {key!r}; "
                 f"pass a str"
             )
         return key
@@ -160,7 +162,7 @@ class ParameterDict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value under ``key``, or ``default``."""
-        return self[key] if key in self else default
+        return self[key] if key in self._keys else default
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:
         """A new dict with these keys, all with the value ``default``."""

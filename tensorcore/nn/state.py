@@ -89,7 +89,9 @@ class Stateful:
                 if changed is not None:
                     destination = changed
             elif changed is not None:
-                raise RuntimeError(f"state_dict: state_dict post-hook must return None, got {changed!r}; change the dict in place")
+                raise RuntimeError(
+                    f"state_dict: state_dict post-hook must return None, got {changed!r}; change the dict in place"
+                )
         return destination
 
     def register_state_dict_pre_hook(self, hook: Hook) -> RemovableHandle:
@@ -104,7 +106,8 @@ class Stateful:
     def _register_state_dict_hook(self, hook: Hook) -> RemovableHandle:
         if getattr(hook, "_from_public_api", False):
             raise RuntimeError(
-                "_register_state_dict_hook: cannot register the same function as the state dict post hook that was previously "
+                "_register_state_dict_hook: cannot register the same function as the state dict post hook "
+                "that was previously "
                 "registered via register_state_dict_post_hook, got one; pass another function"
             )
         return RemovableHandle(self._state_dict_hooks, hook)
@@ -121,7 +124,9 @@ class Stateful:
         """Call ``hook(module, incompatible_keys)`` after loading; it may change the two lists in place."""
         return RemovableHandle(self._load_state_dict_post_hooks, hook)
 
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> IncompatibleKeys:
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> IncompatibleKeys:
         """Copy a state into this module's tensors. Everything that does not fit is listed in one error.
 
         Nothing is written where that error is raised (unless a post hook has to see the loaded state first).
@@ -132,7 +137,8 @@ class Stateful:
         """
         if not isinstance(state_dict, Mapping):
             raise ArgumentTypeError(
-                f"load_state_dict: Expected state_dict to be dict-like, got {type(state_dict)}; pass module.state_dict()"
+                f"load_state_dict: Expected state_dict to be dict-like, got {type(state_dict)}; pass "
+                "module.state_dict()"
             )
         missing: list[str] = []
         unexpected: list[str] = []
@@ -164,7 +170,8 @@ class Stateful:
         for one, hook in hooked:
             if hook(one, found) is not None:
                 raise RuntimeError(
-                    "load_state_dict: Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return "
+                    "load_state_dict: Hooks registered with ``register_load_state_dict_post_hook`` are not "
+                    "expected to return "
                     "new values, got one; change incompatible_keys in place"
                 )
         if strict:
@@ -213,7 +220,8 @@ class Stateful:
             given = state_dict[key]
             if not isinstance(given, Tensor):
                 error_msgs.append(
-                    f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
+                    f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object '
+                    "from checkpoint "
                     f"but received {type(given)}"
                 )
                 continue
@@ -221,7 +229,8 @@ class Stateful:
                 given = given[0]  # how 0-d buffers were once saved
             if given.shape != one.shape:
                 error_msgs.append(
-                    f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in current "
+                    f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the "
+                    "shape in current "
                     f"model is {one.shape}."
                 )
                 continue

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from tensorcore.ops import (
     activation, arithmetic, arrange, choice, compare, complex, contract, conv, convert, create, dropout,
-    embedding, explog, grids, index, join, linalg, loss, norm, pad, pool, random, reduce, rounding, scan,
-    scatter, shape, sort, statistics, trigonometry, views_part,
+    embedding, entropy, explog, extreme, grids, index, join, linalg, loss, masked, norm, pad, pool, random,
+    reduce, replace, rounding, scan, scatter, shape, sort, statistics, trigonometry, views_part,
 )  # fmt: skip
 
 __all__ = ["FAMILIES"]
 
 FAMILIES = (
     activation, arithmetic, arrange, choice, compare, complex, contract, conv, convert, create, dropout,
-    embedding, explog, grids, index, join, linalg, loss, norm, pad, pool, random, reduce, rounding, scan,
-    scatter, shape, sort, statistics, trigonometry, views_part,
+    embedding, entropy, explog, extreme, grids, index, join, linalg, loss, masked, norm, pad, pool, random,
+    reduce, replace, rounding, scan, scatter, shape, sort, statistics, trigonometry, views_part,
 )  # fmt: skip

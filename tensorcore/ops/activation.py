@@ -283,7 +283,17 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 def _check_threshold(input: Tensor, threshold: float, value: float) -> tuple[Any, ...]:
     if input.dtype.kind == "bool" or input.dtype.is_complex:
         raise UnsupportedDtype(f'threshold: "threshold" not implemented for {input.dtype.name}, got one; use .float()')
-    return (input, int(threshold), int(value)) if input.dtype.kind == "integer" else (input, threshold, value)
+    if input.dtype.kind != "integer":
+        return input, threshold, value
+    for one in (threshold, value):
+        # As a C cast from the number's own type: a negative float has no place among unsigned integers.
+        limits = dtypes.iinfo(input.dtype)
+        low = limits.min if isinstance(one, float) or limits.min else -limits.max
+        if not low <= one <= limits.max:
+            raise DtypeError(
+                f"threshold: value cannot be converted to type {input.dtype.name} without overflow, got {one}; pass one in its range"
+            )
+    return input, int(threshold), int(value)
 
 
 @composite(inputs="input", check=_check_threshold, method=False, samples=samples.threshold,

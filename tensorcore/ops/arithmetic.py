@@ -9,7 +9,6 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import DtypeError, UnsupportedDtype
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import check_number, result_type, store
 from tensorcore.ops.choice import where
 from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import OPS, same, without_derivative
@@ -26,6 +25,8 @@ from tensorcore.ops.kinds import (
     method,
     operation,
 )  # fmt: skip
+from tensorcore.ops.operands import check_number, result_type
+from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -276,7 +277,7 @@ rsqrt = elementwise("rsqrt", "input", "One over the square root of each element.
                     samples=samples.positive)  # fmt: skip
 reciprocal = elementwise("reciprocal", "input", "One over each element.", gives="float",
                          grads=dict(input=lambda g, out: -g * conjugate(out * out)), samples=samples.nonzero)  # fmt: skip
-hypot = elementwise("hypot", "input other", "The length of the hypotenuse over two sides.", takes=FLOATING,
+hypot = elementwise("hypot", "input other", "The length of the hypotenuse over two sides.", takes=FLOATING, numbers=False,
                     grads=dict(input=lambda g, input, out: g * (input / out), other=lambda g, other, out: g * (other / out)),
                     samples=samples.pair)  # fmt: skip
 
@@ -352,8 +353,9 @@ copysign = elementwise(
     samples=samples.steps,
 )  # fmt: skip
 nextafter = elementwise("nextafter", "input other", "The next number from input towards other.",
-                        takes=FLOATING, grads=dict.fromkeys(("input", "other"), without_derivative("nextafter")),
-                        samples=samples.pair)  # fmt: skip
+                        takes=FLOATING, numbers=False, samples=samples.pair,
+                        grads=dict(input=lambda g, input, other: where(input == other, 0.0, g),
+                                   other=lambda g: _zeros(g)))  # fmt: skip
 
 
 # Products in sums
@@ -408,8 +410,8 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     """``input + value * tensor1 * tensor2``, element by element."""
     compute = result_type(input, tensor1, tensor2)
     value = _check_value("addcmul", compute, value)
-    product = mul(tensor1, tensor2)
-    return _add(input, product if value == 1 else product * value)
+    # The factor comes first, as in PyTorch: which product overflows depends on it.
+    return _add(input, mul(tensor1 if value == 1 else tensor1 * value, tensor2))
 
 
 @composite(
@@ -424,8 +426,7 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
             f"addcdiv: Integer division with addcdiv is no longer supported, got {tensor1.dtype.name} and "
             f"{tensor2.dtype.name}; convert one with .to(...)"
         )
-    quotient = _div(tensor1, tensor2)
-    return _add(input, quotient if value == 1 else quotient * value)
+    return _add(input, _div(tensor1 if value == 1 else tensor1 * value, tensor2))
 
 
 def _zeros(g: Tensor) -> Tensor:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorcore.errors import DimensionError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
-from tensorcore.ops.calls import apply, store
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.views_part import _diagonal_options
+from tensorcore.ops.output import store
+from tensorcore.ops.views_part import diagonal_options
 from tensorcore.tensor import Tensor
 
 __all__ = ["diag", "diag_embed", "diagflat", "flip", "fliplr", "flipud", "roll", "rot90", "tril", "triu"]
@@ -62,7 +64,9 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] =
     if not along and len(steps) == 1:
         return apply(_roll, (input,), {"shifts": steps[0], "dims": None})
     if len(steps) != len(along) or not steps:
-        raise ShapeError(f"roll: shifts and dimensions must align, got shifts: {list(steps)}, dims: {list(along)}; give as many")
+        raise ShapeError(
+            f"roll: shifts and dimensions must align, got shifts: {list(steps)}, dims: {list(along)}; give as many"
+        )
     along = tuple([rules.wrap_dim("roll", one, input.ndim) for one in along])
     if not input.native.shape:
         return input.clone()  # type: ignore[attr-defined]
@@ -78,7 +82,9 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         raise ShapeError(f"rot90: expected total dims >= 2, but got total dims = {input.ndim}; use unsqueeze")
     a, b = rules.wrap_dim("rot90", dims[0], input.ndim), rules.wrap_dim("rot90", dims[1], input.ndim)
     if a == b:
-        raise ShapeError(f"rot90: expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
+        raise ShapeError(
+            f"rot90: expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
+        )
     return apply(_rot90, (input,), {"k": int(k) % 4, "dims": (a, b)})
 
 
@@ -119,7 +125,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     if not input.ndim:
         raise DimensionError("diag_embed: expected at least one dim, got a 0-d tensor; use unsqueeze(0)")
     ndim = input.ndim + 1
-    options = _diagonal_options("diag_embed", (0,) * ndim, offset, dim1, dim2)
+    options = diagonal_options("diag_embed", (0,) * ndim, offset, dim1, dim2)
     shape = list(input.native.shape)
     size = shape.pop() + abs(int(offset))
     for at in sorted((options["dim1"], options["dim2"])):

@@ -8,27 +8,25 @@ a slow function. Measured on 8 floats, each of these steps costs 15 to 40 ns of 
 
 from __future__ import annotations
 
-import os
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.dtypes import PROMOTION, dtype, kind_of
-from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError
+from tensorcore.dtypes import dtype, kind_of
+from tensorcore.errors import ArgumentTypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
+from tensorcore.ops.operands import NARROW, as_argument, common_device, one_device
+from tensorcore.ops.output import check_out, store
+from tensorcore.ops.record import record
+from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode, unusual
-from tensorcore.tape.node import Node, Output, Packed, Version, next_order
+from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor, new_tensor
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-__all__ = [
-    "PLAIN_FLOATS", "apply", "binary", "check_number", "common_device", "elementwise", "foreign", "record", "reduction",
-    "reflected", "result_type", "store", "unary",
-]  # fmt: skip
+__all__ = ["PLAIN_FLOATS", "apply", "binary", "elementwise", "foreign", "reduction", "reflected", "unary"]
 
 new = object.__new__
 _EMPTY: tuple[Any, ...] = ()
@@ -37,7 +35,6 @@ _EMPTY: tuple[Any, ...] = ()
 PLAIN_FLOATS = frozenset([dtypes.float32, dtypes.float64])
 _PLAIN_INTEGERS = frozenset([dtypes.int32, dtypes.int64])
 _LOW, _HIGH = -(2**31), 2**31 - 1
-_NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
 
 
 def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Callable[..., Tensor]:
@@ -83,16 +80,23 @@ def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Cal
 
 
 def binary(
-    op: Op, accepts: frozenset[dtype] | None, result: dtype | None, leave: Callable[..., Any] | None = None
+    op: Op,
+    accepts: frozenset[dtype] | None,
+    result: dtype | None,
+    leave: Callable[..., Any] | None = None,
+    numbers: bool = True,
 ) -> Callable[..., Tensor]:
     """The call of an elementwise op (or matmul) of two tensors, or of a tensor and a number.
 
     Args:
         leave: what whatever is unusual goes to; :func:`elementwise` unless told otherwise.
+        numbers: whether a number beside a tensor is usual.
     """
     leave = leave or elementwise
     floats = PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts
     integers = _PLAIN_INTEGERS if accepts is None else _PLAIN_INTEGERS & accepts
+    if not numbers:
+        floats = integers = frozenset()
     name, keeps, keeps_out, differentiable = op.name, op.keeps_inputs, op.keeps_out, bool(op.grads)
     # Whether the formula of the second name keeps the first.
     input_for_input, input_for_other = 0 in op.needed_for[0], 1 in op.needed_for[0]
@@ -188,7 +192,10 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
                 return slow(input)
         elif type(dim) is int and dims and -len(native.shape) <= dim < len(native.shape):
             dim = (dim % len(native.shape),)
-            made_native = device.kernels[name](native, dim=dim, keepdim=keepdim)
+            try:
+                made_native = device.kernels[name](native, dim=dim, keepdim=keepdim)
+            except ValueError:
+                return slow(input, dim, keepdim)
         else:
             return slow(input, dim, keepdim)
         if type(made_native) is not device.array:
@@ -278,92 +285,6 @@ def apply(
     return made if type(made) is Tensor else tuple(made)
 
 
-def record(op: Op, inputs: Sequence[Any], options: dict[str, Any] | None, made: Any) -> None:
-    """Put one call on the tape, with whatever hooks and traces this thread has switched on."""
-    several = type(made) is list
-    results = made if several else [made]
-    if not any(one.dtype.is_floating_point or one.dtype.is_complex for one in results):
-        return
-    edges = tuple([one.node if isinstance(one, Tensor) else None for one in inputs])
-    node = new(Node)
-    node.op = op
-    node.edges = edges
-    if not op.keeps_inputs:
-        node.saved = _EMPTY
-    elif op.variadic:
-        node.saved = tuple(inputs)
-    else:
-        node.saved = tuple(
-            [
-                one if any(edges[i] is not None for i in needed) else None
-                for one, needed in zip(inputs, op.needed_for, strict=True)
-            ]
-        )
-    if op.traits:
-        options = dict(options or {})
-        for key, i, trait in op.traits:
-            values = [None if one is None else getattr(one, trait) for one in inputs]
-            options[key] = values if op.variadic else values[i]
-    node.options = options
-    node.extra = None
-    node.shape = [one.native.shape for one in results] if several else made.native.shape
-    node.dtype = [one.dtype for one in results] if several else made.dtype
-    node.out = node.version = None
-    if op.keeps_out:
-        version = node.version = results[0].version or Version()
-        for one in results:
-            one.version = one.version or version
-        node.out = tuple(one.native for one in results) if several else made.native
-    node.order = next_order()
-    if several:
-        for i, one in enumerate(results):
-            if one.dtype.is_floating_point or one.dtype.is_complex:
-                one.node = Output(node, i)
-    else:
-        made.node = node
-    if not mode.plain:
-        _unusual(node, results, several)
-
-
-def _unusual(node: Node, results: list[Tensor], several: bool) -> None:
-    """Saved-tensor hooks and the anomaly trace."""
-    if mode.anomaly:
-        node.extra = {"trace": user_trace()}
-    if mode.packers:
-        pair = mode.packers[-1]
-        if node.saved:
-            node.saved = Packed(tuple([pack(one, pair) if isinstance(one, Tensor) else one for one in node.saved]), pair[1])
-        if node.out is not None and not several:
-            # Off the tape: a hook that keeps what it is given would make a cycle of the result and its node.
-            node.out = Packed((pack(new_tensor(node.out, node.dtype, results[0].device), pair),), pair[1])
-
-
-def pack(tensor: Tensor, pair: tuple[Callable[[Any], Any], Callable[[Any], Any]]) -> tuple[Any, Any]:
-    """What the user's pack hook makes of a tensor, and the edge that the unpacked one takes up again."""
-    packers, enabled, count = mode.packers, mode.enabled, tensor._version
-    mode.packers, mode.enabled = (), False
-    mode.settle()
-    try:
-        value = pair[0](tensor)
-    finally:
-        mode.packers, mode.enabled = packers, enabled
-        mode.settle()
-    if tensor._version != count:
-        raise GradientError(
-            "saved_tensors_hooks: expected a pack hook that leaves its argument as it is, got one that wrote to it: A saved "
-            "tensor pack hook is modifying its input in place; clone() it first"
-        )
-    return value, tensor.node
-
-
-def user_trace() -> str:
-    """The stack without this package's own frames at its end: the last line is the user's."""
-    frames = traceback.extract_stack()
-    while frames and frames[-1].filename.startswith(_PACKAGE):
-        frames.pop()
-    return "".join(traceback.format_list(frames))
-
-
 def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, options: dict[str, Any] | None = None):
     """An elementwise call with numbers, several dtypes, or a result that has a place to go."""
     first = inputs[0]
@@ -391,11 +312,11 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
     device, inputs = one_device(op.name, inputs)
     compute, final = op.dtypes(op, inputs)  # type: ignore[attr-defined]
     if out is not None:
-        _check_out(op, inputs, out, final)
+        check_out(op, inputs, out, final)
     # Numbers keep single precision beside narrow floats, as in PyTorch.
-    widened = numbers and op.widens and compute in _NARROW
+    widened = numbers and op.widens and compute in NARROW
     wide = dtypes.float32 if widened else compute
-    natives = [_as(device, one, wide) for one in inputs]
+    natives = [as_argument(device, one, wide) for one in inputs]
     try:
         native = device.kernels[op.kernel](*natives, **(options or {}))
     except Exception as error:
@@ -433,108 +354,6 @@ def _uniform(op: Op, first: Tensor, inputs: Sequence[Any], options: dict[str, An
     return made
 
 
-def _as(device: Any, one: Any, compute: dtype) -> Any:
-    """A kernel argument in the dtype that the op computes in."""
-    if isinstance(one, Tensor):
-        return one.native if one.dtype is compute else device.kernels["cast"](one.native, dtype=compute)
-    return as_number(one, compute)
-
-
-def as_number(number: Any, compute: dtype) -> Any:
-    """A number as the Python number that a kernel of this dtype takes; integers wrap as PyTorch's do."""
-    if compute.kind == "integer":
-        if isinstance(number, int) and not -(2**63) <= number < 2**64:
-            raise OverflowError(f"expected an int of 64 bits at most, got {number}; use a float")
-        bits = 8 * compute.itemsize
-        number = int(number) & ((1 << bits) - 1)
-        return number - (1 << bits) if compute.is_signed and number >> (bits - 1) else number
-    if compute.kind == "bool":
-        return bool(number)
-    return complex(number) if compute.kind == "complex" else float(number)
-
-
-def check_number(op: str, number: Any, compute: dtype) -> None:
-    """Raise where a number does not fit the dtype of its op; negative ones wrap into uint8, as in PyTorch."""
-    if compute.kind == "integer":
-        limits = dtypes.iinfo(compute)
-        low = limits.min if compute.is_signed else -limits.max
-        if not low <= number <= limits.max:
-            raise DtypeError(
-                f"{op}: value cannot be converted to type {compute.name} without overflow, got {number}; use one within "
-                f"[{limits.min}, {limits.max}]"
-            )
-
-
-def result_type(*values: Any) -> dtype:
-    """The dtype that an op of these tensors and numbers computes in.
-
-    A tensor with dims outranks one without, which outranks a number, unless the lower one is of a
-    higher kind (bool, integer, floating, complex).
-    """
-    dims = zero = None
-    number = None
-    for one in values:
-        if isinstance(one, Tensor):
-            if one.native.shape:
-                dims = one.dtype if dims is None else PROMOTION[dims, one.dtype]
-            else:
-                zero = one.dtype if zero is None else PROMOTION[zero, one.dtype]
-        elif isinstance(one, dtype):
-            dims = one if dims is None else PROMOTION[dims, one]
-        else:
-            mine = dtypes.default_for(kind_of(one) or "floating")
-            number = mine if number is None else PROMOTION[number, mine]
-    result = _outranked(_outranked(dims, zero), number)
-    if result is None:
-        raise ArgumentTypeError("result_type: expected tensors, dtypes or numbers, got nothing; pass at least one")
-    return result
-
-
-def _outranked(higher: dtype | None, lower: dtype | None) -> dtype | None:
-    """What two ranks of operands become: the lower one changes the kind, never the precision within it."""
-    if higher is None or lower is None:
-        return higher or lower
-    if higher.is_complex or (higher.is_floating_point and not lower.is_complex):
-        return higher
-    if higher.is_floating_point:
-        return higher.to_complex()
-    if higher.kind == "bool" or lower.kind != "integer" and lower.kind != "bool":
-        return PROMOTION[higher, lower]
-    return higher
-
-
-def common_device(op: str, inputs: Sequence[Any]) -> Any:
-    """The one device that all tensors among ``inputs`` are on."""
-    device = None
-    for one in inputs:
-        if isinstance(one, Tensor):
-            if device is None:
-                device = one.device
-            elif one.device is not device:
-                raise DeviceError(
-                    f"{op}: Expected all tensors to be on the same device, got {device} and {one.device}; "
-                    f"move one with .to(device)"
-                )
-        elif one is not None and kind_of(one) is None:
-            raise ArgumentTypeError(f"{op}: expected a Tensor, got {one!r}; wrap it in torch.tensor(...)")
-    return device
-
-
-def one_device(op: str, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-    """The device of an elementwise call; a 0-d tensor in host memory comes along to any other device."""
-    tensors = [one for one in inputs if isinstance(one, Tensor)]
-    device = next((one.device for one in tensors if one.native.shape), tensors[0].device)
-    if all(one.device is device for one in tensors):
-        return device, inputs
-    moved = [
-        one.to(device)
-        if isinstance(one, Tensor) and one.device is not device and not one.native.shape and one.device.capabilities.host
-        else one
-        for one in inputs
-    ]
-    return common_device(op, moved), moved
-
-
 def explain(op: Op, inputs: Sequence[Any], error: Exception) -> Exception:
     """The frontend's own error for a kernel that failed, where the shapes are to blame; else the kernel's."""
     own = getattr(op, "explain", None)
@@ -548,54 +367,3 @@ def explain(op: Op, inputs: Sequence[Any], error: Exception) -> Exception:
     return error
 
 
-def _check_out(op: Op, inputs: Sequence[Any], out: Any, final: dtype) -> None:
-    if not isinstance(out, Tensor):
-        raise ArgumentTypeError(f"{op.name}: expected out to be a Tensor, got {out!r}; pass torch.empty(...)")
-    if mode.enabled and (out.node is not None or any(isinstance(one, Tensor) and one.node is not None for one in inputs)):
-        raise GradientError(
-            f"{op.name}: functions with out=... arguments don't support automatic differentiation, got one of the "
-            f"arguments that requires grad; call it without out=, or inside torch.no_grad()"
-        )
-    if not dtypes.can_cast(final, out.dtype):
-        raise DtypeError(
-            f"{op.name}: result type {final.name} can't be cast to the desired output type, got out of dtype "
-            f"{out.dtype.name}; pass an out of a wider dtype"
-        )
-
-
-def store(op: str, made: Tensor, out: Tensor) -> Tensor:
-    """Write a result into ``out``, which takes the result's shape where it has another, and return ``out``."""
-    if not isinstance(out, Tensor):
-        raise ArgumentTypeError(f"{op}: expected out to be a Tensor, got {out!r}; pass torch.empty(...)")
-    if made.node is not None or (out.node is not None and mode.enabled):
-        raise GradientError(
-            f"{op}: functions with out=... arguments don't support automatic differentiation, got one of the "
-            f"arguments that requires grad; call it without out=, or inside torch.no_grad()"
-        )
-    if out.device is not made.device:
-        raise DeviceError(f"{op}: expected out on device {made.device}, got {out.device}; make it on that device")
-    if not dtypes.can_cast(made.dtype, out.dtype):
-        raise DtypeError(
-            f"{op}: result type {made.dtype.name} can't be cast to the desired output type, got out of dtype "
-            f"{out.dtype.name}; pass an out of a wider dtype"
-        )
-    device = out.device
-    shape = tuple(made.native.shape)
-    if tuple(out.native.shape) != shape:
-        if out.origin is not None and out.numel():
-            raise ShapeError(
-                f"{op}: expected out of shape {list(shape)}, got a view of shape {list(out.native.shape)}; "
-                f"pass an out of that shape"
-            )
-        out.native = device.allocate(shape, out.dtype)
-    device.kernels["copy"](out.native, made.native)
-    written(out)
-    return out
-
-
-def written(tensor: Tensor) -> None:
-    """Note a write to the tensor's memory."""
-    version = tensor.version
-    if version is None:
-        version = tensor.version = Version()
-    version.bump()

@@ -8,17 +8,12 @@ from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import (
-    _as,
-    check_number,
-    explain,
-    one_device,
-    record,
-    result_type,
-    store,
-)
+from tensorcore.ops.calls import explain
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, method, operation
+from tensorcore.ops.operands import as_argument, check_number, one_device, result_type
+from tensorcore.ops.output import store
+from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -83,7 +78,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         for one in (input, other):
             if not isinstance(one, Tensor):
                 check_number("where", one, final)
-        natives = [_as(device, one, final) for one in (input, other)]
+        natives = [as_argument(device, one, final) for one in (input, other)]
         choice = condition.native
     try:
         made = new_tensor(device.kernels["where"](choice, *natives), final, device)
@@ -197,25 +192,25 @@ def _share(g: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
 
 
 maximum = elementwise(
-    "maximum", "input other", "The larger of two elements, NaN if either is.", takes=REAL, rule=_ordered("maximum"),
+    "maximum", "input other", "The larger of two elements, NaN if either is.", takes=REAL, rule=_ordered("maximum"), numbers=False,
     grads=dict(input=lambda g, input, other: _share(g, (input < other).logical_not(), input == other),
                other=lambda g, input, other: _share(g, (other < input).logical_not(), input == other)),
     writes=False, samples=samples.pair,
 )  # fmt: skip
 minimum = elementwise(
-    "minimum", "input other", "The smaller of two elements, NaN if either is.", takes=REAL, rule=_ordered("minimum"),
+    "minimum", "input other", "The smaller of two elements, NaN if either is.", takes=REAL, rule=_ordered("minimum"), numbers=False,
     grads=dict(input=lambda g, input, other: _share(g, (input > other).logical_not(), input == other),
                other=lambda g, input, other: _share(g, (other > input).logical_not(), input == other)),
     writes=False, samples=samples.pair,
 )  # fmt: skip
 fmax = elementwise(
-    "fmax", "input other", "The larger of two elements, the other one if one is NaN.", takes=REAL, rule=_ordered("fmax"),
+    "fmax", "input other", "The larger of two elements, the other one if one is NaN.", takes=REAL, rule=_ordered("fmax"), numbers=False,
     grads=dict(input=lambda g, input, other: where((input >= other) | (other != other), g, 0.0),
                other=lambda g, input, other: where((input >= other) | (other != other), 0.0, g)),
     writes=False, samples=samples.pair,
 )  # fmt: skip
 fmin = elementwise(
-    "fmin", "input other", "The smaller of two elements, the other one if one is NaN.", takes=REAL, rule=_ordered("fmin"),
+    "fmin", "input other", "The smaller of two elements, the other one if one is NaN.", takes=REAL, rule=_ordered("fmin"), numbers=False,
     grads=dict(input=lambda g, input, other: where((input <= other) | (other != other), g, 0.0),
                other=lambda g, input, other: where((input <= other) | (other != other), 0.0, g)),
     writes=False, samples=samples.pair,

@@ -8,8 +8,8 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import store
 from tensorcore.ops.kinds import BOOL, INTEGER, REAL, alias, elementwise, operation
+from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
 __all__ = [

@@ -6,10 +6,12 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import DtypeError, ShapeError
+from tensorcore.ops import rules
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import apply, store
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import COMPLEX, elementwise, operation
+from tensorcore.ops.output import store
 from tensorcore.ops.views import viewing
 from tensorcore.tensor import Tensor
 
@@ -124,8 +126,8 @@ def view_as_complex(input: Tensor) -> Tensor:
     """Real of shape (..., 2) seen as complex of shape (...). The last dim needs stride 1, the others even ones."""
     if input.dtype not in (dtypes.float32, dtypes.float64):
         raise DtypeError(
-            f"view_as_complex: view_as_complex is only supported for half, float and double tensors, got {input.dtype.name}; "
-            f"use .float()"
+            f"view_as_complex: expected float32 or float64 (there is no complex dtype of float16 here), got "
+            f"{input.dtype.name}; use .float()"
         )
     shape, strides = input.native.shape, input.stride()
     if not shape or shape[-1] != 2:
@@ -147,24 +149,30 @@ _complex = Op("complex", "real imag", "Complex numbers of these parts.", registe
 @operation(samples=samples.two_real, method=False)
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A001 - PyTorch's name
     """Complex numbers with these real and imaginary parts, both float32 or both float64."""
+    _check_parts("complex", real, imag)
+    rules.broadcast("complex", tuple(real.native.shape), tuple(imag.native.shape))
+    made = apply(_complex, (real, imag), dtype=real.dtype.to_complex())
+    return made if out is None else store("complex", made, out)
+
+
+def _check_parts(op: str, real: Tensor, imag: Tensor) -> None:
     for one in (real, imag):
         if one.dtype not in (dtypes.float32, dtypes.float64):
             raise DtypeError(
-                f"complex: Expected both inputs to be Half, Float or Double tensors but got {real.dtype.name} and "
-                f"{imag.dtype.name}; convert them with .to(...)"
+                f"{op}: expected both inputs as float32 or as float64 (there is no complex dtype of float16 here), got "
+                f"{real.dtype.name} and {imag.dtype.name}; convert them with .float()"
             )
     if real.dtype is not imag.dtype:
         raise DtypeError(
-            f"complex: Expected object of scalar type {real.dtype.name} but got scalar type {imag.dtype.name} for second "
+            f"{op}: Expected object of scalar type {real.dtype.name} but got scalar type {imag.dtype.name} for second "
             f"argument; convert one with .to(...)"
         )
-    made = apply(_complex, (real, imag), dtype=real.dtype.to_complex())
-    return made if out is None else store("complex", made, out)
 
 
 @operation(samples=samples.two_real, method=False)
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A002 - PyTorch's name
     """Complex numbers with these absolute values and angles (in radians)."""
+    _check_parts("polar", abs, angle)
     return complex(abs * angle.cos(), abs * angle.sin(), out=out)  # type: ignore[attr-defined]
 
 

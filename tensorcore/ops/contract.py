@@ -9,9 +9,10 @@ from typing import Any
 from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_nn as samples
-from tensorcore.ops.calls import apply, store
+from tensorcore.ops.calls import apply
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg import matmul, take_diagonal
+from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
 __all__ = ["einsum", "tensordot"]

@@ -9,10 +9,12 @@ from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import apply, record, written
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import attach, check_recordable, check_writable
 from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.output import written
+from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 

@@ -7,9 +7,10 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
 from tensorcore.ops import samples_nn as samples
-from tensorcore.ops.calls import apply, written
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.output import written
 from tensorcore.tensor import Tensor
 
 __all__ = ["embedding"]

@@ -7,12 +7,13 @@ from typing import Any
 
 from tensorcore.errors import ArgumentError, DtypeError
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import apply, store
+from tensorcore.ops.calls import apply
 from tensorcore.ops.choice import where
 from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import OPS, Op
 from tensorcore.ops.kinds import (
     BOOL,
+    COMPLEX,
     FLOATING,
     INTEGER,
     REAL,
@@ -21,6 +22,7 @@ from tensorcore.ops.kinds import (
     elementwise,
     operation,
 )
+from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -47,13 +49,14 @@ log1p = elementwise("log1p", "input", "The natural logarithm of 1 + each element
                     backward_name="Log1PBackward0")  # fmt: skip
 
 logaddexp = elementwise(
-    "logaddexp", "input other", "log(exp(input) + exp(other)) without overflow.", takes=FLOATING, writes=False,
+    "logaddexp", "input other", "log(exp(input) + exp(other)) without overflow.", takes=FLOATING | COMPLEX, writes=False,
+    numbers=False,
     grads=dict(input=lambda g, input, other: g * _softmax_of_two(input, other),
                other=lambda g, input, other: g * _softmax_of_two(other, input)),
     samples=samples.pair_of_tensors,
 )  # fmt: skip
 logaddexp2 = elementwise(
-    "logaddexp2", "input other", "log2(2**input + 2**other) without overflow.", takes=FLOATING, writes=False,
+    "logaddexp2", "input other", "log2(2**input + 2**other) without overflow.", takes=FLOATING, writes=False, numbers=False,
     grads=dict(input=lambda g, input, other: g * _softmax_of_two(input * _LN2, other * _LN2),
                other=lambda g, input, other: g * _softmax_of_two(other * _LN2, input * _LN2)),
     samples=samples.pair_of_tensors,
@@ -62,7 +65,7 @@ logaddexp2 = elementwise(
 
 def _softmax_of_two(mine: Tensor, other: Tensor) -> Tensor:
     """exp(mine) / (exp(mine) + exp(other)); two equal infinities have half each."""
-    return where(mine == other, 0.5, sigmoid(mine - other))
+    return conjugate(where(mine == other, 0.5, sigmoid(mine - other)))  # type: ignore[no-any-return]
 
 
 def _two_floats(op: str, input: Any, other: Any) -> tuple[Any, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorcore.ops.calls import common_device, record
 from tensorcore.ops.define import Op, same
+from tensorcore.ops.operands import common_device
+from tensorcore.ops.record import record
 from tensorcore.tape.engine import key_of, walk
 from tensorcore.tape.mode import enable_grad, mode
 from tensorcore.tape.node import Node, leaf, stale, unpack
@@ -14,7 +15,9 @@ from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Fused", "differentiate"]
 
-_alias = Op("alias", "input", "The same tensor under another node.", grads=dict(input=same), kernel="alias", register=False)
+_alias = Op(
+    "alias", "input", "The same tensor under another node.", grads=dict(input=same), kernel="alias", register=False
+)
 
 
 class Fused(Op):
@@ -55,7 +58,9 @@ class Fused(Op):
         made = new_tensor(native, dtype or inputs[0].dtype, device)  # type: ignore[union-attr]
         return self._recorded(made, inputs, options, rest)
 
-    def with_rest(self, inputs: Sequence[Tensor | None], options: dict[str, Any]) -> tuple[Tensor, tuple[Any, ...] | None]:
+    def with_rest(
+        self, inputs: Sequence[Tensor | None], options: dict[str, Any]
+    ) -> tuple[Tensor, tuple[Any, ...] | None]:
         """The result, and the natives that the kernel keeps for its backward; None of them without a kernel."""
         device = common_device(self.name, inputs)
         kernel = device.kernels[self.kernel]
@@ -121,7 +126,9 @@ def differentiate(
         made = function(*twins)
     if made.node is None:
         return tuple([None for _ in inputs])
-    keys = [key_of(twin.node) if needed and twin is not None else None for twin, needed in zip(twins, needs, strict=True)]
+    keys = [
+        key_of(twin.node) if needed and twin is not None else None for twin, needed in zip(twins, needs, strict=True)
+    ]
     found = walk([(made.node, g)], retain=create, create=create, targets={key for key in keys if key is not None})
     return tuple([None if key is None else found.get(key) for key in keys])
 
@@ -131,5 +138,3 @@ def _twin(tensor: Tensor) -> Tensor:
     twin = new_tensor(tensor.native, tensor.dtype, tensor.device)
     record(_alias, (tensor,), None, twin)
     return twin
-
-

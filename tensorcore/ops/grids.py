@@ -7,9 +7,9 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import samples_index as samples
-from tensorcore.ops.calls import store
 from tensorcore.ops.create import arange, as_device, made
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -17,12 +17,15 @@ __all__ = [
     "tril_indices", "triu_indices",
 ]  # fmt: skip
 
+
 def _numbers(op: str, *values: Any) -> list[Any]:
     found = []
     for one in values:
         if isinstance(one, Tensor):
             if one.native.shape:
-                raise GradientError(f"{op}: only supports 0-dimensional start and end tensors, got {list(one.shape)}; index one")
+                raise GradientError(
+                    f"{op}: only supports 0-dimensional start and end tensors, got {list(one.shape)}; index one"
+                )
             one = one.item()
         if dtypes.kind_of(one) is None:
             raise ArgumentTypeError(f"{op}: expected a number, got {one!r}; pass an int or a float")
@@ -69,7 +72,9 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any =
     return result if out is None else store("eye", result, out)
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(
+    s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A 0-d tensor of the default dtype."""
     dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, "scalar_tensor")
     device = as_device(device)
@@ -84,12 +89,16 @@ def _triangle(op: str, row: int, col: int, offset: int, upper: bool, dtype: Any,
     return new_tensor(device.kernels["triangle_indices"](row, col, offset, upper=upper, dtype=dtype), dtype, device)
 
 
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None) -> Tensor:
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None
+) -> Tensor:
     """The indices of the lower triangle of a matrix, row by row: of shape ``(2, n)``, rows first."""
     return _triangle("tril_indices", row, col, offset, False, dtype, device)
 
 
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None) -> Tensor:
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None
+) -> Tensor:
     """The indices of the upper triangle of a matrix, row by row: of shape ``(2, n)``, rows first."""
     return _triangle("triu_indices", row, col, offset, True, dtype, device)
 
@@ -108,9 +117,13 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         raise ShapeError(f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}; pass one of those')
     for one in found:
         if one.ndim > 1:
-            raise ShapeError(f"meshgrid: Expected 0D or 1D tensor in the tensor list but got: {list(one.shape)}; flatten it")
+            raise ShapeError(
+                f"meshgrid: Expected 0D or 1D tensor in the tensor list but got: {list(one.shape)}; flatten it"
+            )
         if one.dtype is not found[0].dtype:
-            raise DtypeError(f"meshgrid: expects all tensors to have the same dtype, got {found[0].dtype} and {one.dtype}")
+            raise DtypeError(
+                f"meshgrid: expects all tensors to have the same dtype, got {found[0].dtype} and {one.dtype}"
+            )
     swap = indexing == "xy" and len(found) > 1
     if swap:
         found[0], found[1] = found[1], found[0]
@@ -141,17 +154,26 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """Rows of zeros with a one at each class: of shape ``(*, num_classes)``; as many as there are classes where -1."""
     if tensor.dtype is not dtypes.int64:
-        raise DtypeError(f"one_hot: one_hot is only applicable to index tensor of type LongTensor, got {tensor.dtype}; use .long()")
+        raise DtypeError(
+            f"one_hot: one_hot is only applicable to index tensor of type LongTensor, got {tensor.dtype}; use .long()"
+        )
     if not tensor.numel() and num_classes <= 0:
-        raise ShapeError("one_hot: Can not infer total number of classes from empty tensor, got num_classes=-1; name it")
+        raise ShapeError(
+            "one_hot: Can not infer total number of classes from empty tensor, got num_classes=-1; name it"
+        )
     kernels = tensor.device.kernels
-    if tensor.numel() and kernels["lowest"](tensor.native) < 0:
+    known = tensor.numel() and (tensor.device.capabilities.values or num_classes == -1)
+    if known and kernels["lowest"](tensor.native) < 0:
         raise GradientError("one_hot: Class values must be non-negative, got a negative one; shift them")
-    highest = kernels["highest"](tensor.native) if tensor.numel() else -1
+    highest = kernels["highest"](tensor.native) if known else -1
     if num_classes == -1:
         num_classes = highest + 1
     elif highest >= num_classes:
-        raise GradientError(f"one_hot: Class values must be smaller than num_classes, got {highest} for {num_classes}; raise it")
+        raise GradientError(
+            f"one_hot: Class values must be smaller than num_classes, got {highest} for {num_classes}; raise it"
+        )
     classes = arange(num_classes, device=tensor.device)
-    native = kernels["cast"](kernels["eq"](kernels["unsqueeze"](tensor.native, dim=tensor.ndim), classes.native), dtype=dtypes.int64)
+    native = kernels["cast"](
+        kernels["eq"](kernels["unsqueeze"](tensor.native, dim=tensor.ndim), classes.native), dtype=dtypes.int64
+    )
     return new_tensor(native, dtypes.int64, tensor.device)

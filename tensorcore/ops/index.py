@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
-from tensorcore.errors import ArgumentError, ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
-from tensorcore.ops.calls import record, written
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
 from tensorcore.ops.convert import copy_
-from tensorcore.ops.create import tensor
 from tensorcore.ops.define import Op
+from tensorcore.ops.index_parse import ALL, Indices, masks, parse, whole
 from tensorcore.ops.inplace import attach, check_writable
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.shape import _alias, _unsqueeze
+from tensorcore.ops.output import written
+from tensorcore.ops.record import record
+from tensorcore.ops.shape import _unsqueeze
 from tensorcore.ops.views_part import select_op, slice_op
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -25,9 +25,6 @@ from tensorcore.tensor import Tensor, new_tensor
 __all__ = ["index_put", "index_put_"]
 
 _show_select, _show_slice = select_op.view, slice_op.view  # type: ignore[attr-defined]
-
-Indices = tuple[Tensor | None, ...]
-
 
 # The indices of a recorded call are kept as tensors, with their versions, next to what the kernel took.
 _index = Op(
@@ -57,7 +54,8 @@ class _Kept:
         for one, version in zip(self.indices, self.versions, strict=True):
             if one is not None and one._version != version:
                 raise GradientError(
-                    f"backward: expected the indices of {op} as they were at the forward call, got one of the variables needed "
+                    f"backward: expected the indices of {op} as they were at the forward call, got "
+                    f"one of the variables needed "
                     f"for gradient computation modified by an inplace operation; write it out of place"
                 )
         return self.indices
@@ -73,8 +71,42 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     elif kind is slice:
         shape = self.native.shape
         if shape:
-            return _show_slice(self, {"key": (_whole(key, shape[0]),)})
-    view, indices = _parse(self, key)
+            return _show_slice(self, {"key": (whole(key, shape[0]),)})
+    elif kind is tuple:
+        shape = self.native.shape
+        if len(key) == 2 and key[0] is Ellipsis and key[1] is None:
+            return _unsqueeze.view(self, {"dim": len(shape)})  # type: ignore[attr-defined, no-any-return]
+        if 0 < len(key) <= len(shape):
+            # Only ints and slices: one view, without the general parser.
+            basic: list[Any] = []
+            last = None
+            for one, size in zip(key, shape, strict=False):
+                kind = type(one)
+                if kind is int:
+                    if not -size <= one < size:
+                        break
+                    last = _show_select
+                elif kind is slice:
+                    if one != ALL:
+                        one = whole(one, size)
+                        last = _show_slice
+                else:
+                    break
+                basic.append(one)
+            else:
+                if last is not None:
+                    return last(self, {"key": tuple(basic)})
+    elif key is None:
+        return _unsqueeze.view(self, {"dim": 0})  # type: ignore[attr-defined, no-any-return]
+    elif (
+        kind is Tensor
+        and key.dtype is dtypes.int64
+        and key.native.shape
+        and self.native.shape
+        and key.device is self.device
+    ):
+        return _read(self, (key,))
+    view, indices = parse(self, key)
     return view if indices is None else _read(view, indices)
 
 
@@ -83,27 +115,40 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if not isinstance(value, Tensor):
         if kind_of(value) is None:
             raise ArgumentTypeError(
-                f"setitem: can't assign a {type(value).__name__} to a tensor of {self.dtype}, got {value!r}; wrap it in "
+                f"setitem: can't assign a {type(value).__name__} to a tensor of {self.dtype}, "
+                f"got {value!r}; wrap it in "
                 f"torch.tensor(...)"
             )
         value = _number(self, value)
-    # Without a history to keep, the place needs no tensor of its own.
-    quick = type(key) is int and self.node is None and (not mode.enabled or value.node is None)
-    if quick and self.native.shape and -self.native.shape[0] <= key < self.native.shape[0] and not value.native.shape:
-        check_writable("setitem", self)
-        device = self.device
-        if value.device is device and value.dtype is self.dtype:
-            device.kernels["copy"](device.kernels["index"](self.native, key=(key,)), value.native)
-            written(self)
-            return
-    view, indices = _parse(self, key)
+    kind = type(key)
+    if (
+        self.node is None
+        and (kind is int or kind is slice)
+        and not (mode.enabled and (value.node is not None or self.origin is not None))
+        and value.device is self.device
+        and not value.dtype.is_complex
+    ):
+        # Without a history to keep, the place needs no tensor of its own.
+        shape = self.native.shape
+        if shape and (kind is slice or -shape[0] <= key < shape[0]):
+            device = self.device
+            place = device.kernels["index"](self.native, key=(key if kind is int else whole(key, shape[0]),))
+            if not value.native.shape or tuple(value.native.shape) == tuple(place.shape):
+                check_writable("setitem", self)
+                device.kernels["copy"](place, value.native)
+                written(self)
+                return
+    view, indices = parse(self, key)
     if indices is None:
         copy_(view, _fitting(value, tuple(view.native.shape)))
         return
     if value.native.shape == () and value.dtype is not self.dtype:
         # A mask with one value, and a number, are filled in whatever dtype they have.
         value = value.to(self.dtype)  # type: ignore[attr-defined]
-    index_put_(view, indices, value.to(self.device))  # type: ignore[attr-defined]
+    if value.device is not self.device:
+        value = value.to(self.device)  # type: ignore[attr-defined]
+    check_writable("index_put_", view)
+    _put(_index_put, view, indices, value, False, write=True)
 
 
 Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
@@ -130,24 +175,14 @@ def index_put_(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, 
 Tensor.index_put_ = index_put_  # type: ignore[attr-defined]
 
 
-def _whole(key: slice, size: int) -> slice:
-    """A slice with every number filled in, inside ``size``."""
-    step = key.step
-    if step is None or step == 1:
-        start, stop, step = key.indices(size)
-    else:
-        start, stop, step = key.indices(size)
-        if step < 1:
-            raise ArgumentError(f"index: step must be greater than zero, got {step}; use flip")
-    return slice(start, stop if stop > start else start, step)
-
-
 def _number(self: Tensor, value: Any) -> Tensor:
     """A number as a 0-d tensor of the dtype and on the device of ``self``."""
     dtype = self.dtype
     kind = kind_of(value)
     if kind == "complex" and not dtype.is_complex:
-        raise DtypeError(f"setitem: value cannot be converted to type {dtype.name} without overflow, got {value}; take its real part")
+        raise DtypeError(
+            f"setitem: value cannot be converted to type {dtype.name} without overflow, got {value}; take its real part"
+        )
     if dtype.kind == "integer":
         limits = dtypes.iinfo(dtype)
         if not limits.min <= value <= limits.max:
@@ -165,154 +200,30 @@ def _fitting(value: Tensor, shape: tuple[int, ...]) -> Tensor:
     return value.reshape(have[drop:]) if drop else value  # type: ignore[attr-defined]
 
 
-# From an index to views and tensors
-
-
-def _parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
-    """The view that ints, slices, None and Ellipsis make, and the tensors that index it then, if any."""
-    if isinstance(key, list) and any(
-        one is None or one is Ellipsis or isinstance(one, (slice, Tensor)) or _is_sequence(one) and isinstance(one, (slice, Tensor))
-        for one in key
-    ):
-        key = tuple(key)  # PyTorch takes a list with such things in it as a tuple
-    items = [_item(one) for one in key] if isinstance(key, tuple) else [_item(key)]
-    shape = self.native.shape
-    named = sum([_dims_of(one) for one in items])
-    if named > len(shape):
-        raise DimensionError(f"index: too many indices for tensor of dimension {len(shape)}, got {named}; leave some out")
-    basic: list[Any] = []
-    stretched: list[int] = []  # the dims of the result that None and bools make
-    indices: dict[int, Tensor] = {}
-    last: Any = slice_op
-    at = dim = 0
-    for one in items:
-        kind = type(one)
-        if kind is int:
-            size = shape[at]
-            if not -size <= one < size:
-                raise DimensionError(f"index: index {one} is out of bounds for dimension {at} with size {size}, got that; stay inside")
-            basic.append(one)
-            last = select_op
-            at += 1
-        elif kind is slice:
-            basic.append(_whole(one, shape[at]))
-            if one != _ALL:
-                last = slice_op
-            at += 1
-            dim += 1
-        elif one is Ellipsis:
-            count = len(shape) - named
-            named += count
-            basic.extend([_ALL] * count)
-            at += count
-            dim += count
-        elif one is None or kind is bool:
-            stretched.append(dim)
-            if kind is bool:
-                indices[dim] = new_tensor(self.device.from_host(np.zeros(int(one), np.int64)), dtypes.int64, self.device)
-            dim += 1
-        else:
-            count = _dims_of(one)
-            indices[dim] = one
-            basic.extend([_ALL] * count)
-            at += count
-            dim += count
-    view = self
-    if any(one is not _ALL for one in basic):
-        view = last.view(view, {"key": tuple(basic)})
-    for one in stretched:
-        view = _unsqueeze.view(view, {"dim": one})  # type: ignore[attr-defined]
-    if not indices:
-        return (_alias.view(self, {"key": ()}) if view is self else view), None  # type: ignore[attr-defined]
-    spread: list[Tensor | None] = []
-    for at, one in sorted(indices.items()):
-        spread.extend([None] * (at - len(spread)))
-        spread.extend(_masks(one, view, at))
-    return view, tuple(spread)
-
-
-_ALL = slice(None)
-
-
-def _item(one: Any) -> Any:
-    """One index as an int, a slice, None, Ellipsis, a bool, or a tensor with dims."""
-    kind = type(one)
-    if kind is int or kind is slice or one is None or one is Ellipsis or kind is bool:
-        return one
-    if isinstance(one, np.bool_):
-        return bool(one)
-    if isinstance(one, np.ndarray):
-        one = tensor(one)
-    elif _is_sequence(one):
-        one = tensor(list(one)) if len(one) else tensor([], dtype=dtypes.int64)
-    if isinstance(one, Tensor):
-        name = one.dtype.name
-        if name not in ("int64", "int32", "bool", "uint8"):
-            raise DimensionError(
-                f"index: tensors used as indices must be long, int, byte or bool tensors, got {one.dtype}; convert it with .long()"
-            )
-        if not one.native.shape:
-            return bool(one.item()) if name in ("bool", "uint8") else int(one.item())
-        return one
-    if hasattr(one, "__index__"):
-        return int(one.__index__())
-    raise DimensionError(
-        f"index: only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices, got "
-        f"{type(one).__name__}; pass one of those"
-    )
-
-
-def _is_sequence(one: Any) -> bool:
-    return isinstance(one, (list, tuple, range)) or (isinstance(one, str))
-
-
-def _dims_of(one: Any) -> int:
-    """How many dims of the tensor an index stands for."""
-    if one is None or one is Ellipsis or type(one) is bool:
-        return 0
-    if isinstance(one, Tensor) and one.dtype.name in ("bool", "uint8"):
-        return len(one.native.shape)
-    return 1
-
-
-def _masks(one: Tensor | None, input: Tensor, at: int) -> list[Tensor | None]:
-    """A mask as the indices of its true elements, one tensor for each of its dims; anything else as it is."""
-    if one is None:
-        return [None]
-    device = input.device
-    if one.device is not device:
-        one = one.to(device)  # type: ignore[attr-defined]
-    if one.dtype.name not in ("bool", "uint8"):
-        return [one]
-    shape = input.native.shape
-    for i, size in enumerate(one.native.shape):
-        if at + i >= len(shape) or shape[at + i] != size:
-            raise DimensionError(
-                f"index: The shape of the mask {list(one.native.shape)} at index {i} does not match the shape of the indexed "
-                f"tensor {list(shape)} at index {at + i}, got that; make the mask as large as what it masks"
-            )
-    return [new_tensor(native, dtypes.int64, device) for native in device.kernels["nonzero_by_dim"](one.native)]
-
-
 def _expanded(input: Tensor, indices: tuple[Any, ...]) -> Indices:
     """The tensors that a caller of ``index_put`` passed, masks spread."""
     spread: list[Tensor | None] = []
     for one in indices:
-        if one is not None and (not isinstance(one, Tensor) or one.dtype.name not in ("int64", "int32", "bool", "uint8")):
+        if one is not None and (
+            not isinstance(one, Tensor) or one.dtype.name not in ("int64", "int32", "bool", "uint8")
+        ):
             raise DimensionError(
                 f"index_put: tensors used as indices must be long, int, byte or bool tensors, got "
                 f"{one.dtype if isinstance(one, Tensor) else one!r}; convert it with .long()"
             )
-        spread.extend(_masks(one, input, len(spread)))
+        spread.extend(masks(one, input, len(spread)))
     if len(spread) > len(input.native.shape):
         raise DimensionError(
-            f"index_put: too many indices for tensor of dimension {len(input.native.shape)}, got {len(spread)}; leave some out"
+            f"index_put: too many indices for tensor of dimension {len(input.native.shape)}, got "
+            f"{len(spread)}; leave some out"
         )
     return tuple(spread)
 
 
 def _shape_at(op: str, input: Tensor, indices: Indices) -> tuple[int, ...]:
     """The shape of ``input[indices]``: the indices' common shape, in their place if they are neighbours, else in front."""
+    if len(indices) == 1 and indices[0] is not None:
+        return tuple(indices[0].native.shape) + tuple(input.native.shape[1:])
     try:
         common = rules.broadcast(op, *[tuple(one.native.shape) for one in indices if one is not None])
     except ShapeError:
@@ -328,20 +239,33 @@ def _shape_at(op: str, input: Tensor, indices: Indices) -> tuple[int, ...]:
     return (*rest[:front], *common, *rest[front:])
 
 
+def _reads_something(input: Tensor, indices: Indices, wanted: tuple[int, ...]) -> bool:
+    """Whether indices outside the tensor are wrong, or nobody asks for an element: PyTorch does not check them then."""
+    shape = input.native.shape
+    none = any(one is not None and shape[i] == 0 for i, one in enumerate(indices))
+    empty = any(one is not None and not one.numel() for one in indices)
+    return 0 not in wanted or (none and not empty)
+
+
 def _natives(indices: Indices) -> tuple[Any, ...]:
     return tuple([None if one is None else one.native for one in indices])
 
 
 def _read(input: Tensor, indices: Indices) -> Tensor:
     """The elements at ``indices``, as a copy."""
-    if not any(one is not None for one in indices):
-        return input.clone()  # type: ignore[attr-defined]
-    if sum(one is not None for one in indices) > 1:
-        _shape_at("index", input, indices)
+    if len(indices) > 1 or 0 in input.native.shape:
+        wanted = _shape_at("index", input, indices)
+        if 0 in wanted and _reads_something(input, indices, wanted):
+            raise DimensionError("index: index is out of bounds for dimension with size 0, got one; leave it out")
     try:
         native = input.device.kernels["index_tensors"](input.native, indices=_natives(indices))
     except IndexError as error:
-        raise DimensionError(f"index: expected indices inside the tensor, got one outside: {error}; check it") from None
+        wanted = _shape_at("index", input, indices)
+        if _reads_something(input, indices, wanted):
+            raise DimensionError(
+                f"index: expected indices inside the tensor, got one outside: {error}; check it"
+            ) from None
+        native = input.device.allocate(wanted, input.dtype)
     made = new_tensor(native, input.dtype, input.device)
     if input.node is not None and mode.enabled:
         record(_index, (input,), {"indices": _Kept(indices)}, made)
@@ -352,21 +276,23 @@ def _put(op: Op, input: Tensor, indices: Indices, values: Tensor, accumulate: bo
     """``values`` written at ``indices``, into a copy or (``write``) into ``input`` itself."""
     if values.dtype is not input.dtype:
         raise DtypeError(
-            f"index_put: Index put requires the source and destination dtypes match, got {input.dtype} for the destination "
+            f"index_put: Index put requires the source and destination dtypes match, got "
+            f"{input.dtype} for the destination "
             f"and {values.dtype} for the source; convert it with .to(...)"
         )
     if not any(one is not None for one in indices):
         raise DimensionError("index_put: expected at least one index tensor, got none; use copy_")
     wanted = _shape_at("index_put", input, indices)
     have = tuple(values.native.shape)
-    fitted = _fitting(values, wanted)
+    fitted = _fitting(values, wanted) if have else values
     try:
-        fits = rules.broadcast("index_put", tuple(fitted.native.shape), wanted) == wanted
+        fits = not have or rules.broadcast("index_put", tuple(fitted.native.shape), wanted) == wanted
     except ShapeError:
         fits = False
     if not fits:
         raise ShapeError(
-            f"index_put: shape mismatch: value tensor of shape {list(have)} cannot be broadcast to indexing result of shape "
+            f"index_put: shape mismatch: value tensor of shape {list(have)} cannot be broadcast "
+            f"to indexing result of shape "
             f"{list(wanted)}, got that; give it that shape"
         )
     device = input.device
@@ -376,11 +302,20 @@ def _put(op: Op, input: Tensor, indices: Indices, values: Tensor, accumulate: bo
         before.node = input.node
     source = fitted.native
     try:
-        native = device.kernels["index_put"](
-            input.native, source, indices=_natives(indices), accumulate=accumulate, **({"out": input.native} if write else {})
-        )
+        if 0 in wanted and not _reads_something(input, indices, wanted):
+            native = input.native if write else device.kernels["clone"](input.native)
+        else:
+            native = device.kernels["index_put"](
+                input.native,
+                source,
+                indices=_natives(indices),
+                accumulate=accumulate,
+                **({"out": input.native} if write else {}),
+            )
     except IndexError as error:
-        raise DimensionError(f"index_put: expected indices inside the tensor, got one outside: {error}; check it") from None
+        raise DimensionError(
+            f"index_put: expected indices inside the tensor, got one outside: {error}; check it"
+        ) from None
     made = new_tensor(native, input.dtype, device)
     if write:
         written(input)

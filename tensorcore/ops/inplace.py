@@ -8,11 +8,14 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import _NARROW, _as, one_device, record, written
 from tensorcore.ops.define import Op
+from tensorcore.ops.operands import NARROW, as_argument, one_device
+from tensorcore.ops.output import written
+from tensorcore.ops.record import record
 from tensorcore.tape.engine import fit
+from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode
-from tensorcore.tape.node import Node, Output, Version, is_leaf, next_order, unpack
+from tensorcore.tape.node import Node, Output, is_leaf, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -32,6 +35,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
             )
         view = tensor.origin
         if view is not None:
+            # A base that requires no grad cannot take up the history of a view that was made a leaf.
             if is_leaf(view.base.node) or (view.base.node is None and tensor.node is not None):
                 raise GradientError(
                     f"{op}: a view of a leaf Variable that requires grad is being used in an in-place operation, got one; "
@@ -39,8 +43,9 @@ def check_writable(op: str, tensor: Tensor) -> None:
                 )
             if view.kind != "plain" and (view.base.node is not None or tensor.node is not None):
                 raise _unwritable_view(op, view)
-    strides = tensor.device.strides(tensor.native)
-    if 0 in strides and any(step == 0 and size > 1 for step, size in zip(strides, tensor.native.shape, strict=True)):
+    strides, shape = tensor.device.strides(tensor.native), tensor.native.shape
+    # Without elements there is nothing to write twice, whatever the strides.
+    if 0 in strides and 0 not in shape and any(step == 0 and size > 1 for step, size in zip(strides, shape, strict=True)):
         raise GradientError(
             f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
             f"location, got strides {strides}; Please clone() the tensor before performing the operation"
@@ -88,7 +93,8 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
                 f"{name}: output with shape {list(shapes[0])} doesn't match the broadcast shape {list(shape)}, got an "
                 f"input too small to hold the result; use the form without underscore"
             )
-        recording = mode.enabled and bool(op.grads) and any(isinstance(one, Tensor) and one.node is not None for one in inputs)
+        recording = mode.enabled and any(isinstance(one, Tensor) and one.node is not None for one in inputs)
+        erased = recording and not op.grads and input.dtype.kind in ("floating", "complex")
         if recording:
             check_recordable(name, input)
             if op.keeps_inputs:
@@ -98,17 +104,20 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             # A 0-d host tensor met one with dims elsewhere; broadcasting has ruled out that it could hold the result.
             raise ShapeError(f"{name}: expected all tensors on {input.device}, got one on {device}; move it with .to(...)")
         # Numbers keep single precision beside narrow floats, as in PyTorch.
-        widened = op.widens and compute in _NARROW and not all(
+        widened = op.widens and compute in NARROW and not all(
             [isinstance(one, Tensor) for one in inputs]
         )
         if compute is input.dtype and final is compute and not widened:
-            device.kernels[op.kernel](*[_as(device, one, compute) for one in inputs], **options, out=input.native)
+            device.kernels[op.kernel](*[as_argument(device, one, compute) for one in inputs], **options, out=input.native)
         else:
             wide = dtypes.float32 if widened else compute
-            result = device.kernels[op.kernel](*[_as(device, one, wide) for one in inputs], **options)
+            result = device.kernels[op.kernel](*[as_argument(device, one, wide) for one in inputs], **options)
             device.kernels["copy"](input.native, result)
         written(input)
-        if recording:
+        if erased:
+            edges = tuple([one.node if isinstance(one, Tensor) else None for one in inputs])
+            attach(input, bare_node(_Erased(op.node_name), edges, tuple(input.native.shape), input.dtype))
+        elif recording:
             _record(op, input, inputs, options or None)
         return input
 
@@ -117,7 +126,7 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
 
 def _write(op: Op, input: Tensor, others: Sequence[Any]) -> bool:
     """The ordinary write, done at once: nothing to record, one dtype, memory of its own. False where it is another one."""
-    if (input.node is not None or input.view is not None) and mode.enabled:
+    if (input.node is not None or input.origin is not None) and mode.enabled:
         return False
     native, device = input.native, input.device
     natives = []
@@ -245,6 +254,16 @@ def _keep_retaining(tensor: Tensor, node: Any) -> None:
     node = node if type(node) is Node else node.node
     node.extra = node.extra or {}
     node.extra.setdefault("retain", {})[index] = reference
+
+
+class _Erased:
+    """The op of a write without a derivative, such as ``gt_``: its inputs get gradients of zeros."""
+
+    def __init__(self, node_name: str) -> None:
+        self.node_name = node_name
+
+    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
+        return tuple([None if edge is None else g.new_zeros(edge.shape) for edge in node.edges])
 
 
 class _Lost:

@@ -8,10 +8,13 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
-from tensorcore.ops.calls import apply, result_type, store
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.operands import result_type
+from tensorcore.ops.output import store
 from tensorcore.ops.shape import atleast_1d, atleast_2d, atleast_3d
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -29,13 +32,16 @@ _repeat = Op("repeat", "input", "Copies beside one another.", register=False,
 
 
 def _tensors(op: str, tensors: Any) -> list[Tensor]:
-    if isinstance(tensors, Tensor) or not isinstance(tensors, Sequence) and not hasattr(tensors, "__iter__"):
-        raise ArgumentTypeError(f"{op}: argument 'tensors' must be tuple of Tensors, got {type(tensors).__name__}; pass a list")
+    if isinstance(tensors, Tensor) or (not isinstance(tensors, Sequence) and not hasattr(tensors, "__iter__")):
+        raise ArgumentTypeError(
+            f"{op}: argument 'tensors' must be tuple of Tensors, got {type(tensors).__name__}; pass a list"
+        )
     found = list(tensors)
     for i, one in enumerate(found):
         if not isinstance(one, Tensor):
             raise ArgumentTypeError(
-                f"{op}: expected Tensor as element {i} in argument 0, got {type(one).__name__}; wrap it in torch.tensor(...)"
+                f"{op}: expected Tensor as element {i} in argument 0, got {type(one).__name__}; "
+                f"wrap it in torch.tensor(...)"
             )
     return found
 
@@ -74,12 +80,14 @@ def _joined(found: list[Tensor], solid: list[Tensor], dim: int) -> Tensor:
         shape = one.native.shape
         if len(shape) != len(first):
             raise ShapeError(
-                f"cat: Tensors must have same number of dimensions: got {len(first)} and {len(shape)}, at position {i}; "
+                f"cat: Tensors must have same number of dimensions: got {len(first)} and "
+                f"{len(shape)}, at position {i}; "
                 f"unsqueeze or flatten one"
             )
         if shape[:at] != first[:at] or shape[at + 1 :] != first[at + 1 :]:
             raise ShapeError(
-                f"cat: Sizes of tensors must match except in dimension {at}, got {list(first)} and {list(shape)} at position "
+                f"cat: Sizes of tensors must match except in dimension {at}, got {list(first)} and "
+                f"{list(shape)} at position "
                 f"{i}; make the other sizes equal"
             )
         total += shape[at]
@@ -93,7 +101,9 @@ def concat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None
     return cat(tensors, dim, out=out)
 
 
-def concatenate(tensors: Sequence[Tensor], axis: int = 0, out: Tensor | None = None, *, dim: int | None = None) -> Tensor:
+def concatenate(
+    tensors: Sequence[Tensor], axis: int = 0, out: Tensor | None = None, *, dim: int | None = None
+) -> Tensor:
     """As :func:`cat`."""
     return cat(tensors, axis if dim is None else dim, out=out)
 
@@ -165,7 +175,10 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
             f"{list(counts)} for {list(shape)}; name all dims"
         )
     if counts and min(counts) < 0:
-        raise ShapeError(f"repeat: Trying to create tensor with negative dimension {min(counts)}, got {list(counts)}; use counts >= 0")
+        raise ShapeError(
+            f"repeat: Trying to create tensor with negative dimension {min(counts)}, got "
+            f"{list(counts)}; use counts >= 0"
+        )
     return apply(_repeat, (input,), {"repeats": counts})
 
 
@@ -191,7 +204,10 @@ def repeat_interleave(
 
     if repeats is None:
         if input.ndim != 1 or input.dtype.kind != "integer":
-            raise ShapeError(f"repeat_interleave: repeat_interleave only accept 1D vector as repeat, got {list(input.shape)} of {input.dtype}")
+            raise ShapeError(
+                f"repeat_interleave: repeat_interleave only accept 1D vector as repeat, got "
+                f"{list(input.shape)} of {input.dtype}"
+            )
         return repeat_interleave(arange(input.numel(), device=input.device), input)
     if dim is None:
         input, dim = input.reshape(-1), 0  # type: ignore[attr-defined]
@@ -201,7 +217,9 @@ def repeat_interleave(
     size = input.native.shape[at]
     if isinstance(repeats, Tensor):
         if repeats.dtype.name not in ("int64", "int32"):
-            raise ShapeError(f"repeat_interleave: repeats has to be Long or Int tensor, got {repeats.dtype}; convert it with .long()")
+            raise ShapeError(
+                f"repeat_interleave: repeats has to be Long or Int tensor, got {repeats.dtype}; convert it with .long()"
+            )
         if repeats.ndim > 1 or (repeats.numel() not in (1, size)):
             raise ShapeError(
                 f"repeat_interleave: repeats must have the same size as input along dim, got repeats.size(0) = "
@@ -219,7 +237,10 @@ def repeat_interleave(
     numbers = source.device.kernels["repeat_interleave"](source.native, repeats=counts, dim=0)
     index = new_tensor(numbers, dtypes.int64, source.device)
     if output_size is not None and (total if total is not None else index.numel()) != output_size:
-        raise ShapeError(f"repeat_interleave: allocated size does not match required size, got output_size={output_size}; leave it out")
+        raise ShapeError(
+            f"repeat_interleave: allocated size does not match required size, got "
+            f"output_size={output_size}; leave it out"
+        )
     return input.index_select(at, index)  # type: ignore[attr-defined]
 
 

@@ -9,10 +9,13 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.dtypes import dtype
 from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
-from tensorcore.ops.calls import PLAIN_FLOATS, binary, foreign, record, reflected, result_type, store, unary
+from tensorcore.ops.calls import PLAIN_FLOATS, binary, foreign, reflected, unary
 from tensorcore.ops.calls import elementwise as slow
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import elementwise_inplace, inplace
+from tensorcore.ops.operands import result_type
+from tensorcore.ops.output import store
+from tensorcore.ops.record import record
 from tensorcore.ops.views import viewing
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -45,6 +48,7 @@ def elementwise(
     widens: bool = False,
     writes: bool = True,
     method: bool = True,
+    numbers: bool = True,
     rule: Callable[..., dtype] | None = None,
     samples: Calls,
     backward_name: str | None = None,
@@ -60,6 +64,7 @@ def elementwise(
         commutes: whether ``number op tensor`` is ``tensor op number``.
         writes: whether there is a form with an underscore.
         method: whether it is a method of Tensor too.
+        numbers: whether the second operand may be one of Python's numbers.
         rule: given the inputs, the dtype to compute in, or an error of its own for dtypes that do not mix; the
             rule of promotion unless told otherwise. It is not asked where all are of one plain floating dtype.
     """
@@ -92,7 +97,7 @@ def elementwise(
     if len(op.inputs) == 1:
         call = unary(op, accepts, result)
     elif len(op.inputs) == 2:
-        call = binary(op, accepts, result)
+        call = binary(op, accepts, result, None if numbers else _tensors_only, numbers)
     else:
 
         def call(*values: Any, out: Tensor | None = None) -> Tensor:
@@ -104,6 +109,8 @@ def elementwise(
     if method:
         setattr(Tensor, name, call)
     written = elementwise_inplace(op) if writes else None
+    if written is not None and not numbers:
+        written = inplace(f"{name}_", call)
     if written is not None:
         written.__name__ = written.__qualname__ = f"{name}_"
         written.__doc__ = f"In-place form of :func:`{name}`."
@@ -112,6 +119,16 @@ def elementwise(
         _operator(op, call, operator, written, commutes, accepts, result)
     call.op = op  # type: ignore[attr-defined]
     return call
+
+
+def _tensors_only(op: Op, values: tuple[Any, ...], *, out: Tensor | None = None) -> Tensor:
+    """The call of an op that takes no numbers, where something is unusual."""
+    for place, one in zip(op.inputs, values, strict=True):
+        if not isinstance(one, Tensor):
+            raise ArgumentTypeError(
+                f"{op.name}: expected argument '{place}' to be a Tensor, got {type(one).__name__}; wrap it in torch.tensor(...)"
+            )
+    return slow(op, values, out=out)
 
 
 def _operator(

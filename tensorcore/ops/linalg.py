@@ -12,11 +12,14 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, LinAlgError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_nn as samples
-from tensorcore.ops.calls import apply, binary, store
+from tensorcore.ops.calls import apply, binary
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import result_type
+from tensorcore.ops.output import store
+from tensorcore.tape.memory import next_order
 from tensorcore.tape.mode import unusual
-from tensorcore.tape.node import Node, next_order
+from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -282,10 +285,9 @@ def _add_product(
     if len(c) > len(shape) or rules.broadcast(name, c, shape) != shape:
         rules.cannot_expand(name, c, shape)
     _one_dtype(name, x, y, input)
-    if x.dtype.kind == "integer" and not (isinstance(beta, int) and isinstance(alpha, int)):
-        raise GradientError(
-            f"{name}: For integral input tensors, argument beta and alpha must not be floating, got {beta}, {alpha}"
-        )
+    if x.dtype.kind == "integer":
+        # PyTorch cuts them off here, and refuses them in addr.
+        beta, alpha = int(beta), int(alpha)
     if x.device.kernels["addmm"]:
         made = apply(op, (input, x, y), {"beta": beta, "alpha": alpha})
     else:
@@ -338,8 +340,14 @@ def addbmm(
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
 ) -> Tensor:
-    """``beta * input + alpha * outer(vec1, vec2)``."""
+    """``beta * input + alpha * outer(vec1, vec2)``; of integers, beta and alpha are integers too."""
     made = outer(vec1, vec2)
+    compute = result_type(input, made)
+    for name, one in (("beta", beta), ("alpha", alpha)):
+        if compute.kind in ("bool", "integer") and isinstance(one, float):
+            raise DtypeError(f"addr: For integral input tensors, argument {name} must not be a floating point number, got {one}; pass an int")
+        if compute.kind != "bool" and isinstance(one, bool):
+            raise DtypeError(f"addr: Boolean {name} only supported for Boolean results, got {one} for {compute.name}; pass an int")
     made = made if alpha == 1 else made * alpha
     shape = tuple(made.native.shape)
     if rules.broadcast("addr", tuple(input.native.shape), shape) != shape:
@@ -516,7 +524,9 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
         unit = input.device.from_host(np.eye(shape[-1]).astype(input.dtype.numpy))
         made = new_tensor(unit, input.dtype, input.device).expand(shape).clone()
     else:
-        base = input if n > 0 else _inverted(input)
+        if n < 0 and input.dtype.itemsize <= 2:
+            raise DtypeError(f"matrix_power: Low precision dtypes not supported to invert, got {input.dtype.name}; use .float()")
+        base = input if n > 0 else apply(_inverse, (input,))
         made, left = None, abs(n)
         while left:
             if left & 1:

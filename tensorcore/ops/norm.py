@@ -13,13 +13,14 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.reduce import _NotImplementedFor, over_dims, stored
+from tensorcore.ops.reduce import NotImplementedFor, over_dims, stored
 from tensorcore.ops.statistics import vector_norm
 from tensorcore.tape.mode import mode, no_grad
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "batch_norm", "group_norm", "instance_norm", "layer_norm", "log_softmax", "normalize", "rms_norm", "softmax", "softmin",
+    "batch_norm", "group_norm", "instance_norm", "layer_norm", "log_softmax", "normalize", "rms_norm", "softmax",
+    "softmin",
 ]  # fmt: skip
 
 
@@ -44,11 +45,16 @@ _log_softmax = Op("log_softmax", "input", "Log-softmax.", register=False, grads=
 
 def _soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
     if not isinstance(input, Tensor):
-        raise ArgumentTypeError(f"{op.name}: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)")
+        raise ArgumentTypeError(
+            f"{op.name}: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in "
+            "torch.tensor(...)"
+        )
     if dtype is not None and dtype is not input.dtype:
         input = input.to(dtypes.as_dtype(dtype, op.name))
     if not input.dtype.is_floating_point:
-        raise _NotImplementedFor(f"{op.name}: expected a floating dtype, got {input.dtype}: not implemented for it; pass dtype=torch.float32")
+        raise NotImplementedFor(
+            f"{op.name}: expected a floating dtype, got {input.dtype}: not implemented for it; pass dtype=torch.float32"
+        )
     at = rules.wrap_dim(op.name, dim, len(input.native.shape))
     if input.device.kernels[op.kernel]:
         made = apply(op, (input,), {"dim": at})
@@ -81,8 +87,17 @@ def softmin(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Tenso
 # Normalisations: all are one computation in another view
 
 
-def _standardized(input: Tensor, weight: Tensor | None, bias: Tensor | None, *, view: Any, dims: Any, affine: Any, eps: float,
-                  centre: bool) -> Tensor:  # fmt: skip
+def _standardized(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    *,
+    view: Any,
+    dims: Any,
+    affine: Any,
+    eps: float,
+    centre: bool,
+) -> Tensor:
     x = input.reshape(view)
     if centre:
         x = x - x.mean(dims, True)
@@ -96,43 +111,58 @@ def _standardized(input: Tensor, weight: Tensor | None, bias: Tensor | None, *, 
 
 
 def _layer(name: str, backward_name: str) -> Fused:
-    return Fused(name, "input weight bias", "A normalisation.", _standardized, kernel="standardize", backward_name=backward_name)
+    return Fused(
+        name, "input weight bias", "A normalisation.", _standardized, kernel="standardize", backward_name=backward_name
+    )
 
 
-_layer_norm, _batch_norm = _layer("layer_norm", "NativeLayerNormBackward0"), _layer("batch_norm", "NativeBatchNormBackward0")
+_layer_norm, _batch_norm = (
+    _layer("layer_norm", "NativeLayerNormBackward0"),
+    _layer("batch_norm", "NativeBatchNormBackward0"),
+)
 _group_norm, _rms_norm = _layer("group_norm", "NativeGroupNormBackward0"), _layer("rms_norm", "FusedRmsNormBackward0")
 
 
-def _over_last(op: Fused, input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: float, centre: bool) -> Tensor:
-    sizes = rules.as_shape(op.name, (normalized_shape,) if not isinstance(normalized_shape, int) else (normalized_shape,))
+def _over_last(
+    op: Fused, input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: float, centre: bool
+) -> Tensor:
+    sizes = rules.as_shape(op.name, (normalized_shape,))
     shape = tuple(input.native.shape)
     if centre or not input.dtype.is_complex:
         _floating(op.name, input)
     if not sizes:
-        raise ShapeError(f"{op.name}: Expected normalized_shape to be at least 1-dimensional, got {list(sizes)}; name at least the last size")
+        raise ShapeError(
+            f"{op.name}: Expected normalized_shape to be at least 1-dimensional, got {list(sizes)}; name at least the "
+            "last size"
+        )
     if shape[len(shape) - len(sizes) :] != sizes or len(sizes) > len(shape):
         raise ShapeError(
-            f"{op.name}: Given normalized_shape={list(sizes)}, expected input with shape [*, {', '.join(map(str, sizes))}], "
+            f"{op.name}: Given normalized_shape={list(sizes)}, expected input with shape [*, "
+            f"{', '.join(map(str, sizes))}], "
             f"got input of size {list(shape)}; name the input's last sizes"
         )
     for name, one in (("weight", weight), ("bias", bias)):
         if one is not None and tuple(one.native.shape) != sizes:
             raise ShapeError(
-                f"{op.name}: Expected {name} to be of same shape as normalized_shape, got {name} of shape {list(one.shape)} and "
+                f"{op.name}: Expected {name} to be of same shape as normalized_shape, got {name} of shape "
+                f"{list(one.shape)} and "
                 f"normalized_shape = {list(sizes)}; make them equal"
             )
     dims = tuple(range(len(shape) - len(sizes), len(shape)))
-    if input.dtype.is_complex:
-        # The fused kernels know real gradients only.
-        return _standardized(input, weight, bias, view=shape, dims=dims, affine=sizes, eps=float(eps), centre=centre)
-    return op((input, weight, bias), {"view": shape, "dims": dims, "affine": sizes, "eps": float(eps), "centre": centre})
+    return op(
+        (input, weight, bias), {"view": shape, "dims": dims, "affine": sizes, "eps": float(eps), "centre": centre}
+    )
 
 
 def _floating(op: str, input: Tensor) -> None:
     if not isinstance(input, Tensor):
-        raise ArgumentTypeError(f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)")
+        raise ArgumentTypeError(
+            f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)"
+        )
     if not input.dtype.is_floating_point:
-        raise _NotImplementedFor(f"{op}: expected a floating dtype, got {input.dtype}: not implemented for it; convert it with .float()")
+        raise NotImplementedFor(
+            f"{op}: expected a floating dtype, got {input.dtype}: not implemented for it; convert it with .float()"
+        )
 
 
 @operation(samples=samples.layer_norm, method=False)
@@ -160,17 +190,21 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
 @operation(samples=samples.group_norm, method=False)
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5) -> Tensor:  # fmt: skip
-    """Mean 0 and variance 1 over each of ``num_groups`` groups of channels (dim 1) of each sample; then scaled per channel.
+    """Mean 0 and variance 1 over each of ``num_groups`` groups of a sample's channels (dim 1); then scaled per channel.
 
     From "Group Normalization", Wu, He 2018.
     """
     _floating("group_norm", input)
     shape = tuple(input.native.shape)
     if len(shape) < 2:
-        raise ShapeError(f"group_norm: Expected at least 2 dimensions for input tensor but received {len(shape)}, got {list(shape)}; unsqueeze it")
+        raise ShapeError(
+            f"group_norm: Expected at least 2 dimensions for input tensor but received {len(shape)}, got "
+            f"{list(shape)}; unsqueeze it"
+        )
     if num_groups <= 0 or shape[1] % num_groups:
         raise ShapeError(
-            f"group_norm: Expected number of channels in input to be divisible by num_groups, got input of shape {list(shape)} "
+            "group_norm: Expected number of channels in input to be divisible by num_groups, got input of shape "
+            f"{list(shape)} "
             f"and num_groups={num_groups}; choose a divisor of {shape[1]}"
         )
     for name, one in (("weight", weight), ("bias", bias)):
@@ -183,7 +217,9 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
 
 def _per_channel(op: str, name: str, one: Any, channels: int) -> None:
     if one is not None and tuple(one.native.shape) != (channels,):
-        raise ShapeError(f"{op}: {name} should contain {channels} elements, got {list(one.native.shape)}; give one per channel")
+        raise ShapeError(
+            f"{op}: {name} should contain {channels} elements, got {list(one.native.shape)}; give one per channel"
+        )
 
 
 @operation(samples=samples.batch_norm, method=False)
@@ -205,10 +241,16 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
     affine = (1, shape[1], *[1] * (len(shape) - 2))
     if not training:
         if running_mean is None or running_var is None:
-            raise ShapeError("batch_norm: Expected running_mean and running_var to be defined when training=False, got None; pass both")
+            raise ShapeError(
+                "batch_norm: Expected running_mean and running_var to be defined when training=False, got None; pass "
+                "both"
+            )
         return _with_running(input, running_mean, running_var, weight, bias, eps, affine)
     if prod(shape) == shape[1]:
-        raise ArgumentError(f"batch_norm: Expected more than 1 value per channel when training, got input size {list(shape)}; use a larger batch")
+        raise ArgumentError(
+            f"batch_norm: Expected more than 1 value per channel when training, got input size {list(shape)}; use a "
+            "larger batch"
+        )
     dims = (0, *range(2, len(shape)))
     return _tracking(_batch_norm, input, running_mean, running_var, weight, bias, momentum, eps, shape, dims, affine)
 
@@ -232,7 +274,9 @@ def _tracking(op: Fused, input: Tensor, running_mean: Any, running_var: Any, wei
     if running_mean is None and running_var is None:
         return made
     if momentum is None:
-        raise ArgumentTypeError(f"{op.name}: expected momentum to be a float, got None; pass 1 / number of batches for a plain average")
+        raise ArgumentTypeError(
+            f"{op.name}: expected momentum to be a float, got None; pass 1 / number of batches for a plain average"
+        )
     with no_grad():
         kind = input.dtype if input.dtype.itemsize > 2 else dtypes.float32
         if rest is None:
@@ -264,15 +308,22 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     shape = tuple(input.native.shape)
     if len(shape) < 3:
         raise ArgumentError(f"instance_norm: expected an input of at least 3 dims, got {list(shape)}; unsqueeze it")
-    for name, one in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
-        _per_channel("instance_norm", name, one, shape[1])
+    for one in (weight, bias):
+        if one is not None and tuple(one.native.shape) != (shape[1],):
+            raise ShapeError(f"instance_norm: weight and bias should contain {shape[1]} elements, got {list(one.shape)}; give one per channel")
     affine = (1, shape[1], *[1] * (len(shape) - 2))
     if not use_input_stats:
         if running_mean is None or running_var is None:
-            raise ShapeError("instance_norm: Expected running_mean and running_var to be defined when use_input_stats=False, got None; pass both")
+            raise ShapeError(
+                "instance_norm: Expected running_mean and running_var to be defined when use_input_stats=False, got "
+                "None; pass both"
+            )
         return _with_running(input, running_mean, running_var, weight, bias, eps, affine)
     if prod(shape[2:]) == 1:
-        raise ArgumentError(f"instance_norm: Expected more than 1 spatial element when training, got input size {list(shape)}; use a larger input")
+        raise ArgumentError(
+            f"instance_norm: Expected more than 1 spatial element when training, got input size {list(shape)}; use a "
+            "larger input"
+        )
     dims = tuple(range(2, len(shape)))
     return _tracking(_instance_norm, input, running_mean, running_var, weight, bias, momentum, eps, shape, dims, affine)
 

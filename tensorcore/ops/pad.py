@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tensorcore.errors import ArgumentTypeError, GradientError, KernelMissing, ShapeError
+from tensorcore import dtypes
+from tensorcore.errors import ArgumentTypeError, GradientError, KernelMissing, ShapeError, UnsupportedDtype
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.conv import spread
@@ -166,6 +167,12 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     """
     sizes = tuple(input.native.shape[2:])
     ndim = len(sizes)
+    for name, one in (("size", size), ("scale_factor", scale_factor)):
+        if isinstance(one, (list, tuple)) and len(one) != ndim:
+            raise _AlignError(
+                f"interpolate: Input and output must have the same number of spatial dimensions, but got {list(sizes)} and "
+                f"{name}={one}; give one number per dim"
+            )
     linear = {1: "linear", 2: "bilinear", 3: "trilinear"}.get(ndim)
     if mode not in ("nearest", "nearest-exact", linear) or antialias:
         raise _NotKnown(
@@ -190,8 +197,12 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
         )
         wanted = tuple([floor(n * by) for n, by in zip(sizes, factors, strict=True)])
         scales = [None] * ndim if recompute_scale_factor else factors
+    if mode == linear and input.dtype.kind in ("bool", "integer") and input.dtype is not dtypes.uint8:
+        raise UnsupportedDtype(f'interpolate: "{mode}" not implemented for {input.dtype.name}, got one; use .float()')
+    whole = mode == linear and input.dtype is dtypes.uint8
     made = input
-    for i, (n, out, by) in enumerate(zip(sizes, wanted, scales, strict=True)):
+    # Images of bytes are rounded after each pass, and the last dim goes first.
+    for i, (n, out, by) in reversed(list(enumerate(zip(sizes, wanted, scales, strict=True)))):
         step = n / out if by is None else 1.0 / by
         at = np.arange(out)
         if mode == "nearest":
@@ -199,7 +210,8 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
         elif mode == "nearest-exact":
             made = taken(made, i + 2, np.minimum(np.floor((at + 0.5) * step).astype(np.int64), n - 1))
         else:
-            made = _lines(made, i + 2, at, n, out, step, bool(align_corners))
+            made = _lines(made.double() if whole else made, i + 2, at, n, out, step, bool(align_corners))  # type: ignore[attr-defined]
+            made = (made + 0.5).floor().to(dtypes.uint8) if whole else made  # type: ignore[attr-defined]
     return made
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError, UnsupportedDtype
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.conv import spread
@@ -234,6 +234,13 @@ def _wanted(op: str, sizes: Ints, output_size: Any) -> Ints:
 
 
 def _adaptive_avg(op: str, ndim: int, input: Tensor, output_size: Any) -> Tensor:
+    if isinstance(input, Tensor):
+        shape = tuple(input.native.shape)
+        if input.dtype.kind in ("bool", "integer"):
+            raise UnsupportedDtype(f'{op}: "{op}" not implemented for {input.dtype.name}, got one; use .float()')
+        if len(shape) in (ndim + 1, ndim + 2) and set(_wanted(op, shape[-ndim:], output_size)) == {1}:
+            # The mean of nothing is NaN, where windows of nothing are an error.
+            return input.mean(tuple(range(-ndim, 0)), True)  # type: ignore[attr-defined, no-any-return]
     input, batched = _batched(op, input, ndim)
     sizes = tuple(input.native.shape[2:])
     wanted = _wanted(op, sizes, output_size)

@@ -1,4 +1,4 @@
-"""Reductions: sums, products, means, extremes and logical reductions over dims."""
+"""Reductions: sums, products, means and logical reductions over dims, and what all reductions share."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from math import prod as product
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, KernelMissing, ShapeError
+from tensorcore.errors import ArgumentTypeError, DtypeError, KernelMissing, ShapeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply, record, reduction, store
-from tensorcore.ops.complex import conjugate
+from tensorcore.ops.calls import apply, reduction
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
-from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, method, operation
+from tensorcore.ops.kinds import COMPLEX, FLOATING, method, operation
+from tensorcore.ops.output import store
+from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min",
-    "nanmean", "nansum", "prod", "sum", "sum_to_size",
+    "all", "any", "count_nonzero", "logsumexp", "mean", "nanmean", "nansum", "prod", "sum", "sum_to_size",
 ]  # fmt: skip
 
 Dims = int | Sequence[int] | None
@@ -38,7 +38,9 @@ def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
             for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim")):
                 if theirs in kwargs:
                     if kwargs.get(ours) is not None:
-                        raise ArgumentTypeError(f"{function.__name__}: expected {ours} once, got {theirs} too; leave out {theirs}")
+                        raise ArgumentTypeError(
+                            f"{function.__name__}: expected {ours} once, got {theirs} too; leave out {theirs}"
+                        )
                     kwargs[ours] = kwargs.pop(theirs)
         return function(*args, **kwargs)
 
@@ -104,55 +106,31 @@ def stored(op: str, made: Any, out: Any) -> Any:
     return type(made)(*[store(op, one, place) for one, place in zip(made, out, strict=True)])
 
 
-def picking(op: Op, input: Tensor, options: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """Run a kernel that picks elements and says where they are; the formulas of ``op`` know the places as ``at``."""
-    native, places = input.device.kernels[op.kernel](input.native, **options)
-    values, at = new_tensor(native, input.dtype, input.device), new_tensor(places, dtypes.int64, input.device)
-    if mode.enabled and input.node is not None:
-        # The formulas see a tensor of their own: the values alone are an output of the node.
-        record(op, (input,), options | {"at": new_tensor(places, dtypes.int64, input.device)}, values)
-    return values, at
-
-
-def put_back(g: Tensor, at: Tensor, dim: int, keepdim: bool, shape: tuple[int, ...], unique: bool = True) -> Tensor:
-    """The gradient of picked elements: each in the place it was picked from."""
-    if not shape:
-        return g.reshape(())
-    if not keepdim:
-        g, at = g.unsqueeze(dim), at.unsqueeze(dim)
-    return apply(_put_picked, (g, at), {"dim": dim, "size": shape[dim], "unique": unique})
-
-
 def check_real(op: str, input: Tensor) -> None:
     """Raise for complex numbers, which have no order."""
     if input.dtype.is_complex:
-        raise _NotImplementedFor(f"{op}: expected a real dtype, got {input.dtype.name}: not implemented for it; use .abs() or .real")
+        raise NotImplementedFor(
+            f"{op}: expected a real dtype, got {input.dtype.name}: not implemented for it; use .abs() or .real"
+        )
 
 
 def check_floating(op: str, *tensors: Tensor) -> None:
     """Raise for integers, bools and complex numbers where PyTorch's kernel takes floating dtypes only."""
     for one in tensors:
         if not one.dtype.is_floating_point:
-            raise _NotImplementedFor(f"{op}: expected a floating dtype, got {one.dtype}: not implemented for it; convert it with .float()")
+            raise NotImplementedFor(
+                f"{op}: expected a floating dtype, got {one.dtype}: not implemented for it; convert it with .float()"
+            )
 
 
-class _NotImplementedFor(DtypeError, KernelMissing):
+class NotImplementedFor(DtypeError, KernelMissing):
     """A dtype that an op does not take, in the places where PyTorch raises NotImplementedError."""
 
-
-_put_picked = Op("put_picked", "input at", "Zeros with elements put in along a dim.", register=False,
-                grads=dict(input=lambda g, at, dim: apply(_pick, (g, at), {"dim": dim})))  # fmt: skip
-_pick = Op(
-    "pick", "input at", "Elements picked along a dim.", register=False,
-    grads=dict(input=lambda g, at, dim, input_shape: apply(
-        _put_picked, (g, at), {"dim": dim, "size": input_shape[dim] if input_shape else 1, "unique": False})),
-)  # fmt: skip
-_ties = Op("ties", "input top", "The weight of each element in an extreme.", register=False)
 
 # Sums
 
 
-def _closure(op: Op, accepts: Any, slow: Callable[..., Any], calls: Any, dims: bool = True) -> Callable[..., Any]:
+def closure(op: Op, accepts: Any, slow: Callable[..., Any], calls: Any, dims: bool = True) -> Callable[..., Any]:
     call = functools.wraps(slow)(reduction(op, accepts, numpy_names(slow), dims))
     call.__name__ = call.__qualname__ = op.name
     entry = Op(op.name, "input", slow.__doc__ or "", samples=calls, kind="reduction")
@@ -177,7 +155,7 @@ _nansum = Op(
 )  # fmt: skip
 
 
-def _dims(op: str, input: Tensor, dim: Dims) -> tuple[int, ...] | None:
+def dims_of(op: str, input: Tensor, dim: Dims) -> tuple[int, ...] | None:
     """``dim`` as a tuple from the front; None, and an empty tuple too, mean all."""
     if dim is None:
         return None
@@ -185,14 +163,16 @@ def _dims(op: str, input: Tensor, dim: Dims) -> tuple[int, ...] | None:
     return dims if dims and input.native.shape else None
 
 
-def _tensor(op: str, input: Any) -> None:
+def check_tensor(op: str, input: Any) -> None:
     if not isinstance(input, Tensor):
-        raise ArgumentTypeError(f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)")
+        raise ArgumentTypeError(
+            f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)"
+        )
 
 
 def _summing(op: Op, input: Tensor, dim: Dims, keepdim: bool, dtype: Any, out: Any) -> Tensor:
-    _tensor(op.name, input)
-    dims = _dims(op.name, input, dim)
+    check_tensor(op.name, input)
+    dims = dims_of(op.name, input, dim)
     if dtype is None and input.dtype.kind in ("bool", "integer"):
         dtype = dtypes.int64
     if dtype is not None and dtype is not input.dtype:
@@ -211,14 +191,14 @@ def _sum_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: 
     return _summing(_sum, input, dim, keepdim, dtype, out)
 
 
-sum = _closure(_sum, FLOATING | COMPLEX, _sum_slow, samples.reduction)  # noqa: A001 - PyTorch's name
+sum = closure(_sum, FLOATING | COMPLEX, _sum_slow, samples.reduction)
 
 
 def _mean_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
                out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Mean of all elements, or of those along ``dim``; NaN of no elements. Integers need a floating ``dtype``."""
-    _tensor("mean", input)
-    dims = _dims("mean", input, dim)
+    check_tensor("mean", input)
+    dims = dims_of("mean", input, dim)
     wanted = input.dtype if dtype is None else dtypes.as_dtype(dtype, "mean")
     if wanted.kind not in ("floating", "complex"):
         raise DtypeError(
@@ -228,7 +208,7 @@ def _mean_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype:
     return stored("mean", apply(_mean, (input.to(wanted),), {"dim": dims, "keepdim": keepdim}), out)
 
 
-mean = _closure(_mean, FLOATING | COMPLEX, _mean_slow, samples.reduction)
+mean = closure(_mean, FLOATING | COMPLEX, _mean_slow, samples.reduction)
 
 
 @over_dims(samples=samples.reduction, kind="reduction")
@@ -236,7 +216,9 @@ def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dty
            out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Sum that counts NaN as zero."""
     if input.dtype.is_complex:
-        raise DtypeError(f"nansum: does not support complex inputs, got {input.dtype}; sum the real and imaginary parts")
+        raise DtypeError(
+            f"nansum: does not support complex inputs, got {input.dtype}; sum the real and imaginary parts"
+        )
     if input.dtype.kind in ("bool", "integer"):
         return _sum_slow(input, dim, keepdim, dtype=dtype, out=out)
     return _summing(_nansum, input, dim, keepdim, dtype, out)
@@ -247,7 +229,10 @@ def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dt
             out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Mean of the elements that are not NaN."""
     if input.dtype.kind not in ("floating", "complex"):
-        raise DtypeError(f"nanmean: expected input to have floating point or complex dtype, got {input.dtype}; convert it with .float()")
+        raise DtypeError(
+            f"nanmean: expected input to have floating point or complex dtype, got {input.dtype}; convert it with "
+            ".float()"
+        )
     numbers = (input.detach() != input.detach()).ne(True)
     made = nansum(input, dim, keepdim, dtype=dtype) / sum(numbers, dim, keepdim)
     return stored("nanmean", made, out)
@@ -259,7 +244,10 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     shape = tuple(input.native.shape)
     extra = len(shape) - len(size)
     if extra < 0 or product([n not in (1, shape[i + extra]) for i, n in enumerate(size)]) != (0 if size else 1):
-        raise ShapeError(f"sum_to_size: size {{{list(size)}}} is not expandable to size {{{list(shape)}}}, got a tensor of the latter; pass a size that broadcasts to it")
+        raise ShapeError(
+            f"sum_to_size: size {{{list(size)}}} is not expandable to size {{{list(shape)}}}, got a tensor of the "
+            "latter; pass a size that broadcasts to it"
+        )
     dims = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(size) if n == 1 and shape[i + extra] != 1)
     summed = apply(_sum, (input,), {"dim": dims, "keepdim": True}) if dims else input
     return summed.reshape(size) if extra else summed
@@ -338,129 +326,7 @@ def _one(dim: int | None, input: Tensor) -> tuple[int, ...] | None:
     return None if dim is None or not input.native.shape else (dim,)
 
 
-# Extremes
-
-
-def _extreme(g: Tensor, input: Tensor, out: Tensor, dim: Any, keepdim: bool, nan: bool) -> Tensor:
-    """The gradient of an extreme: shared evenly among the elements that equal it."""
-    weights = apply(_ties, (input.detach(), out.detach()), {"dim": dim, "keepdim": keepdim, "nan": nan})
-    return kept(g, tuple(input.native.shape), dim, keepdim) * weights
-
-
-def ties_gradient(g: Tensor, input: Tensor, out: Tensor) -> Tensor:
-    """The gradient of an element chosen among all: shared evenly among those that equal it, or among NaNs."""
-    return _extreme(g, input, out, None, False, True)
-
-
-def _extreme_op(name: str, kernel: str, nan: bool) -> Op:
-    return Op(name, "input", "The extreme over dims.", kernel=kernel, register=False, grads=dict(
-        input=lambda g, input, out, dim, keepdim: _extreme(g, input, out, dim, keepdim, nan)))  # fmt: skip
-
-
-def _picked_op(name: str, kernel: str) -> Op:
-    return Op(name, "input", "The extreme along a dim, and where it is.", kernel=kernel, register=False, grads=dict(
-        input=lambda g, at, dim, keepdim, input_shape: put_back(g, at, dim, keepdim, input_shape)))  # fmt: skip
-
-
-_amax, _amin = _extreme_op("amax", "amax", False), _extreme_op("amin", "amin", False)
-_max, _min = _extreme_op("max", "amax", True), _extreme_op("min", "amin", True)
-_max_dim, _min_dim = _picked_op("max", "max_dim"), _picked_op("min", "min_dim")
-
-
-def filled(op: str, input: Tensor, dims: tuple[int, ...] | None, whole: type[Exception] = ShapeError) -> None:
-    """Raise where an extreme would be taken of no elements."""
-    shape = input.native.shape
-    if 0 not in shape:
-        return
-    if dims is None:
-        raise whole(f"{op}: Expected reduction dim to be specified for input.numel() == 0, got shape {list(shape)}; Specify the reduction dim with the 'dim' argument")
-    for i in dims:
-        if shape and shape[i] == 0:
-            raise DimensionError(f"{op}: Expected reduction dim {i} to have non-zero size, got shape {list(shape)}; pad the input, or skip it")
-
-
-def _extreme_call(op: Op, input: Tensor, dim: Dims, keepdim: bool, out: Any) -> Tensor:
-    _tensor(op.name, input)
-    check_real(op.name, input)
-    dims = _dims(op.name, input, dim)
-    filled(op.name, input, dims)
-    return stored(op.name, apply(op, (input,), {"dim": dims, "keepdim": keepdim}), out)
-
-
-@over_dims(samples=samples.reduction, kind="reduction")
-def amax(input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The largest element, of all or along ``dim``; its gradient is shared evenly among equal ones."""
-    return _extreme_call(_amax, input, dim, keepdim, out)
-
-
-@over_dims(samples=samples.reduction, kind="reduction")
-def amin(input: Tensor, dim: Dims = (), keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The smallest element, of all or along ``dim``; its gradient is shared evenly among equal ones."""
-    return _extreme_call(_amin, input, dim, keepdim, out)
-
-
-_Aminmax = return_type("aminmax", "min max")
-
-
-@over_dims()
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
-    """The smallest and the largest element, of all or along ``dim``, as a named tuple ``(min, max)``."""
-    return stored("aminmax", _Aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim)), out)
-
-
-def _extreme_forms(whole: Op, along: Op, pairwise: str) -> Callable[..., Any]:
-    answer = return_type(whole.name)
-
-    def call(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:
-        other = dim if isinstance(dim, Tensor) else other
-        if other is not None:
-            return getattr(input, pairwise)(other) if out is None else store(whole.name, getattr(input, pairwise)(other), out)
-        if dim is None:
-            return _extreme_call(whole, input, None, False, out)
-        _tensor(whole.name, input)
-        check_real(whole.name, input)
-        at = rules.wrap_dim(whole.name, dim, len(input.native.shape))
-        filled(whole.name, input, (at,) if input.native.shape else ())
-        return stored(whole.name, answer(*picking(along, input, {"dim": at, "keepdim": keepdim})), out)
-
-    call.__name__ = call.__qualname__ = whole.name
-    word = "largest" if whole.name == "max" else "smallest"
-    call.__doc__ = (
-        f"The {word} element of all; with ``dim``, the {word} along it as ``(values, indices)``; with another tensor, "
-        f"the {word} of each pair. NaN wins."
-    )
-    return call
-
-
-max = _closure(_max, REAL, _extreme_forms(_max, _max_dim, "maximum"), samples.one_dim_reduction, False)  # noqa: A001
-min = _closure(_min, REAL, _extreme_forms(_min, _min_dim, "minimum"), samples.one_dim_reduction, False)  # noqa: A001
-
-_argmax = Op("argmax", "input", "Where the largest element is.", register=False)
-_argmin = Op("argmin", "input", "Where the smallest element is.", register=False)
-
-
-def _where_extreme(op: Op, input: Tensor, dim: int | None, keepdim: bool, out: Any) -> Tensor:
-    if input.dtype.is_complex:
-        raise DtypeError(f"{op.name}: does not support complex input, got {input.dtype}; use .abs() or .real")
-    if input.dtype.kind == "bool":
-        raise DtypeError(f"{op.name}: does not support bool input, got {input.dtype}; convert it with .int()")
-    at = None if dim is None else rules.wrap_dim(op.name, dim, len(input.native.shape))
-    filled(op.name, input, None if at is None else (at,) if input.native.shape else (), DimensionError)
-    at = at if input.native.shape else None
-    return stored(op.name, apply(op, (input,), {"dim": at, "keepdim": keepdim}, dtype=dtypes.int64), out)
-
-
-@over_dims(samples=samples.one_dim_reduction, kind="reduction")
-def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Where the largest element is: in the flattened tensor, or along ``dim``. The first NaN counts as largest."""
-    return _where_extreme(_argmax, input, dim, keepdim, out)
-
-
-@over_dims(samples=samples.one_dim_reduction, kind="reduction")
-def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Where the smallest element is: in the flattened tensor, or along ``dim``. The first NaN counts as smallest."""
-    return _where_extreme(_argmin, input, dim, keepdim, out)
-
+# Sums of exponentials
 
 _logsumexp = Op(
     "logsumexp", "input", "The logarithm of the sum of exponentials.", register=False,
@@ -474,7 +340,9 @@ def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False, *, out: Tensor | 
     """``log(sum(exp(input)))`` along ``dim``, computed without overflow."""
     if input.dtype.kind in ("bool", "integer"):
         input = input.to(dtypes.get_default_dtype())
-    return stored("logsumexp", apply(_logsumexp, (input,), {"dim": _dims("logsumexp", input, dim), "keepdim": keepdim}), out)
+    return stored(
+        "logsumexp", apply(_logsumexp, (input,), {"dim": dims_of("logsumexp", input, dim), "keepdim": keepdim}), out
+    )
 
 
 # Logical reductions
@@ -496,13 +364,13 @@ def _logical(op: Op, input: Tensor, dim: Dims, keepdim: bool, out: Any) -> Tenso
 
 
 @over_dims(samples=samples.reduction, kind="reduction")
-def all(input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:  # noqa: A001
+def all(input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Whether all elements, or all along ``dim``, are not zero."""
     return _logical(_all, input, dim, keepdim, out)
 
 
 @over_dims(samples=samples.reduction, kind="reduction")
-def any(input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:  # noqa: A001
+def any(input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Whether any element, or any along ``dim``, is not zero."""
     return _logical(_any, input, dim, keepdim, out)
 
@@ -513,4 +381,4 @@ _count_nonzero = Op("count_nonzero", "input", "How many elements are not zero.",
 @over_dims(samples=samples.count, kind="reduction")
 def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     """How many elements, of all or along ``dim``, are not zero."""
-    return apply(_count_nonzero, (input,), {"dim": _dims("count_nonzero", input, dim)}, dtype=dtypes.int64)
+    return apply(_count_nonzero, (input,), {"dim": dims_of("count_nonzero", input, dim)}, dtype=dtypes.int64)

@@ -6,7 +6,6 @@ from typing import Any
 
 from tensorcore.errors import UnsupportedDtype
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import store
 from tensorcore.ops.define import OPS, same
 from tensorcore.ops.kinds import (
     BOOL,
@@ -17,6 +16,7 @@ from tensorcore.ops.kinds import (
     elementwise,
     method,
 )
+from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
 __all__ = ["ceil", "fix", "floor", "frac", "round", "trunc"]

@@ -7,6 +7,13 @@ from typing import Any
 
 import numpy as np
 
+__all__ = [
+    "addmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cross",
+    "einsum", "embedding", "fold", "inner", "interpolate", "linear", "lp_pool1d", "lp_pool2d", "matmul",
+    "matrix_power", "pad", "pixel_shuffle", "pixel_unshuffle", "pool1d", "pool2d", "pool3d", "tensordot",
+    "unfold",
+]  # fmt: skip
+
 Make = Callable[..., Any]
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 

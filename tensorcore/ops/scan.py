@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import DtypeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply, record
-from tensorcore.ops.complex import conjugate
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
+from tensorcore.ops.extreme import picking, put_back
 from tensorcore.ops.fused import differentiate
-from tensorcore.ops.reduce import check_floating, check_real, over_dims, picking, put_back, return_type, stored
+from tensorcore.ops.record import record
+from tensorcore.ops.reduce import check_floating, check_real, over_dims, return_type, stored
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -19,8 +19,14 @@ __all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp"]
 
 _cumsum = Op("cumsum", "input", "Running sums along a dim.", register=False,
              grads=dict(input=lambda g, dim: _from_the_end(g, dim)))  # fmt: skip
-_cumsum_back = Op("cumsum_back", "input", "Running sums along a dim from its end.", register=False,
-                  backward_name="CumsumBackward0", grads=dict(input=lambda g, dim: apply(_cumsum, (g,), {"dim": dim})))  # fmt: skip
+_cumsum_back = Op(
+    "cumsum_back",
+    "input",
+    "Running sums along a dim from its end.",
+    register=False,
+    backward_name="CumsumBackward0",
+    grads=dict(input=lambda g, dim: apply(_cumsum, (g,), {"dim": dim})),
+)
 _cumprod = Op("cumprod", "input", "Running products along a dim.", register=False,
               grads=dict(input=lambda g, input, out, dim: _cumprod_gradient(g, input, out, dim)))  # fmt: skip
 
@@ -113,17 +119,16 @@ _logcumsumexp = Op("logcumsumexp", "input", "Running log-sum-exp along a dim.", 
 def _logcumsumexp_by_hand(x: Tensor, dim: int) -> Tensor:
     if not x.native.shape:
         return x * 1.0
-    top = x.detach().amax(dim, True)
+    top = (x.real if x.dtype.is_complex else x).detach().amax(dim, True)
     return cumsum((x - top).exp(), dim).log() + top
 
 
 @over_dims(samples=samples.along_dim)
 def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
     """``log(cumsum(exp(input)))`` along ``dim``, computed without overflow."""
-    check_floating("logcumsumexp", input)
+    if not input.dtype.is_complex:
+        check_floating("logcumsumexp", input)
     at = rules.wrap_dim("logcumsumexp", dim, len(input.native.shape))
-    if input.dtype.kind in ("bool", "integer"):
-        raise DtypeError(f"logcumsumexp: not implemented for {input.dtype.name}, got a tensor of it; convert it with .float()")
     native = input.device.kernels["logcumsumexp"](input.native, dim=at)
     made = new_tensor(native, input.dtype, input.device)
     if mode.enabled and input.node is not None:

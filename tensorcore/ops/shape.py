@@ -8,11 +8,13 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
-from tensorcore.ops.calls import record
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import attach, check_writable
-from tensorcore.ops.kinds import method, operation, view as view_op
+from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.kinds import view as view_op
+from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -168,8 +170,8 @@ def t(input: Tensor) -> Tensor:
 
 @operation(samples=samples.batches)
 def adjoint(input: Tensor) -> Tensor:
-    """The last two dims swapped, and conjugated."""
-    return input.mH  # type: ignore[attr-defined]
+    """The last two dims swapped, and conjugated; a 0-d tensor conjugated."""
+    return input.mH if input.native.shape else input.conj()  # type: ignore[attr-defined]
 
 
 @operation(samples=samples.movedim)
@@ -339,6 +341,8 @@ def ravel(input: Tensor) -> Tensor:
 def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """One dim as several, of ``sizes``; one of them may be -1."""
     shape = input.native.shape
+    if not shape:
+        raise ShapeError("unflatten: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use reshape")
     at = rules.wrap_dim("unflatten", dim, len(shape))
     if not len(sizes):
         raise ShapeError("unflatten: sizes must be non-empty, got (); give at least one size")
@@ -390,7 +394,7 @@ def _transposed(name: str, doc: str) -> None:
             return _permute.view(self, {"dims": tuple(range(ndim - 1, -1, -1))})
         if name == "H" and ndim not in (0, 2):
             raise ShapeError(f"H: tensor.H is only supported on matrices (2-D tensors), got {ndim}-D; use mH")
-        if name in ("mT", "mH") and ndim < 2:
+        if name in ("mT", "mH") and ndim == 1:
             raise ShapeError(f"{name}: expected a matrix or a batch of matrices, got {ndim}-D tensor; use unsqueeze first")
         swapped = transpose(self, -2, -1) if ndim > 1 else self
         return swapped.conj() if name in ("H", "mH") and self.dtype.is_complex else swapped  # type: ignore[attr-defined]

@@ -7,10 +7,12 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply, record
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
+from tensorcore.ops.extreme import filled, picking, put_back, ties_gradient
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.reduce import check_real, filled, over_dims, picking, put_back, return_type, stored, ties_gradient
+from tensorcore.ops.record import record
+from tensorcore.ops.reduce import check_real, over_dims, return_type, stored
 from tensorcore.tape.mode import mode as thread
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -21,17 +23,33 @@ __all__ = [
 
 
 def _along(name: str, kernel: str | None = None) -> Op:
-    return Op(name, "input", "Elements picked along a dim, and where they are.", kernel=kernel, register=False, grads=dict(
-        input=lambda g, at, dim, input_shape: put_back(g, at, dim, True, input_shape)))  # fmt: skip
+    return Op(
+        name,
+        "input",
+        "Elements picked along a dim, and where they are.",
+        kernel=kernel,
+        register=False,
+        grads=dict(input=lambda g, at, dim, input_shape: put_back(g, at, dim, True, input_shape)),
+    )
 
 
 def _reducing(name: str, kernel: str | None = None) -> Op:
-    return Op(name, "input", "An element picked along a dim, and where it is.", kernel=kernel, register=False, grads=dict(
-        input=lambda g, at, dim, keepdim, input_shape: put_back(g, at, dim, keepdim, input_shape)))  # fmt: skip
+    return Op(
+        name,
+        "input",
+        "An element picked along a dim, and where it is.",
+        kernel=kernel,
+        register=False,
+        grads=dict(input=lambda g, at, dim, keepdim, input_shape: put_back(g, at, dim, keepdim, input_shape)),
+    )
 
 
 _sort, _topk = _along("sort"), _along("topk")
-_kthvalue, _median_dim, _mode_dim = _reducing("kthvalue"), _reducing("median", "median_dim"), _reducing("mode", "mode_dim")
+_kthvalue, _median_dim, _mode_dim = (
+    _reducing("kthvalue"),
+    _reducing("median", "median_dim"),
+    _reducing("mode", "mode_dim"),
+)
 _nanmedian_dim = _reducing("nanmedian", "median_dim")
 _Sort, _Topk, _Kthvalue, _Mode = return_type("sort"), return_type("topk"), return_type("kthvalue"), return_type("mode")
 _Median, _Nanmedian = return_type("median"), return_type("nanmedian")
@@ -42,7 +60,9 @@ _nanmedian = Op("nanmedian", "input", "The median of all elements but NaN.", reg
 
 
 @over_dims(samples=samples.along_dim)
-def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = False, *, out: Any = None) -> Any:
+def sort(
+    input: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = False, *, out: Any = None
+) -> Any:
     """The elements in order along ``dim`` and where they came from, as ``(values, indices)``; NaN counts as largest.
 
     Equal elements keep their order, with ``stable`` or without.
@@ -67,12 +87,19 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 @over_dims(samples=samples.top)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
-    """The ``k`` largest (or smallest) elements along ``dim`` in order, as ``(values, indices)``; NaN counts as largest."""
+    """The ``k`` largest (or smallest) elements along ``dim`` in order, as ``(values, indices)``; NaN counts as "
+    "largest."""
     check_real("topk", input)
+    if input.dtype.kind == "bool":
+        raise DtypeError("topk: topk does not support bool dtypes, got a tensor of bools; convert it with .int()")
+    if input.dtype.kind == "bool":
+        raise DtypeError("topk: does not support bool dtypes, got bool; convert it with .int()")
     shape = input.native.shape
     at = rules.wrap_dim("topk", dim, len(shape))
     if not 0 <= k <= (shape[at] if shape else 1):
-        raise ShapeError(f"topk: selected index k out of range, got k={k} for a dim of size {shape[at] if shape else 1}; take fewer")
+        raise ShapeError(
+            f"topk: selected index k out of range, got k={k} for a dim of size {shape[at] if shape else 1}; take fewer"
+        )
     options = {"k": int(k), "dim": at, "largest": bool(largest), "sorted": bool(sorted)}
     return stored("topk", _Topk(*picking(_topk, input, options)), out)
 
@@ -85,11 +112,15 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
     at = rules.wrap_dim("kthvalue", dim, len(shape))
     filled("kthvalue", input, (at,) if shape else ())
     if not 1 <= k <= (shape[at] if shape else 1):
-        raise ShapeError(f"kthvalue: selected number k out of range for dimension {at}, got k={k}; count from 1 to the dim's size")
+        raise ShapeError(
+            f"kthvalue: selected number k out of range for dimension {at}, got k={k}; count from 1 to the dim's size"
+        )
     return stored("kthvalue", _Kthvalue(*picking(_kthvalue, input, {"k": int(k), "dim": at, "keepdim": keepdim})), out)
 
 
-def _middle(whole: Op, along: Op, answer: Any, nan: bool, input: Tensor, dim: int | None, keepdim: bool, out: Any) -> Any:
+def _middle(
+    whole: Op, along: Op, answer: Any, nan: bool, input: Tensor, dim: int | None, keepdim: bool, out: Any
+) -> Any:
     name = whole.name
     check_real(name, input)
     if input.dtype.kind == "bool":
@@ -98,7 +129,10 @@ def _middle(whole: Op, along: Op, answer: Any, nan: bool, input: Tensor, dim: in
     if dim is not None:
         at = rules.wrap_dim(name, dim, len(shape))
         if shape and shape[at] == 0:
-            raise DimensionError(f"{name}: Expected reduction dim {at} to have non-zero size, got shape {list(shape)}; pad the input, or skip it")
+            raise DimensionError(
+                f"{name}: Expected reduction dim {at} to have non-zero size, got shape {list(shape)}; pad the input, "
+                "or skip it"
+            )
         native, places = input.device.kernels["median_dim"](input.native, dim=at, keepdim=keepdim, nan=nan)
         values, found = new_tensor(native, input.dtype, input.device), new_tensor(places, dtypes.int64, input.device)
         if thread.enabled and input.node is not None:
@@ -180,13 +214,21 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
         raise ShapeError(f"searchsorted: side can only be 'left' or 'right' but got {side!r}; pass one of them")
     if not isinstance(input, Tensor):
         if dtypes.kind_of(input) is None:
-            raise ArgumentTypeError(f"searchsorted: expected input to be a Tensor or a number, got {input!r}; wrap it in torch.tensor(...)")
+            raise ArgumentTypeError(
+                f"searchsorted: expected input to be a Tensor or a number, got {input!r}; wrap it in torch.tensor(...)"
+            )
         input = sorted_sequence.new_full((), input)
     shape, wanted = sorted_sequence.native.shape, input.native.shape
     if len(shape) != 1 and tuple(shape[:-1]) != tuple(wanted[:-1]):
         raise ShapeError(
-            f"searchsorted: expected a sequence of one dim or the leading dims of input, got {list(shape)} and {list(wanted)}; "
+            f"searchsorted: expected a sequence of one dim or the leading dims of input, got {list(shape)} and "
+            f"{list(wanted)}; "
             f"expand one of them"
         )
-    made = apply(_searchsorted, (sorted_sequence.detach(), input.detach()), {"right": right or side == "right"}, dtype=dtypes.int64)
+    made = apply(
+        _searchsorted,
+        (sorted_sequence.detach(), input.detach()),
+        {"right": right or side == "right"},
+        dtype=dtypes.int64,
+    )
     return stored("searchsorted", made.to(dtypes.int32) if out_int32 else made, out)

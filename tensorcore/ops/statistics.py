@@ -11,7 +11,8 @@ from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, Shap
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
-from tensorcore.ops.reduce import Dims, _ties, count_of, kept, over_dims, return_type, stored
+from tensorcore.ops.extreme import ties
+from tensorcore.ops.reduce import Dims, count_of, kept, over_dims, return_type, stored
 from tensorcore.tensor import Tensor
 
 __all__ = ["norm", "std", "std_mean", "var", "var_mean"]
@@ -51,7 +52,9 @@ def _with_mean(of: Any) -> Any:
 
 
 _var = Op("var", "input", "Variance over dims.", register=False, grads=dict(input=_var_gradient))
-_std = Op("std", "input", "Standard deviation over dims.", kernel="var", register=False, grads=dict(input=_std_gradient))
+_std = Op(
+    "std", "input", "Standard deviation over dims.", kernel="var", register=False, grads=dict(input=_std_gradient)
+)
 _var_mean = Op("var_mean", "input", "Variance and mean.", register=False, grads=dict(input=_with_mean(
     lambda g, input, out, *rest: _var_gradient(g, input, *rest))))  # fmt: skip
 _std_mean = Op("std_mean", "input", "Standard deviation and mean.", kernel="var_mean", register=False,
@@ -67,18 +70,27 @@ def _spread_of(op: Op, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, co
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
     if input.dtype.kind not in ("floating", "complex"):
-        raise DtypeError(f"{op.name}: std and var only support floating point and complex dtypes, got {input.dtype}; convert it with .float()")
+        raise DtypeError(
+            f"{op.name}: std and var only support floating point and complex dtypes, got {input.dtype}; convert it "
+            "with .float()"
+        )
     dims = None if dim is None else rules.wrap_dims(op.name, dim, len(input.native.shape)) or None
     if not input.native.shape:
         dims = None
     if count_of(tuple(input.native.shape), dims) - correction <= 0:
         warnings.warn(
-            f"{op.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+            f"{op.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+            "(input "
             f"numel divided by output numel).",
             stacklevel=4,
         )
     options = {"dim": dims, "keepdim": keepdim, "correction": float(correction)}
-    made = apply(op, (input,), options | {"root": op.name.startswith("std")}, dtype=(input.dtype.to_real(), input.dtype) if op.kernel == "var_mean" else input.dtype.to_real())
+    made = apply(
+        op,
+        (input,),
+        options | {"root": op.name.startswith("std")},
+        dtype=(input.dtype.to_real(), input.dtype) if op.kernel == "var_mean" else input.dtype.to_real(),
+    )
     if op.kernel == "var_mean":
         made = (_VarMean if op is _var_mean else _StdMean)(*made)
     return stored(op.name, made, out)
@@ -123,7 +135,7 @@ def _norm_gradient(g: Tensor, input: Tensor, out: Tensor, p: float, dim: Any, ke
     if p == 1:
         return g * _sign(input)
     if p in (inf, -inf):
-        weights = apply(_ties, (input.detach().abs(), out.detach()), {"dim": dim, "keepdim": True, "nan": False})
+        weights = apply(ties, (input.detach().abs(), out.detach()), {"dim": dim, "keepdim": True, "nan": False})
         return g * _sign(input) * weights
     # Where the norm is 0 the gradient is 0, not 0/0.
     some = (out != 0).to(out.dtype)
@@ -154,16 +166,22 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
     if dtype is not None:
         x = x.to(dtypes.as_dtype(dtype, "linalg.vector_norm"))
     if x.dtype.kind not in ("floating", "complex"):
-        raise DtypeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input, got {x.dtype}; convert it with .float()")
+        raise DtypeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input, got {x.dtype}; convert it "
+            "with .float()"
+        )
     if isinstance(ord, bool) or not isinstance(ord, (int, float)):
-        raise ArgumentTypeError(f"linalg.vector_norm: expected ord to be a number, got {ord!r}; matrix norms are matrix_norm's")
+        raise ArgumentTypeError(
+            f"linalg.vector_norm: expected ord to be a number, got {ord!r}; matrix norms are matrix_norm's"
+        )
     shape = x.native.shape
     dims = None if dim is None else rules.wrap_dims("linalg.vector_norm", dim, len(shape)) or None
     if not shape:
         dims = None
     if (ord == inf or ord < 0) and not count_of(shape, dims):
         raise ShapeError(
-            f"linalg.vector_norm: cannot compute the {ord} norm on an empty tensor because the operation does not have an "
+            f"linalg.vector_norm: cannot compute the {ord} norm on an empty tensor because the operation does not "
+            "have an "
             f"identity, got shape {list(shape)}; skip empty inputs"
         )
     options = {"p": float(ord), "dim": dims, "keepdim": keepdim}
@@ -171,12 +189,19 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
 
 
 @over_dims(samples=samples.norm)
-def norm(input: Tensor, p: float | str | None = "fro", dim: Dims = None, keepdim: bool = False, out: Tensor | None = None,
-         dtype: Any = None) -> Tensor:  # fmt: skip
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: Any = None,
+) -> Tensor:
     """The p-norm of the elements along ``dim``, or of all; ``"fro"`` is the 2-norm over any number of dims."""
     if isinstance(p, str):
         if p != "fro":
-            raise GradientError(f"norm: expected p to be a number or 'fro', got {p!r}; linalg.matrix_norm has the others")
+            raise GradientError(
+                f"norm: expected p to be a number or 'fro', got {p!r}; linalg.matrix_norm has the others"
+            )
         p = 2
     return vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype, out=out)
-

@@ -6,10 +6,10 @@ import math
 
 from tensorcore.errors import DtypeError
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.calls import store
 from tensorcore.ops.choice import where
 from tensorcore.ops.complex import conjugate
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, operation
+from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -56,7 +56,7 @@ def _turn(g: Tensor, input: Tensor, other: Tensor) -> Tensor:
 
 
 atan2 = elementwise("atan2", "input other", "The angle in [-pi, pi] of the point with y = input and x = other.", gives="float",
-                    takes=REAL, samples=samples.pair_of_tensors,
+                    takes=REAL, numbers=False, samples=samples.pair_of_tensors,
                     grads=dict(input=lambda g, input, other: other * _turn(g, input, other),
                                other=lambda g, input, other: -input * _turn(g, input, other)))  # fmt: skip
 arctan2 = alias("arctan2", atan2)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
 
-from tensorcore.ops.calls import record
 from tensorcore.ops.define import Op
+from tensorcore.ops.record import record
+from tensorcore.tape.memory import Version, View, next_order
 from tensorcore.tape.mode import mode, unusual
-from tensorcore.tape.node import Node, Version, next_order
-from tensorcore.tensor import Tensor, View
+from tensorcore.tape.node import Node
+from tensorcore.tensor import Tensor
 
 __all__ = ["several_views", "viewing"]
 

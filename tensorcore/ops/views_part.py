@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
-from tensorcore.ops import rules, samples_index as samples
+from tensorcore.errors import DimensionError, GradientError, ShapeError
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import method, operation
@@ -16,8 +17,8 @@ from tensorcore.ops.views import several_views
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "as_strided", "as_strided_", "as_strided_scatter", "chunk", "diagonal", "diagonal_scatter", "dsplit", "hsplit", "narrow",
-    "narrow_copy", "select", "select_scatter", "slice_scatter", "split", "split_with_sizes", "tensor_split", "unbind",
+    "as_strided", "as_strided_", "chunk", "diagonal", "dsplit", "hsplit", "narrow",
+    "narrow_copy", "select", "split", "split_with_sizes", "tensor_split", "unbind",
     "unsafe_chunk", "unsafe_split", "vsplit",
 ]  # fmt: skip
 
@@ -31,14 +32,15 @@ select_op, slice_op = _indexing("select"), _indexing("slice")
 unindex = Op("unindex", "input", "Zeros of a shape with the input in the place of a basic index.", register=False,
              grads=dict(input=lambda g, key: slice_op.view(g, {"key": key})))  # fmt: skip
 
-_diagonal = view_op(
+diagonal_op = view_op(
     "diagonal", "The elements on a diagonal of two dims.", kernel="diagonal",
     grad=lambda g, input_shape, offset, dim1, dim2: apply(
         _undiagonal, (g,), {"shape": input_shape, "offset": offset, "dim1": dim1, "dim2": dim2}),
 )  # fmt: skip
 _undiagonal = Op(
-    "undiagonal", "input", "Zeros of a shape with the input on a diagonal.", register=False, backward_name="DiagonalBackward0",
-    grads=dict(input=lambda g, offset, dim1, dim2: _diagonal.view(g, {"offset": offset, "dim1": dim1, "dim2": dim2})),
+    "undiagonal", "input", "Zeros of a shape with the input on "
+        "a diagonal.", register=False, backward_name="DiagonalBackward0",
+    grads=dict(input=lambda g, offset, dim1, dim2: diagonal_op.view(g, {"offset": offset, "dim1": dim1, "dim2": dim2})),
 )  # fmt: skip
 _unfold = view_op(
     "unfold", "Windows along a dim.", kernel="windows",
@@ -73,7 +75,7 @@ def _splitting(name: str) -> Op:
 _split, _split_with_sizes = _splitting("split"), _splitting("split_with_sizes")
 
 
-def _before(dim: int, one: Any) -> tuple[Any, ...]:
+def key_at(dim: int, one: Any) -> tuple[Any, ...]:
     """A basic index along ``dim``."""
     return (*[slice(None)] * dim, one)
 
@@ -81,10 +83,10 @@ def _before(dim: int, one: Any) -> tuple[Any, ...]:
 @operation(samples=samples.select)
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
     """The slice at ``index`` along ``dim``, which the result lacks."""
-    return select_op.view(input, {"key": _select_key("select", input, dim, index)})
+    return select_op.view(input, {"key": select_key("select", input, dim, index)})
 
 
-def _select_key(op: str, input: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
+def select_key(op: str, input: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
     shape = input.native.shape
     if not shape:
         raise DimensionError(f"{op}: select() cannot be applied to a 0-dim tensor, got one; use item()")
@@ -95,7 +97,7 @@ def _select_key(op: str, input: Tensor, dim: int, index: Any) -> tuple[Any, ...]
             f"{op}: expected index in the range [{-shape[at]}, {shape[at] - 1}], got {index}; it is out of range for "
             f"dim {dim} of size {shape[at]}"
         )
-    return _before(at, index)
+    return key_at(at, index)
 
 
 @operation(samples=samples.narrow)
@@ -106,18 +108,22 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         raise ShapeError("narrow: narrow() cannot be applied to a 0-dim tensor, got one; use unsqueeze(0)")
     at = rules.wrap_dim("narrow", dim, len(shape))
     if isinstance(start, Tensor) and (start.native.shape or start.dtype.kind != "integer"):
-        raise ShapeError(f"narrow: start must be an 0-dim integral Tensor, got {start.dtype} of shape {list(start.shape)}")
+        raise ShapeError(
+            f"narrow: start must be an 0-dim integral Tensor, got {start.dtype} of shape {list(start.shape)}"
+        )
     begin, size = int(start), shape[at]
     if length < 0:
         raise ShapeError(f"narrow: narrow(): length must be non-negative, got {length}; take fewer from elsewhere")
     if not -size <= begin <= size:
-        raise DimensionError(f"narrow: expected start in the range [{-size}, {size}], got {begin}; Dimension out of range")
+        raise DimensionError(
+            f"narrow: expected start in the range [{-size}, {size}], got {begin}; Dimension out of range"
+        )
     begin = begin + size if begin < 0 else begin
     if begin > size - length:
         raise ShapeError(
             f"narrow: start ({begin}) + length ({length}) exceeds dimension size ({size}), got dim {dim}; take fewer"
         )
-    return slice_op.view(input, {"key": _before(at, slice(begin, begin + length, 1))})
+    return slice_op.view(input, {"key": key_at(at, slice(begin, begin + length, 1))})
 
 
 @operation(samples=samples.narrow)
@@ -129,10 +135,10 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
 @operation(samples=samples.diagonal)
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The elements whose indices along ``dim1`` and ``dim2`` differ by ``offset``, along a new last dim; a view."""
-    return _diagonal.view(input, _diagonal_options("diagonal", input.native.shape, offset, dim1, dim2))
+    return diagonal_op.view(input, diagonal_options("diagonal", input.native.shape, offset, dim1, dim2))
 
 
-def _diagonal_options(op: str, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> dict[str, Any]:
+def diagonal_options(op: str, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> dict[str, Any]:
     first, second = rules.wrap_dim(op, dim1, len(shape)), rules.wrap_dim(op, dim2, len(shape))
     if first == second:
         raise ShapeError(f"{op}: diagonal dimensions cannot be identical, got {dim1}, {dim2}; name two dims")
@@ -146,7 +152,9 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     at = rules.wrap_dim("unfold", dimension, len(shape))
     have = shape[at] if shape else 1
     if size < 0 or size > have:
-        raise ShapeError(f"unfold: maximum size for tensor at dimension {dimension} is {have}, got size {size}; take fewer")
+        raise ShapeError(
+            f"unfold: maximum size for tensor at dimension {dimension} is {have}, got size {size}; take fewer"
+        )
     if step <= 0:
         raise ShapeError(f"unfold: expected step > 0, got step {step}; pass a positive step")
     return _unfold.view(input, {"dim": at, "size": size, "step": step})
@@ -183,19 +191,26 @@ def _strided_arguments(
 ) -> tuple[tuple[int, ...], tuple[int, ...], int]:
     shape, strides = rules.as_shape(op, (size,)), rules.as_shape(op, (stride,))
     if len(shape) != len(strides):
-        raise ShapeError(f"{op}: mismatch in length of strides and shape, got {list(shape)} and {list(strides)}; give as many")
+        raise ShapeError(
+            f"{op}: mismatch in length of strides and shape, got {list(shape)} and {list(strides)}; give as many"
+        )
     if strides and min(strides) < 0:
-        raise ShapeError(f"{op}: Negative strides are not supported at the moment, got strides: {list(strides)}; use flip")
+        raise ShapeError(
+            f"{op}: Negative strides are not supported at the moment, got strides: {list(strides)}; use flip"
+        )
     if shape and min(shape) < 0:
         raise ShapeError(f"{op}: expected sizes >= 0, got {list(shape)}; use sizes >= 0")
     start = input.storage_offset() if storage_offset is None else int(storage_offset)
     if start < 0:
-        raise ShapeError(f"{op}: Tensor: invalid storage offset {start}, got a negative one; count from the storage's start")
+        raise ShapeError(
+            f"{op}: Tensor: invalid storage offset {start}, got a negative one; count from the storage's start"
+        )
     have = input.device.storage(input.native).shape[0]
     span = 0 if 0 in shape else 1 + start + sum([(n - 1) * step for n, step in zip(shape, strides, strict=True)])
     if span > have:
         raise ShapeError(
-            f"{op}: setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset {start} requiring a storage "
+            f"{op}: setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset "
+            f"{start} requiring a storage "
             f"size of {span} are out of bounds for storage of size {have}, got too large ones; stay inside"
         )
     return shape, strides, start
@@ -241,15 +256,17 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """All slices along ``dim``, as views."""
     shape = input.native.shape
     if not shape:
-        raise DimensionError("unbind: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use item()")
+        raise DimensionError(
+            "unbind: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use item()"
+        )
     at = rules.wrap_dim("unbind", dim, len(shape))
-    return several_views(_unbind, input, {"dim": at}, select_op, [{"key": _before(at, i)} for i in range(shape[at])])
+    return several_views(_unbind, input, {"dim": at}, select_op, [{"key": key_at(at, i)} for i in range(shape[at])])
 
 
 def _slices(op: Op, input: Tensor, dim: int, sizes: list[int]) -> tuple[Tensor, ...]:
     keys, start = [], 0
     for size in sizes:
-        keys.append({"key": _before(dim, slice(start, start + size, 1))})
+        keys.append({"key": key_at(dim, slice(start, start + size, 1))})
         start += size
     return several_views(op, input, {"dim": dim, "sizes": tuple(sizes)}, slice_op, keys)
 
@@ -279,12 +296,15 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
     """Views of the parts of these sizes along ``dim``, which together are all of it."""
     shape = input.native.shape
     if not shape:
-        raise ShapeError("split_with_sizes: split expects at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)")
+        raise ShapeError(
+            "split_with_sizes: split expects at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)"
+        )
     at = rules.wrap_dim("split_with_sizes", dim, len(shape))
     sizes = list(rules.as_shape("split_with_sizes", (split_sizes,)))
     if sum(sizes) != shape[at] or (sizes and min(sizes) < 0):
         raise ShapeError(
-            f"split_with_sizes: split_with_sizes expects split_sizes to sum exactly to {shape[at]} (input tensor's size at "
+            f"split_with_sizes: split_with_sizes expects split_sizes to sum exactly to "
+            f"{shape[at]} (input tensor's size at "
             f"dimension {dim}), got split_sizes={sizes}; give sizes >= 0 of that sum"
         )
     return _slices(_split_with_sizes, input, at, sizes)
@@ -328,7 +348,9 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
 def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) -> tuple[Tensor, ...]:
     shape = input.native.shape
     if not shape:
-        raise ShapeError(f"{op}: tensor_split expected at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)")
+        raise ShapeError(
+            f"{op}: tensor_split expected at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)"
+        )
     at = rules.wrap_dim(op, dim, len(shape))
     size = shape[at]
     if isinstance(indices_or_sections, Tensor):
@@ -343,7 +365,7 @@ def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) ->
     made = []
     for start, stop in zip(cuts, cuts[1:], strict=False):
         begin, end, _ = slice(start, stop).indices(size)
-        made.append(slice_op.view(input, {"key": _before(at, slice(begin, max(begin, end), 1))}))
+        made.append(slice_op.view(input, {"key": key_at(at, slice(begin, max(begin, end), 1))}))
     return tuple(made)
 
 
@@ -351,14 +373,17 @@ def _numpy_split(name: str, least: int, doc: str) -> Any:
     def call(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
         ndim = len(input.native.shape)
         if ndim < least:
-            raise ShapeError(f"{name}: torch.{name} requires a tensor with at least {least} dimension, got {ndim}; use unsqueeze")
+            raise ShapeError(
+                f"{name}: torch.{name} requires a tensor with at least {least} dimension, got {ndim}; use unsqueeze"
+            )
         dim = {"hsplit": 0 if ndim == 1 else 1, "vsplit": 0, "dsplit": 2}[name]
         if isinstance(indices_or_sections, int) and (
             indices_or_sections <= 0 or input.native.shape[dim] % indices_or_sections
         ):
             raise ShapeError(
                 f"{name}: torch.{name} attempted to split along dimension {dim}, but the size of the dimension "
-                f"{input.native.shape[dim]} is not divisible by the split_size {indices_or_sections}, got that; use tensor_split"
+                f"{input.native.shape[dim]} is not divisible by the split_size "
+                f"{indices_or_sections}, got that; use tensor_split"
             )
         return _tensor_split(name, input, indices_or_sections, dim)
 
@@ -390,63 +415,3 @@ def _rejoin(g: list[Any], dim: int, sizes: tuple[int, ...], shape: tuple[int, ..
         ],
         dim,
     )
-
-
-# A copy with a part replaced
-
-
-def _replaced(name: str, op: Op, input: Tensor, src: Tensor, options: dict[str, Any]) -> Tensor:
-    wanted = op.view(input.detach(), options).native.shape  # type: ignore[attr-defined]
-    if not isinstance(src, Tensor):
-        raise ArgumentTypeError(f"{name}: expected src to be a Tensor, got {src!r}; wrap it in torch.tensor(...)")
-    if tuple(src.native.shape) != tuple(wanted):
-        raise ShapeError(
-            f"{name}: expected src to have a size equal to the slice of self, got src size = {list(src.shape)}, slice size = "
-            f"{list(wanted)}; give it that shape"
-        )
-    made = input.clone()  # type: ignore[attr-defined]
-    op.view(made, options).copy_(src)  # type: ignore[attr-defined]
-    return made
-
-
-@operation(samples=samples.select_scatter)
-def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """A copy of ``input`` with the slice at ``index`` along ``dim`` replaced by ``src``."""
-    return _replaced("select_scatter", select_op, input, src, {"key": _select_key("select_scatter", input, dim, index)})
-
-
-@operation(samples=samples.slice_scatter)
-def slice_scatter(
-    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Tensor:
-    """A copy of ``input`` with the part ``start:end:step`` along ``dim`` replaced by ``src``."""
-    if step <= 0:
-        raise ShapeError(f"slice_scatter: slice step must be positive, got {step}; pass at least 1")
-    if not input.native.shape:
-        raise DimensionError("slice_scatter: slice() cannot be applied to a 0-dim tensor, got one; unsqueeze it")
-    at = rules.wrap_dim("slice_scatter", dim, len(input.native.shape))
-    begin, stop, _ = slice(start, end).indices(input.native.shape[at])
-    return _replaced("slice_scatter", slice_op, input, src, {"key": _before(at, slice(begin, max(begin, stop), step))})
-
-
-@operation(samples=samples.diagonal_scatter)
-def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A copy of ``input`` with a diagonal replaced by ``src``."""
-    options = _diagonal_options("diagonal_scatter", input.native.shape, offset, dim1, dim2)
-    return _replaced("diagonal_scatter", _diagonal, input, src, options)
-
-
-@operation(samples=samples.as_strided_scatter)
-def as_strided_scatter(
-    input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Tensor:
-    """A copy of ``input`` with the elements that ``as_strided`` shows replaced by ``src``."""
-    made = input.clone()  # type: ignore[attr-defined]
-    part = as_strided(made, size, stride, storage_offset)
-    if tuple(src.native.shape) != tuple(part.native.shape):
-        raise ShapeError(
-            f"as_strided_scatter: expected src to have a size equal to the slice of self, got src size = {list(src.shape)}, "
-            f"slice size = {list(part.shape)}; give it that shape"
-        )
-    part.copy_(src)  # type: ignore[attr-defined]
-    return made

@@ -7,8 +7,8 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.calls import written
 from tensorcore.ops.create import host_device, tensor, zeros_like
+from tensorcore.ops.output import written
 from tensorcore.optim.optimizer import Optimizer, check_lr, check_modes, closed, number, recording, with_gradients
 from tensorcore.tensor import Tensor
 
@@ -56,8 +56,9 @@ class Adam(Optimizer):
             raise ArgumentError(f"Invalid weight_decay value: {weight_decay}; expected at least 0")
         check_modes(foreach, differentiable, fused)
         defaults = {
-            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
-            "foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused,
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
+            "maximize": maximize, "foreach": foreach, "capturable": capturable, "differentiable": differentiable,
+            "fused": fused,
             "decoupled_weight_decay": decoupled_weight_decay,
         }  # fmt: skip
         super().__init__(params, defaults)
@@ -156,9 +157,12 @@ class AdamW(Adam):
 
 def _counted(state: dict[str, Any]) -> float:
     """The number of steps with this one, which is noted."""
-    count = number(state["step"]) + 1.0
-    if isinstance(state["step"], Tensor):
-        state["step"].fill_(count)  # type: ignore[attr-defined]
+    held = state["step"]
+    count: float = number(held) + 1.0
+    if isinstance(held, Tensor):
+        # Straight through the kernel: a count is no view and on no tape, and fill_ would look for both (5 us).
+        held.device.kernels["fill"](held.native, count)
+        written(held)
     else:
         state["step"] = count
     return count

@@ -75,7 +75,13 @@ class OneCycleLR(LRScheduler):
         peak = float(pct_start * self.total_steps) - 1
         rise = (peak, "initial_lr", "max_lr", "max_momentum", "base_momentum")
         if three_phase:
-            back = (float(2 * pct_start * self.total_steps) - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum")
+            back = (
+                float(2 * pct_start * self.total_steps) - 2,
+                "max_lr",
+                "initial_lr",
+                "base_momentum",
+                "max_momentum",
+            )
             fall = (self.total_steps - 1, "initial_lr", "min_lr", "max_momentum", "max_momentum")
             self._schedule_phases = [rise, back, fall]
         else:
@@ -104,7 +110,9 @@ class OneCycleLR(LRScheduler):
     def get_lr(self) -> Rates:
         step = self.last_epoch
         if step > self.total_steps:
-            raise ArgumentError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
+            raise ArgumentError(
+                f"Tried to step {step} times. The specified number of total steps is {self.total_steps}"
+            )
         rates = []
         for group in self.optimizer.param_groups:
             start: float = 0
@@ -146,13 +154,17 @@ class SequentialLR(LRScheduler):
         for i, one in enumerate(schedulers):
             if isinstance(one, ReduceLROnPlateau):
                 raise ArgumentError(
-                    f"SequentialLR does not support `ReduceLROnPlateau` scheduler as it requires additional kwargs, got one at {i}"
+                    "SequentialLR does not support `ReduceLROnPlateau` scheduler as it requires additional "
+                    f"kwargs, got one at {i}"
                 )
             if one.optimizer is not optimizer:
-                raise ArgumentError(f"SequentialLR expects all schedulers to belong to the same optimizer, got another at {i}")
+                raise ArgumentError(
+                    f"SequentialLR expects all schedulers to belong to the same optimizer, got another at {i}"
+                )
         if len(milestones) != len(schedulers) - 1:
             raise ArgumentError(
-                f"SequentialLR expects number of schedulers provided to be one more than the number of milestone points, but "
+                "SequentialLR expects number of schedulers provided to be one more than the number of "
+                "milestone points, but "
                 f"got number of schedulers {len(schedulers)} and the number of milestones {len(milestones)}"
             )
         self._schedulers = list(schedulers)
@@ -231,7 +243,9 @@ class ReduceLROnPlateau(LRScheduler):
         if mode not in ("min", "max"):
             raise ArgumentError(f"mode {mode} is unknown!, expected min or max, got {mode!r}")
         if threshold_mode not in ("rel", "abs"):
-            raise ArgumentError(f"threshold mode {threshold_mode} is unknown!, expected rel or abs, got {threshold_mode!r}")
+            raise ArgumentError(
+                f"threshold mode {threshold_mode} is unknown!, expected rel or abs, got {threshold_mode!r}"
+            )
         self.optimizer = checked(optimizer)
         self.factor, self.patience, self.cooldown, self.eps = factor, patience, cooldown, eps
         self.mode, self.threshold, self.threshold_mode = mode, threshold, threshold_mode
@@ -277,7 +291,11 @@ class ReduceLROnPlateau(LRScheduler):
 def _total_steps(total_steps: Any, epochs: Any, steps_per_epoch: Any) -> int:
     if total_steps is None and (epochs is None or steps_per_epoch is None):
         raise ArgumentError("You must define either total_steps OR (epochs AND steps_per_epoch), got neither")
-    given = {"total_steps": total_steps} if total_steps is not None else {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
+    given = (
+        {"total_steps": total_steps}
+        if total_steps is not None
+        else {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
+    )
     for name, value in given.items():
         if not isinstance(value, int) or value <= 0:
             raise ArgumentError(f"Expected positive integer {name}, but got {value}")

@@ -66,7 +66,14 @@ class Optimizer:
             self.add_param_group(group)
 
     def _make_hooks(self) -> None:
-        for name in ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
+        for name in (
+            "step_pre",
+            "step_post",
+            "state_dict_pre",
+            "state_dict_post",
+            "load_state_dict_pre",
+            "load_state_dict_post",
+        ):
             setattr(self, f"_optimizer_{name}_hooks", OrderedDict())
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -102,7 +109,9 @@ class Optimizer:
         group["params"] = params
         for one in params:
             if not isinstance(one, Tensor):
-                raise ArgumentTypeError(f"optimizer can only optimize Tensors, but one of the params is {type_name(one)}")
+                raise ArgumentTypeError(
+                    f"optimizer can only optimize Tensors, but one of the params is {type_name(one)}"
+                )
             if not self.defaults.get("differentiable") and not (one.is_leaf or one.retains_grad):
                 raise ArgumentError("can't optimize a non-leaf Tensor, got the result of an op; pass the leaves")
         for name, default in self.defaults.items():
@@ -119,7 +128,8 @@ class Optimizer:
             if ("param_names" in group) != ("param_names" in other):
                 text = "with names" if "param_names" in group else "without names"
                 raise ArgumentError(
-                    f"all optimizer param groups should be with/without names. cannot add param group {text} to the optimizer"
+                    f"all optimizer param groups should be with/without names. cannot add param group {text} "
+                    "to the optimizer"
                 )
         if not held.isdisjoint(params):
             raise ArgumentError("some parameters appear in more than one parameter group; name each once")
@@ -163,8 +173,10 @@ class Optimizer:
         for ours, theirs in zip(groups, saved, strict=True):
             if len(ours["params"]) != len(theirs["params"]):
                 raise ArgumentError(
-                    f"loaded state dict contains a parameter group that doesn't match the size of optimizer's group, got "
-                    f"{len(theirs['params'])} parameters for {len(ours['params'])}; make the optimizer of the same model"
+                    "loaded state dict contains a parameter group that doesn't match the size of optimizer's "
+                    "group, got "
+                    f"{len(theirs['params'])} parameters for {len(ours['params'])}; make the optimizer of the "
+                    "same model"
                 )
         params = dict(
             zip(
@@ -228,11 +240,12 @@ class Optimizer:
         return RemovableHandle(getattr(self, f"_optimizer_{name}_hooks"), hook, prepend=prepend)
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
-        for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
-            lines.extend(f"    {key}: {group[key]}" for key in sorted(group) if key != "params")
-        return "\n".join(lines) + "\n)"
+        groups = [
+            f"\nParameter Group {i}\n"
+            + "".join(f"    {key}: {group[key]}\n" for key in sorted(group) if key != "params")
+            for i, group in enumerate(self.param_groups)
+        ]
+        return f"{type(self).__name__} ({''.join(groups)})"
 
 
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -244,7 +257,9 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not (isinstance(changed, tuple) and len(changed) == 2):
-                    raise RuntimeError(f"step: step pre-hook must return None or a tuple of (new_args, new_kwargs), got {changed}.")
+                    raise RuntimeError(
+                        f"step: step pre-hook must return None or a tuple of (new_args, new_kwargs), got {changed}."
+                    )
                 args, kwargs = changed
         result = step(self, *args, **kwargs)
         self._opt_called = True  # learning rate schedulers ask whether they come after a step
@@ -299,7 +314,7 @@ def check_modes(foreach: Any, differentiable: bool, fused: Any) -> None:
 
 
 def _loaded(param: Tensor, value: Any, key: Any = None) -> Any:
-    """A copy of one state value, its tensors on the parameter's device and in its dtype; step counts stay as they are."""
+    """A copy of one state value, its tensors on the parameter's device and in its dtype. Step counts stay."""
     if isinstance(value, Tensor):
         if key == "step":
             return value.clone()  # type: ignore[attr-defined]

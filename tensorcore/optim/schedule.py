@@ -157,7 +157,9 @@ class StepLR(LRScheduler):
 class MultiStepLR(LRScheduler):
     """Times ``gamma`` at each of ``milestones``, once for each time a milestone is named."""
 
-    def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         self.milestones = Counter(milestones)
         self.gamma = gamma
         super().__init__(optimizer, last_epoch)
@@ -170,7 +172,9 @@ class MultiStepLR(LRScheduler):
 class ConstantLR(LRScheduler):
     """The rate times ``factor`` for the first ``total_iters`` steps."""
 
-    def __init__(self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
+    ) -> None:
         if not 0 <= factor <= 1.0:
             raise ArgumentError(f"Constant multiplicative factor expected to be between 0 and 1, got {factor}")
         self.factor = factor
@@ -184,7 +188,7 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """The rate times a factor that moves in a line from ``start_factor`` to ``end_factor`` over ``total_iters`` steps."""
+    """The rate times a factor that moves from ``start_factor`` to ``end_factor`` over ``total_iters`` steps."""
 
     def __init__(
         self,
@@ -196,7 +200,8 @@ class LinearLR(LRScheduler):
     ) -> None:
         if not 0 < start_factor <= 1.0:
             raise ArgumentError(
-                f"Starting multiplicative factor expected to be greater than 0 and less or equal to 1, got {start_factor}"
+                "Starting multiplicative factor expected to be greater than 0 and less or equal to 1, got "
+                f"{start_factor}"
             )
         if not 0 <= end_factor <= 1.0:
             raise ArgumentError(f"Ending multiplicative factor expected to be between 0 and 1, got {end_factor}")
@@ -241,7 +246,7 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Along half a cosine wave down to ``eta_min`` at step ``T_max``, and up again (Loshchilov and Hutter, arXiv:1608.03983)."""
+    """Along half a cosine down to ``eta_min`` at step ``T_max``, and up again (arXiv:1608.03983)."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
@@ -265,7 +270,9 @@ class CosineAnnealingLR(LRScheduler):
 def checked(optimizer: Any) -> Optimizer:
     """The optimizer, if it is one."""
     if not isinstance(optimizer, Optimizer):
-        raise ArgumentTypeError(f"{type(optimizer).__name__} is not an Optimizer, got {optimizer!r}; pass torch.optim.SGD(...)")
+        raise ArgumentTypeError(
+            f"{type(optimizer).__name__} is not an Optimizer, got {optimizer!r}; pass torch.optim.SGD(...)"
+        )
     return optimizer
 
 

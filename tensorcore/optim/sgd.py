@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.calls import written
+from tensorcore.ops.output import written
 from tensorcore.optim.optimizer import Optimizer, check_lr, check_modes, closed, number, recording, with_gradients
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -49,7 +49,8 @@ class SGD(Optimizer):
             raise ArgumentError(f"Invalid weight_decay value: {weight_decay}; expected at least 0")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ArgumentError(
-                f"Nesterov momentum requires a momentum and zero dampening, got momentum={momentum}, dampening={dampening}"
+                f"Nesterov momentum requires a momentum and zero dampening, got momentum={momentum}, "
+                f"dampening={dampening}"
             )
         check_modes(foreach, differentiable, fused)
         defaults = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorcore.errors import ArgumentTypeError, GradientError
 from tensorcore.tape.mode import mode
@@ -25,7 +25,7 @@ class Eager:
     stepped inside backward).
     """
 
-    listeners: dict[int, weakref.ref[Node]] = {}  # by id, so that asking whether there are any is free
+    listeners: ClassVar[dict[int, weakref.ref[Node]]] = {}  # by id, so that asking whether there are any is free
 
     @classmethod
     def listen(cls, leaf: Node) -> None:
@@ -98,6 +98,7 @@ def walk(
                     node.saved = node.out = None
                 # The first parent found stays out of the heap and the dict: on a chain that is every node.
                 following: Any = None
+                following_g: Any = None
                 shape: Any = None
                 checked: Any = None
                 i = -1  # counted by hand: zip costs 0.05 us a node
@@ -118,7 +119,7 @@ def walk(
                     held = pending.get(edge)
                     if held is None:
                         if edge is following:
-                            following_g = following_g + g  # noqa: F821 - set together with following
+                            following_g = following_g + g
                         elif following is None and edge.edges:
                             following, following_g = edge, g
                         else:

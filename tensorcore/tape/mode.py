@@ -57,6 +57,8 @@ class Unusual:
 
     __slots__ = ("threads",)
 
+    threads: int
+
 
 _counting = threading.Lock()
 unusual = Unusual()
@@ -119,7 +121,7 @@ class _Switch:
                         generator.close()
                     raise
                 except BaseException as error:
-                    step, value = generator.throw, error  # type: ignore[assignment]
+                    step, value = generator.throw, error
 
         return wrapped
 
@@ -178,6 +180,8 @@ class inference_mode(_Switch):
         mode: False leaves inference mode (and records) inside an outer one.
     """
 
+    target: bool
+
     def __new__(cls, mode: Any = True) -> Any:  # noqa: A002 - PyTorch's name
         self = super().__new__(cls)
         if callable(mode):
@@ -187,7 +191,8 @@ class inference_mode(_Switch):
         return self
 
     def again(self) -> inference_mode:
-        return inference_mode(self.target)
+        fresh: inference_mode = inference_mode(self.target)
+        return fresh
 
     def __enter__(self) -> None:
         self.before = mode.inference, mode.enabled

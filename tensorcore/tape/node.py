@@ -10,51 +10,12 @@ from sys import getrefcount
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError, GradientError
+from tensorcore.tape.memory import Version
 from tensorcore.tape.mode import mode
 
 __all__ = [
-    "ACCUMULATE", "FROZEN", "Handle", "Node", "Output", "Packed", "Version", "freed", "is_leaf", "leaf", "next_order",
-    "stale", "unpack",
+    "ACCUMULATE", "FROZEN", "Handle", "Node", "Output", "Packed", "freed", "is_leaf", "leaf", "stale", "unpack",
 ]  # fmt: skip
-
-# Counts down, so that a heap of nodes pops the youngest first. Writes to tensors take their
-# numbers from the same clock, which tells whether a saved tensor was written after it was saved.
-next_order = itertools.count(0, -1).__next__
-NEVER = 1
-
-
-class Version:
-    """When the memory that some tensors share was last written, and how often.
-
-    Attributes:
-        count: the number of writes, what ``tensor._version`` shows.
-        stamp: the order of the last write; a node with a greater order saved the values before it.
-        views: weak references to the views whose history follows the base's.
-    """
-
-    __slots__ = ("count", "limit", "stamp", "views")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.stamp = NEVER
-        self.views: list[weakref.ref[Any]] | None = None
-        self.limit = 8
-
-    def bump(self) -> None:
-        """Note a write."""
-        self.count += 1
-        self.stamp = next_order()
-
-    def watch(self, view: Any) -> None:
-        """Remember a view; the dead ones are dropped whenever the list has doubled."""
-        views = self.views
-        if views is None:
-            views = self.views = []
-        elif len(views) >= self.limit:
-            views = self.views = [ref for ref in views if ref() is not None]
-            self.limit = max(8, 2 * len(views))
-        views.append(weakref.ref(view))
-
 
 class Node:
     """One recorded call.
@@ -288,7 +249,8 @@ def unpack(node: Node) -> tuple[Any, ...]:
 def freed(node: Node) -> GradientError:
     """The error for a second walk over a node whose saved values are gone."""
     return GradientError(
-        f"backward: expected the saved values of {node.name()}, got a graph whose values were freed: Trying to backward "
+        f"backward: expected the saved values of {node.name()}, got a graph whose values were freed: Trying to "
+        "backward "
         f"through the graph a second time (or to read them after that); specify retain_graph=True at the first backward"
     )
 
@@ -298,7 +260,8 @@ def stale(node: Node, name: str, version: Version) -> GradientError:
     where = (node.extra or {}).get("trace")
     hint = f"; it was recorded here:\n{where}" if where else "; detect_anomaly() shows the line that recorded it"
     return GradientError(
-        f"backward: expected {name!r}, saved for {node.name()}, as it was at the forward call, got one of the variables "
+        f"backward: expected {name!r}, saved for {node.name()}, as it was at the forward call, got one of the "
+        "variables "
         f"needed for gradient computation modified by an inplace operation (it is at version {version.count} now)"
         f"{hint}; write it out of place, or after the backward"
     )
@@ -317,6 +280,8 @@ def _extra(node: Any) -> dict[str, Any]:
 
 class _Slot:
     __slots__ = ("native",)
+
+    native: object
 
 
 def _count_alone(held: list[Any]) -> int:

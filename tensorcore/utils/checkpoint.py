@@ -14,7 +14,7 @@ from tensorcore.autograd import backward
 from tensorcore.autograd.function import Function
 from tensorcore.autograd.graph import saved_tensors_hooks
 from tensorcore.errors import ArgumentError, GradientError, TensorcoreError
-from tensorcore.ops.calls import pack
+from tensorcore.ops.record import pack
 from tensorcore.tape.mode import enable_grad, mode
 from tensorcore.tape.node import Packed
 from tensorcore.tensor import Tensor
@@ -51,7 +51,7 @@ def checkpoint(
         use_reentrant: False (recommended) recomputes as soon as the backward asks for a saved tensor. True runs the
             function off the tape and differentiates it inside the backward; no ``grad()``, no keywords then.
         context_fn: returns two context managers, for the forward and for the recomputation.
-        determinism_check: ``default`` compares shape, dtype and device of the tensors saved in both runs, ``none`` does not.
+        determinism_check: ``default`` compares shape, dtype and device of what both runs save, ``none`` does not.
         debug: accepted; the error names the tensors by their order in any case.
         early_stop: end the recomputation once every tensor that was saved is there.
         kwargs: those of ``function``, and ``preserve_rng_state`` (True).
@@ -69,7 +69,8 @@ def checkpoint(
     preserve = kwargs.pop("preserve_rng_state", True)
     if determinism_check not in ("default", "none"):
         raise ArgumentError(
-            f"checkpoint: determinism_check should be one of ['default', 'none'], got {determinism_check!r}; pass one of them"
+            f"checkpoint: determinism_check should be one of ['default', 'none'], got {determinism_check!r}; pass one "
+            "of them"
         )
     if use_reentrant:
         if kwargs:
@@ -193,8 +194,10 @@ class _Frame:
             number = len(values)
             if number < len(self.saved) and self.check and _traits(tensor) != self.saved[number]:
                 raise CheckpointError(
-                    f"checkpoint: Recomputed values for the following tensors have different metadata than during the forward "
-                    f"pass, got for saved tensor {number} {_text(_traits(tensor))}, before {_text(self.saved[number])}; make "
+                    "checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                    "forward "
+                    f"pass, got for saved tensor {number} {_text(_traits(tensor))}, before "
+                    f"{_text(self.saved[number])}; make "
                     f"the function do the same in both runs"
                 )
             values[number] = tensor.detach()
@@ -204,14 +207,16 @@ class _Frame:
 
         args = [one.get() for one in self.args]
         kwargs = {key: one.get() for key, one in self.kwargs.items()}
-        with _random_again(self.random), self.context, enable_grad(), contextlib.suppress(_Complete):
-            # Unpacked here only by a function that differentiates inside.
-            with saved_tensors_hooks(keep, lambda tensor: tensor):
-                self.function(*args, **kwargs)
+        # Unpacked here only by a function that differentiates inside.
+        hooks = saved_tensors_hooks(keep, lambda tensor: tensor)
+        with _random_again(self.random), self.context, enable_grad(), contextlib.suppress(_Complete), hooks:
+            self.function(*args, **kwargs)
         if len(values) != len(self.saved):
             raise CheckpointError(
-                f"checkpoint: A different number of tensors was saved during the original forward and recomputation, got "
-                f"{len(self.saved)} in the forward and {len(values)} in the recomputation; make the function do the same in "
+                "checkpoint: A different number of tensors was saved during the original forward and recomputation, "
+                "got "
+                f"{len(self.saved)} in the forward and {len(values)} in the recomputation; make the function do the "
+                "same in "
                 f"both runs"
             )
         self.values.update(values)
@@ -233,8 +238,10 @@ class _Kept:
             return self.packed.get(self.value)
         if isinstance(self.value, Tensor) and self.value._version != self.count:
             raise GradientError(
-                f"checkpoint: expected the arguments as they were in the forward, got one of the variables needed for gradient "
-                f"computation modified by an inplace operation (it is at version {self.value._version}, expected version "
+                "checkpoint: expected the arguments as they were in the forward, got one of the variables needed for "
+                "gradient "
+                f"computation modified by an inplace operation (it is at version {self.value._version}, expected "
+                "version "
                 f"{self.count}); write it out of place, or after the backward"
             )
         return self.value

@@ -80,7 +80,9 @@ def load_file(filename: Any, device: Any = None) -> dict[str, Tensor]:
     made = {}
     for name, entry in header.items():
         dtype, shape, (start, end) = _NAMES[entry["dtype"]], tuple(entry["shape"]), entry["data_offsets"]
-        array = _swapped(np.frombuffer(values, dtype.numpy, prod(shape), start) if end > start else np.empty(0, dtype.numpy))
+        array = _swapped(
+            np.frombuffer(values, dtype.numpy, prod(shape), start) if end > start else np.empty(0, dtype.numpy)
+        )
         made[name] = new_tensor(target.from_host(array.reshape(shape)), dtype, target)
     return made
 
@@ -136,16 +138,22 @@ def _broken(path: Path, what: str) -> LoadError:
 
 def _checked(name: str, tensor: Tensor) -> Tensor:
     if not isinstance(tensor, Tensor):
-        raise ArgumentTypeError(f"save_file: expected {name!r} to be a Tensor, got {tensor!r}; wrap it in torch.tensor(...)")
+        raise ArgumentTypeError(
+            f"save_file: expected {name!r} to be a Tensor, got {tensor!r}; wrap it in torch.tensor(...)"
+        )
     if tensor.dtype not in _DTYPES:
-        raise DtypeError(f"save_file: expected a dtype that safetensors has, got {tensor.dtype} for {name!r}; convert it")
+        raise DtypeError(
+            f"save_file: expected a dtype that safetensors has, got {tensor.dtype} for {name!r}; convert it"
+        )
     return tensor
 
 
 def _texts(metadata: Mapping[str, str]) -> dict[str, str]:
     for name, text in metadata.items():
         if not isinstance(name, str) or not isinstance(text, str):
-            raise ArgumentTypeError(f"save_file: expected metadata to be text by name, got {name!r}: {text!r}; use json.dumps")
+            raise ArgumentTypeError(
+                f"save_file: expected metadata to be text by name, got {name!r}: {text!r}; use json.dumps"
+            )
     return dict(metadata)
 
 

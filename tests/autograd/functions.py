@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from tests.autograd.programs import leaf, seen
-
-PROGRAMS: dict[str, Callable[[Any], Any]] = {}
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Enter a program under its own name."""
-    PROGRAMS[function.__name__] = function
-    return function
+from tests.autograd.programs import leaf, program, seen
 
 
 def made(t: Any, forward: Any, backward: Any = lambda ctx, *g: g, **more: Any) -> Any:
@@ -304,7 +295,7 @@ def custom_saves_result(t):
         return y
 
     def backward(ctx, g):
-        y, nothing = ctx.saved_tensors
+        y, _ = ctx.saved_tensors
         return g * y
 
     x = leaf(t, 3)
@@ -377,7 +368,9 @@ def custom_once_differentiable(t):
 
 @program
 def custom_without_backward(t):
-    type("Bare", (t.autograd.Function,), {"forward": staticmethod(lambda ctx, x: x * 2.0)}).apply(leaf(t, 3)).sum().backward()
+    type("Bare", (t.autograd.Function,), {"forward": staticmethod(lambda ctx, x: x * 2.0)}).apply(
+        leaf(t, 3)
+    ).sum().backward()
 
 
 @program
@@ -436,132 +429,11 @@ def custom_view_whose_base_was_written(t):
     return y.sum().backward()
 
 
-def checkpointed(t: Any, function: Any, *args: Any, **options: Any) -> Any:
-    """PyTorch's submodule or ours."""
-    import importlib
-
-    return importlib.import_module(f"{t.__name__}.utils.checkpoint").checkpoint(function, *args, **options)
-
-
-def body(runs: list[str]) -> Any:
-    def run(x, w, *, scale=1.0):
-        runs.append("run")
-        return (x * w).exp() * scale
-
-    return run
-
-
-@program
-def checkpoint_recomputes(t):
-    x, w, runs = leaf(t, 3), leaf(t, 3), []
-    y = checkpointed(t, body(runs), x * 0.5, w, use_reentrant=False)
-    y.sum().backward()
-    return [runs, x.grad, w.grad]
-
-
-@program
-def checkpoint_reentrant(t):
-    x, w, runs = leaf(t, 3), leaf(t, 3), []
-    y = checkpointed(t, body(runs), x * 0.5, w, use_reentrant=True)
-    y.sum().backward()
-    return [runs, x.grad, w.grad, y.grad_fn.name()]
-
-
-@program
-def checkpoint_reentrant_with_grad(t):
-    x = leaf(t, 3)
-    y = checkpointed(t, body([]), x, x, use_reentrant=True)
-    t.autograd.grad(y.sum(), x)
-
-
-@program
-def checkpoint_with_keywords(t):
-    x = leaf(t, 3)
-    y = checkpointed(t, body([]), x, x, use_reentrant=False, scale=3.0)
-    return t.autograd.grad(y.sum(), x)
-
-
-@program
-def checkpoint_with_keywords_reentrant(t):
-    x = leaf(t, 3)
-    checkpointed(t, body([]), x, x, use_reentrant=True, scale=3.0)
-
-
-@program
-def checkpoint_nested(t):
-    x, runs = leaf(t, 3), []
-
-    def outer(x):
-        runs.append("outer")
-        return checkpointed(t, body(runs), x.exp(), x, use_reentrant=False) * x
-
-    checkpointed(t, outer, x * 0.1, use_reentrant=False).sum().backward()
-    return [x.grad]
-
-
-@program
-def checkpoint_second_derivative(t):
-    x = leaf(t, 3)
-    y = checkpointed(t, body([]), x, x * 0.1, use_reentrant=False)
-    (g,) = t.autograd.grad(y.sum(), x, create_graph=True)
-    return [g.detach(), t.autograd.grad(g.sum(), x)]
-
-
-@program
-def checkpoint_of_changing_function(t):
-    x, calls = leaf(t, 3), []
-
-    def changing(x):
-        calls.append(1)
-        return x * x if len(calls) > 1 else (x * x).exp().exp()
-
-    checkpointed(t, changing, x, use_reentrant=False).sum().backward()
-
-
-@program
-def checkpoint_of_changing_shape(t):
-    x, calls = leaf(t, 3), []
-
-    def changing(x):
-        calls.append(1)
-        return x.exp().sum() if len(calls) == 1 else x.narrow(0, 0, 2).exp().sum()
-
-    checkpointed(t, changing, x, use_reentrant=False).backward()
-
-
-@program
-def checkpoint_without_recording(t):
-    runs = []
-    with t.no_grad():
-        y = checkpointed(t, body(runs), leaf(t, 3), leaf(t, 3), use_reentrant=False)
-    return [seen(y), runs]
-
-
-@program
-def checkpoint_retained(t):
-    x, runs = leaf(t, 3), []
-    y = checkpointed(t, body(runs), x, x, use_reentrant=False).sum()
-    y.backward(retain_graph=True)
-    y.backward()
-    return [x.grad, runs]
-
-
-@program
-def checkpoint_sequential(t):
-    import importlib
-
-    x = leaf(t, 3)
-    parts = [lambda v: v * 0.5, lambda v: v.exp(), lambda v: v * v, lambda v: v + 1.0, lambda v: v.exp()]
-    module = importlib.import_module(f"{t.__name__}.utils.checkpoint")
-    module.checkpoint_sequential(parts, 2, x, use_reentrant=False).sum().backward()
-    return x.grad
-
-
 @program
 def checks_gradients(t):
     w = leaf(t, 2, 1)
     return [
-        t.autograd.gradcheck(lambda x, w: (x * w).exp(), (leaf(t, 3) , w)),
+        t.autograd.gradcheck(lambda x, w: (x * w).exp(), (leaf(t, 3), w)),
         t.autograd.gradgradcheck(lambda x, w: x * x * w, (leaf(t, 3), w)),
         t.autograd.gradcheck(lambda x: x * x, t.tensor([1 + 2j, 0.5 - 1j], dtype=t.complex128, requires_grad=True)),
         t.autograd.gradcheck(made(t, lambda ctx, x: x * 2.0).apply, leaf(t, 3), raise_exception=False),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -30,7 +32,7 @@ def memory(tensor: t.Tensor) -> tuple[int, int]:
 def apart(tensors: list[t.Tensor]) -> bool:
     """Whether no two of them share a byte."""
     ends = sorted(memory(one) for one in tensors)
-    return all(a[1] <= b[0] for a, b in zip(ends, ends[1:], strict=False))
+    return all(a[1] <= b[0] for a, b in itertools.pairwise(ends))
 
 
 @given(
@@ -39,7 +41,7 @@ def apart(tensors: list[t.Tensor]) -> bool:
     st.booleans(),
 )
 def test_no_gradient_shares_memory(steps: list[tuple[str, int, int]], again: bool, retained: bool) -> None:
-    """Whatever leads to the leaves, each gradient, retained ones too, is memory of its own, and the user's stays as it was."""
+    """Each gradient, retained ones too, is memory of its own, and the user's stays as it was."""
     leaves = [t.ones(2, 2, requires_grad=True) for _ in range(3)]
     pool = list(leaves)
     for name, i, j in steps:

@@ -8,15 +8,6 @@ import pytest
 import tensorcore as tc
 from tests.ops.oracle_nn import compare
 
-
-@pytest.fixture
-def torch():
-    """PyTorch, with one thread."""
-    found = pytest.importorskip("torch")
-    found.set_num_threads(1)
-    return found
-
-
 POOLS = [
     f"{name}{ndim}d"
     for name in ("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool")

@@ -9,9 +9,9 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
+from tensorcore.backend.strides import contiguous_strides
 from tensorcore.backend.xp import conv, elementwise, indexing, linalg, movement, norm, optim, pool, reduce, sort
 from tensorcore.backend.xp.dlpack import export_array, import_array
-from tensorcore.backend.strides import contiguous_strides
 
 __all__ = ["XPBackend"]
 
@@ -62,7 +62,10 @@ class XPBackend(Backend):
 
     def share_host(self, array: np.ndarray) -> Native:
         # A storage of its own: whatever ``array`` is a part of is not the tensor's to show.
-        return np.asarray(_Shared(array)).view(array.dtype) if self.xp is np else self.from_host(array)
+        if self.xp is not np:
+            return self.from_host(array)
+        shared = np.asarray(_Shared(array))
+        return shared if shared.dtype == array.dtype else shared.view(array.dtype)  # bfloat16 goes as bytes
 
     def to_host(self, native: Native) -> np.ndarray:
         return native  # type: ignore[no-any-return]

@@ -65,6 +65,8 @@ class _Once:
 def _code(capsule: Any) -> ctypes.c_uint8:
     name = _name_of(capsule)
     if name not in _STARTS:
-        raise BufferError(f"from_dlpack: expected a fresh DLPack capsule, got one named {name!r}; each can be used once")
+        raise BufferError(
+            f"from_dlpack: expected a fresh DLPack capsule, got one named {name!r}; each can be used once"
+        )
     pointer = _pointer_of(capsule, name)
     return ctypes.c_uint8.from_address(pointer + _STARTS[name] + _CODE)

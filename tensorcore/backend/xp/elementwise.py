@@ -227,6 +227,15 @@ def _complex(backend: XPBackend) -> tuple[Kernel, ...]:
         result = xp.where(x < 0, xp.asarray(np.pi, dtype=x.dtype), xp.asarray(0, dtype=x.dtype))
         return _into(xp.where(x != x, x, result), out)
 
+    def logaddexp(x: Native, y: Native, out: Any = None) -> Native:
+        if x.dtype.kind != "c":
+            return xp.logaddexp(x, y, out=out)
+        # By the larger real part; two equal infinities differ by NaN.
+        first = x.real >= y.real
+        top, low = xp.where(first, x, y), xp.where(first, y, x)
+        endless = xp.isinf(x.real) & (x.real == y.real) & (x.imag == y.imag)
+        return _into(xp.where(endless, x, top + xp.log1p(xp.exp(low - top))), out)
+
     def real(x: Native) -> Native:
         return x.real
 
@@ -251,7 +260,7 @@ def _complex(backend: XPBackend) -> tuple[Kernel, ...]:
         made.imag = y
         return _into(made, out)
 
-    return angle, real, imag, view_as_real, view_as_complex, complex
+    return angle, logaddexp, real, imag, view_as_real, view_as_complex, complex
 
 
 def _activations(backend: XPBackend) -> dict[str, Kernel]:
@@ -280,8 +289,9 @@ def _activations(backend: XPBackend) -> dict[str, Kernel]:
         else:
             result = backend.kernels["erf"](multiply(x, 0.7071067811865476))
         add(result, ones[x.dtype], out=result)
-        result *= x
+        # Halved first: twice the largest numbers would overflow.
         result *= 0.5
+        result *= x
         return result
 
     def leaky_relu(x: Native, *, negative_slope: float = 0.01) -> Native:

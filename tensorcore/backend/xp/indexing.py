@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["kernels"]
 
+# Below so many values ``add.at`` is faster than sorting the rows first.
+FEW = 500
+
 Indices = tuple[Any, ...]
 
 
@@ -66,6 +69,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             xp.add.at(target, full_key(indices), values)
             return
         dim, index = dims[0], indices[dims[0]]
+        if values.size < FEW and target.dtype.itemsize > 2:
+            xp.add.at(target, full_key(indices), values)
+            return
         shape = (*target.shape[:dim], *index.shape, *target.shape[dim + 1 :])
         values = xp.broadcast_to(values, shape)
         front = (*range(dim, dim + index.ndim), *range(dim), *range(dim + index.ndim, len(shape)))
@@ -76,7 +82,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """``target[rows] += values``; sums the rows of equal index first, 10 times faster than ``add.at`` on rows."""
         if not values.size:
             return
-        if target.ndim == 1 and target.dtype.itemsize > 2:
+        if target.dtype.itemsize > 2 and (target.ndim == 1 or values.size < FEW):
             xp.add.at(target, rows, values)
             return
         rows = rows % target.shape[0]
@@ -93,7 +99,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """The full index of which ``index`` is the part along ``dim``."""
         n = index.ndim
         return tuple(
-            [index if i == dim else xp.arange(size).reshape((-1,) + (1,) * (n - 1 - i)) for i, size in enumerate(index.shape)]
+            [
+                index if i == dim else xp.arange(size).reshape((-1,) + (1,) * (n - 1 - i))
+                for i, size in enumerate(index.shape)
+            ]
         )
 
     def gather(x: Native, index: Native, *, dim: int) -> Native:
@@ -126,7 +135,14 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return src[tuple([slice(n) for n in index.shape])] if isinstance(src, xp.ndarray) and src.ndim else src
 
     def scatter_reduce(
-        x: Native, index: Native, src: Any, *, dim: int, reduce: str, include_self: bool = True, out: Native | None = None
+        x: Native,
+        index: Native,
+        src: Any,
+        *,
+        dim: int,
+        reduce: str,
+        include_self: bool = True,
+        out: Native | None = None,
     ) -> Native:
         """Combine what lands in one place: ``sum``, ``prod``, ``mean``, ``amax`` or ``amin``."""
         made = xp.array(x, order="C")
@@ -137,7 +153,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         strides = [1] * flat.ndim
         for i in range(flat.ndim - 2, -1, -1):
             strides[i] = strides[i + 1] * flat.shape[i + 1]
-        at = sum([one * step for one, step in zip(mesh(index, dim), strides, strict=True)], xp.zeros(index.shape, np.int64))
+        at = sum(
+            [one * step for one, step in zip(mesh(index, dim), strides, strict=True)], xp.zeros(index.shape, np.int64)
+        )
         at = at.ravel()
         values = xp.broadcast_to(part(src, index), index.shape).astype(wide).ravel()
         if not include_self:
@@ -184,7 +202,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         inside(index, size, dim)
         source = source if alpha == 1 else (source * alpha).astype(x.dtype)
         source = source.reshape((1,)) if not source.ndim else source
-        add_rows(xp.moveaxis(flat, dim, 0), index.reshape(-1), xp.moveaxis(source, dim, 0))
+        if dim:
+            flat, source = flat.swapaxes(0, dim), source.swapaxes(0, dim)
+        add_rows(flat, index.reshape(-1), source)
         return target
 
     def index_copy(x: Native, index: Native, source: Native, *, dim: int, out: Native | None = None) -> Native:
@@ -192,14 +212,14 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         flat, size = along(target, dim)
         inside(index, size, dim)
         source = source.reshape((1,)) if not source.ndim else source
-        xp.moveaxis(flat, dim, 0)[index.reshape(-1)] = xp.moveaxis(source, dim, 0)
+        flat.swapaxes(0, dim)[index.reshape(-1)] = source.swapaxes(0, dim)
         return target
 
     def index_fill(x: Native, index: Native, value: Native, *, dim: int, out: Native | None = None) -> Native:
         target = target_of(x, out)
         flat, size = along(target, dim)
         inside(index, size, dim, negative=True)
-        xp.moveaxis(flat, dim, 0)[index.reshape(-1)] = value
+        flat.swapaxes(0, dim)[index.reshape(-1)] = value
         return target
 
     # The tensor as if it had one dim

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorcore.backend.places import as_diagonal, as_unsqueeze, as_windows
 from tensorcore.backend.strides import view_strides
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def linspace(start: Any, end: Any, steps: int, *, base: float | None, dtype: dtype) -> Native:
         """Counted from both ends, so that the last number is ``end`` itself and the middle is symmetric."""
         kind = complex if dtype.is_complex else float
-        wide = np.float32 if dtype.itemsize <= 4 and dtype.is_floating_point and base is None else np.float64
-        wide = np.dtype(np.complex128) if dtype.is_complex else np.dtype(wide)
+        narrow = dtype.itemsize <= 4 and dtype.is_floating_point and base is None
+        wide: Any = np.dtype(np.complex128 if dtype.is_complex else np.float32 if narrow else np.float64)
         start, end = wide.type(kind(start)), wide.type(kind(end))
         step = (end - start) / wide.type(max(steps - 1, 1))
         i = xp.arange(steps)
@@ -115,6 +116,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     # Views
 
     def permute(x: Native, *, dims: tuple[int, ...]) -> Native:
+        if not x.size:
+            # NumPy's empty arrays have strides of 0, which say nothing about the order of the dims.
+            strides = backend.strides(x)
+            return restride(x, tuple([x.shape[i] for i in dims]), tuple([strides[i] for i in dims]))
         return x.transpose(dims)
 
     def restride(x: Native, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Native:
@@ -140,7 +145,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             for have, want, step in zip(x.shape, shape[extra:], backend.strides(x), strict=True)
         ]
         for i in range(extra - 1, -1, -1):
-            strides.insert(0, 0 if shape[i] != 1 else shape[i + 1] * strides[0] if strides else 1)
+            strides.insert(0, shape[i + 1] * strides[0] if shape[i] == 1 and x.ndim else 0)
         return restride(x, shape, tuple(strides))
 
     def view(x: Native, *, shape: tuple[int, ...]) -> Native | None:
@@ -152,11 +157,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         strides = view_strides(old, backend.strides(x), shape)
         return None if strides is None else restride(x, shape, strides)
 
-    def unsqueeze(x: Native, *, dim: int) -> Native:
+    def unsqueeze(x: Native, *, dim: int, step: int | None = None) -> Native:
+        """``step`` is the new dim's stride, where it is not the reach of the dim behind it."""
         shape = x.shape
-        strides = backend.strides(x)
-        step = shape[dim] * strides[dim] if dim < len(shape) else 1
-        return restride(x, (*shape[:dim], 1, *shape[dim:]), (*strides[:dim], step, *strides[dim:]))
+        if step is None and x.flags.c_contiguous and 1 not in shape and 0 not in shape:
+            return x.reshape((*shape[:dim], 1, *shape[dim:]))
+        return restride(x, *as_unsqueeze(shape, backend.strides(x), 0, dim=dim, step=step))
 
     def index(x: Native, *, key: tuple[Any, ...]) -> Native:
         """Basic indexing with ints and slices that lie inside ``x``, steps positive."""
@@ -178,21 +184,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return as_strided(x, shape=tuple(shape), strides=tuple(strides), offset=offset)
 
     def diagonal(x: Native, *, offset: int, dim1: int, dim2: int) -> Native:
-        strides = backend.strides(x)
-        rows, columns = x.shape[dim1], x.shape[dim2]
-        length = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
-        start = 0 if not length else offset * strides[dim2] if offset >= 0 else -offset * strides[dim1]
-        others = [i for i in range(x.ndim) if i not in (dim1, dim2)]
-        shape = (*[x.shape[i] for i in others], length)
-        return restride(x, shape, (*[strides[i] for i in others], strides[dim1] + strides[dim2]), start)
+        return restride(x, *as_diagonal(x.shape, backend.strides(x), 0, at=offset, dim1=dim1, dim2=dim2))
 
     def windows(x: Native, *, dim: int, size: int, step: int) -> Native:
-        if not x.ndim:
-            return restride(x, (size,), (1,))
-        strides = backend.strides(x)
-        count = (x.shape[dim] - size) // step + 1
-        shape = (*x.shape[:dim], count, *x.shape[dim + 1 :], size)
-        return restride(x, shape, (*strides[:dim], step * strides[dim], *strides[dim + 1 :], strides[dim]))
+        return restride(x, *as_windows(x.shape, backend.strides(x), 0, dim=dim, size=size, step=step))
 
     def reinterpret(x: Native, *, dtype: dtype) -> Native:
         """The same bits as another dtype; the last dim grows or shrinks with the size of an element."""

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 __all__ = ["kernels"]
 
 # Elements of one piece. A step reads and writes each piece several times: from the second time on it comes
-# from the cache, so a big parameter passes through memory once.
-PIECE = 1 << 14
+# from the cache, so a big parameter passes through memory once. A million float32 take 490 us in pieces of
+# 2**13, 180 in pieces of 2**16, and more again beyond.
+PIECE = 1 << 16
 
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:

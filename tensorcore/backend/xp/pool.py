@@ -142,7 +142,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             made = summed
         by = divisor or divisors(x.shape[2:], counts, full, stride, padding, count_padding)
         if made.dtype.kind in "iu":
-            return (made // by).astype(x.dtype)
+            # Cut off at the point as in C, not rounded down.
+            return (xp.sign(made) * (xp.abs(made) // by)).astype(x.dtype)
         made /= by if divisor else xp.asarray(by, made.dtype)
         return made.astype(x.dtype, copy=False)
 

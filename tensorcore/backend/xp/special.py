@@ -196,7 +196,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         right = (y - 0.5) * xp.log(y) - y + 0.5 * np.log(2 * np.pi) + series - xp.log(product)
         right = xp.where(xp.isinf(y), xp.inf, xp.where((x == 1) | (x == 2), 0.0, right))
         part = xp.abs(x - xp.rint(x))
-        left = np.log(np.pi) - xp.log(xp.sin(np.pi * part)) - right
+        # pi / sin(pi x) = 1 / x / sinc(x): pi times a denormal has few digits, their quotient has all.
+        left = -xp.log(part) - xp.log(xp.sin(np.pi * part) / (np.pi * part)) - right
         result = xp.where(below, xp.where(part == 0, xp.inf, left), right)
         return xp.where(xp.isinf(x), xp.inf, result)
 
@@ -226,16 +227,19 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def polygamma(x: Native, *, n: int, out: Any = None) -> Native:
         """The n-th derivative of digamma; from n = 2 on by the series of Hurwitz' zeta function."""
         if n < 2:
-            return (by_name["digamma"], by_name["trigamma"])[n](x, out=out)
+            lower: Any = by_name["digamma"] if n == 0 else by_name["trigamma"]
+            return lower(x, out=out)
 
         def derivative(x: Native) -> Native:
-            # -(-1)**n n! sum((x + k)**-(n + 1)), summed up to x = 10, by Euler and Maclaurin from there.
+            # -(-1)**n n! sum((x + k)**-(n + 1)), summed up to a start, by Euler and Maclaurin from there.
             power = n + 1
             finite = x[xp.isfinite(x)]
-            steps = max(0, _SHIFT - int(np.floor(float(finite.min())))) if finite.size else 0
+            # Terms of the series grow with n: it starts further out.
+            start = _SHIFT + 2 * n
+            steps = max(0, start - int(np.floor(float(finite.min())))) if finite.size else 0
             total, y = xp.zeros_like(x), x
             for _ in range(steps):
-                low = y < _SHIFT
+                low = y < start
                 total = total + xp.where(low, xp.where(low, y, 1.0) ** -power, 0.0)
                 y = xp.where(low, y + 1, y)
             total = total + y ** (1 - power) / (power - 1) + 0.5 * y**-power

@@ -32,7 +32,8 @@ def get_total_norm(
         total = norms.max() if kind == float("inf") else norms.norm(kind)
         if error_if_nonfinite and not bool(total.isfinite()):
             raise GradientError(
-                f"The total norm of order {kind} for gradients from `parameters` is non-finite, so it cannot be clipped, got "
+                f"The total norm of order {kind} for gradients from `parameters` is non-finite, so it cannot "
+                "be clipped, got "
                 f"{total.item()}; set error_if_nonfinite=False to scale by it anyway"
             )
         return total

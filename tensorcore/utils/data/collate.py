@@ -78,7 +78,8 @@ def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     shapes = {tuple(one.shape) for one in batch}
     if len(shapes) > 1:
         raise RuntimeError(
-            f"stack expects each tensor to be equal size, but got {' and '.join(str(list(one)) for one in sorted(shapes))}; "
+            "stack expects each tensor to be equal size, but got "
+            f"{' and '.join(str(list(one)) for one in sorted(shapes))}; "
             f"pad them, or pass a collate_fn"
         )
     return stack(list(batch), 0)
@@ -86,7 +87,9 @@ def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
 
 def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
     if _is_text(np.asarray(batch[0])):
-        raise ArgumentTypeError(f"default_collate: {_EXPECTED}, got an array of {batch[0].dtype}; convert it to numbers")
+        raise ArgumentTypeError(
+            f"default_collate: {_EXPECTED}, got an array of {batch[0].dtype}; convert it to numbers"
+        )
     return _tensors([as_tensor(one) for one in batch])
 
 

@@ -64,7 +64,8 @@ class DataLoader:
         iterable = isinstance(dataset, IterableDataset)
         if iterable:
             for name, value, free in (
-                ("shuffle", shuffle, (None, False)), ("sampler", sampler, (None,)), ("batch_sampler", batch_sampler, (None,)),
+                ("shuffle", shuffle, (None, False)), ("sampler", sampler, (None,)),
+                ("batch_sampler", batch_sampler, (None,)),
             ):  # fmt: skip
                 if not any(value is one for one in free):
                     raise ArgumentError(
@@ -75,12 +76,15 @@ class DataLoader:
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
                 raise ArgumentError(
-                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last, got both; "
+                    "batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and "
+                    "drop_last, got both; "
                     "pass batch_sampler alone"
                 )
             batch_size = None
         elif batch_size is None and drop_last:
-            raise ArgumentError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last, got both")
+            raise ArgumentError(
+                "batch_size=None option disables auto-batching and is mutually exclusive with drop_last, got both"
+            )
         if sampler is None and not iterable:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
         if batch_size is not None and batch_sampler is None:
@@ -105,7 +109,8 @@ class DataLoader:
         if num_workers and not _Told.workers:
             _Told.workers = True
             warnings.warn(
-                f"DataLoader: expected num_workers=0, got {num_workers}; samples are loaded in the main process, in the same "
+                f"DataLoader: expected num_workers=0, got {num_workers}; samples are loaded in the main "
+                "process, in the same "
                 f"order, and worker_init_fn is not called",
                 stacklevel=2,
             )
@@ -159,10 +164,13 @@ class _Told:
 
 def _check_workers(num_workers: Any, timeout: float, prefetch_factor: int | None, persistent_workers: bool) -> None:
     if not isinstance(num_workers, int):
-        raise ArgumentTypeError(f"DataLoader: expected num_workers to be an int, got {num_workers!r}; use num_workers=0")
+        raise ArgumentTypeError(
+            f"DataLoader: expected num_workers to be an int, got {num_workers!r}; use num_workers=0"
+        )
     if num_workers < 0:
         raise ArgumentError(
-            f"num_workers option should be non-negative, got {num_workers}; use num_workers=0 to disable multiprocessing."
+            f"num_workers option should be non-negative, got {num_workers}; use num_workers=0 to disable "
+            "multiprocessing."
         )
     if timeout < 0:
         raise ArgumentError(f"timeout option should be non-negative, got {timeout}; use 0 for no limit")

@@ -49,7 +49,8 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     def __init__(self, *tensors: Tensor) -> None:
         if any(one.shape[0] != tensors[0].shape[0] for one in tensors):
             raise AssertionError(
-                f"Size mismatch between tensors, got {[list(one.shape) for one in tensors]}; give all the same first size"
+                f"Size mismatch between tensors, got {[list(one.shape) for one in tensors]}; give all the "
+                "same first size"
             )
         self.tensors = tensors
 
@@ -66,7 +67,8 @@ class StackDataset(Dataset[Any]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
             raise ArgumentError(
-                "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, got both types."
+                "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, "
+                "got both types."
             )
         if not args and not kwargs:
             raise ArgumentError("At least one dataset should be passed, got none")
@@ -74,7 +76,9 @@ class StackDataset(Dataset[Any]):
         parts = list(kwargs.values()) or list(args)
         self._length = len(parts[0])
         if any(len(one) != self._length for one in parts):
-            raise ArgumentError(f"Size mismatch between datasets, got {[len(one) for one in parts]}; give all the same length")
+            raise ArgumentError(
+                f"Size mismatch between datasets, got {[len(one) for one in parts]}; give all the same length"
+            )
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(self.datasets, dict):
@@ -107,7 +111,9 @@ class ConcatDataset(Dataset[Any]):
     def __getitem__(self, index: int) -> Any:
         if index < 0:
             if -index > len(self):
-                raise ArgumentError(f"absolute value of index should not exceed dataset length, got {index} for {len(self)}")
+                raise ArgumentError(
+                    f"absolute value of index should not exceed dataset length, got {index} for {len(self)}"
+                )
             index += len(self)
         which = bisect_right(self.cumulative_sizes, index)
         if which == len(self.datasets):

@@ -1,0 +1,117 @@
+"""What a call's operands are: numbers or tensors, the dtype that they compute in, the device that they are on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.dtypes import PROMOTION, dtype, kind_of
+from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError
+from tensorcore.tensor import Tensor
+
+__all__ = ["NARROW", "as_argument", "as_number", "check_number", "common_device", "one_device", "result_type"]
+
+NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
+
+
+def common_device(op: str, inputs: Sequence[Any]) -> Any:
+    """The one device that all tensors among ``inputs`` are on."""
+    device = None
+    for one in inputs:
+        if isinstance(one, Tensor):
+            if device is None:
+                device = one.device
+            elif one.device is not device:
+                raise DeviceError(
+                    f"{op}: Expected all tensors to be on the same device, got {device} and {one.device}; "
+                    f"move one with .to(device)"
+                )
+        elif one is not None and kind_of(one) is None:
+            raise ArgumentTypeError(f"{op}: expected a Tensor, got {one!r}; wrap it in torch.tensor(...)")
+    return device
+
+
+def one_device(op: str, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    """The device of an elementwise call; a 0-d tensor in host memory comes along to any other device."""
+    tensors = [one for one in inputs if isinstance(one, Tensor)]
+    device = next((one.device for one in tensors if one.native.shape), tensors[0].device)
+    if all(one.device is device for one in tensors):
+        return device, inputs
+    moved = [
+        one.to(device)
+        if isinstance(one, Tensor) and one.device is not device and not one.native.shape and one.device.capabilities.host
+        else one
+        for one in inputs
+    ]
+    return common_device(op, moved), moved
+
+
+def result_type(*values: Any) -> dtype:
+    """The dtype that an op of these tensors and numbers computes in.
+
+    A tensor with dims outranks one without, which outranks a number, unless the lower one is of a
+    higher kind (bool, integer, floating, complex).
+    """
+    dims = zero = None
+    number = None
+    for one in values:
+        if isinstance(one, Tensor):
+            if one.native.shape:
+                dims = one.dtype if dims is None else PROMOTION[dims, one.dtype]
+            else:
+                zero = one.dtype if zero is None else PROMOTION[zero, one.dtype]
+        elif isinstance(one, dtype):
+            dims = one if dims is None else PROMOTION[dims, one]
+        else:
+            mine = dtypes.default_for(kind_of(one) or "floating")
+            number = mine if number is None else PROMOTION[number, mine]
+    result = _outranked(_outranked(dims, zero), number)
+    if result is None:
+        raise ArgumentTypeError("result_type: expected tensors, dtypes or numbers, got nothing; pass at least one")
+    return result
+
+
+def _outranked(higher: dtype | None, lower: dtype | None) -> dtype | None:
+    """What two ranks of operands become: the lower one changes the kind, never the precision within it."""
+    if higher is None or lower is None:
+        return higher or lower
+    if higher.is_complex or (higher.is_floating_point and not lower.is_complex):
+        return higher
+    if higher.is_floating_point:
+        return higher.to_complex()
+    if higher.kind == "bool" or lower.kind != "integer" and lower.kind != "bool":
+        return PROMOTION[higher, lower]
+    return higher
+
+
+def check_number(op: str, number: Any, compute: dtype) -> None:
+    """Raise where a number does not fit the dtype of its op; negative ones wrap into uint8, as in PyTorch."""
+    if compute.kind == "integer":
+        limits = dtypes.iinfo(compute)
+        low = limits.min if compute.is_signed else -limits.max
+        if not low <= number <= limits.max:
+            raise DtypeError(
+                f"{op}: value cannot be converted to type {compute.name} without overflow, got {number}; use one within "
+                f"[{limits.min}, {limits.max}]"
+            )
+
+
+def as_number(number: Any, compute: dtype) -> Any:
+    """A number as the Python number that a kernel of this dtype takes; integers wrap as PyTorch's do."""
+    if compute.kind == "integer":
+        if isinstance(number, int) and not -(2**63) <= number < 2**64:
+            raise OverflowError(f"expected an int of 64 bits at most, got {number}; use a float")
+        bits = 8 * compute.itemsize
+        number = int(number) & ((1 << bits) - 1)
+        return number - (1 << bits) if compute.is_signed and number >> (bits - 1) else number
+    if compute.kind == "bool":
+        return bool(number)
+    return complex(number) if compute.kind == "complex" else float(number)
+
+
+def as_argument(device: Any, one: Any, compute: dtype) -> Any:
+    """A kernel argument in the dtype that the op computes in."""
+    if isinstance(one, Tensor):
+        return one.native if one.dtype is compute else device.kernels["cast"](one.native, dtype=compute)
+    return as_number(one, compute)

@@ -1,0 +1,69 @@
+"""Where results go: into ``out=``, and the note that memory was written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.dtypes import dtype
+from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError
+from tensorcore.ops.define import Op
+from tensorcore.tape.memory import Version
+from tensorcore.tape.mode import mode
+from tensorcore.tensor import Tensor
+
+__all__ = ["check_out", "store", "written"]
+
+
+def check_out(op: Op, inputs: Sequence[Any], out: Any, final: dtype) -> None:
+    if not isinstance(out, Tensor):
+        raise ArgumentTypeError(f"{op.name}: expected out to be a Tensor, got {out!r}; pass torch.empty(...)")
+    if mode.enabled and (out.node is not None or any(isinstance(one, Tensor) and one.node is not None for one in inputs)):
+        raise GradientError(
+            f"{op.name}: functions with out=... arguments don't support automatic differentiation, got one of the "
+            f"arguments that requires grad; call it without out=, or inside torch.no_grad()"
+        )
+    if not dtypes.can_cast(final, out.dtype):
+        raise DtypeError(
+            f"{op.name}: result type {final.name} can't be cast to the desired output type, got out of dtype "
+            f"{out.dtype.name}; pass an out of a wider dtype"
+        )
+
+
+def store(op: str, made: Tensor, out: Tensor) -> Tensor:
+    """Write a result into ``out``, which takes the result's shape where it has another, and return ``out``."""
+    if not isinstance(out, Tensor):
+        raise ArgumentTypeError(f"{op}: expected out to be a Tensor, got {out!r}; pass torch.empty(...)")
+    if made.node is not None or (out.node is not None and mode.enabled):
+        raise GradientError(
+            f"{op}: functions with out=... arguments don't support automatic differentiation, got one of the "
+            f"arguments that requires grad; call it without out=, or inside torch.no_grad()"
+        )
+    if out.device is not made.device:
+        raise DeviceError(f"{op}: expected out on device {made.device}, got {out.device}; make it on that device")
+    if not dtypes.can_cast(made.dtype, out.dtype):
+        raise DtypeError(
+            f"{op}: result type {made.dtype.name} can't be cast to the desired output type, got out of dtype "
+            f"{out.dtype.name}; pass an out of a wider dtype"
+        )
+    device = out.device
+    shape = tuple(made.native.shape)
+    if tuple(out.native.shape) != shape:
+        if out.origin is not None and out.numel():
+            raise ShapeError(
+                f"{op}: expected out of shape {list(shape)}, got a view of shape {list(out.native.shape)}; "
+                f"pass an out of that shape"
+            )
+        out.native = device.allocate(shape, out.dtype)
+    device.kernels["copy"](out.native, made.native)
+    written(out)
+    return out
+
+
+def written(tensor: Tensor) -> None:
+    """Note a write to the tensor's memory."""
+    version = tensor.version
+    if version is None:
+        version = tensor.version = Version()
+    version.bump()

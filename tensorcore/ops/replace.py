@@ -1,0 +1,73 @@
+"""Copies of a tensor with a part of it replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorcore.errors import ArgumentTypeError, ShapeError
+from tensorcore.ops import rules
+from tensorcore.ops import samples_index as samples
+from tensorcore.ops.define import Op
+from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.views_part import as_strided, diagonal_op, diagonal_options, key_at, select_key, select_op, slice_op
+from tensorcore.tensor import Tensor
+
+__all__ = ["as_strided_scatter", "diagonal_scatter", "select_scatter", "slice_scatter"]
+
+
+def _replaced(name: str, op: Op, input: Tensor, src: Tensor, options: dict[str, Any]) -> Tensor:
+    wanted = op.view(input.detach(), options).native.shape  # type: ignore[attr-defined]
+    if not isinstance(src, Tensor):
+        raise ArgumentTypeError(f"{name}: expected src to be a Tensor, got {src!r}; wrap it in torch.tensor(...)")
+    if tuple(src.native.shape) != tuple(wanted):
+        raise ShapeError(
+            f"{name}: expected src to have a size equal to the slice of self, got src size = "
+            f"{list(src.shape)}, slice size = "
+            f"{list(wanted)}; give it that shape"
+        )
+    made = input.clone()  # type: ignore[attr-defined]
+    op.view(made, options).copy_(src)  # type: ignore[attr-defined]
+    return made
+
+
+@operation(samples=samples.select_scatter)
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """A copy of ``input`` with the slice at ``index`` along ``dim`` replaced by ``src``."""
+    return _replaced("select_scatter", select_op, input, src, {"key": select_key("select_scatter", input, dim, index)})
+
+
+@operation(samples=samples.slice_scatter)
+def slice_scatter(
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """A copy of ``input`` with the part ``start:end:step`` along ``dim`` replaced by ``src``."""
+    if step <= 0:
+        raise ShapeError(f"slice_scatter: slice step must be positive, got {step}; pass at least 1")
+    at = rules.wrap_dim("slice_scatter", dim, len(input.native.shape))
+    begin, stop, _ = slice(start, end).indices(input.native.shape[at])
+    return _replaced("slice_scatter", slice_op, input, src, {"key": key_at(at, slice(begin, max(begin, stop), step))})
+
+
+@operation(samples=samples.diagonal_scatter)
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A copy of ``input`` with a diagonal replaced by ``src``."""
+    options = diagonal_options("diagonal_scatter", input.native.shape, offset, dim1, dim2)
+    return _replaced("diagonal_scatter", diagonal_op, input, src, options)
+
+
+@method
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
+    """A copy of ``input`` with the elements that ``as_strided`` shows replaced by ``src``."""
+    made = input.contiguous().clone()  # type: ignore[attr-defined]
+    part = as_strided(made, size, stride, storage_offset)
+    if tuple(src.native.shape) != tuple(part.native.shape):
+        raise ShapeError(
+            f"as_strided_scatter: expected src to have a size equal to the slice of self, got "
+            f"src size = {list(src.shape)}, "
+            f"slice size = {list(part.shape)}; give it that shape"
+        )
+    part.copy_(src)  # type: ignore[attr-defined]
+    return made

@@ -1,0 +1,13 @@
+"""What the tests of the CPU plugin can ask for: an allocator."""
+
+import pytest
+
+from tensorcore_cpu.memory import Allocator
+
+
+@pytest.fixture
+def allocator():
+    """An allocator of the test's own, with room for anything it does."""
+    allocator = Allocator()
+    allocator.limit(1 << 30)
+    return allocator

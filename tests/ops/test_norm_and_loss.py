@@ -1,0 +1,164 @@
+"""Normalisations and losses: literal results, running statistics, errors, and what PyTorch answers."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tensorcore as tc
+from tensorcore.ops import entropy, loss, norm
+
+X = np.array([[[0.5, -1.0, 2.0], [1.5, 0.0, -0.5]], [[3.0, 1.0, -2.0], [0.25, 0.75, 1.25]]])
+
+
+def numbers(tensor: Any) -> np.ndarray:
+    """Values that NumPy can compare."""
+    return np.array(tensor.detach().tolist(), dtype=float)
+
+
+def close(ours: Any, theirs: Any) -> None:
+    """Fail unless values and shape agree."""
+    assert tuple(ours.shape) == tuple(theirs.shape)
+    np.testing.assert_allclose(numbers(ours), numbers(theirs), rtol=1e-9, atol=1e-10)
+
+
+def test_softmax_does_not_overflow() -> None:
+    """Large scores are shifted before they are exponentiated."""
+    assert tc.softmax(tc.tensor([1000.0, 1000.0]), 0).tolist() == [0.5, 0.5]
+
+
+def test_softmax_refuses_integers() -> None:
+    """Integers have no softmax, unless a dtype is named."""
+    with pytest.raises(NotImplementedError):
+        tc.softmax(tc.arange(3), 0)
+    assert tc.softmax(tc.arange(1), 0, dtype=tc.float32).tolist() == [1.0]
+
+
+def test_batch_norm_moves_the_running_statistics() -> None:
+    """By the momentum, towards the batch's mean and its unbiased variance."""
+    mean, var = tc.zeros(1), tc.ones(1)
+    norm.batch_norm(tc.tensor([[1.0], [3.0]]), mean, var, training=True, momentum=0.5)
+    assert (mean.tolist(), var.tolist()) == ([1.0], [1.5])
+
+
+def test_batch_norm_result_may_be_written_in_place() -> None:
+    """Backward needs the input, not the result, so that an activation in place may follow."""
+    x = tc.tensor([[1.0], [3.0]], requires_grad=True)
+    norm.batch_norm(x, training=True).mul_(2.0).sum().backward()
+    assert x.grad.tolist() == [[0.0], [0.0]]
+
+
+def test_batch_norm_of_one_value_raises() -> None:
+    """One value per channel has no variance."""
+    with pytest.raises(ValueError, match="more than 1 value per channel"):
+        norm.batch_norm(tc.ones(1, 3), training=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: norm.layer_norm(tc.ones(2, 3), (4,)), RuntimeError),
+        (lambda: norm.group_norm(tc.ones(2, 3), 2), RuntimeError),
+        (lambda: loss.mse_loss(tc.ones(2), tc.ones(2), reduction="no"), ValueError),
+        (lambda: entropy.nll_loss(tc.ones(2, 3), tc.tensor([0, 3])), IndexError),
+        (lambda: entropy.nll_loss(tc.ones(2, 3), tc.tensor([0])), ValueError),
+        (lambda: entropy.cross_entropy(tc.ones(2, 3), tc.tensor([0.0, 1.0])), RuntimeError),
+        (lambda: entropy.binary_cross_entropy(tc.tensor([2.0]), tc.tensor([1.0])), RuntimeError),
+        (lambda: entropy.binary_cross_entropy_with_logits(tc.ones(2), tc.ones(3)), ValueError),
+    ],
+)
+def test_errors_are_those_of_pytorch(call: Any, error: type[Exception]) -> None:
+    """The exception that PyTorch raises in that place."""
+    with pytest.raises(error):
+        call()
+
+
+def test_ignored_targets_count_for_nothing() -> None:
+    """The mean is over the others."""
+    made = entropy.nll_loss(tc.tensor([[-1.0, -2.0], [-3.0, -5.0]]), tc.tensor([1, 0]), ignore_index=0)
+    assert made.item() == 2.0
+
+
+def test_target_of_another_size_warns() -> None:
+    """A loss that broadcasts is most likely a mistake."""
+    with pytest.warns(UserWarning, match="different to the input size"):
+        loss.mse_loss(tc.ones(2, 1), tc.ones(2))
+
+
+def test_decomposition_agrees_with_the_fused_kernel() -> None:
+    """A backend without the fused kernel computes the same numbers and gradients."""
+    x, w = tc.tensor(X, requires_grad=True), tc.tensor([0.5, 1.0, 2.0], dtype=tc.float64, requires_grad=True)
+    options = {"view": X.shape, "dims": (2,), "affine": (3,), "eps": 1e-5, "centre": True}
+    fused = norm._layer_norm((x, w, None), options)
+    plain = norm._layer_norm.decomposition(x, w, None, **options)
+    close(fused, plain)
+    g = tc.tensor(X[::-1].copy())
+    for a, b in zip(
+        tc.autograd.grad((fused * g).sum(), (x, w)), tc.autograd.grad((plain * g).sum(), (x, w)), strict=True
+    ):
+        close(a, b)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("momentum", [0.1, 1.0])
+@pytest.mark.parametrize("name", ["batch_norm", "instance_norm"])
+def test_running_statistics_are_pytorchs(name: str, momentum: float, torch: Any) -> None:
+    """In training they move, afterwards they are used."""
+    theirs, ours = torch.tensor(X), tc.tensor(X)
+    their_stats = [torch.zeros(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)]
+    our_stats = [tc.zeros(2, dtype=tc.float64), tc.ones(2, dtype=tc.float64)]
+    switch = "training" if name == "batch_norm" else "use_input_stats"
+    for training in (True, True, False):
+        expected = getattr(torch.nn.functional, name)(theirs, *their_stats, momentum=momentum, **{switch: training})
+        close(getattr(norm, name)(ours, *our_stats, momentum=momentum, **{switch: training}), expected)
+    for a, b in zip(our_stats, their_stats, strict=True):
+        close(a, b)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(4,), (3, 4), (2, 4, 3), (2, 4, 2, 2)])
+def test_cross_entropy_is_pytorchs(shape: Any, weighted: bool, smoothing: float, reduction: str, torch: Any) -> None:
+    """Classes at every place, some ignored, with weights and smoothing; value, gradient and second gradient."""
+    rng = np.random.default_rng(5)
+    scores = rng.normal(size=shape)
+    classes = rng.integers(0, 4, (shape[0], *shape[2:]) if len(shape) > 1 else ())
+    weight = np.array([0.5, 1.0, 2.0, 0.25])
+    results = []
+    for module, function in ((torch, torch.nn.functional.cross_entropy), (tc, entropy.cross_entropy)):
+        x = module.tensor(scores, requires_grad=True)
+        made = function(x, module.tensor(classes), module.tensor(weight) if weighted else None, reduction=reduction,
+                        ignore_index=2 if len(shape) > 1 else -100, label_smoothing=smoothing)  # fmt: skip
+        (g,) = module.autograd.grad((made * made).sum(), x, create_graph=True)
+        (g2,) = module.autograd.grad((g * g).sum(), x)
+        results.append((made, g, g2))
+    for a, b in zip(results[1], results[0], strict=True):
+        close(a, b)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize(
+    "name",
+    ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "binary_cross_entropy", "poisson_nll_loss",
+     "binary_cross_entropy_with_logits", "soft_margin_loss"],
+)  # fmt: skip
+def test_pairwise_losses_are_pytorchs(name: str, reduction: str, torch: Any) -> None:
+    """Value and both gradients of the losses of an input and a target."""
+    first = np.array([[0.2, 0.7, 0.4], [0.9, 0.5, 0.1]])
+    second = np.array([[0.5, 0.1, 1.0], [0.0, 0.3, 0.6]])
+    results = []
+    for module, place in ((torch, torch.nn.functional), (tc, loss)):
+        x, y = module.tensor(first, requires_grad=True), module.tensor(second)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made = (getattr(place, name, None) or getattr(entropy, name))(x, y, reduction=reduction)
+        (g,) = module.autograd.grad((made * made).sum(), x, create_graph=True)
+        results.append((made, g))
+    for a, b in zip(results[1], results[0], strict=True):
+        close(a, b)

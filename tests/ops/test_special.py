@@ -1,0 +1,42 @@
+"""The functions of the gamma family at points where their exact values are known."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import tensorcore as tc
+
+_EULER = 0.5772156649015328606
+_ZETA3, _ZETA5 = 1.2020569031595942854, 1.0369277551433699263
+
+
+@pytest.mark.parametrize(
+    ("n", "x", "expected"),
+    [
+        (0, 1.0, -_EULER),
+        (0, 0.5, -_EULER - 2 * math.log(2)),
+        (0, 11.0, 7381 / 2520 - _EULER),
+        (1, 1.0, math.pi**2 / 6),
+        (1, 0.5, math.pi**2 / 2),
+        (1, -0.5, math.pi**2 / 2 + 4),
+        (2, 1.0, -2 * _ZETA3),
+        (2, 0.5, -14 * _ZETA3),
+        (3, 1.0, math.pi**4 / 15),
+        (3, 0.5, math.pi**4),
+        (4, 1.0, -24 * _ZETA5),
+        (4, 0.5, -744 * _ZETA5),
+    ],
+)
+def test_polygamma_is_exact_to_13_digits(n: int, x: float, expected: float) -> None:
+    """Values by the zeta function and by recurrence (Abramowitz and Stegun 6.3 and 6.4)."""
+    found = tc.polygamma(n, tc.tensor([x], dtype=tc.float64)).item()
+    assert found == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize("x", [5e-320, 1e-300, 1e-5, 0.3, 0.5, 1.5, 7.25, 1e5, -0.5, -2.75])
+def test_lgamma_is_that_of_the_standard_library(x: float) -> None:
+    """From denormal numbers on and left of 0 too."""
+    found = tc.lgamma(tc.tensor([x], dtype=tc.float64)).item()
+    assert found == pytest.approx(math.lgamma(x), rel=1e-13, abs=1e-14)

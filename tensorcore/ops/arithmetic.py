@@ -11,7 +11,7 @@ from tensorcore.errors import DtypeError, UnsupportedDtype
 from tensorcore.ops import samples_elementwise as samples
 from tensorcore.ops.choice import where
 from tensorcore.ops.complex import conjugate
-from tensorcore.ops.define import OPS, same, without_derivative
+from tensorcore.ops.define import OPS, same
 from tensorcore.ops.kinds import (
     BOOL,
     COMPLEX,

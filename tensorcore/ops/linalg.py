@@ -373,8 +373,10 @@ def _matrix(x: Tensor) -> Tensor:
 
 
 @operation(samples=samples.linear, method=False)
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``: (..., in) with weight (out, in) or (in), bias (out), gives (..., out)."""
+    if out is not None:
+        return store("linear", linear(input, weight, bias), out)
     if (
         type(input) is Tensor
         and type(weight) is Tensor
@@ -526,7 +528,7 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     else:
         if n < 0 and input.dtype.itemsize <= 2:
             raise DtypeError(f"matrix_power: Low precision dtypes not supported to invert, got {input.dtype.name}; use .float()")
-        base = input if n > 0 else apply(_inverse, (input,))
+        base = input if n > 0 else _inverted(input)
         made, left = None, abs(n)
         while left:
             if left & 1:

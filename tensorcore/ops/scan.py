@@ -7,6 +7,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
+from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import Op
 from tensorcore.ops.extreme import picking, put_back
 from tensorcore.ops.fused import differentiate
@@ -65,6 +66,8 @@ _shifted = Op("shifted", "input", "The elements moved along a dim, zeros before 
 
 def _scan(op: Op, input: Tensor, dim: int, dtype: Any, out: Any) -> Tensor:
     at = rules.wrap_dim(op.name, dim, len(input.native.shape))
+    if dtype is None and isinstance(out, Tensor) and out.dtype is not dtypes.bool_:
+        dtype = out.dtype
     if dtype is None and input.dtype.kind in ("bool", "integer"):
         dtype = dtypes.int64
     if dtype is not None:

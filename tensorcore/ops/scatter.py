@@ -8,7 +8,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
-from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError, UnsupportedDtype
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops import samples_index as samples
 from tensorcore.ops.calls import apply

@@ -49,6 +49,8 @@ cfloat, cdouble = complex64, complex128
 for _family in (*ops.FAMILIES, interop, memory, serialization, storage):
     for _name in _family.__all__:
         globals()[_name] = getattr(_family, _name)
+for _name in ops.METHODS:
+    globals()[_name] = getattr(Tensor, _name)
 
 
 class _DeviceType(type):

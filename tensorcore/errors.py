@@ -13,6 +13,7 @@
     ├── ArgumentError     (ValueError)          a value outside what an argument takes
     ├── ArgumentTypeError (TypeError)           an argument of a type that it does not take
     ├── GradientError     (RuntimeError)        what the tape cannot do
+    ├── LinAlgError       (RuntimeError)        a matrix without the inverse or factor asked for
     ├── OutOfMemoryError  (RuntimeError, MemoryError)
     ├── KernelMissing     (NotImplementedError) the backend has no kernel of that name
     ├── ValuesMissing     (NotImplementedError) a tensor of a shape alone was asked for its values
@@ -40,6 +41,7 @@ __all__ = [
     "DtypeError",
     "GradientError",
     "KernelMissing",
+    "LinAlgError",
     "LoadError",
     "OutOfMemoryError",
     "PluginError",
@@ -102,6 +104,10 @@ class ArgumentTypeError(TensorcoreError, TypeError):
 
 class GradientError(TensorcoreError, RuntimeError):
     """What the tape cannot do: a second walk over freed values, a write to a leaf, ..."""
+
+
+class LinAlgError(TensorcoreError, RuntimeError):
+    """A matrix for which what was asked for does not exist, as the inverse of a singular one."""
 
 
 class OutOfMemoryError(TensorcoreError, RuntimeError, MemoryError):

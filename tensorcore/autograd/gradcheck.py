@@ -140,7 +140,7 @@ def gradgradcheck(
         values, weights = both[:count], both[count:]
         outputs = _outputs(func, values)
         found = grad(outputs, [values[i] for i in wanted], list(weights), create_graph=True, allow_unused=True)
-        return tuple([one for one in found if one is not None and one.requires_grad])
+        return tuple([one for one in found if one is not None])
 
     return gradcheck(
         first, (*given, *grads), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
@@ -253,7 +253,7 @@ def _check_undefined(func: Any, given: Any, checked: list[int]) -> None:
         for i, a, b in zip(checked, alone, together, strict=True):
             left = 0 if a is None else _host(a)
             right = 0 if b is None else _host(b)
-            if not np.allclose(left, right):
+            if not np.allclose(left, right, equal_nan=True):
                 raise GradcheckError(
                     f"gradcheck: expected the same gradient of input {i} of {_name(func)} whether the gradients of the "
                     "other "
@@ -314,7 +314,7 @@ def _random_like(output: Tensor, random: np.random.Generator, strided: bool) -> 
     host = random.standard_normal(shape)
     if output.dtype.is_complex:
         host = host + 1j * random.standard_normal(shape)
-    made = from_numpy(host.astype(output.dtype.numpy)).to(output.device)  # type: ignore[attr-defined]
+    made = from_numpy(np.asarray(host, output.dtype.numpy)).to(output.device)  # type: ignore[attr-defined]
     if strided:
         made = made.select(-1, 0)
     return made.requires_grad_()  # type: ignore[no-any-return]

@@ -166,7 +166,7 @@ def _gelu_grad(g: Tensor, input: Tensor, approximate: str) -> Tensor:
 
 
 @composite(inputs="input", check=_check_gelu, method=False, samples=samples.activation, grads=dict(input=_gelu_grad))
-def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """Each element times the normal distribution's share below it; ``approximate="tanh"`` by a formula with tanh."""
     if approximate == "tanh":
         return input * 0.5 * (tanh((input + input * input * input * 0.044715) * _SQRT_2_OVER_PI) + 1)
@@ -207,7 +207,7 @@ def _softplus_value(input: Tensor, beta: float, threshold: float) -> Tensor:
     inputs="input", check=_floating("softplus"), method=False, samples=samples.activation,
     grads=dict(input=lambda g, input, beta, threshold: where(input * beta > threshold, g, g * sigmoid(input * beta))),
 )  # fmt: skip
-def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
     """``log(1 + exp(beta * x)) / beta`` of each element; the element itself where ``beta * x`` is over ``threshold``."""
     return _softplus_value(input, beta, threshold)
 
@@ -298,14 +298,16 @@ def _check_threshold(input: Tensor, threshold: float, value: float) -> tuple[Any
 
 @composite(inputs="input", check=_check_threshold, method=False, samples=samples.threshold,
            grads=dict(input=lambda g, input, threshold: where(input <= threshold, 0.0, g)))  # fmt: skip
-def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+def threshold(
+    input: Tensor, threshold: float, value: float, inplace: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Each element, those up to ``threshold`` replaced by ``value``."""
     return where(input <= threshold, value, input)
 
 
 @composite(inputs="input", check=_floating("hardshrink"), samples=samples.activation,
            grads=dict(input=lambda g, input, lambd: where((input >= -lambd) & (input <= lambd), 0.0, g)))  # fmt: skip
-def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Each element, those within ``lambd`` of 0 replaced by 0."""
     return where((input >= -lambd) & (input <= lambd), 0.0, input)
 
@@ -321,7 +323,7 @@ def _check_softshrink(input: Tensor, lambd: float) -> tuple[Tensor, float]:
 
 @composite(inputs="input", check=_check_softshrink, method=False, samples=samples.activation,
            grads=dict(input=lambda g, input, lambd: where((input >= -lambd) & (input <= lambd), 0.0, g)))  # fmt: skip
-def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Each element, moved towards 0 by ``lambd``, at most to 0."""
     return where(input > lambd, input - lambd, where(input < -lambd, input + lambd, input * 0))
 

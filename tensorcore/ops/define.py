@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from tensorcore.errors import GradientError
 from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Node, Output, Packed, freed, stale, unpack
 from tensorcore.tensor import Tensor
 
-__all__ = ["OPS", "Op", "gradient_arguments", "kept_out", "same"]
+__all__ = ["OPS", "Op", "gradient_arguments", "kept_out", "same", "without_derivative"]
 
 Formula = Callable[..., Any]
 
@@ -25,6 +26,17 @@ _DIFFERENTIABLE = ("floating", "complex")
 def same(g: Any) -> Any:
     """The formula of an input whose gradient is the result's own."""
     return g
+
+
+def without_derivative(name: str) -> Formula:
+    """The formula of an op that PyTorch records and cannot differentiate: the result requires grad, the walk raises."""
+
+    def refuse(g: Any) -> Any:
+        raise GradientError(
+            f"{name}: derivative for aten::{name} is not implemented, got a backward walk through it; detach() its inputs"
+        )
+
+    return refuse
 
 
 class Op:

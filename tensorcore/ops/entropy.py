@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, DimensionError, DtypeError, ShapeError
+from tensorcore.errors import ArgumentError, DimensionError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_loss as samples
 from tensorcore.ops.fused import Fused
@@ -17,6 +17,7 @@ from tensorcore.ops.norm import log_softmax
 from tensorcore.ops.operands import result_type
 from tensorcore.ops.reduce import check_floating
 from tensorcore.ops.reduce import sum as total
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -58,6 +59,11 @@ def _check_classes(
 ) -> tuple[Tensor, Tensor, bool]:
     """Input and target with a batch dim, and whether it was added; classes along dim 1."""
     check_tensors(op, input=input, target=target)
+    if weight is not None and weight.node is not None and mode.enabled:
+        raise GradientError(
+            f"{op}: The function 'nll_loss_forward' is not differentiable with respect to argument 'weight'. This input "
+            f"cannot have requires_grad True, got one that has; detach() it"
+        )
     shape, aimed = tuple(input.native.shape), tuple(target.native.shape)
     if target.dtype not in (dtypes.int64, dtypes.uint8):
         raise DtypeError(

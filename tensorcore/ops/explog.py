@@ -170,6 +170,7 @@ def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
         raise DtypeError(f"polygamma: polygamma(n, x) does not support negative n, got {n}; pass an n of at least 0")
     if input.dtype in BOOL | INTEGER:
         input = input.to(computes_in("polygamma", input))  # type: ignore[attr-defined]
+    computes_in("polygamma", input)
     made = apply(_polygamma, (input,), {"n": int(n)})
     return made if out is None else store("polygamma", made, out)
 

@@ -54,6 +54,16 @@ def _same_dtype(tensors: list[Tensor]) -> list[Tensor]:
     return [one.to(common) for one in tensors]  # type: ignore[attr-defined]
 
 
+def _stored(op: str, made: Tensor, out: Any) -> Tensor:
+    """Write the result into ``out``; PyTorch raises TypeError here for a dtype that cannot hold it."""
+    if isinstance(out, Tensor) and not dtypes.can_cast(made.dtype, out.dtype):
+        raise ArgumentTypeError(
+            f"{op}: input types can't be cast to the desired output type {out.dtype.name}, got {made.dtype.name}; pass an out "
+            f"of a wider dtype"
+        )
+    return store(op, made, out)
+
+
 @operation(method=False, samples=samples.cat)
 def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors one after the other along ``dim``; their other sizes are equal. Empty vectors are left out."""
@@ -63,7 +73,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -
     # Since its first releases PyTorch lets an empty vector stand for nothing at all.
     solid = [one for one in found if tuple(one.native.shape) != (0,)]
     made = _joined(found, solid, dim)
-    return made if out is None else store("cat", made, out)
+    return made if out is None else _stored("cat", made, out)
 
 
 def _joined(found: list[Tensor], solid: list[Tensor], dim: int) -> Tensor:
@@ -123,7 +133,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
             )
     at = rules.wrap_dim("stack", dim, len(shape) + 1)
     made = apply(_stack, _same_dtype(found), {"dim": at})
-    return made if out is None else store("stack", made, out)
+    return made if out is None else _stored("stack", made, out)
 
 
 def _all(op: str, tensors: Any, grow: Any) -> list[Tensor]:

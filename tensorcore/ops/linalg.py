@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, LinAlgError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply, binary
@@ -373,8 +373,10 @@ def _matrix(x: Tensor) -> Tensor:
 
 
 @operation(samples=samples.linear, method=False)
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``: (..., in) with weight (out, in) or (in), bias (out), gives (..., out)."""
+    if out is not None:
+        return store("linear", linear(input, weight, bias), out)
     if (
         type(input) is Tensor
         and type(weight) is Tensor
@@ -501,6 +503,16 @@ _inverse = Op("inverse", "input", "The inverse of each matrix.", register=False,
     input=lambda g, out: -_times_adjoint(_adjoint_times(out, g), out)))  # fmt: skip
 
 
+def _inverted(input: Tensor) -> Tensor:
+    try:
+        return apply(_inverse, (input,))  # type: ignore[no-any-return]
+    except np.linalg.LinAlgError as wrong:
+        raise LinAlgError(
+            "inverse: the inversion could not be completed because the input matrix is singular, got one without an inverse; "
+            "use another matrix"
+        ) from wrong
+
+
 @operation(samples=samples.matrix_power)
 def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """Each matrix multiplied with itself ``n`` times by squaring; its inverse for negative ``n``."""
@@ -516,7 +528,7 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     else:
         if n < 0 and input.dtype.itemsize <= 2:
             raise DtypeError(f"matrix_power: Low precision dtypes not supported to invert, got {input.dtype.name}; use .float()")
-        base = input if n > 0 else apply(_inverse, (input,))
+        base = input if n > 0 else _inverted(input)
         made, left = None, abs(n)
         while left:
             if left & 1:
@@ -561,6 +573,8 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
         if 3 not in shape:
             raise GradientError(f"cross: no dimension of size 3 in input, got {list(shape)}; give dim")
         dim = shape.index(3)
+    if not shape:
+        raise DimensionError(f"cross: Dimension specified as {dim} but tensor has no dimensions, got 0-d tensors; give vectors")
     at = rules.wrap_dim("cross", dim, len(shape))
     if input.native.shape[at] != 3 or other.native.shape[at] != 3:
         raise ShapeError(

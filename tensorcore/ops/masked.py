@@ -10,10 +10,12 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, Sha
 from tensorcore.ops import rules
 from tensorcore.ops import samples_index as samples
 from tensorcore.ops.calls import apply
-from tensorcore.ops.define import Op
+from tensorcore.ops.define import Op, without_derivative
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.output import store
+from tensorcore.ops.record import record
 from tensorcore.ops.scatter import both, call, long, renamed, same_dtype, scalar
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -136,6 +138,10 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
     return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
 
 
+_bincount = Op("bincount", "input weights", "How often each value is met, weighted.", register=False,
+               grads=dict(weights=without_derivative("bincount")))  # fmt: skip
+
+
 @operation(samples=samples.bincount)
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each value from 0 on is in ``input``, or the sum of its ``weights``."""
@@ -157,7 +163,10 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     native = input.device.kernels["bincount"](
         input.native, weights=None if weights is None else _real_part(weights).native, minlength=minlength
     )
-    return new_tensor(native, dtype, input.device)
+    made = new_tensor(native, dtype, input.device)
+    if mode.enabled and weights is not None and weights.node is not None:
+        record(_bincount, (input, weights), None, made)
+    return made
 
 
 @operation(samples=samples.take)

@@ -14,6 +14,8 @@ from tensorcore.ops.conv import spread
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg import matmul
+from tensorcore.ops.output import store
+from tensorcore.ops.reduce import check_real
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -134,6 +136,7 @@ def _placed(
 def _max_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
               return_indices: bool) -> Any:  # fmt: skip
     input, batched = _batched(op, input, ndim)
+    check_real(op, input)
     options = _placed(op, tuple(input.native.shape[2:]), kernel_size, stride, padding, dilation, ceil_mode)
     made = apply(_max, (input,), options)
     indices = apply(_max_indices, (input, made), options, dtype=dtypes.int64) if return_indices else None
@@ -194,20 +197,24 @@ def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
 
 @operation(samples=samples.pool2d, method=False)
 def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-               count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:  # fmt: skip
+               count_include_pad: bool = True, divisor_override: int | None = None, *,
+               out: Tensor | None = None) -> Tensor:  # fmt: skip
     """As ``avg_pool1d``, over (batch, channels, height, width); ``divisor_override`` takes the place of the window's size."""
-    return _avg_pool(
+    made = _avg_pool(
         "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
+    return made if out is None else store("avg_pool2d", made, out)
 
 
 @operation(samples=samples.pool3d, method=False)
 def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-               count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:  # fmt: skip
+               count_include_pad: bool = True, divisor_override: int | None = None, *,
+               out: Tensor | None = None) -> Tensor:  # fmt: skip
     """As ``avg_pool2d``, over (batch, channels, depth, height, width)."""
-    return _avg_pool(
+    made = _avg_pool(
         "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
+    return made if out is None else store("avg_pool3d", made, out)
 
 
 # Adaptive: window i of n outputs over a size reaches from floor(i * size / n) to ceil((i + 1) * size / n)
@@ -262,6 +269,7 @@ def _adaptive_avg(op: str, ndim: int, input: Tensor, output_size: Any) -> Tensor
 
 def _adaptive_max(op: str, ndim: int, input: Tensor, output_size: Any, return_indices: bool) -> Any:
     input, batched = _batched(op, input, ndim)
+    check_real(op, input)
     sizes = tuple(input.native.shape[2:])
     wanted = _wanted(op, sizes, output_size)
     index, kernel = [], []

@@ -12,6 +12,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, KernelMissing, ShapeError
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply, reduction
+from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
 from tensorcore.ops.kinds import COMPLEX, FLOATING, method, operation
@@ -188,6 +189,8 @@ def _summing(op: Op, input: Tensor, dim: Dims, keepdim: bool, dtype: Any, out: A
 def _sum_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
               out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Sum of all elements, or of those along ``dim``; integers and bools are summed as int64."""
+    if dtype is None and isinstance(out, Tensor):
+        dtype = out.dtype
     return _summing(_sum, input, dim, keepdim, dtype, out)
 
 
@@ -297,7 +300,7 @@ def _prod_gradient(g: Tensor, input: Tensor, out: Tensor, dim: int | None, keepd
     dims = None if dim is None else (dim,)
     if not bool((input.detach() != 0).all()):
         return differentiate(lambda x: _tree_product(x, dim, keepdim), (input,), g)[0]
-    return kept(g * out, shape, dims, keepdim) / input
+    return kept(g * conjugate(out), shape, dims, keepdim) / conjugate(input)
 
 
 _prod = Op("prod", "input", "Product over dims.", register=False, grads=dict(input=lambda g, input, out, axis, keepdim:
@@ -310,6 +313,8 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     """Product of all elements, or of those along ``dim``; integers and bools are multiplied as int64."""
     if dim is not None and not isinstance(dim, int):
         raise ArgumentTypeError(f"prod: expected dim to be an int or None, got {dim!r}; call it once per dim")
+    if dtype is None and isinstance(out, Tensor):
+        dtype = out.dtype
     if dtype is None and input.dtype.kind in ("bool", "integer"):
         dtype = dtypes.int64
     if dtype is not None:
@@ -331,7 +336,7 @@ def _one(dim: int | None, input: Tensor) -> tuple[int, ...] | None:
 _logsumexp = Op(
     "logsumexp", "input", "The logarithm of the sum of exponentials.", register=False,
     grads=dict(input=lambda g, input, input_shape, out, dim, keepdim:
-               kept(g, input_shape, dim, keepdim) * (input - kept(out, input_shape, dim, keepdim)).exp()),
+               kept(g, input_shape, dim, keepdim) * conjugate((input - kept(out, input_shape, dim, keepdim)).exp())),
 )  # fmt: skip
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_index as samples
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.output import store
 from tensorcore.ops.views_part import as_strided, diagonal_op, diagonal_options, key_at, select_key, select_op, slice_op
 from tensorcore.tensor import Tensor
 
@@ -39,14 +40,18 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 
 @operation(samples=samples.slice_scatter)
 def slice_scatter(
-    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Tensor:
+    input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
+    out: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """A copy of ``input`` with the part ``start:end:step`` along ``dim`` replaced by ``src``."""
     if step <= 0:
         raise ShapeError(f"slice_scatter: slice step must be positive, got {step}; pass at least 1")
+    if not input.native.shape:
+        raise DimensionError("slice_scatter: slice() cannot be applied to a 0-dim tensor, got one; unsqueeze it")
     at = rules.wrap_dim("slice_scatter", dim, len(input.native.shape))
     begin, stop, _ = slice(start, end).indices(input.native.shape[at])
-    return _replaced("slice_scatter", slice_op, input, src, {"key": key_at(at, slice(begin, max(begin, stop), step))})
+    made = _replaced("slice_scatter", slice_op, input, src, {"key": key_at(at, slice(begin, max(begin, stop), step))})
+    return made if out is None else store("slice_scatter", made, out)
 
 
 @operation(samples=samples.diagonal_scatter)

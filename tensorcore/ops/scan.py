@@ -7,6 +7,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
+from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import Op
 from tensorcore.ops.extreme import picking, put_back
 from tensorcore.ops.fused import differentiate
@@ -41,7 +42,7 @@ def _cumprod_gradient(g: Tensor, input: Tensor, out: Tensor, dim: int) -> Tensor
         return g
     if not bool((input.detach() != 0).all()):
         return differentiate(lambda x: _cumprod_by_hand(x, dim), (input,), g)[0]
-    return _from_the_end(g * out, dim) / input
+    return _from_the_end(g * conjugate(out), dim) / conjugate(input)
 
 
 def _cumprod_by_hand(x: Tensor, dim: int) -> Tensor:
@@ -65,6 +66,8 @@ _shifted = Op("shifted", "input", "The elements moved along a dim, zeros before 
 
 def _scan(op: Op, input: Tensor, dim: int, dtype: Any, out: Any) -> Tensor:
     at = rules.wrap_dim(op.name, dim, len(input.native.shape))
+    if dtype is None and isinstance(out, Tensor) and out.dtype is not dtypes.bool_:
+        dtype = out.dtype
     if dtype is None and input.dtype.kind in ("bool", "integer"):
         dtype = dtypes.int64
     if dtype is not None:

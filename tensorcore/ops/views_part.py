@@ -13,6 +13,7 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.kinds import view as view_op
+from tensorcore.ops.output import store
 from tensorcore.ops.views import several_views
 from tensorcore.tensor import Tensor
 
@@ -127,9 +128,12 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 
 
 @operation(samples=samples.narrow)
-def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor | None = None) -> Tensor:
     """A copy of the part of ``length`` elements from ``start`` along ``dim``."""
-    return narrow(input, dim, start, length).contiguous().clone()  # type: ignore[attr-defined]
+    part = narrow(input, dim, start, length)
+    if out is not None:
+        return store("narrow_copy", part, out)
+    return part.contiguous().clone()  # type: ignore[attr-defined]
 
 
 @operation(samples=samples.diagonal)

@@ -27,7 +27,7 @@ from tensorcore.dtypes import (
     set_default_dtype,
     uint8,
 )  # fmt: skip
-from tensorcore.dtypes import bool_ as bool  # noqa: A004 - PyTorch's name
+from tensorcore.dtypes import bool_ as bool
 from tensorcore.ops.operands import result_type
 from tensorcore.printing import get_printoptions, set_printoptions
 from tensorcore.tape.mode import (
@@ -42,8 +42,8 @@ from tensorcore.tensor import Size, Tensor
 
 ops.create.Default.host = "cpu"
 
-half, float, double = float16, float32, float64  # noqa: A001 - PyTorch's names
-short, int, long = int16, int32, int64  # noqa: A001
+half, float, double = float16, float32, float64
+short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 
 for _family in (*ops.FAMILIES, interop, memory, serialization, storage):

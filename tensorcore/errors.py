@@ -49,8 +49,8 @@ __all__ = [
     "ShapeError",
     "TensorcoreError",
     "UnknownDevice",
-    "ValuesMissing",
     "UnsupportedDtype",
+    "ValuesMissing",
 ]
 
 

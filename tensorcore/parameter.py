@@ -34,7 +34,9 @@ class Parameter(Tensor, metaclass=_ParameterType):
         if data is None:
             data = empty(0)
         if not isinstance(data, Tensor):
-            raise ArgumentTypeError(f"Parameter: expected data to be a Tensor, got {data!r}; wrap it in torch.tensor(...)")
+            raise ArgumentTypeError(
+                f"Parameter: expected data to be a Tensor, got {data!r}; wrap it in torch.tensor(...)"
+            )
         self = new_tensor(data.native, data.dtype, data.device, Tensor if cls is Parameter else cls)
         if data.version is None:
             data.version = Version()

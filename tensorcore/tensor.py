@@ -233,7 +233,9 @@ class Tensor:
             if not isinstance(value, Tensor):
                 raise ArgumentTypeError(f"grad: assigned grad expected to be a Tensor or None, got {value!r}")
             if value is self:
-                raise GradientError("grad: expected another tensor, got the tensor itself; can't assign Variable as its own grad")
+                raise GradientError(
+                    "grad: expected another tensor, got the tensor itself; can't assign Variable as its own grad"
+                )
             if tuple(value.native.shape) != tuple(self.native.shape):
                 raise ShapeError(
                     f"grad: assigned grad has data of a different size, got {list(value.shape)} for a tensor of "
@@ -309,9 +311,7 @@ class Tensor:
     def detach_(self) -> Tensor:
         """Take this tensor itself off the tape."""
         if self.origin is not None:
-            raise GradientError(
-                "detach_: Can't detach views in-place, got a view; use detach() instead"
-            )
+            raise GradientError("detach_: Can't detach views in-place, got a view; use detach() instead")
         if is_leaf(self.node):
             return self.requires_grad_(False)
         self.node = None

@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 from tensorcore.plugin import Capabilities, XPBackend, dtypes
 
 from .memory import Allocator

@@ -116,9 +116,7 @@ class Backend:
         """The values as a NumPy array, which may share the memory where the device is the host."""
         raise NotImplementedError
 
-    def as_strided(
-        self, native: Native, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
-    ) -> Native:
+    def as_strided(self, native: Native, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Native:
         """A view of the storage under ``native``; ``offset`` counts from the storage's start."""
         raise NotImplementedError
 
@@ -243,4 +241,3 @@ class Backend:
         from tensorcore.backend.registry import device
 
         return device, (self.name, self.index)
-

@@ -73,7 +73,7 @@ def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
     kind = dtypes.kind_of(alpha)
     if kind == "bool" and compute is not dtypes.bool_:
         raise DtypeError(f"{op}: Boolean alpha only supported for Boolean results, got alpha={alpha}; pass a number")
-    if kind == "complex" and not compute.is_complex or kind == "floating" and compute.kind in ("bool", "integer"):
+    if (kind == "complex" and not compute.is_complex) or (kind == "floating" and compute.kind in ("bool", "integer")):
         raise DtypeError(
             f"{op}: For integral input tensors, argument alpha must not be a floating point number (nor complex for real "
             f"ones), got alpha={alpha}; convert the tensor with .to(...)"
@@ -240,7 +240,7 @@ def _pow_result(input: Any, other: Any) -> dtypes.dtype:
     return compute
 
 
-pow = elementwise(  # noqa: A001 - PyTorch's name
+pow = elementwise(
     "pow", "input other", "input to the power of other. Integers raise on a negative number as exponent.",
     takes=NUMBERS - BOOL, rule=_pow_result, grads=dict(input=_pow_input, other=_pow_other), operator="pow", samples=samples.powers,
 )  # fmt: skip

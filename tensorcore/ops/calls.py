@@ -237,7 +237,9 @@ def reflected(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) ->
             return foreign(op, (other, input))
         device = input.device
         native = device.kernels[name](other, input.native)
-        made = new_tensor(native if type(native) is device.array else device.as_native(native), result or input.dtype, device)
+        made = new_tensor(
+            native if type(native) is device.array else device.as_native(native), result or input.dtype, device
+        )
         if input.node is not None and differentiable and mode.enabled:
             record(op, (other, input), None, made)
         return made
@@ -253,9 +255,7 @@ def foreign(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None) -> Any:
     return elementwise(op, inputs, out=out)
 
 
-def apply(
-    op: Op, inputs: Sequence[Tensor | None], options: dict[str, Any] | None = None, *, dtype: Any = None
-) -> Any:
+def apply(op: Op, inputs: Sequence[Tensor | None], options: dict[str, Any] | None = None, *, dtype: Any = None) -> Any:
     """Run the kernel of ``op`` on tensors of one device whose shapes and dtypes are checked, and record it.
 
     Args:
@@ -322,7 +322,9 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
     except Exception as error:
         raise explain(op, inputs, error) from error
     if widened:
-        native = device.kernels["cast"](native if type(native) is device.array else device.as_native(native), dtype=final)
+        native = device.kernels["cast"](
+            native if type(native) is device.array else device.as_native(native), dtype=final
+        )
     made = new_tensor(native if type(native) is device.array else device.as_native(native), final, device)
     if op.grads and mode.enabled and any([isinstance(one, Tensor) and one.node is not None for one in inputs]):
         record(op, inputs, options, made)
@@ -365,5 +367,3 @@ def explain(op: Op, inputs: Sequence[Any], error: Exception) -> Exception:
     except ShapeError as clearer:
         return clearer
     return error
-
-

@@ -31,7 +31,7 @@ def conjugate(x: Any) -> Any:
     return x.conjugate() if type(x) is complex_number else x
 
 
-complex_number = type(1j)
+complex_number = complex
 
 _conj = elementwise("conj_physical", "input", "The conjugate of each element.", takes=COMPLEX, writes=False, method=False,
                     grads=dict(input=lambda g: conjugate(g)), samples=samples.complex_unary,
@@ -147,7 +147,7 @@ _complex = Op("complex", "real imag", "Complex numbers of these parts.", registe
 
 
 @operation(samples=samples.two_real, method=False)
-def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A001 - PyTorch's name
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers with these real and imaginary parts, both float32 or both float64."""
     _check_parts("complex", real, imag)
     rules.broadcast("complex", tuple(real.native.shape), tuple(imag.native.shape))
@@ -170,7 +170,7 @@ def _check_parts(op: str, real: Tensor, imag: Tensor) -> None:
 
 
 @operation(samples=samples.two_real, method=False)
-def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:  # noqa: A002 - PyTorch's name
+def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers with these absolute values and angles (in radians)."""
     _check_parts("polar", abs, angle)
     return complex(abs * angle.cos(), abs * angle.sin(), out=out)  # type: ignore[attr-defined]

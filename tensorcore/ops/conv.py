@@ -119,7 +119,9 @@ def _transposed_in_products(input: Tensor, weight: Tensor, shape: Ints, stride: 
     ):
         part = slice_op.view(input, {"key": (slice(None), slice(None), *outputs)})
         inside = tuple(part.native.shape[2:])
-        tap = slice_op.view(weight, {"key": (slice(None), slice(None), *position)}).reshape(groups, outs // groups, each)
+        tap = slice_op.view(weight, {"key": (slice(None), slice(None), *position)}).reshape(
+            groups, outs // groups, each
+        )
         found = matmul(tap.transpose(1, 2), part.reshape(batch, groups, outs // groups, prod(inside)))
         found = found.reshape(batch, groups * each, *inside)
         found = apply(unindex, (found,), {"shape": shape, "key": (slice(None), slice(None), *inputs)})

@@ -449,5 +449,3 @@ def _fill(input: Tensor, value: Any, name: str = "fill_op") -> Tensor:
 def zero_(input: Tensor) -> Tensor:
     """Write zero into every element."""
     return _fill(input, 0, "zero_op")
-
-

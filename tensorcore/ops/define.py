@@ -146,7 +146,9 @@ def kept_out(node: Node, g: Any) -> Any:
         out.native = one
         out.dtype = dtypes[i]
         out.device = node.extra["device"] if g is None else _device_of(g)
-        out.node = (Output(node, i) if several else node) if mode.enabled and dtypes[i].kind in _DIFFERENTIABLE else None
+        out.node = (
+            (Output(node, i) if several else node) if mode.enabled and dtypes[i].kind in _DIFFERENTIABLE else None
+        )
         out.version = version
         out.origin = None
         made.append(out)
@@ -186,7 +188,10 @@ def _compile(op: Op) -> Callable[[Node, Any], tuple[Any, ...]]:
     own = {} if op.variadic else {name: {f"{name}_shape": f"edge_{i}.shape", f"{name}_dtype": f"edge_{i}.dtype"}
                                   for i, name in enumerate(op.inputs)}  # fmt: skip
     options = {
-        argument for name, formula in op.grads.items() for argument in gradient_arguments(formula) if argument not in own.get(name, ())
+        argument
+        for name, formula in op.grads.items()
+        for argument in gradient_arguments(formula)
+        if argument not in own.get(name, ())
     } - known
     if options:
         add("    options = node.options")

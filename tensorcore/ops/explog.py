@@ -26,8 +26,26 @@ from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "digamma", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "lgamma", "log", "log10", "log1p", "log2", "logaddexp",
-    "logaddexp2", "logit", "mvlgamma", "polygamma", "sigmoid", "xlog1py", "xlogy",
+    "digamma",
+    "erf",
+    "erfc",
+    "erfinv",
+    "exp",
+    "exp2",
+    "expm1",
+    "lgamma",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logaddexp2",
+    "logit",
+    "mvlgamma",
+    "polygamma",
+    "sigmoid",
+    "xlog1py",
+    "xlogy",
 ]  # fmt: skip
 
 _LN2, _LN10 = math.log(2), math.log(10)

@@ -45,7 +45,11 @@ def check_writable(op: str, tensor: Tensor) -> None:
                 raise _unwritable_view(op, view)
     strides, shape = tensor.device.strides(tensor.native), tensor.native.shape
     # Without elements there is nothing to write twice, whatever the strides.
-    if 0 in strides and 0 not in shape and any(step == 0 and size > 1 for step, size in zip(strides, shape, strict=True)):
+    if (
+        0 in strides
+        and 0 not in shape
+        and any(step == 0 and size > 1 for step, size in zip(strides, shape, strict=True))
+    ):
         raise GradientError(
             f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
             f"location, got strides {strides}; Please clone() the tensor before performing the operation"
@@ -67,7 +71,9 @@ def _unwritable_view(op: str, view: Any) -> GradientError:
         "custom": "was created inside a custom Function (or because an input was returned as-is); the write would bypass "
         "the backward of that Function",
     }
-    return GradientError(f"{op}: expected a view that may be written, got one that {causes[view.kind]}; clone() it first")
+    return GradientError(
+        f"{op}: expected a view that may be written, got one that {causes[view.kind]}; clone() it first"
+    )
 
 
 def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
@@ -102,13 +108,15 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             inputs = (_before(op, input, inputs), *inputs[1:])
         if input.device is not device:
             # A 0-d host tensor met one with dims elsewhere; broadcasting has ruled out that it could hold the result.
-            raise ShapeError(f"{name}: expected all tensors on {input.device}, got one on {device}; move it with .to(...)")
+            raise ShapeError(
+                f"{name}: expected all tensors on {input.device}, got one on {device}; move it with .to(...)"
+            )
         # Numbers keep single precision beside narrow floats, as in PyTorch.
-        widened = op.widens and compute in NARROW and not all(
-            [isinstance(one, Tensor) for one in inputs]
-        )
+        widened = op.widens and compute in NARROW and not all([isinstance(one, Tensor) for one in inputs])
         if compute is input.dtype and final is compute and not widened:
-            device.kernels[op.kernel](*[as_argument(device, one, compute) for one in inputs], **options, out=input.native)
+            device.kernels[op.kernel](
+                *[as_argument(device, one, compute) for one in inputs], **options, out=input.native
+            )
         else:
             wide = dtypes.float32 if widened else compute
             result = device.kernels[op.kernel](*[as_argument(device, one, wide) for one in inputs], **options)
@@ -231,7 +239,9 @@ def _before(op: Op, input: Tensor, inputs: Sequence[Any]) -> Tensor:
 
 def _apart(one: Any, written: Tensor) -> Any:
     """An operand that shares the memory that is about to be written, as it is before that."""
-    if not isinstance(one, Tensor) or not (one is written or (one.version is not None and one.version is written.version)):
+    if not isinstance(one, Tensor) or not (
+        one is written or (one.version is not None and one.version is written.version)
+    ):
         return one
     apart = new_tensor(one.device.kernels["clone"](one.native), one.dtype, one.device)
     apart.node = one.node
@@ -321,7 +331,7 @@ class _CopySlices:
         return (*grads[:position], whole, *grads[position + 1 :])
 
 
-class part_of:  # noqa: N801 - a small record: what ``fit`` reads of an edge
+class part_of:
     """Shape and dtype of the written part."""
 
     __slots__ = ("dtype", "shape")

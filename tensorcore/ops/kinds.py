@@ -132,7 +132,13 @@ def _tensors_only(op: Op, values: tuple[Any, ...], *, out: Tensor | None = None)
 
 
 def _operator(
-    op: Op, call: Any, operator: str, written: Any, commutes: bool, accepts: frozenset[dtype] | None, result: dtype | None
+    op: Op,
+    call: Any,
+    operator: str,
+    written: Any,
+    commutes: bool,
+    accepts: frozenset[dtype] | None,
+    result: dtype | None,
 ) -> None:
     if len(op.inputs) == 1:
         setattr(Tensor, f"__{operator}__", call)
@@ -186,7 +192,12 @@ def alias(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def operation(
-    *, samples: Calls | None = None, method: bool = True, writes: bool = False, kind: str = "composite", name: str | None = None
+    *,
+    samples: Calls | None = None,
+    method: bool = True,
+    writes: bool = False,
+    kind: str = "composite",
+    name: str | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function that is written in other ops, or that calls ``apply`` itself, into the registry.
 
@@ -311,7 +322,9 @@ def _composite_run(
             made = new_tensor(native if type(native) is device.array else device.as_native(native), dtype, device)
         elif recorded:
             # Twins off the tape: cheaper than switching the mode off and on again.
-            twins = [new_tensor(one.native, one.dtype, one.device) if isinstance(one, Tensor) else one for one in tensors]
+            twins = [
+                new_tensor(one.native, one.dtype, one.device) if isinstance(one, Tensor) else one for one in tensors
+            ]
             made = function(*twins, **options)
         else:
             return function(*tensors, **options)
@@ -352,7 +365,7 @@ def _parameters(function: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
     """Each parameter's name, whether it is keyword-only, and its default if it has one; inspect is slow to import."""
     code = function.__code__
     names, first = code.co_varnames, code.co_argcount
-    found: dict[str, tuple[Any, ...]] = {one: (False,) for one in names[:first]}
+    found: dict[str, tuple[Any, ...]] = dict.fromkeys(names[:first], (False,))
     defaults = function.__defaults__ or ()
     for one, default in zip(names[first - len(defaults) : first], defaults, strict=True):
         found[one] = (False, default)
@@ -368,6 +381,15 @@ def _tensor_arguments(function: Callable[..., Any]) -> tuple[str, ...]:
 
 def view(name: str, doc: str, *, kernel: str, grad: Callable[..., Any], backward_name: str | None = None) -> Op:
     """An op that shows its input's memory in another way; call it with ``op.view(tensor, options)``."""
-    op = Op(name, "input", doc, grads={"input": grad}, kernel=kernel, backward_name=backward_name, kind="view", register=False)
+    op = Op(
+        name,
+        "input",
+        doc,
+        grads={"input": grad},
+        kernel=kernel,
+        backward_name=backward_name,
+        kind="view",
+        register=False,
+    )
     op.view = viewing(op)  # type: ignore[attr-defined]
     return op

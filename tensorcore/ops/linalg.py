@@ -345,9 +345,13 @@ def addr(
     compute = result_type(input, made)
     for name, one in (("beta", beta), ("alpha", alpha)):
         if compute.kind in ("bool", "integer") and isinstance(one, float):
-            raise DtypeError(f"addr: For integral input tensors, argument {name} must not be a floating point number, got {one}; pass an int")
+            raise DtypeError(
+                f"addr: For integral input tensors, argument {name} must not be a floating point number, got {one}; pass an int"
+            )
         if compute.kind != "bool" and isinstance(one, bool):
-            raise DtypeError(f"addr: Boolean {name} only supported for Boolean results, got {one} for {compute.name}; pass an int")
+            raise DtypeError(
+                f"addr: Boolean {name} only supported for Boolean results, got {one} for {compute.name}; pass an int"
+            )
     made = made if alpha == 1 else made * alpha
     shape = tuple(made.native.shape)
     if rules.broadcast("addr", tuple(input.native.shape), shape) != shape:
@@ -521,13 +525,17 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise ShapeError(f"matrix_power: A must be batches of square matrices, got {list(shape)}")
     if n < 0 and input.dtype.kind in ("bool", "integer"):
-        raise DtypeError(f"matrix_power: Expected a floating point or complex tensor to invert, got {input.dtype.name}; use .float()")
+        raise DtypeError(
+            f"matrix_power: Expected a floating point or complex tensor to invert, got {input.dtype.name}; use .float()"
+        )
     if n == 0:
         unit = input.device.from_host(np.eye(shape[-1]).astype(input.dtype.numpy))
         made = new_tensor(unit, input.dtype, input.device).expand(shape).clone()
     else:
         if n < 0 and input.dtype.itemsize <= 2:
-            raise DtypeError(f"matrix_power: Low precision dtypes not supported to invert, got {input.dtype.name}; use .float()")
+            raise DtypeError(
+                f"matrix_power: Low precision dtypes not supported to invert, got {input.dtype.name}; use .float()"
+            )
         base = input if n > 0 else _inverted(input)
         made, left = None, abs(n)
         while left:
@@ -574,7 +582,9 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
             raise GradientError(f"cross: no dimension of size 3 in input, got {list(shape)}; give dim")
         dim = shape.index(3)
     if not shape:
-        raise DimensionError(f"cross: Dimension specified as {dim} but tensor has no dimensions, got 0-d tensors; give vectors")
+        raise DimensionError(
+            f"cross: Dimension specified as {dim} but tensor has no dimensions, got 0-d tensors; give vectors"
+        )
     at = rules.wrap_dim("cross", dim, len(shape))
     if input.native.shape[at] != 3 or other.native.shape[at] != 3:
         raise ShapeError(

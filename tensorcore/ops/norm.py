@@ -313,7 +313,9 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
         raise ArgumentError(f"instance_norm: expected an input of at least 3 dims, got {list(shape)}; unsqueeze it")
     for one in (weight, bias):
         if one is not None and tuple(one.native.shape) != (shape[1],):
-            raise ShapeError(f"instance_norm: weight and bias should contain {shape[1]} elements, got {list(one.shape)}; give one per channel")
+            raise ShapeError(
+                f"instance_norm: weight and bias should contain {shape[1]} elements, got {list(one.shape)}; give one per channel"
+            )
     affine = (1, shape[1], *[1] * (len(shape) - 2))
     if not use_input_stats:
         if running_mean is None or running_var is None:

@@ -40,7 +40,10 @@ def one_device(op: str, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
         return device, inputs
     moved = [
         one.to(device)
-        if isinstance(one, Tensor) and one.device is not device and not one.native.shape and one.device.capabilities.host
+        if isinstance(one, Tensor)
+        and one.device is not device
+        and not one.native.shape
+        and one.device.capabilities.host
         else one
         for one in inputs
     ]
@@ -80,7 +83,7 @@ def _outranked(higher: dtype | None, lower: dtype | None) -> dtype | None:
         return higher
     if higher.is_floating_point:
         return higher.to_complex()
-    if higher.kind == "bool" or lower.kind != "integer" and lower.kind != "bool":
+    if higher.kind == "bool" or (lower.kind != "integer" and lower.kind != "bool"):
         return PROMOTION[higher, lower]
     return higher
 

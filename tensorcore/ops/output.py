@@ -19,7 +19,9 @@ __all__ = ["check_out", "store", "written"]
 def check_out(op: Op, inputs: Sequence[Any], out: Any, final: dtype) -> None:
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{op.name}: expected out to be a Tensor, got {out!r}; pass torch.empty(...)")
-    if mode.enabled and (out.node is not None or any(isinstance(one, Tensor) and one.node is not None for one in inputs)):
+    if mode.enabled and (
+        out.node is not None or any(isinstance(one, Tensor) and one.node is not None for one in inputs)
+    ):
         raise GradientError(
             f"{op.name}: functions with out=... arguments don't support automatic differentiation, got one of the "
             f"arguments that requires grad; call it without out=, or inside torch.no_grad()"

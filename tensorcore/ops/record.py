@@ -75,7 +75,9 @@ def _unusual(node: Node, results: list[Tensor], several: bool) -> None:
     if mode.packers:
         pair = mode.packers[-1]
         if node.saved:
-            node.saved = Packed(tuple([pack(one, pair) if isinstance(one, Tensor) else one for one in node.saved]), pair[1])
+            node.saved = Packed(
+                tuple([pack(one, pair) if isinstance(one, Tensor) else one for one in node.saved]), pair[1]
+            )
         if node.out is not None and not several:
             # Off the tape: a hook that keeps what it is given would make a cycle of the result and its node.
             node.out = Packed((pack(new_tensor(node.out, node.dtype, results[0].device), pair),), pair[1])

@@ -37,7 +37,7 @@ _round = _rounding("round", "The integer nearest to each element, the even one o
 fix = alias("fix", trunc)
 
 
-def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:  # noqa: A001 - PyTorch's name
+def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """Each element rounded to ``decimals`` places (negative: to tens, hundreds, ...), halves to the even digit."""
     if not decimals:
         return _round(input) if out is None else _round(input, out=out)

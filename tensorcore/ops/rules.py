@@ -59,7 +59,9 @@ def as_shape(op: str, sizes: Sequence[object]) -> Shape:
     try:
         return tuple([size if type(size) is int else size.__index__() for size in sizes])  # type: ignore[attr-defined]
     except (AttributeError, TypeError):
-        raise ArgumentTypeError(f"{op}: expected sizes as ints, got {sizes!r}; pass ints or one tuple of ints") from None
+        raise ArgumentTypeError(
+            f"{op}: expected sizes as ints, got {sizes!r}; pass ints or one tuple of ints"
+        ) from None
 
 
 as_dims = as_shape

@@ -80,7 +80,7 @@ def off_integers(array: Make) -> Iterator[Call]:
     yield (array(3, 4, low=-2.9, high=-2.6),), {}
 
 
-def round(array: Make) -> Iterator[Call]:  # noqa: A001 - the op's name
+def round(array: Make) -> Iterator[Call]:
     """Values to round to places before and behind the point."""
     yield from off_integers(array)
     yield (array(3, 4),), {"decimals": 1}

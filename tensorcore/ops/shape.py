@@ -311,7 +311,9 @@ _reshaping("swapdims_", lambda input, dim0, dim1: (_transpose, {"dims": _swapped
 
 def _t_options(input: Tensor) -> tuple[Op, dict[str, Any]]:
     if input.ndim > 2:
-        raise ShapeError(f"t_: t_() expects a tensor with <= 2 dimensions, got {input.ndim}D; use transpose_(dim0, dim1)")
+        raise ShapeError(
+            f"t_: t_() expects a tensor with <= 2 dimensions, got {input.ndim}D; use transpose_(dim0, dim1)"
+        )
     return _t, _SWAP if input.ndim == 2 else _KEEP[input.ndim]
 
 
@@ -325,7 +327,9 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     start = rules.wrap_dim("flatten", start_dim, len(shape))
     end = rules.wrap_dim("flatten", end_dim, len(shape))
     if start > end:
-        raise ShapeError(f"flatten: flatten() has invalid args: start_dim cannot come after end_dim, got {start_dim} and {end_dim}")
+        raise ShapeError(
+            f"flatten: flatten() has invalid args: start_dim cannot come after end_dim, got {start_dim} and {end_dim}"
+        )
     if start == end and shape:
         return input
     return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
@@ -342,7 +346,9 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """One dim as several, of ``sizes``; one of them may be -1."""
     shape = input.native.shape
     if not shape:
-        raise ShapeError("unflatten: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use reshape")
+        raise ShapeError(
+            "unflatten: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use reshape"
+        )
     at = rules.wrap_dim("unflatten", dim, len(shape))
     if not len(sizes):
         raise ShapeError("unflatten: sizes must be non-empty, got (); give at least one size")
@@ -395,7 +401,9 @@ def _transposed(name: str, doc: str) -> None:
         if name == "H" and ndim not in (0, 2):
             raise ShapeError(f"H: tensor.H is only supported on matrices (2-D tensors), got {ndim}-D; use mH")
         if name in ("mT", "mH") and ndim == 1:
-            raise ShapeError(f"{name}: expected a matrix or a batch of matrices, got {ndim}-D tensor; use unsqueeze first")
+            raise ShapeError(
+                f"{name}: expected a matrix or a batch of matrices, got {ndim}-D tensor; use unsqueeze first"
+            )
         swapped = transpose(self, -2, -1) if ndim > 1 else self
         return swapped.conj() if name in ("H", "mH") and self.dtype.is_complex else swapped  # type: ignore[attr-defined]
 

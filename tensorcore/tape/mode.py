@@ -131,7 +131,7 @@ class set_grad_enabled(_Switch):
 
     target = True
 
-    def __init__(self, mode: bool) -> None:  # noqa: A002 - PyTorch's name
+    def __init__(self, mode: bool) -> None:
         self.target = bool(mode)
         self.before = _switch(self.target)
 
@@ -182,7 +182,7 @@ class inference_mode(_Switch):
 
     target: bool
 
-    def __new__(cls, mode: Any = True) -> Any:  # noqa: A002 - PyTorch's name
+    def __new__(cls, mode: Any = True) -> Any:
         self = super().__new__(cls)
         if callable(mode):
             self.target = True

@@ -17,6 +17,7 @@ __all__ = [
     "ACCUMULATE", "FROZEN", "Handle", "Node", "Output", "Packed", "freed", "is_leaf", "leaf", "stale", "unpack",
 ]  # fmt: skip
 
+
 class Node:
     """One recorded call.
 

@@ -88,7 +88,7 @@ def at_specials(call: Call, dtype: str, grid: bool) -> Iterator[tuple[str, Call]
         yield (
             f"half {value}",
             call.replaced(lambda array, _: np.where(np.indices(array.shape).sum(0) % 2, value, array)),
-        )  # noqa: B023
+        )
     yield (
         "both infinities",
         call.replaced(lambda array, _: np.where(np.indices(array.shape).sum(0) % 2, np.inf, -np.inf)),

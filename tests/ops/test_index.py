@@ -252,13 +252,21 @@ def test_an_index_written_after_the_call_raises_at_backward() -> None:
 
 IN_PLACE = {
     "masked_fill": lambda lib, x, w: (lib.tensor([[True, False], [False, True]]), w.detach()),
-    "masked_scatter": lambda lib, x, w: (lib.tensor([[True, False], [False, True]]), w * lib.ones(4, dtype=lib.float64)),
+    "masked_scatter": lambda lib, x, w: (
+        lib.tensor([[True, False], [False, True]]),
+        w * lib.ones(4, dtype=lib.float64),
+    ),
     "index_fill": lambda lib, x, w: (0, lib.tensor([0]), 3.0),
     "index_add": lambda lib, x, w: (0, lib.tensor([0, 0]), w * lib.ones(2, 2, dtype=lib.float64)),
     "index_copy": lambda lib, x, w: (0, lib.tensor([1]), w * lib.ones(1, 2, dtype=lib.float64)),
     "scatter": lambda lib, x, w: (1, lib.tensor([[0], [1]]), w * lib.ones(2, 1, dtype=lib.float64)),
     "scatter_add": lambda lib, x, w: (1, lib.tensor([[0], [1]]), w * lib.ones(2, 1, dtype=lib.float64)),
-    "scatter_reduce": lambda lib, x, w: (1, lib.tensor([[0, 0], [1, 1]]), w * lib.ones(2, 2, dtype=lib.float64), "prod"),
+    "scatter_reduce": lambda lib, x, w: (
+        1,
+        lib.tensor([[0, 0], [1, 1]]),
+        w * lib.ones(2, 2, dtype=lib.float64),
+        "prod",
+    ),
     "put": lambda lib, x, w: (lib.tensor([3, 0]), w * lib.ones(2, dtype=lib.float64)),
     "index_put": lambda lib, x, w: ((lib.tensor([1]),), w * lib.ones(2, dtype=lib.float64)),
     "tril": lambda lib, x, w: (),
@@ -314,7 +322,10 @@ def test_in_place_forms_equal_pytorchs(torch: ModuleType, name: str) -> None:
 )  # fmt: skip
 def test_a_wrong_call_raises_what_pytorch_raises(torch: ModuleType, call: Any) -> None:
     """The type of the error, or the same values where PyTorch accepts the call."""
-    theirs, ours = torch.tensor([[1.0, 2.0], [3.0, 4.0]]).double(), tc.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=tc.float64)
+    theirs, ours = (
+        torch.tensor([[1.0, 2.0], [3.0, 4.0]]).double(),
+        tc.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=tc.float64),
+    )
     try:
         expected = call(torch, theirs)
     except Exception as error:

@@ -58,7 +58,9 @@ SHAPE = st.lists(st.integers(0, 4), max_size=4)
 @pytest.mark.oracle
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(shape=SHAPE, chain=CHAIN)
-def test_strides_and_offset_of_any_chain_of_views_equal_pytorchs(torch: ModuleType, shape: list[int], chain: Any) -> None:
+def test_strides_and_offset_of_any_chain_of_views_equal_pytorchs(
+    torch: ModuleType, shape: list[int], chain: Any
+) -> None:
     """Values, shape, strides, offset, contiguity and error types, also with sizes 0 and 1."""
     ours, theirs = counting(tc, shape), counting(torch, shape)
     for name, *numbers in chain:
@@ -82,7 +84,11 @@ def test_strides_and_offset_of_any_chain_of_views_equal_pytorchs(torch: ModuleTy
 
 @pytest.mark.oracle
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(shape=st.lists(st.integers(1, 3), min_size=1, max_size=3), chain=CHAIN, last=st.sampled_from(["mul", "number", "copy"]))
+@given(
+    shape=st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    chain=CHAIN,
+    last=st.sampled_from(["mul", "number", "copy"]),
+)
 def test_writes_through_any_chain_of_views_reach_the_leaf_as_in_pytorch(
     torch: ModuleType, shape: list[int], chain: Any, last: str
 ) -> None:

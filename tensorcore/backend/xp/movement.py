@@ -192,7 +192,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def reinterpret(x: Native, *, dtype: dtype) -> Native:
         """The same bits as another dtype; the last dim grows or shrinks with the size of an element."""
         wanted = backend.xp_dtype(dtype)
-        if x.itemsize == wanted.itemsize or x.flags.c_contiguous and x.size:
+        if x.itemsize == wanted.itemsize or (x.flags.c_contiguous and x.size):
             return x.view(wanted)
         strides, offset = backend.layout(x)
         have, size = x.itemsize, wanted.itemsize

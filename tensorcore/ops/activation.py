@@ -62,11 +62,12 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     return where(input > 0, input, input * negative_slope)
 
 
-@composite(inputs="input weight", check=_floating("prelu"), samples=None,
+@composite(inputs="input weight", check=_floating("prelu"), samples=samples.pair_of_tensors,
            grads=dict(input=lambda g, input, weight: where(input > 0, g, g * weight),
                       weight=lambda g, input: where(input > 0, 0.0, g * input)),
            method=False, name="_prelu_kernel", backward_name="PreluKernelBackward0")  # fmt: skip
 def _prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """Each element, those below 0 times a weight that broadcasts."""
     return where(input > 0, input, input * weight)
 
 

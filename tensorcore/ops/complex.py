@@ -51,19 +51,19 @@ def conj(input: Tensor) -> Tensor:
     return _conj(input) if input.dtype.is_complex else input
 
 
-@operation()
+@operation(samples=samples.unary)
 def is_conj(input: Tensor) -> bool:
     """Always False: conjugates are computed at once here."""
     return False
 
 
-@operation()
+@operation(samples=samples.unary)
 def resolve_conj(input: Tensor) -> Tensor:
     """The tensor itself: conjugates are computed at once here."""
     return input
 
 
-@operation()
+@operation(samples=samples.unary)
 def resolve_neg(input: Tensor) -> Tensor:
     """The tensor itself: negatives are computed at once here."""
     return input
@@ -191,7 +191,7 @@ angle = elementwise("angle", "input", "The angle of each element in radians: of 
                     grads=dict(input=_angle_grad), writes=False, samples=samples.nonzero)  # fmt: skip
 
 
-@operation()
+@operation(samples=samples.unary)
 def isreal(input: Tensor) -> Tensor:
     """Whether the imaginary part of each element is 0."""
     return imag(input) == 0 if input.dtype.is_complex else input.new_ones(input.shape, dtype=dtypes.bool_)  # type: ignore[attr-defined]

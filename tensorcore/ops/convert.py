@@ -8,7 +8,7 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentTypeError
-from tensorcore.ops import rules
+from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import attach, check_recordable, check_writable
@@ -72,7 +72,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return clone(input) if copy and made is input else made
 
 
-@operation()
+@operation(samples=samples.unary)
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy, on the tape; strides are kept where the memory is dense."""
     return apply(_clone, (input,))

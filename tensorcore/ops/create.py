@@ -22,7 +22,7 @@ from tensorcore.errors import (
     ShapeError,
     UnsupportedDtype,
 )
-from tensorcore.ops import rules
+from tensorcore.ops import rules, samples
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.literal import as_scalar, host_array
 from tensorcore.ops.output import store
@@ -194,28 +194,28 @@ def _like(
     return made.requires_grad_() if requires_grad else made
 
 
-@operation()
+@operation(samples=samples.unary)
 def empty_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
                requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Undefined values in the shape, dtype and on the device of ``input``."""
     return _like("empty_like", input, None, dtype, device, requires_grad, memory_format)
 
 
-@operation()
+@operation(samples=samples.unary)
 def zeros_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
                requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Zeros in the shape, dtype and on the device of ``input``."""
     return _like("zeros_like", input, 0, dtype, device, requires_grad, memory_format)
 
 
-@operation()
+@operation(samples=samples.unary)
 def ones_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
               requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Ones in the shape, dtype and on the device of ``input``."""
     return _like("ones_like", input, 1, dtype, device, requires_grad, memory_format)
 
 
-@operation()
+@operation(samples=samples.filled)
 def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
               requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """One value in the shape, dtype and on the device of ``input``."""

@@ -135,7 +135,7 @@ def _xlog1py_op(input: Tensor, other: Tensor) -> Tensor:
 
 
 for _name, _function in (("xlogy", xlogy), ("xlog1py", xlog1py)):
-    OPS[_name].function, OPS[_name].samples = _function, samples.xlogy
+    OPS[_name].function, OPS[_name].samples, OPS[_name].doc = _function, samples.xlogy, _function.__doc__ or ""
 
 sigmoid = elementwise("sigmoid", "input", "1 / (1 + exp(-input)) of each element.", gives="float",
                       grads=dict(input=lambda g, out: g * conjugate((1 - out) * out)), samples=samples.unary)  # fmt: skip

@@ -128,7 +128,7 @@ amin = closure(_amin, REAL, _amin_slow, samples.reduction)
 _Aminmax = return_type("aminmax", "min max")
 
 
-@over_dims()
+@over_dims(samples=samples.extremes)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
     """The smallest and the largest element, of all or along ``dim``, as a named tuple ``(min, max)``."""
     return stored("aminmax", _Aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim)), out)

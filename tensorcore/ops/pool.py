@@ -366,7 +366,7 @@ def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
     return _lp_pool("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-@operation(method=False)
+@operation(samples=samples.lp_pool3d, method=False)
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     """As ``lp_pool1d``, over (batch, channels, depth, height, width)."""
     return _lp_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
@@ -408,21 +408,21 @@ def _unpooled(
     return made if batched else made.squeeze(0)  # type: ignore[no-any-return]
 
 
-@operation(method=False)
+@operation(samples=samples.max_unpool1d, method=False)
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  output_size: Any = None) -> Tensor:  # fmt: skip
     """Zeros with each value where ``max_pool1d`` found it, by the indices that it returned."""
     return _unpooled("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
 
-@operation(method=False)
+@operation(samples=samples.max_unpool2d, method=False)
 def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  output_size: Any = None) -> Tensor:  # fmt: skip
     """As ``max_unpool1d``, of ``max_pool2d``."""
     return _unpooled("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
 
 
-@operation(method=False)
+@operation(samples=samples.max_unpool3d, method=False)
 def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  output_size: Any = None) -> Tensor:  # fmt: skip
     """As ``max_unpool1d``, of ``max_pool3d``."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "along_dim", "batch_norm", "count", "dim_reduction", "group_norm", "instance_norm", "layer_norm", "norm",
-    "one_dim_reduction", "pair", "positive", "reduction", "repeated", "rms_norm", "top", "unary", "unary_matrix",
+    "along_dim", "batch_norm", "count", "dim_reduction", "extremes", "filled", "group_norm", "instance_norm", "layer_norm", "norm",
+    "one_dim_reduction", "pair", "positive", "reduction", "repeated", "rms_norm", "sorted_rows", "top", "unary", "unary_matrix",
 ]  # fmt: skip
 
 Make = Callable[..., Any]
@@ -133,3 +133,23 @@ def repeated(array: Make) -> Iterator[Call]:
     """Numbers among which some are equal."""
     yield (np.array([3, 1, 1, 2, 3]),), {"return_inverse": True, "return_counts": True}
     yield (np.array([[1, 1], [0, 2], [1, 1]]),), {"dim": 0, "return_counts": True}
+
+
+def filled(array: Make) -> Iterator[Call]:
+    """A tensor and a number."""
+    yield (array(3, 4), 2), {}
+    yield (array(), -1), {}
+
+
+def extremes(array: Make) -> Iterator[Call]:
+    """A tensor, alone and with a dim by name."""
+    yield (array(3, 4),), {}
+    yield (array(2, 3, 4),), {"dim": 1}
+    yield (array(2, 3, 4),), {"dim": -1, "keepdim": True}
+
+
+def sorted_rows(array: Make) -> Iterator[Call]:
+    """Numbers in order, and some to be put among them."""
+    yield (np.sort(array(6)), array(3, 4)), {}
+    yield (np.sort(array(2, 6)), array(2, 3)), {"right": True}
+    yield (np.sort(array(2, 6)), array(2, 3)), {"side": "right", "out_int32": True}

@@ -9,8 +9,8 @@ import numpy as np
 
 __all__ = [
     "addmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cross",
-    "einsum", "embedding", "fold", "inner", "interpolate", "linear", "lp_pool1d", "lp_pool2d", "matmul",
-    "matrix_power", "pad", "pixel_shuffle", "pixel_unshuffle", "pool1d", "pool2d", "pool3d", "tensordot",
+    "einsum", "embedding", "fold", "inner", "interpolate", "linear", "lp_pool1d", "lp_pool2d", "lp_pool3d", "matmul",
+    "matrix_power", "max_unpool1d", "max_unpool2d", "max_unpool3d", "pad", "pixel_shuffle", "pixel_unshuffle", "pool1d", "pool2d", "pool3d", "tensordot",
     "unfold",
 ]  # fmt: skip
 
@@ -215,3 +215,22 @@ def pixel_shuffle(array: Make) -> Iterator[Call]:
 def pixel_unshuffle(array: Make) -> Iterator[Call]:
     """Space to channels."""
     yield (array(2, 2, 4, 6), 2), {}
+
+
+def lp_pool3d(array: Make) -> Iterator[Call]:
+    """Norms of windows."""
+    yield (array(1, 2, 4, 4, 5, low=0.1), 2.0, 2), {}
+
+
+def _unpool(ndim: int) -> Callable[[Make], Iterator[Call]]:
+    def samples(array: Make) -> Iterator[Call]:
+        """Maxima of windows of two, and where they were: at the windows' starts."""
+        size = 2 * 3
+        corner = np.arange(0, size, 2)
+        places = sum(np.meshgrid(*[corner * size**i for i in reversed(range(ndim))], indexing="ij"), np.zeros((), np.int64))
+        yield (array(2, 2, *[3] * ndim), np.broadcast_to(places, (2, 2, *[3] * ndim)).copy(), 2), {}
+
+    return samples
+
+
+max_unpool1d, max_unpool2d, max_unpool3d = _unpool(1), _unpool(2), _unpool(3)

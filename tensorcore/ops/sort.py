@@ -201,7 +201,7 @@ def _chosen(input: Tensor, natives: Any, return_inverse: bool, return_counts: bo
     return values if len(answer) == 1 else tuple(answer)
 
 
-@operation(method=False)
+@operation(samples=samples.sorted_rows, method=False)
 def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Where each value of ``input`` would be put in a sorted sequence so that it stays sorted.

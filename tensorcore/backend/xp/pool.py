@@ -186,14 +186,14 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def max_unpool(x: Native, indices: Native, *, shape: Any) -> Native:
         """Zeros of ``shape`` with each value at its flat index within a channel."""
         made = xp.zeros(shape, x.dtype)
-        rows = made.reshape(*shape[:2], -1)
-        xp.put_along_axis(rows, indices.reshape(*shape[:2], -1), x.reshape(*shape[:2], -1), axis=2)
+        rows, count = made.reshape(*shape[:2], prod(shape[2:])), prod(x.shape[2:])
+        xp.put_along_axis(rows, indices.reshape(*shape[:2], count), x.reshape(*shape[:2], count), axis=2)
         return made
 
     def max_unpool_gradient(g: Native, indices: Native) -> Native:
         """The adjoint of ``max_unpool``: each value read at its flat index within a channel."""
-        rows = g.reshape(*g.shape[:2], -1)
-        return xp.take_along_axis(rows, indices.reshape(*g.shape[:2], -1), axis=2).reshape(indices.shape)
+        rows = g.reshape(*g.shape[:2], prod(g.shape[2:]))
+        return xp.take_along_axis(rows, indices.reshape(*g.shape[:2], prod(indices.shape[2:])), axis=2).reshape(indices.shape)
 
     def constant_pad(x: Native, *, shape: Any, key: Any, value: Any) -> Native:
         """``x`` at ``key`` within an array of one value."""

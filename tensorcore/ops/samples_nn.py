@@ -227,7 +227,9 @@ def _unpool(ndim: int) -> Callable[[Make], Iterator[Call]]:
         """Maxima of windows of two, and where they were: at the windows' starts."""
         size = 2 * 3
         corner = np.arange(0, size, 2)
-        places = sum(np.meshgrid(*[corner * size**i for i in reversed(range(ndim))], indexing="ij"), np.zeros((), np.int64))
+        places = sum(
+            np.meshgrid(*[corner * size**i for i in reversed(range(ndim))], indexing="ij"), np.zeros((), np.int64)
+        )
         yield (array(2, 2, *[3] * ndim), np.broadcast_to(places, (2, 2, *[3] * ndim)).copy(), 2), {}
 
     return samples

@@ -11,12 +11,13 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.create import as_device, from_numpy
+from tensorcore.ops.create import from_numpy
 from tensorcore.ops.create import made as tensor_of
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import attach, check_writable
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.output import store, written
+from tensorcore.ops.placement import as_device
 from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor

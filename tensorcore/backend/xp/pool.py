@@ -193,7 +193,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def max_unpool_gradient(g: Native, indices: Native) -> Native:
         """The adjoint of ``max_unpool``: each value read at its flat index within a channel."""
         rows = g.reshape(*g.shape[:2], prod(g.shape[2:]))
-        return xp.take_along_axis(rows, indices.reshape(*g.shape[:2], prod(indices.shape[2:])), axis=2).reshape(indices.shape)
+        return xp.take_along_axis(rows, indices.reshape(*g.shape[:2], prod(indices.shape[2:])), axis=2).reshape(
+            indices.shape
+        )
 
     def constant_pad(x: Native, *, shape: Any, key: Any, value: Any) -> Native:
         """``x`` at ``key`` within an array of one value."""

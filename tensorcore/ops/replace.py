@@ -9,7 +9,7 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_index as samples
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.kinds import operation
 from tensorcore.ops.output import store
 from tensorcore.ops.views_part import as_strided, diagonal_op, diagonal_options, key_at, select_key, select_op, slice_op
 from tensorcore.tensor import Tensor
@@ -61,12 +61,12 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
     return _replaced("diagonal_scatter", diagonal_op, input, src, options)
 
 
-@method
+@operation(samples=samples.as_strided_scatter)
 def as_strided_scatter(
     input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """A copy of ``input`` with the elements that ``as_strided`` shows replaced by ``src``."""
-    made = input.contiguous().clone()  # type: ignore[attr-defined]
+    made = input.clone()  # type: ignore[attr-defined]
     part = as_strided(made, size, stride, storage_offset)
     if tuple(src.native.shape) != tuple(part.native.shape):
         raise ShapeError(

@@ -65,6 +65,7 @@ tensor_split = _fixed(lambda a: ((a(5, 4), 3), {}), lambda a: ((a(5, 4), (1, 3),
 hsplit = _fixed(lambda a: ((a(4, 6), 3), {}), lambda a: ((a(6), (2, 3)), {}))
 vsplit = _fixed(lambda a: ((a(4, 6), 2), {}))
 dsplit = _fixed(lambda a: ((a(2, 3, 4), 2), {}))
+as_strided_scatter = _fixed(lambda a: ((a(3, 4), a(2, 2), (2, 2), (1, 2), 1), {}))
 select_scatter = _fixed(lambda a: ((a(3, 4), a(4), 0, 1), {}))
 slice_scatter = _fixed(lambda a: ((a(5, 4), a(2, 4), 0, 1, 5, 2), {}), lambda a: ((a(3, 4), a(3, 2), 1), {"start": 2}))
 diagonal_scatter = _fixed(lambda a: ((a(3, 4), a(3)), {}), lambda a: ((a(3, 4), a(2), -1), {}))

@@ -14,8 +14,8 @@ import numpy as np
 from tensorcore.ops.define import OPS
 
 __all__ = [
-    "Call", "at_specials", "build", "calls_of", "counterpart", "degenerate", "derivative", "flat", "misfits", "numbers", "refused",
-    "run", "same",
+    "Call", "at_specials", "build", "calls_of", "counterpart", "degenerate", "derivative", "flat", "misfits", "numbers",
+    "refused", "run", "same",
 ]  # fmt: skip
 
 # Nothing is said of elements where any of these meets another dtype than it is made for.
@@ -77,22 +77,18 @@ def at_specials(call: Call, dtype: str, grid: bool) -> Iterator[tuple[str, Call]
         yield "specials", call.replaced(lambda _, position: columns[position].copy())
         return
 
-    def first(array: np.ndarray, value: float) -> np.ndarray:
-        made = array.copy()
-        made.reshape(-1)[:1] = value
-        return made
+    def placed(value: float, half: bool) -> Call:
+        def change(array: np.ndarray, _: int) -> np.ndarray:
+            at = np.indices(array.shape).sum(0) % 2 == 1 if half else np.arange(array.size).reshape(array.shape) == 0
+            return np.where(at, value, array)
+
+        return call.replaced(change)
 
     for value in values[:9]:
-        yield f"one {value}", call.replaced(lambda array, _: first(array, value))  # noqa: B023 - used at once
-    for value in values[:9]:
-        yield (
-            f"half {value}",
-            call.replaced(lambda array, _: np.where(np.indices(array.shape).sum(0) % 2, value, array)),
-        )
-    yield (
-        "both infinities",
-        call.replaced(lambda array, _: np.where(np.indices(array.shape).sum(0) % 2, np.inf, -np.inf)),
-    )
+        yield f"one {value}", placed(value, False)
+        yield f"half {value}", placed(value, True)
+    infinities = call.replaced(lambda array, _: np.where(np.indices(array.shape).sum(0) % 2, np.inf, -np.inf))
+    yield "both infinities", infinities
 
 
 def degenerate(call: Call) -> Iterator[tuple[str, Call]]:

@@ -1,4 +1,4 @@
-"""What holds for every op in the registry: it is documented and sampled, and agrees with PyTorch in value, dtype, error and gradient."""
+"""What holds for every op in the registry: it is documented, sampled, and agrees with PyTorch in every respect."""
 
 from __future__ import annotations
 
@@ -265,8 +265,8 @@ def judge(
 
 
 def difference(
-    torch: Any, name: str, function: Callable[..., Any], call: Call, dtype: str, context: str, layout: str = "contiguous",
-    *, loose: bool = False, errors: bool = True, strict: bool = False,
+    torch: Any, name: str, function: Callable[..., Any], call: Call, dtype: str, context: str,
+    layout: str = "contiguous", *, loose: bool = False, errors: bool = True, strict: bool = False,
 ) -> str:  # fmt: skip
     """What one call does otherwise than in PyTorch, or nothing.
 

@@ -29,7 +29,8 @@ from tensorcore.ops.placement import as_device, host_device
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "arange", "as_tensor", "empty", "empty_like", "empty_strided", "from_numpy", "full", "full_like", "is_complex", "is_floating_point", "is_tensor", "numel", "ones", "ones_like", "scalar_tensor",
+    "arange", "as_tensor", "empty", "empty_like", "empty_strided", "from_numpy", "full", "full_like",
+    "is_complex", "is_floating_point", "is_tensor", "numel", "ones", "ones_like", "scalar_tensor",
     "tensor", "zeros", "zeros_like",
 ]  # fmt: skip
 

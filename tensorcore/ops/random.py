@@ -390,7 +390,10 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator
 def random_(
     input: Tensor, from_: int | None = None, to: int | None = None, *, generator: Any = None, **renamed: Any
 ) -> Tensor:
-    """``random_()``, ``random_(to)`` or ``random_(from, to)``: write whole numbers in [from, to), up to the dtype's largest without ``to``."""
+    """``random_()``, ``random_(to)`` or ``random_(from, to)``: whole numbers in [from, to).
+
+    Without ``to``, up to the largest that the dtype holds.
+    """
     only_from = "from" in renamed
     from_ = renamed.pop("from", from_)
     if renamed:

@@ -10,7 +10,8 @@ import numpy as np
 __all__ = [
     "addmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cross",
     "einsum", "embedding", "fold", "inner", "interpolate", "linear", "lp_pool1d", "lp_pool2d", "lp_pool3d", "matmul",
-    "matrix_power", "max_unpool1d", "max_unpool2d", "max_unpool3d", "pad", "pixel_shuffle", "pixel_unshuffle", "pool1d", "pool2d", "pool3d", "tensordot",
+    "matrix_power", "max_unpool1d", "max_unpool2d", "max_unpool3d", "pad", "pixel_shuffle", "pixel_unshuffle",
+    "pool1d", "pool2d", "pool3d", "tensordot",
     "unfold",
 ]  # fmt: skip
 

@@ -233,6 +233,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made
 
     return {function.__name__: function for function in (
-        constant_pad, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient, max_pool_pick, max_pool_indices, avg_pool, avg_pool_gradient, take_rows, add_rows,
+        constant_pad, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient,
+        max_pool_pick, max_pool_indices, avg_pool, avg_pool_gradient, take_rows, add_rows,
         max_unpool, max_unpool_gradient,
     )}  # fmt: skip

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorcore.backend.decompose import decomposed
 from tensorcore.errors import KernelMissing
 
 if TYPE_CHECKING:
@@ -80,7 +81,9 @@ class KernelTable(dict[str, Kernel]):
         self.backend = backend
 
     def __missing__(self, name: str) -> Kernel:
-        kernel = self[name] = self.backend.find_kernel(name) or MissingKernel(self.backend, name)
+        kernel = self[name] = (
+            self.backend.find_kernel(name) or decomposed(name, self) or MissingKernel(self.backend, name)
+        )
         return kernel
 
 

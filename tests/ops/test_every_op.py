@@ -71,6 +71,8 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
         "special",
     ): "PyTorch multiplies and adds in one rounding where alpha is not 1: a product that overflows may return",
     ("addcmul", "special"): _FUSED,
+    ("as_strided_scatter", "expanded"): "an expanded tensor's elements share memory, and PyTorch copies that along",
+    ("as_strided_scatter", "gradient"): "PyTorch gives replaced elements a gradient and others none",
     ("batch_norm", "no columns"): _NO_ELEMENTS,
     ("batch_norm", "no rows"): _NO_ELEMENTS,
     ("complex", "float16"): "there is no complex dtype of float16 here",

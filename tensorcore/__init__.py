@@ -29,6 +29,7 @@ from tensorcore.dtypes import (
 )  # fmt: skip
 from tensorcore.dtypes import bool_ as bool
 from tensorcore.ops.operands import result_type
+from tensorcore.ops.placement import Default, get_default_device, set_default_device
 from tensorcore.printing import get_printoptions, set_printoptions
 from tensorcore.tape.mode import (
     enable_grad,
@@ -40,7 +41,7 @@ from tensorcore.tape.mode import (
 )
 from tensorcore.tensor import Size, Tensor
 
-ops.create.Default.host = "cpu"
+Default.host = "cpu"
 
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64

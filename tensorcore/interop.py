@@ -13,10 +13,11 @@ from tensorcore import dtypes
 from tensorcore.backend import registry
 from tensorcore.backend.base import Backend
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DeviceError, GradientError
-from tensorcore.ops.create import as_device, as_tensor, from_numpy, host_device, made, tensor
+from tensorcore.ops.create import as_tensor, from_numpy, made, tensor
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import method
 from tensorcore.ops.output import written
+from tensorcore.ops.placement import as_device, host_device
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["asarray", "from_dlpack", "frombuffer"]

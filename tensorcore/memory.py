@@ -6,8 +6,8 @@ from typing import Any
 
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError
 from tensorcore.ops import rules
-from tensorcore.ops.create import as_device
 from tensorcore.ops.kinds import method
+from tensorcore.ops.placement import as_device
 from tensorcore.storage import TypedStorage, UntypedStorage, pinned, storage_of, tensor_over, unshared
 from tensorcore.tape.memory import Version
 from tensorcore.tensor import Tensor, new_tensor

@@ -24,8 +24,8 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentTypeError, DeviceError, GradientError, LoadError, RefusedGlobal, TensorcoreError
-from tensorcore.ops.create import as_device, host_device
 from tensorcore.ops.kinds import method
+from tensorcore.ops.placement import as_device, host_device
 from tensorcore.parameter import Parameter
 from tensorcore.storage import UntypedStorage, storage_of, tensor_over
 from tensorcore.tensor import Size, Tensor

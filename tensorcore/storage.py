@@ -13,7 +13,7 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.dtypes import dtype as Dtype
 from tensorcore.errors import ArgumentTypeError, DeviceError, DimensionError, GradientError, ShapeError
-from tensorcore.ops.create import as_device, host_device
+from tensorcore.ops.placement import as_device, host_device
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["TypedStorage", "UntypedStorage", "is_storage"]

@@ -8,8 +8,8 @@ from typing import Any
 
 from tensorcore.autograd.edges import GradientEdge, get_gradient_edge
 from tensorcore.errors import ArgumentError, GradientError
-from tensorcore.ops.create import host_device
 from tensorcore.ops.output import written
+from tensorcore.ops.placement import host_device
 from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Handle, Node, is_leaf
 from tensorcore.tensor import Tensor

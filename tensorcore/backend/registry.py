@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -24,6 +23,7 @@ from tensorcore.backend.discovery import (
 )
 from tensorcore.backend.spelling import parse_device
 from tensorcore.backend.state import PluginState, state_of
+from tensorcore.backend.turns import Circle, Turns
 from tensorcore.errors import (
     ArgumentTypeError,
     DeviceUnavailable,
@@ -58,9 +58,7 @@ class Registry:
         self._strict = False
         self._builtins: dict[str, Offer] = {}
         self._devices: dict[tuple[str, int], Backend] = {}
-        self._changed = threading.Condition()
-        self._turns: dict[Hashable, int] = {}  # what is being done, and the thread that does it
-        self._waiting: dict[int, Hashable] = {}  # threads that wait for their turn, and what for
+        self._turns = Turns()
 
     def device(self, type: str | Backend, index: int | None = None) -> Backend:
         """The device of that name and index, made on first use; see the function ``device``."""
@@ -71,7 +69,7 @@ class Registry:
         if made is None:
             with _public("device", f"{key[0]}:{key[1]}"):
                 offer = self._find("device", key[0])
-                with self._turn(key):
+                with self._turns.take(key):
                     made = self._devices.get(key)
                     if made is None:
                         made = self._devices[key] = self._make(offer, *key)
@@ -257,7 +255,7 @@ class Registry:
             self._check(self._find(kind, name))
         except Failure as failure:
             return f"{failure.reason}; {failure.remedy}"
-        except _Circle:
+        except Circle:
             return f"expected '{name}' to be loaded, got a request for it from within its own plugin; ask later"
         return None
 
@@ -265,17 +263,17 @@ class Registry:
 
     def _discovered(self) -> list[Plugin]:
         if self._plugins is None:
-            with self._turn("discovery"):
+            with self._turns.take("discovery"):
                 if self._plugins is None:
                     self._strict = switched_on("TENSORCORE_STRICT")
                     self._plugins = discover()
         if self._strict:
             try:
-                with self._turn("strict"):
+                with self._turns.take("strict"):
                     if self._strict:
                         self._load_strictly(self._plugins)
                         self._strict = False
-            except _Circle:  # a plugin asks for a device while it is being loaded here
+            except Circle:  # a plugin asks for a device while it is being loaded here
                 pass
         return self._plugins
 
@@ -292,7 +290,7 @@ class Registry:
         for plugin in self._discovered():
             try:
                 failure = self._load(plugin)
-            except _Circle:
+            except Circle:
                 continue
             if failure:
                 failures.append(failure)
@@ -303,7 +301,7 @@ class Registry:
         tried = ("loaded", "blocked") if again else ("loaded", "blocked", "broken")
         if plugin.state in tried:
             return None
-        with self._turn(plugin):
+        with self._turns.take(plugin):
             if plugin.state in tried:
                 return None
             try:
@@ -317,31 +315,6 @@ class Registry:
             plugin.state, plugin.reason, plugin.remedy = "loaded", None, None
             trace("loaded: %s", plugin)
             return None
-
-    @contextmanager
-    def _turn(self, work: Hashable) -> Iterator[None]:
-        """Let one thread at a time do this work; raise _Circle in one that would wait for itself."""
-        me = threading.get_ident()
-        with self._changed:
-            while (worker := self._turns.get(work)) is not None:
-                # A plugin may ask for devices of another while it loads, and that one for devices of the first:
-                # whoever closes such a ring of waiting threads is told.
-                while worker is not None and worker != me:
-                    worker = self._turns.get(self._waiting.get(worker))
-                if worker == me:
-                    raise _Circle
-                self._waiting[me] = work
-                try:
-                    self._changed.wait()
-                finally:
-                    del self._waiting[me]
-            self._turns[work] = me
-        try:
-            yield
-        finally:
-            with self._changed:
-                del self._turns[work]
-                self._changed.notify_all()
 
 
 _process = Registry()
@@ -436,10 +409,6 @@ def _make_meta(index: int) -> Backend:
 register_builtin("meta", _make_meta)
 
 
-class _Circle(Exception):
-    """A thread would wait for work that it is itself in the middle of."""
-
-
 @contextmanager
 def _public(op: str, name: str) -> Iterator[None]:
     """Turn what goes wrong inside the registry into the errors that callers know."""
@@ -447,7 +416,7 @@ def _public(op: str, name: str) -> Iterator[None]:
         yield
     except Failure as failure:
         failure.raise_for(op)
-    except _Circle:
+    except Circle:
         raise PluginError(
             f"{op}: expected '{name}' to be made without itself, got a request for it from within its own plugin; "
             f"ask for it on first use instead"

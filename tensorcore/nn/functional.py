@@ -31,6 +31,7 @@ from tensorcore.ops.activation import (
     threshold,
     threshold_,
 )  # fmt: skip
+from tensorcore.ops.affine import bilinear, linear
 from tensorcore.ops.conv import (
     conv1d,
     conv2d,
@@ -64,10 +65,6 @@ from tensorcore.ops.explog import (
 )  # fmt: skip
 from tensorcore.ops.grids import (
     one_hot,
-)  # fmt: skip
-from tensorcore.ops.linalg import (
-    bilinear,
-    linear,
 )  # fmt: skip
 from tensorcore.ops.loss import (
     cosine_embedding_loss,

@@ -12,7 +12,7 @@ from tensorcore.nn.hooks import EVERY, Hooked
 from tensorcore.nn.members import Members, type_name
 from tensorcore.nn.parameter import Buffer, Parameter
 from tensorcore.nn.state import Stateful
-from tensorcore.ops.create import as_device
+from tensorcore.ops.placement import as_device
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorcore.ops import (
     activation,
+    affine,
     arithmetic,
     arrange,
     choice,
@@ -43,7 +44,7 @@ from tensorcore.ops import (
 __all__ = ["FAMILIES", "METHODS"]
 
 FAMILIES = (
-    activation, arithmetic, arrange, choice, compare, complex, contract, conv, convert, create, dropout,
+    activation, affine, arithmetic, arrange, choice, compare, complex, contract, conv, convert, create, dropout,
     embedding, entropy, explog, extreme, grids, index, join, linalg, loss, masked, norm, pad, pool, random,
     reduce, replace, rounding, scan, scatter, shape, sort, statistics, trigonometry, views_part,
 )  # fmt: skip

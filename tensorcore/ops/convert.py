@@ -87,7 +87,7 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
 @method
 def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor in the host's memory; itself where it is there already."""
-    from tensorcore.ops.create import host_device
+    from tensorcore.ops.placement import host_device
 
     return to(input, host_device())
 

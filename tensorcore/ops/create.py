@@ -11,7 +11,6 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.backend.places import kept_strides
-from tensorcore.backend.registry import device as find_device
 from tensorcore.dtypes import dtype as Dtype
 from tensorcore.errors import (
     ArgumentError,
@@ -26,52 +25,14 @@ from tensorcore.ops import rules, samples
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.literal import as_scalar, host_array
 from tensorcore.ops.output import store
+from tensorcore.ops.placement import as_device, host_device
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "arange", "as_tensor", "empty", "empty_like", "empty_strided", "from_numpy", "full", "full_like",
-    "get_default_device", "is_complex", "is_floating_point", "is_tensor", "numel", "ones", "ones_like", "scalar_tensor", "set_default_device",
+    "is_complex", "is_floating_point", "is_tensor", "numel", "ones", "ones_like", "scalar_tensor",
     "tensor", "zeros", "zeros_like",
 ]  # fmt: skip
-
-
-class Default:
-    """Where tensors are made when no device is named.
-
-    Attributes:
-        device: the device, or its name until it is first needed.
-        host: the one that shares memory with NumPy, and what ``device`` starts as; the facade names it.
-    """
-
-    device: Any = None
-    host: Any = None
-
-
-def get_default_device() -> Backend:
-    """The device of tensors that are made without naming one."""
-    device = Default.device or host_device()
-    if type(device) is str:
-        device = Default.device = find_device(device)
-    return device
-
-
-def host_device() -> Backend:
-    """The device in the host's own memory."""
-    if type(Default.host) is str:
-        Default.host = find_device(Default.host)
-    return Default.host
-
-
-def set_default_device(device: Any) -> None:
-    """Make tensors on ``device`` where none is named; None goes back to the start."""
-    Default.device = device if device is None or isinstance(device, Backend) else find_device(device)
-
-
-def as_device(device: Any) -> Backend:
-    """A device from what programs pass: itself, its name, or None for the default."""
-    if device is None:
-        return get_default_device()
-    return device if isinstance(device, Backend) else find_device(device)
 
 
 def made(native: Any, dtype: Dtype, device: Backend, requires_grad: bool) -> Tensor:

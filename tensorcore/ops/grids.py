@@ -7,9 +7,10 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import samples_index as samples
-from tensorcore.ops.create import arange, as_device, made
+from tensorcore.ops.create import arange, made
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.output import store
+from tensorcore.ops.placement import as_device
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [

@@ -157,7 +157,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 @operation(samples=samples.interpolate, method=False)
 def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-                align_corners: bool | None = None, recompute_scale_factor: bool | None = None, antialias: bool = False) -> Tensor:  # fmt: skip
+                align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+                antialias: bool = False) -> Tensor:  # fmt: skip
     """(batch, channels, *sizes) resized to ``size``, or by ``scale_factor``.
 
     Args:

@@ -252,7 +252,8 @@ def _adaptive_avg(op: str, ndim: int, input: Tensor, output_size: Any) -> Tensor
     if all(count and n % count == 0 for n, count in zip(sizes, wanted, strict=True)):
         kernel = tuple([n // count for n, count in zip(sizes, wanted, strict=True)])
         made = apply(_avg, (input,), {
-            "counts": wanted, "kernel": kernel, "stride": kernel, "padding": (0,) * ndim, "count_padding": True, "divisor": None})  # fmt: skip
+            "counts": wanted, "kernel": kernel, "stride": kernel, "padding": (0,) * ndim, "count_padding": True,
+            "divisor": None})  # fmt: skip
     else:
         # Windows of several lengths: a product with a matrix of means, dim by dim.
         made = input

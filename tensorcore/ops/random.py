@@ -11,12 +11,13 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.create import as_device, from_numpy
+from tensorcore.ops.create import from_numpy
 from tensorcore.ops.create import made as tensor_of
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import attach, check_writable
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.output import store, written
+from tensorcore.ops.placement import as_device
 from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -389,7 +390,10 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator
 def random_(
     input: Tensor, from_: int | None = None, to: int | None = None, *, generator: Any = None, **renamed: Any
 ) -> Tensor:
-    """``random_()``, ``random_(to)`` or ``random_(from, to)``: write whole numbers in [from, to), up to the dtype's largest without ``to``."""
+    """``random_()``, ``random_(to)`` or ``random_(from, to)``: whole numbers in [from, to).
+
+    Without ``to``, up to the largest that the dtype holds.
+    """
     only_from = "from" in renamed
     from_ = renamed.pop("from", from_)
     if renamed:

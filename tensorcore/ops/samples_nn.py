@@ -10,7 +10,8 @@ import numpy as np
 __all__ = [
     "addmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cross",
     "einsum", "embedding", "fold", "inner", "interpolate", "linear", "lp_pool1d", "lp_pool2d", "lp_pool3d", "matmul",
-    "matrix_power", "max_unpool1d", "max_unpool2d", "max_unpool3d", "pad", "pixel_shuffle", "pixel_unshuffle", "pool1d", "pool2d", "pool3d", "tensordot",
+    "matrix_power", "max_unpool1d", "max_unpool2d", "max_unpool3d", "pad", "pixel_shuffle", "pixel_unshuffle",
+    "pool1d", "pool2d", "pool3d", "tensordot",
     "unfold",
 ]  # fmt: skip
 
@@ -227,7 +228,9 @@ def _unpool(ndim: int) -> Callable[[Make], Iterator[Call]]:
         """Maxima of windows of two, and where they were: at the windows' starts."""
         size = 2 * 3
         corner = np.arange(0, size, 2)
-        places = sum(np.meshgrid(*[corner * size**i for i in reversed(range(ndim))], indexing="ij"), np.zeros((), np.int64))
+        places = sum(
+            np.meshgrid(*[corner * size**i for i in reversed(range(ndim))], indexing="ij"), np.zeros((), np.int64)
+        )
         yield (array(2, 2, *[3] * ndim), np.broadcast_to(places, (2, 2, *[3] * ndim)).copy(), 2), {}
 
     return samples

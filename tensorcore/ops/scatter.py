@@ -85,12 +85,17 @@ _index_reduce = Op("index_reduce", "input index src", "Slices combined at indice
 def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[Exception], write: bool) -> Tensor:
     """Run a primitive whose kernel raises IndexError for an index outside, into a copy or into the first input."""
     input = inputs[0]
-    if input.dtype.is_complex and op.kernel == "scatter_reduce" and op is not _scatter_add and mode.enabled:
-        if any(isinstance(one, Tensor) and one.node is not None for one in inputs):
-            raise GradientError(
-                f"{op.name}: {op.name} does not support automatic differentiation for outputs with complex dtype, got "
-                f"{input.dtype.name} that requires grad; detach() it"
-            )
+    if (
+        input.dtype.is_complex
+        and op.kernel == "scatter_reduce"
+        and op is not _scatter_add
+        and mode.enabled
+        and any(isinstance(one, Tensor) and one.node is not None for one in inputs)
+    ):
+        raise GradientError(
+            f"{op.name}: {op.name} does not support automatic differentiation for outputs with complex dtype, got "
+            f"{input.dtype.name} that requires grad; detach() it"
+        )
     extra = {"reduce": "sum"} if op is _scatter_add else {}
     try:
         if not write:

@@ -220,12 +220,13 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
         input = sorted_sequence.new_full((), input)
     shape, wanted = sorted_sequence.native.shape, input.native.shape
     if not shape:
-        raise ShapeError("searchsorted: boundaries tensor should have positive dimension, got one of 0 dims; unsqueeze it")
+        raise ShapeError(
+            "searchsorted: boundaries tensor should have positive dimension, got a 0-d sequence; unsqueeze it first"
+        )
     if len(shape) != 1 and tuple(shape[:-1]) != tuple(wanted[:-1]):
         raise ShapeError(
             f"searchsorted: expected a sequence of one dim or the leading dims of input, got {list(shape)} and "
-            f"{list(wanted)}; "
-            f"expand one of them"
+            f"{list(wanted)}; expand one of them"
         )
     made = apply(
         _searchsorted,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from math import prod
 from typing import Any
@@ -367,7 +368,7 @@ def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) ->
     else:
         cuts = [0, *rules.as_shape(op, (indices_or_sections,)), size]
     made = []
-    for start, stop in zip(cuts, cuts[1:], strict=False):
+    for start, stop in itertools.pairwise(cuts):
         begin, end, _ = slice(start, stop).indices(size)
         made.append(slice_op.view(input, {"key": key_at(at, slice(begin, max(begin, end), 1))}))
     return tuple(made)

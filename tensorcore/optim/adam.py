@@ -7,8 +7,9 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.create import host_device, tensor, zeros_like
+from tensorcore.ops.create import tensor, zeros_like
 from tensorcore.ops.output import written
+from tensorcore.ops.placement import host_device
 from tensorcore.optim.optimizer import Optimizer, check_lr, check_modes, closed, number, recording, with_gradients
 from tensorcore.tensor import Tensor
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, LoadError
-from tensorcore.ops.create import as_device
+from tensorcore.ops.placement import as_device
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["load_file", "read_metadata", "save_file"]

@@ -306,7 +306,7 @@ def test_isolated_registries_nest():
     """Each isolated registry has its own devices, and the one around it comes back, after an exception too."""
     with isolated_registry(Offering("toy")):
         outer = device("toy")
-        with pytest.raises(ZeroDivisionError), isolated_registry(Offering("toy")):
+        with pytest.raises(ZeroDivisionError), isolated_registry(Offering("toy")):  # noqa: PT012 - the with is the subject
             assert device("toy") is not outer
             raise ZeroDivisionError
         assert device("toy") is outer
@@ -318,7 +318,8 @@ def test_a_builtin_is_found_and_cannot_be_taken():
     with isolated_registry(inner=impostor) as isolated:
         isolated.register_builtin("inner", lambda index: Toy("inner", index))
         assert device("inner").name == "inner"
-        assert backends()[-1] != "" and "inner" in backends()
+        assert backends()[-1] != ""
+        assert "inner" in backends()
     assert impostor.made == []
 
 

@@ -21,13 +21,15 @@ def leaf(*numbers):
 def test_int_number_beside_floats():
     """An int beside a floating tensor takes the tensor's dtype."""
     made = torch.tensor([1.5, 2.0]) * 2
-    assert made.dtype is torch.float32 and made.tolist() == [3.0, 4.0]
+    assert made.dtype is torch.float32
+    assert made.tolist() == [3.0, 4.0]
 
 
 def test_float_number_beside_ints():
     """A float beside integers makes the default floating dtype, on either side."""
     made = 0.5 + torch.tensor([1, 2])
-    assert made.dtype is torch.float32 and made.tolist() == [1.5, 2.5]
+    assert made.dtype is torch.float32
+    assert made.tolist() == [1.5, 2.5]
 
 
 def test_large_int_wraps():
@@ -137,7 +139,8 @@ def test_maximum_shares_the_gradient_of_a_tie():
     """Equal operands get half of the gradient each."""
     a, b = leaf(1.0, 5.0), leaf(1.0, 2.0)
     torch.maximum(a, b).sum().backward()
-    assert a.grad.tolist() == [0.5, 1.0] and b.grad.tolist() == [0.5, 0.0]
+    assert a.grad.tolist() == [0.5, 1.0]
+    assert b.grad.tolist() == [0.5, 0.0]
 
 
 def test_clamp_keeps_the_gradient_at_its_bounds():
@@ -255,7 +258,8 @@ def test_composite_runs_the_kernel_of_the_backend():
     finally:
         del kernels["_triple_for_a_test"]
     made.backward(torch.tensor([1.0], dtype=torch.float64))
-    assert made.tolist() == [5.0] and x.grad.tolist() == [5.0]
+    assert made.tolist() == [5.0]
+    assert x.grad.tolist() == [5.0]
 
 
 def test_composite_without_formula_is_recorded_op_by_op():

@@ -313,11 +313,11 @@ def test_gradient_of_exponents(torch, base):
     _same_gradients(torch, torch.pow, tensorcore.pow, (base, np.array([0.0, 1.0, 2.0, -1.0])), {})
 
 
-@pytest.mark.parametrize("name", (
+@pytest.mark.parametrize("name", [
     "neg", "abs", "sgn", "square", "sqrt", "rsqrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10",
     "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
     "sigmoid", "angle", "real", "imag", "view_as_real",
-))  # fmt: skip
+])  # fmt: skip
 def test_complex_gradients(torch, name):
     """Gradients of complex inputs follow PyTorch's convention."""
     random = np.random.default_rng(5)

@@ -22,6 +22,8 @@ UNCONFIRMED = {
     ("embedding", "padding_idx"): "the gradient of the padding row is zero by definition",
     ("embedding", "scale_grad_by_freq"): "the gradient is divided by the counts by definition",
 }
+# Ops whose values are whatever the memory held.
+UNDEFINED = {"empty_like"}
 # Arguments that the op takes no gradient for and refuses where they require one: the op and the position.
 CONSTANT = {"nll_loss": 2, "cross_entropy": 2}
 # Ops of the memory as it lies: another layout is another program, or none.
@@ -105,7 +107,7 @@ def changes_anything(layout: str, call: Call) -> bool:
 
 
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom")
-@pytest.mark.parametrize("name", SAMPLED)
+@pytest.mark.parametrize("name", [name for name in SAMPLED if name not in UNDEFINED])
 def test_gradient_is_confirmed_by_differences(name: str) -> None:
     """First and second derivatives agree with central differences for every sampled call in every layout."""
     for number, call in enumerate(calls_of(name)):

@@ -174,7 +174,8 @@ def test_a_write_with_a_value_that_requires_grad_makes_base_and_views_require_it
     base = tc.zeros(3, dtype=tc.float64)
     view, other = base[1:], base[:2]
     view.mul_(2).add_(w)
-    assert base.requires_grad and other.requires_grad
+    assert base.requires_grad
+    assert other.requires_grad
     other.sum().backward()
     assert w.grad.tolist() == [1.0]
 

@@ -248,7 +248,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return (x / xp.bincount(at.ravel(), minlength=1)[at]).astype(x.dtype)
 
     return {function.__name__: function for function in (
-        full, arange, linspace, eye, triangle_indices, clone, contiguous, copy, fill, cast, tri, flip, roll, rot90, cat, stack, repeat, repeat_interleave,
+        full, arange, linspace, eye, triangle_indices, clone, contiguous, copy, fill, cast, tri, flip, roll,
+        rot90, cat, stack, repeat, repeat_interleave,
         permute, as_strided, expand, view, unsqueeze, index, diagonal, windows, reinterpret, unindex, undiagonal, unwindows,
         regather, shared,
     )}  # fmt: skip

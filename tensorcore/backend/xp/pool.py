@@ -193,7 +193,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def max_unpool_gradient(g: Native, indices: Native) -> Native:
         """The adjoint of ``max_unpool``: each value read at its flat index within a channel."""
         rows = g.reshape(*g.shape[:2], prod(g.shape[2:]))
-        return xp.take_along_axis(rows, indices.reshape(*g.shape[:2], prod(indices.shape[2:])), axis=2).reshape(indices.shape)
+        return xp.take_along_axis(rows, indices.reshape(*g.shape[:2], prod(indices.shape[2:])), axis=2).reshape(
+            indices.shape
+        )
 
     def constant_pad(x: Native, *, shape: Any, key: Any, value: Any) -> Native:
         """``x`` at ``key`` within an array of one value."""
@@ -231,6 +233,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made
 
     return {function.__name__: function for function in (
-        constant_pad, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient, max_pool_pick, max_pool_indices, avg_pool, avg_pool_gradient, take_rows, add_rows,
+        constant_pad, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient,
+        max_pool_pick, max_pool_indices, avg_pool, avg_pool_gradient, take_rows, add_rows,
         max_unpool, max_unpool_gradient,
     )}  # fmt: skip

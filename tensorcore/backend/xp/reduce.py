@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -288,7 +289,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             return xp.logaddexp.accumulate(x.astype(np.float32), dim).astype(x.dtype)
         if x.dtype.kind == "c":
             made = xp.moveaxis(xp.array(x), dim, 0)
-            for before, here in zip(made[:-1], made[1:], strict=True):
+            for before, here in itertools.pairwise(made):
                 here[...] = backend.kernels["logaddexp"](before, here)
             return xp.ascontiguousarray(xp.moveaxis(made, 0, dim))
         return xp.logaddexp.accumulate(x, dim)

@@ -1,0 +1,49 @@
+"""Where tensors are made when no device is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorcore.backend.base import Backend
+from tensorcore.backend.registry import device as find_device
+
+__all__ = ["Default", "as_device", "get_default_device", "host_device", "set_default_device"]
+
+
+class Default:
+    """Where tensors are made when no device is named.
+
+    Attributes:
+        device: the device, or its name until it is first needed.
+        host: the one that shares memory with NumPy, and what ``device`` starts as; the facade names it.
+    """
+
+    device: Any = None
+    host: Any = None
+
+
+def get_default_device() -> Backend:
+    """The device of tensors that are made without naming one."""
+    device = Default.device or host_device()
+    if type(device) is str:
+        device = Default.device = find_device(device)
+    return device
+
+
+def host_device() -> Backend:
+    """The device in the host's own memory."""
+    if type(Default.host) is str:
+        Default.host = find_device(Default.host)
+    return Default.host
+
+
+def set_default_device(device: Any) -> None:
+    """Make tensors on ``device`` where none is named; None goes back to the start."""
+    Default.device = device if device is None or isinstance(device, Backend) else find_device(device)
+
+
+def as_device(device: Any) -> Backend:
+    """A device from what programs pass: itself, its name, or None for the default."""
+    if device is None:
+        return get_default_device()
+    return device if isinstance(device, Backend) else find_device(device)

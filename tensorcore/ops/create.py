@@ -155,7 +155,7 @@ def _like(
     return made.requires_grad_() if requires_grad else made
 
 
-@operation(samples=samples.unary)
+@operation()
 def empty_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
                requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Undefined values in the shape, dtype and on the device of ``input``."""

@@ -53,6 +53,9 @@ for _family in (*ops.FAMILIES, interop, memory, serialization, storage):
 for _name in ops.METHODS:
     globals()[_name] = getattr(Tensor, _name)
 
+# ``torch.relu`` takes no ``inplace``, unlike ``nn.functional.relu``: the method itself, one frame less.
+relu = Tensor.relu  # type: ignore[attr-defined]
+
 
 class _DeviceType(type):
     def __instancecheck__(cls, instance: object) -> bool:

@@ -131,7 +131,7 @@ def compare(
 ) -> Comparison:
     """Both sides in turns, ``rounds`` times: what slows the machine down for a while slows both.
 
-    The arrays are made anew LAYOUTS times, elsewhere in memory each time: addresses that collide in the cache once
+    The arrays are made anew LAYOUTS times, elsewhere in memory each time: addresses that collide in the cache may have once
     made an 8x8 product 2.7 times slower than itself.
     """
     kept = []

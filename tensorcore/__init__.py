@@ -70,7 +70,7 @@ class device(metaclass=_DeviceType):
 
 
 def __getattr__(name: str) -> object:
-    # Layers, optimizers and data sets are imported when a program first names them: half of the import time is theirs.
+    # Layers, optimizers and data sets are imported when a program first names them.
     if name in ("nn", "optim", "utils"):
         from importlib import import_module
 

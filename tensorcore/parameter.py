@@ -25,7 +25,7 @@ class Parameter(Tensor, metaclass=_ParameterType):
     """A tensor that a Module lists among its parameters; it requires grad unless told otherwise.
 
     ``Parameter(data)`` is a plain Tensor with a mark: were it of another class, every op's attribute
-    reads would see two types, and CPython's inline caches for them would miss (0.2 us a call).
+    reads would see two types, and CPython's inline caches for them would miss.
     """
 
     __slots__ = ()

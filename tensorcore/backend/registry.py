@@ -174,7 +174,8 @@ class Registry:
         failure = Failure(
             UnknownDevice,
             f"expected {expected}, got '{name}'",
-            "; ".join(advice) or f"install a plugin that offers '{name}'; tensorcore doctor lists those there are",
+            "; ".join(advice)
+            or f"install a plugin that offers '{name}'; tensorcore.backend.registry.plugins() lists those there are",
         )
         failure.__cause__ = failures[0].__cause__ if failures else None
         return failure

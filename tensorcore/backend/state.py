@@ -1,4 +1,4 @@
-"""What is known of a plugin, as the doctor and programs see it."""
+"""What is known of a plugin, as programs see it."""
 
 from __future__ import annotations
 

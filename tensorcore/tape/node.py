@@ -171,7 +171,7 @@ def leaf(tensor: Any) -> Node:
 
     It holds the gradient and not the tensor, so that no cycle keeps either alive. It is a Node like
     any other because the walk reads attributes of every edge: of two classes they would miss CPython's
-    inline caches, which cost 0.3 us an edge. It is older than every recorded call.
+    inline caches. It is older than every recorded call.
     """
     node = object.__new__(Node)
     node.op = ACCUMULATE

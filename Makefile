@@ -1,11 +1,24 @@
-# The workshop: each target makes the environment that it needs, once, and again when pyproject.toml changes.
+# The workshop: each target makes the environment that it needs, once, and again when pyproject.toml
+# or a C source changes.
 #
 #   make demo              train the digit classifier on real handwriting        (ARGS="--model cnn --epochs 5")
-#   make test              run the tests; ORACLE=1 also compares with PyTorch    (ARGS="-k views", WORKERS=4)
+#   make test              run the tests; ORACLE=1 also compares with PyTorch, DEVICES=1 tests the
+#                          devices of examples/backends                            (ARGS="-k views", WORKERS=4)
+#   make native            build the C kernels again; without a compiler everything runs on NumPy
+#   make sanitize          the tests of the C kernels under ASan and UBSan      (SANITIZER=thread for TSan)
 #   make lint              ruff and mypy; `make format` mends what ruff can
 #   make bench             the table of times beside PyTorch                     (ARGS="--only tiny")
-#   make gpu               tests and times on cuda:0
-#   make docs              build the documentation pages
+#   make bench-ops         each op beside PyTorch at two sizes, and the slow ones in docs/performance.md
+#   make bench-collective  collectives and a distributed step beside PyTorch over gloo, in docs/distributed.md
+#   make opdb              PyTorch's own table of operators in both libraries    (ARGS="--only linalg")
+#   make array-api         the public suite of the array API standard (SUITE=a checkout of array-api-tests)
+#   make gpu               proofs and times on cuda:0, with this machine's Python; STANDIN=1 rehearses without a GPU
+#   make pages             write the stubs, and the pages of ops and of missing names, again
+#   make docs              build the documentation pages; a warning is an error
+#   make pictures          draw the pictures in them from the results            (ARGS=--measure)
+#   make types             mypy and pyright on the examples, as their authors would run them
+#   make certificates      hold the devices of examples/backends against the conformance suite, and keep what it says
+#   make wheel             build sdist and wheel, check them, and use them in a fresh environment
 #   make env               everything above in one environment
 #   make clean             remove the environment and what the tools left behind
 
@@ -13,11 +26,13 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 VENV ?= .venv
 WORKERS ?= 2
+SANITIZER ?= address,undefined
 ARGS ?=
 
 BIN := $(VENV)/bin
 RUN := $(BIN)/python
-SOURCES = $(wildcard tensorcore plugins tests asv_benchmarks examples)
+SOURCES = $(wildcard tensorcore plugins tests asv_benchmarks examples docs extras.py)
+NATIVE = setup.py $(wildcard plugins/tensorcore_cpu/native/*.[ch] plugins/tensorcore_cpu/native/loops/*.[ch])
 TYPED = $(wildcard tensorcore/backend tensorcore/tape tensorcore/autograd tensorcore/plugin.py)
 
 ifdef ORACLE
@@ -26,11 +41,17 @@ ORACLE_OPTION := --oracle
 else
 TEST_EXTRAS := $(VENV)/.extra-test
 endif
+ifdef DEVICES
+TEST_EXTRAS += $(VENV)/.extra-devices
+endif
 
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+export NO_MKDOCS_2_WARNING = 1
 
 .DEFAULT_GOAL := test
-.PHONY: demo test lint format bench gpu docs env clean
+.PHONY: demo test native lint format bench bench-ops bench-collective opdb array-api gpu pages docs env clean sanitize pictures certificates wheel types
+.PHONY: demo test native lint format bench bench-ops bench-collective opdb array-api gpu pages docs pictures types certificates \
+	wheel sanitize env clean
 
 demo: $(VENV)/.extra-demo
 	$(RUN) examples/digits.py $(ARGS)
@@ -41,10 +62,37 @@ test: export OPENBLAS_NUM_THREADS ?= 1
 test: $(TEST_EXTRAS)
 	$(RUN) -m pytest -n $(WORKERS) $(ORACLE_OPTION) $(ARGS)
 
+native: | $(VENV)/bin/python
+	$(RUN) -m pip install --quiet --no-deps --editable .
+	$(RUN) -c 'import tensorcore_cpu.native as native; print("native:", native.reason or "built")'
+
+# A copy of the plugins with an extension of its own, so that nobody's build is replaced.
+SANE := build/sanitize
+RUNTIMES = $(foreach one,$(subst address,asan,$(subst undefined,ubsan,$(subst thread,tsan,$(subst $(COMMA), ,$(SANITIZER))))),$(shell gcc -print-file-name=lib$(one).so))
+COMMA := ,
+
+sanitize: export TENSORCORE_PLUGINS = tensorcore_cpu
+sanitize: $(VENV)/.extra-test
+	rm -rf $(SANE)/plugins
+	mkdir -p $(SANE)
+	cp -r plugins $(SANE)/plugins
+	rm -f $(SANE)/plugins/tensorcore_cpu/native/*.so
+	TENSORCORE_NATIVE_FLAGS="-fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1" \
+		$(RUN) setup.py -q build_ext --force --build-temp $(SANE)/objects --build-lib $(SANE)/plugins
+	PYTHONPATH=$(CURDIR):$(CURDIR)/$(SANE)/plugins LD_PRELOAD="$(RUNTIMES)" TENSORCORE_NATIVE=1 PYTHONMALLOC=malloc \
+		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+		OMP_NUM_THREADS=2 $(RUN) -m pytest -q -p no:cacheprovider tests/cpu/test_native*.py tests/cpu/test_compile.py $(ARGS)
+
 lint: $(VENV)/.extra-lint
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/mypy $(TYPED)
+
+# What follows from the stubs for users: no settings of ours, and other people's libraries unknown.
+types: $(VENV)/.extra-types
+	$(BIN)/mypy --config-file= --ignore-missing-imports --follow-imports silent $(wildcard examples/*.py) \
+		examples/backends/*/tensorcore_* plugins/template/tensorcore_mine
+	$(BIN)/pyright
 
 format: $(VENV)/.extra-lint
 	$(BIN)/ruff check --fix $(SOURCES)
@@ -53,12 +101,49 @@ format: $(VENV)/.extra-lint
 bench: $(VENV)/.extra-bench $(VENV)/.extra-peers
 	$(RUN) -m asv_benchmarks.table $(ARGS)
 
-# Ends with 3 where there is no GPU and with 4 where this checkout has no CUDA plugin; make shows it as "Error 3".
-gpu: $(VENV)/.extra-test $(VENV)/.extra-bench
-	$(RUN) -m asv_benchmarks.gpu $(ARGS)
+bench-ops: $(VENV)/.extra-bench $(VENV)/.extra-peers
+	$(RUN) -m asv_benchmarks.table --ops --page docs/performance.md $(ARGS)
+
+bench-collective: $(VENV)/.extra-bench $(VENV)/.extra-mpi $(VENV)/.extra-peers
+	$(RUN) -m asv_benchmarks.benchmarks.collective --page docs/distributed.md $(ARGS)
+
+opdb: $(VENV)/.extra-peers
+	$(RUN) -m tests.opdb --write docs/opdb.md $(ARGS)
+
+# The suite is no package: SUITE is a checkout with its submodule, or one is made.
+SUITE ?= .cache/array-api-tests
+array-api: $(VENV)/.extra-test
+	test -d $(SUITE) || git clone --quiet --depth 1 --recurse-submodules https://github.com/data-apis/array-api-tests $(SUITE)
+	$(RUN) -m pip install --quiet pytest-json-report "ndindex>=1.8"
+	ARRAY_API_TESTS_MODULE=tensorcore.array_api ARRAY_API_TESTS_VERSION=2024.12 $(RUN) -m pytest -q -W ignore \
+		-c $(SUITE)/pytest.ini --rootdir $(SUITE) -n $(WORKERS) --max-examples 100 \
+		--xfails-file $(CURDIR)/tests/array_api/suite-xfails.txt $(SUITE)/array_api_tests $(ARGS)
+
+# With the machine's own Python and packages: no environment is made, so that no network is needed. Ends with 3 where there
+# is no GPU and with 4 where the plugin does not work; make shows it as "Error 3".
+gpu:
+	PYTHONPATH=.:plugins $(PYTHON) -m asv_benchmarks.gpu $(if $(STANDIN),--standin) $(ARGS)
+
+pages: $(VENV)/.extra-peers
+	$(RUN) -m docs.document
+	$(RUN) -m tests.missing
 
 docs: $(VENV)/.extra-docs
-	$(BIN)/mkdocs build --strict
+	$(BIN)/mkdocs build --strict --site-dir site
+
+pictures: $(VENV)/.extra-demo
+	$(RUN) -m docs.pictures $(ARGS)
+
+# JAX takes half an hour: XLA compiles a program for every shape. The tests check what the certificates say.
+certificates: $(VENV)/.extra-devices $(VENV)/.extra-peers
+	for one in $(or $(ARGS),torch:silver jax:silver opencl:bronze); do name=$${one%:*}; \
+		$(RUN) -m pip install --quiet --no-deps --editable examples/backends/$${name}_device && \
+		$(RUN) -m tensorcore check $$name --level $${one#*:} --json examples/backends/$${name}_device/certificate.json || \
+		exit 1; \
+	done
+
+wheel: $(VENV)/.extra-release
+	$(RUN) -m tests.release dist
 
 env: $(VENV)/.extra-dev
 
@@ -72,9 +157,15 @@ $(VENV)/bin/python:
 		{ echo "env: expected Python 3.11 or newer, got $$($(PYTHON) --version); name another with PYTHON="; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# Each stamp is one installed extra; the install is editable, so only a change of pyproject.toml asks for another.
-$(VENV)/.extra-%: pyproject.toml | $(VENV)/bin/python
-	$(RUN) -m pip install --quiet --editable ".[$*]"
+# The package, with the C kernels: built once, whatever extras follow. Only pyproject.toml and the C sources ask for it again.
+$(VENV)/.package: pyproject.toml $(NATIVE) | $(VENV)/bin/python
+	$(RUN) -m pip install --quiet --editable .
+	@touch $@
+
+# Each stamp is one installed extra.
+$(VENV)/.extra-%: pyproject.toml extras.py | $(VENV)/.package
+	$(RUN) extras.py $* > $(VENV)/extra-$*.txt
+	$(RUN) -m pip install --quiet --requirement $(VENV)/extra-$*.txt
 	@touch $@
 
 .PRECIOUS: $(VENV)/.extra-%

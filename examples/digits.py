@@ -253,7 +253,7 @@ def draw(training: Training, digits: Digits, path: Path) -> None:
     shown = np.concatenate([wrong, np.flatnonzero(guesses == digits.test_y)])[:40]
 
     figure = plt.figure(figsize=(13, 5.8), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=(1, 1.15))
+    left, right = figure.subfigures(1, 2, squeeze=False, width_ratios=(1, 1.15))[0]
     above, below = left.subplots(2, 1, sharex=True, height_ratios=(1, 2))
     left.suptitle(f"{training.settings['model'].upper()} on handwritten digits")
     percent = 100 * np.array(training.accuracies)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from tensorcore import autograd, dtypes, interop, memory, ops, printing, serialization, storage
+from importlib import import_module
+from math import e, inf, nan, pi
+
+from tensorcore import autograd, dtypes, interop, memory, ops, printing, serialization, storage, threads
 from tensorcore._version import __version__
 from tensorcore.backend.base import Backend
-from tensorcore.backend.registry import backends
 from tensorcore.backend.registry import device as _find_device
+from tensorcore.backend.registry import register_builtin as _register_builtin
+from tensorcore.backend.registry import register_wrapper as _register_wrapper
 from tensorcore.dtypes import (
     bfloat16,
     can_cast,
@@ -26,8 +30,24 @@ from tensorcore.dtypes import (
     promote_types,
     set_default_dtype,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )  # fmt: skip
 from tensorcore.dtypes import bool_ as bool
+from tensorcore.errors import OutOfMemoryError
+from tensorcore.formats import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    sparse_coo,
+    sparse_csr,
+    strided,
+)
+from tensorcore.memory import empty_cache, memory_stats
 from tensorcore.ops.operands import result_type
 from tensorcore.ops.placement import Default, get_default_device, set_default_device
 from tensorcore.printing import get_printoptions, set_printoptions
@@ -46,15 +66,19 @@ Default.host = "cpu"
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
+newaxis = None
 
-for _family in (*ops.FAMILIES, interop, memory, serialization, storage):
+for _family in (*ops.FAMILIES, interop, serialization, storage, threads):
     for _name in _family.__all__:
         globals()[_name] = getattr(_family, _name)
-for _name in ops.METHODS:
-    globals()[_name] = getattr(Tensor, _name)
 
-# ``torch.relu`` takes no ``inplace``, unlike ``nn.functional.relu``: the method itself, one frame less.
-relu = Tensor.relu  # type: ignore[attr-defined]
+
+# What programs ask a tensor about: the kind of its device, and ways of keeping elements that there are not here.
+for _name in ("cpu", "cuda", "ipu", "maia", "mps", "mtia", "vulkan", "xla", "xpu"):
+    setattr(Tensor, f"is_{_name}", property(lambda self, kind=_name: self.device.type == kind))
+for _name in ("mkldnn", "nested", "quantized", "sparse", "sparse_csr"):
+    setattr(Tensor, f"is_{_name}", property(lambda self: False))
+del _name
 
 
 class _DeviceType(type):
@@ -69,10 +93,99 @@ class device(metaclass=_DeviceType):
     """``device("cuda:1")`` is the backend that runs there; every device is an instance of this."""
 
 
-def __getattr__(name: str) -> object:
-    # Layers, optimizers and data sets are imported when a program first names them.
-    if name in ("nn", "optim", "utils"):
-        from importlib import import_module
+def _test_device(name: str) -> None:
+    def make(index: int) -> Backend:
+        from tensorcore.testing.devices import MAKERS
 
+        return MAKERS[name](index)
+
+    _register_builtin(name, make, listed=False)
+
+
+for _name in ("null", "pyref", "sim"):
+    _test_device(_name)
+
+
+def _lazy_over(inner: str) -> Backend:
+    from tensorcore.lazy import over
+
+    return over(inner or get_default_device())
+
+
+def _differential_of(inner: str) -> Backend:
+    from tensorcore.errors import UnknownDevice
+    from tensorcore.wrappers import differential
+
+    names = inner.split(",")
+    if len(names) != 2:
+        raise UnknownDevice(f"device: expected 'differential:first,second', got {inner!r}; name two devices")
+    return differential(*names)
+
+
+def _trace_of(inner: str) -> Backend:
+    from tensorcore.wrappers import trace
+
+    return trace(inner or None)
+
+
+_register_wrapper("lazy", _lazy_over)
+_register_wrapper("differential", _differential_of)
+_register_wrapper("trace", _trace_of)
+
+# Imported when a program first names them.
+_ROOMS = (
+    "_dynamo", "_inductor", "accelerator", "amp", "ao", "array_api", "backends", "compiler", "cpu", "cuda", "distributed", "distributions",
+    "fft", "func", "futures", "hub", "jit", "lazy", "linalg", "mps", "multiprocessing", "nn", "onnx", "optim", "profiler",
+    "quantization", "random", "signal", "sparse", "special", "testing", "types", "utils", "version", "wrappers", "xpu",
+)  # fmt: skip
+# Names of those rooms that PyTorch has here too.
+_ELSEWHERE = {
+    "vmap": "func",
+    "summary": "utils.summary",
+    **dict.fromkeys(["qint8", "quint8"], "ao.quantization.weights"),
+    **dict.fromkeys([
+        "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
+        "is_deterministic_algorithms_warn_only_enabled", "set_deterministic_debug_mode", "use_deterministic_algorithms",
+    ], "determinism"),
+    "autocast": "amp",
+    "fallback": "backend.fallback",
+    "Future": "futures",
+    "GradScaler": "amp",
+    "OutOfMemoryError": "errors",
+    "compile": "compiler",
+    "evaluate": "lazy",
+    "is_anomaly_check_nan_enabled": "autograd",
+    "is_anomaly_enabled": "autograd",
+    **dict.fromkeys([
+        "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "get_autocast_cpu_dtype",
+        "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_cache_enabled", "is_autocast_cpu_enabled",
+        "is_autocast_enabled", "set_autocast_cache_enabled", "set_autocast_cpu_dtype", "set_autocast_cpu_enabled",
+        "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
+    ], "amp.state"),
+    **dict.fromkeys([
+        "get_float32_matmul_precision", "is_warn_always_enabled", "set_float32_matmul_precision", "set_flush_denormal",
+        "set_warn_always",
+    ], "switches"),
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name in _ROOMS:
         return import_module(f"tensorcore.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _ELSEWHERE:
+        found = getattr(import_module(f"tensorcore.{_ELSEWHERE[name]}"), name)
+    elif name in ops.METHODS:
+        ops.late.settle(name)
+        found = getattr(Tensor, name)
+    elif name.startswith("_foreach_"):
+        found = getattr(import_module("tensorcore.foreach"), name)
+    elif name in ops.late.FUNCTIONS:
+        found = ops.late.find(name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ROOMS, *_ELSEWHERE, *ops.METHODS, *ops.late.FUNCTIONS})

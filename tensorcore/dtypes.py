@@ -5,12 +5,12 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
-from tensorcore.errors import ArgumentTypeError
+from tensorcore.errors import ArgumentTypeError, DtypeError
 
 __all__ = [
     "bfloat16", "bool_", "can_cast", "complex64", "complex128", "dtype", "finfo", "float16", "float32",
     "float64", "get_default_dtype", "iinfo", "int8", "int16", "int32", "int64", "promote_types",
-    "set_default_dtype", "uint8",
+    "set_default_dtype", "uint8", "uint16", "uint32", "uint64",
 ]  # fmt: skip
 
 
@@ -30,7 +30,7 @@ class dtype:
         self.itemsize = self.numpy.itemsize
         self.is_floating_point = kind == "floating"
         self.is_complex = kind == "complex"
-        self.is_signed = name not in ("bool", "uint8")
+        self.is_signed = self.numpy.kind not in "bu"
 
     def to_real(self) -> dtype:
         """The dtype of this one's real part."""
@@ -50,6 +50,9 @@ class dtype:
 
 bool_ = dtype("bool", "bool", np.bool_)
 uint8 = dtype("uint8", "integer", np.uint8)
+uint16 = dtype("uint16", "integer", np.uint16)
+uint32 = dtype("uint32", "integer", np.uint32)
+uint64 = dtype("uint64", "integer", np.uint64)
 int8 = dtype("int8", "integer", np.int8)
 int16 = dtype("int16", "integer", np.int16)
 int32 = dtype("int32", "integer", np.int32)
@@ -61,7 +64,10 @@ float64 = dtype("float64", "floating", np.float64)
 complex64 = dtype("complex64", "complex", np.complex64)
 complex128 = dtype("complex128", "complex", np.complex128)
 
-ALL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128)
+ALL = (
+    bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, complex64, complex128,
+    uint16, uint32, uint64,
+)  # fmt: skip
 
 # The promotion lattice: what a dtype can become without losing its kind. Two dtypes
 # become their least common descendant, so this drawing is the whole table.
@@ -69,9 +75,15 @@ ALL = (bool_, uint8, int8, int16, int32, int64, float16, bfloat16, float32, floa
 #   bool ─┬─ uint8 ─┐
 #         └─ int8 ──┴─ int16 ─ int32 ─ int64 ─┬─ float16 ──┬─ float32 ─┬─ float64 ───┬─ complex128
 #                                             └─ bfloat16 ─┘           └─ complex64 ─┘
+#
+# The wider unsigned ones hang below it as in the array API standard: uint8 ─ uint16 ─ uint32 ─ uint64, each of them also
+# fits the signed dtype of the next size, and uint64 and a signed one have nothing in common. (PyTorch refuses them all.)
 _WIDER: dict[dtype, tuple[dtype, ...]] = {
     bool_: (uint8, int8),
-    uint8: (int16,),
+    uint8: (int16, uint16),
+    uint16: (int32, uint32),
+    uint32: (int64, uint64),
+    uint64: (float16, bfloat16),
     int8: (int16,),
     int16: (int32,),
     int32: (int64,),
@@ -92,10 +104,25 @@ def _descendants(start: dtype) -> set[dtype]:
     return found
 
 
-def _table() -> dict[tuple[dtype, dtype], dtype]:
+class _Table(dict[tuple[dtype, dtype], dtype]):
+    """A dict that says which two dtypes have nothing in common."""
+
+    def __missing__(self, pair: tuple[dtype, dtype]) -> dtype:
+        if all(isinstance(one, dtype) for one in pair):
+            raise DtypeError(
+                f"promote_types: Promotion for uint64 and signed integers is not supported, got {pair[0]} and {pair[1]}; "
+                "convert one with .to(...)"
+            )
+        raise KeyError(pair)
+
+
+def _table() -> _Table:
     below = {one: _descendants(one) for one in ALL}
     # The least common descendant is the one with the most descendants of its own.
-    return {(a, b): max(below[a] & below[b], key=lambda common: len(below[common])) for a in ALL for b in ALL}
+    common = {(a, b): max(below[a] & below[b], key=lambda one: len(below[one])) for a in ALL for b in ALL}
+    return _Table(
+        {pair: one for pair, one in common.items() if one.kind == "integer" or any(one.kind == of.kind for of in pair)}
+    )
 
 
 PROMOTION = _table()

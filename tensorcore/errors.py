@@ -13,6 +13,7 @@
     ├── ArgumentError     (ValueError)          a value outside what an argument takes
     ├── ArgumentTypeError (TypeError)           an argument of a type that it does not take
     ├── GradientError     (RuntimeError)        what the tape cannot do
+    ├── UsageError        (RuntimeError)        calls in an order, or options in a combination, that make no sense
     ├── LinAlgError       (RuntimeError)        a matrix without the inverse or factor asked for
     ├── OutOfMemoryError  (RuntimeError, MemoryError)
     ├── KernelMissing     (NotImplementedError) the backend has no kernel of that name
@@ -50,6 +51,7 @@ __all__ = [
     "TensorcoreError",
     "UnknownDevice",
     "UnsupportedDtype",
+    "UsageError",
     "ValuesMissing",
 ]
 
@@ -106,12 +108,18 @@ class GradientError(TensorcoreError, RuntimeError):
     """What the tape cannot do: a second walk over freed values, a write to a leaf, ..."""
 
 
+class UsageError(TensorcoreError, RuntimeError):
+    """Calls in an order, or options in a combination, that make no sense."""
+
+
 class LinAlgError(TensorcoreError, RuntimeError):
     """A matrix for which what was asked for does not exist, as the inverse of a singular one."""
 
 
 class OutOfMemoryError(TensorcoreError, RuntimeError, MemoryError):
-    """The device has no room for an allocation."""
+    """The device has no room for an allocation; ``explained`` once it names those who hold the memory."""
+
+    explained = False
 
 
 class KernelMissing(TensorcoreError, NotImplementedError):

@@ -13,6 +13,7 @@ from tensorcore import dtypes
 from tensorcore.backend import registry
 from tensorcore.backend.base import Backend
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DeviceError, GradientError
+from tensorcore.ops import late
 from tensorcore.ops.create import as_tensor, from_numpy, made, tensor
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import method
@@ -21,6 +22,8 @@ from tensorcore.ops.placement import as_device, host_device
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["asarray", "from_dlpack", "frombuffer"]
+
+_STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
 def asarray(
@@ -128,8 +131,12 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
             f"pass a tensor or an array"
         )
     kind, index = ext_tensor.__dlpack_device__()
-    source = _device_of(int(kind), int(index))
-    target = source if device is None else as_device(device)
+    target = None if device is None else as_device(device)
+    if target is not None and (target.dlpack_type, target.index) == (kind, index):
+        source = target  # of several devices in one memory, the one that was asked for
+    else:
+        source = _device_of(int(kind), int(index))
+        target = target or source
     if copy is False and target is not source:
         raise ArgumentError(f"from_dlpack: expected memory on {target}, got some on {source}; leave out copy=False")
     native, dtype = source.from_dlpack(ext_tensor, copy=copy)
@@ -137,6 +144,12 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 
 # Methods of tensors
+
+
+@method
+def is_initialized(self: Tensor) -> bool:
+    """Whether the values are there; those of a lazy tensor are made when one is needed."""
+    return self.device.is_made(self.native)
 
 
 @method
@@ -150,7 +163,7 @@ def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
         raise GradientError(
             "numpy: Can't call numpy() on Tensor that requires grad, got one; use tensor.detach().numpy() instead"
         )
-    if not force and not self.device.capabilities.host:
+    if not force and not self.device.capabilities.host and self.device.wraps is None:
         raise ArgumentTypeError(
             f"numpy: can't convert {self.device} device type tensor to numpy, got one; use Tensor.cpu() to copy the "
             "tensor to "
@@ -182,6 +195,8 @@ def _array_ufunc(self: Tensor, ufunc: Any, how: str, *inputs: Any, **kwargs: Any
     tensors; those that were given arrays to write to give these.
     """
     name = _op_names().get(ufunc)
+    if name in late.FUNCTIONS:
+        late.find(name)
     if how == "__call__" and not kwargs and name in OPS:
         values = [from_numpy(one) if isinstance(one, np.ndarray) else one for one in inputs]
         if not isinstance(values[0], Tensor):  # a number first: some ops take one only after a tensor
@@ -216,7 +231,22 @@ def _from_array(value: Any) -> Any:
 
 def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
     """The module whose functions take this tensor, as the array API asks for it."""
-    return sys.modules["tensorcore"]
+    if api_version not in (None, *_STANDARDS):
+        raise ArgumentError(
+            f"__array_namespace__: expected one of the versions {', '.join(_STANDARDS)}, got {api_version!r}; leave it out"
+        )
+    return sys.modules["tensorcore"].array_api  # the facade imports it, which stands above this module
+
+
+def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """The tensor on another device, as the array API spells it.
+
+    Args:
+        stream: None; copies are ordered as all other work of a device is.
+    """
+    if stream is not None:
+        raise ArgumentError(f"to_device: expected stream to be None, got {stream!r}; leave it out")
+    return self.to(device)  # type: ignore[attr-defined, no-any-return]
 
 
 def _dlpack(
@@ -252,6 +282,20 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
     return kind, self.device.index
 
 
+def _cuda_array_interface(self: Tensor) -> dict[str, Any]:
+    """Address, shape and strides for libraries that know this protocol; only tensors in CUDA memory have it."""
+    if self.node is not None:
+        raise GradientError(
+            "__cuda_array_interface__: Can't get it on Variable that requires grad, got one; use var.detach() first"
+        )
+    found = self.device.array_interface(self.native)
+    if found is None:
+        raise AttributeError(
+            f"Can't get __cuda_array_interface__ on non-CUDA tensor, got one on {self.device}; move it first"
+        )
+    return found
+
+
 def _device_of(kind: int, index: int) -> Backend:
     """The device here that has this number in DLPack's list."""
     host = host_device()
@@ -277,6 +321,8 @@ def _has_buffer(value: Any) -> bool:
 method(_array, "__array__")
 method(_array_ufunc, "__array_ufunc__")
 method(_array_namespace, "__array_namespace__")
+method(_to_device, "to_device")
 method(_dlpack, "__dlpack__")
 method(_dlpack_device, "__dlpack_device__")
+Tensor.__cuda_array_interface__ = property(_cuda_array_interface)  # type: ignore[attr-defined]
 Tensor.__array_priority__ = 1000  # type: ignore[attr-defined]

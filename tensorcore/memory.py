@@ -2,22 +2,101 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError
 from tensorcore.ops import rules
 from tensorcore.ops.kinds import method
 from tensorcore.ops.placement import as_device
-from tensorcore.storage import TypedStorage, UntypedStorage, pinned, storage_of, tensor_over, unshared
+from tensorcore.storage import TypedStorage, UntypedStorage, pinned, pinning, storage_of, tensor_over, unshared
 from tensorcore.tape.memory import Version
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["empty_cache", "memory_stats"]
+if TYPE_CHECKING:
+    from tensorcore.ops.holders import Holder
+
+__all__ = [
+    "empty_cache", "holders", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved",
+    "memory_stats", "memory_summary", "record_history", "reset_peak_memory_stats",
+]  # fmt: skip
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
     """Counts of the device's allocator in bytes and blocks. Raises NotImplementedError where it keeps none."""
     return as_device(device).memory_stats()
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes that live tensors have from the device's allocator; on the host, small ones are not counted."""
+    return memory_stats(device)["allocated_bytes.current"]
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The most that these bytes have been since the start, or since ``reset_peak_memory_stats``."""
+    return memory_stats(device)["allocated_bytes.peak"]
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes that the device's allocator has from the system, those that lie ready for later tensors included."""
+    return memory_stats(device)["reserved_bytes.current"]
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """The most that these bytes have been since the start, or since ``reset_peak_memory_stats``."""
+    return memory_stats(device)["reserved_bytes.peak"]
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Let every peak be the current value. Raises NotImplementedError where the device keeps none."""
+    as_device(device).reset_peak_memory_stats()
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """The allocator's counts as a text table, and the largest holders under it unless ``abbreviated``."""
+    from tensorcore.utils.tables import bytes_text, table_text
+
+    place = as_device(device)
+    counts = sorted(place.memory_stats().items())
+    rows = [[name, bytes_text(n) if "bytes" in name else str(n)] for name, n in counts]
+    lines = [f"Memory of {place}", table_text(["Count", "Value"], rows)]
+    return "\n".join([*lines, *([] if abbreviated else map(str, holders(place)))])
+
+
+def holders(device: Any = None, limit: int | None = 10) -> list[Holder]:
+    """The storages on the device that live tensors hold, the largest first, with the program's names for them.
+
+    Names are paths of parameters, buffers and gradients in modules, states of optimizers, variables with their lines,
+    and nodes of the tape; after ``record_history`` the line and the module that made each are known too. Walks over
+    every object of the process.
+    """
+    from tensorcore.ops import holders as looking
+
+    return looking.holders(as_device(device), limit)
+
+
+def record_history(enabled: bool = True) -> None:
+    """Note from now on where every result is made, for ``holders`` and for errors about missing memory; or no longer.
+
+    It makes each op slower while it is on (some microseconds), and nothing while it is off.
+    """
+    from tensorcore.ops.holders import history
+    from tensorcore.utils.module_tracker import ModuleTracker
+
+    global _tracker
+    if enabled and _tracker is None:
+        _tracker = ModuleTracker()
+        _tracker.__enter__()
+        history.module = lambda: _tracker.path if _tracker is not None else None
+        history.start()
+    elif not enabled and _tracker is not None:
+        history.stop()
+        _tracker.__exit__()
+        _tracker = None
+
+
+_tracker: Any = None
 
 
 def empty_cache(device: Any = None) -> int:
@@ -96,20 +175,53 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 @method
 def is_shared(self: Tensor) -> bool:
-    """Whether other processes can see its memory: always False."""
-    return False
+    """Whether other processes can see its memory."""
+    return shared_memory(self) is not None
 
 
 @method
 def share_memory_(self: Tensor) -> Tensor:
-    """Refused: memory is never shared between processes."""
-    raise unshared(self.device)
+    """Move its values to memory that other processes can see and write; nothing where they are there.
+
+    Processes that are forked from now on see it by themselves. Views of it that exist already keep the memory that
+    they have. Raises NotImplementedError on devices other than the host.
+    """
+    device = self.device
+    if not device.capabilities.host:
+        raise unshared(device)
+    if shared_memory(self) is None:
+        from tensorcore.backend.sharing import SharedMemory
+
+        storage = storage_of(device, self.native)
+        strides, offset = device.layout(self.native)
+        memory = np.frombuffer(SharedMemory.of(storage.nbytes()), np.uint8)[: storage.nbytes()]
+        memory[:] = storage._bytes()
+        moved = storage_of(device, device.share_host(memory.view(self.dtype.numpy)))
+        self.data = tensor_over(moved, self.dtype, tuple(self.native.shape), strides, offset)
+    return self
+
+
+def shared_memory(tensor: Tensor) -> Any:
+    """The SharedMemory that a tensor lies in, None where it lies elsewhere."""
+    from tensorcore.backend.sharing import SharedMemory
+
+    device = tensor.device
+    if not device.capabilities.host:
+        return None
+    return SharedMemory.at(device.data_pointer(device.storage(tensor.native)))
 
 
 @method
 def is_pinned(self: Tensor, device: Any = None) -> bool:
     """Whether its memory is page-locked, which transfers to other devices are fastest from."""
-    return self.device.capabilities.pinned and self.device.is_pinned(self.native)
+    place = self.device
+    return place.capabilities.host and any([one.is_pinned(self.native) for one in {place, pinning(place)}])
+
+
+@method
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Say that another stream than the one it was made on uses the tensor: freed memory is new tensors' after that use."""
+    self.device.record_stream(self.native, stream.native)
 
 
 @method

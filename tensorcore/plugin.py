@@ -44,6 +44,7 @@ from tensorcore.errors import (
     ArgumentError,
     ArgumentTypeError,
     DeviceUnavailable,
+    DivisionError,
     DtypeError,
     KernelMissing,
     OutOfMemoryError,
@@ -51,13 +52,16 @@ from tensorcore.errors import (
 )
 
 if TYPE_CHECKING:
+    from tensorcore.backend.program import Program, Spec, Step, Value
+    from tensorcore.backend.strided import StridedArray, StridedBackend, flat_index
     from tensorcore.backend.xp import XPBackend
 
 __all__ = [
     "INTERFACE_VERSION", "ArgumentError", "ArgumentTypeError", "Backend", "Capabilities", "Communicator",
-    "CommunicatorError", "CommunicatorTimeout", "DeviceUnavailable", "DtypeError", "Handle", "KernelMissing",
-    "KernelTable", "OutOfMemoryError", "Reduction", "RegisterBackend", "RegisterCommunicator", "ShapeError",
-    "XPBackend", "dtypes", "hookimpl", "isolated_registry",
+    "CommunicatorError", "CommunicatorTimeout", "DeviceUnavailable", "DivisionError", "DtypeError", "Handle",
+    "KernelMissing", "KernelTable", "OutOfMemoryError", "Program", "Reduction", "RegisterBackend",
+    "RegisterCommunicator", "ShapeError", "Spec", "Step", "StridedArray", "StridedBackend", "Value", "XPBackend",
+    "dtypes", "flat_index", "hookimpl", "isolated_registry", "switches",
 ]  # fmt: skip
 
 _Hook = TypeVar("_Hook", bound=Callable[..., object])
@@ -92,10 +96,28 @@ def hookimpl(
     return mark if function is None else mark(function)
 
 
+def switches(library: str) -> Any:
+    """The switches that programs set under ``tensorcore.backends``, for example ``switches("cudnn").benchmark``.
+
+    Read them at each call: a program may change them at any time.
+    """
+    from tensorcore import backends
+
+    return getattr(backends, library)
+
+
 def __getattr__(name: str) -> Any:
     # Only plugins that build on it pay for its import.
     if name == "XPBackend":
         from tensorcore.backend.xp import XPBackend
 
         return XPBackend
+    if name in ("StridedArray", "StridedBackend", "flat_index"):
+        from tensorcore.backend import strided
+
+        return getattr(strided, name)
+    if name in ("Program", "Spec", "Step", "Value"):
+        from tensorcore.backend import program
+
+        return getattr(program, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

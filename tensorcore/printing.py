@@ -15,7 +15,7 @@ from tensorcore.dtypes import bool_, int64
 from tensorcore.dtypes import dtype as Dtype
 from tensorcore.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["format_number", "format_tensor", "get_printoptions", "printoptions", "set_printoptions"]
+__all__ = ["append_suffixes", "format_number", "format_tensor", "get_printoptions", "printoptions", "set_printoptions"]
 
 
 def format_tensor(
@@ -67,6 +67,11 @@ def format_tensor(
         else:
             tensor_contents = _contents(values, dtype.kind, len(prefix), options)
     return _append(prefix + tensor_contents, suffixes, len(prefix), options.linewidth)
+
+
+def append_suffixes(text: str, suffixes: list[str], indent: int) -> str:
+    """``text``, the suffixes, and the closing bracket, on lines of the width that is set."""
+    return _append(text, suffixes, indent, _options.linewidth)
 
 
 def format_number(value: Any, spec: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend
+from tensorcore.backend.registry import made_devices
 from tensorcore.dtypes import dtype as Dtype
 from tensorcore.errors import ArgumentTypeError, DeviceError, DimensionError, GradientError, ShapeError
 from tensorcore.ops.placement import as_device, host_device
@@ -122,7 +123,9 @@ class UntypedStorage:
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether it lies in page-locked memory."""
-        return self.device.capabilities.pinned and self.device.is_pinned(self._native)
+        return self.device.capabilities.host and any(
+            [one.is_pinned(self._native) for one in {self.device, pinning(self.device)}]
+        )
 
     def pin_memory(self, device: Any = None) -> UntypedStorage:
         """The storage in page-locked memory: itself, or a copy."""
@@ -172,7 +175,7 @@ class UntypedStorage:
         size = self.nbytes() // dtype.itemsize
         if self.device.capabilities.host:
             return np.ndarray((size,), dtype.numpy, native)
-        return self.device.kernels["view_dtype"](native, dtype=dtype)
+        return self.device.kernels["reinterpret"](native, dtype=dtype)
 
     def _bytes(self) -> np.ndarray:
         """The bytes on the host; the memory itself where the device shares the host's."""
@@ -408,7 +411,12 @@ def pinned(device: Backend, native: Any) -> Any:
             f"pin_memory: cannot pin a tensor on {device}, only dense CPU tensors can be pinned, got one elsewhere; "
             f"move it to the host first"
         )
-    return device.pin(native)
+    return pinning(device).pin(native)
+
+
+def pinning(host: Backend) -> Backend:
+    """The device whose transfers memory is pinned for: the first one in use that is not the host, else the host."""
+    return next((one for one in made_devices() if one.capabilities.pinned and not one.capabilities.host), host)
 
 
 def unshared(device: Backend) -> Exception:

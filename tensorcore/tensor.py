@@ -13,11 +13,16 @@ import numpy as np
 from tensorcore import printing
 from tensorcore.dtypes import dtype, get_default_dtype
 from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
+from tensorcore.formats import contiguous_format
 from tensorcore.tape.engine import Eager
-from tensorcore.tape.memory import Version
+from tensorcore.tape.memory import Version, writes
+from tensorcore.tape.mode import makers, mode
 from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Output, is_leaf, leaf
 
 __all__ = ["Size", "Tensor", "new_tensor"]
+
+new = object.__new__
+makers.append(globals())
 
 
 class Size(tuple):
@@ -49,9 +54,12 @@ class Tensor:
         node: where the values came from on the tape: a Node, an Output of one, or None.
         version: shared by all tensors of one memory; None until that memory is shared or written.
         origin: of whom this is a view, None if of nobody.
+        inference: set on those made in inference mode, and on no other.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "device", "dtype", "frozen", "native", "node", "origin", "version")
+    __slots__ = (
+        "__dict__", "__weakref__", "device", "dtype", "frozen", "inference", "native", "node", "origin", "version",
+    )  # fmt: skip
 
     __array_ufunc__ = None  # ndarray * tensor asks the tensor, instead of looping over it
     __hash__ = object.__hash__
@@ -128,8 +136,13 @@ class Tensor:
         return self.device.data_pointer(self.native)
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Whether the elements lie in memory in row-major order without gaps."""
-        return self.device.is_contiguous(self.native)
+        """Whether the elements lie in memory in row-major order, or that of ``memory_format``, without gaps."""
+        if memory_format is None or memory_format is contiguous_format:
+            return self.device.is_contiguous(self.native)
+        dims = memory_format.dims
+        if dims is None or len(dims) != len(self.native.shape):
+            return dims is None and self.device.is_contiguous(self.native)
+        return self.device.is_contiguous(self.device.kernels["permute"](self.native, dims=dims))
 
     def get_device(self) -> int:
         """The device's index, -1 in host memory."""
@@ -148,8 +161,8 @@ class Tensor:
         return self.dtype.is_signed
 
     def is_inference(self) -> bool:
-        """Always False: ``inference_mode`` makes ordinary tensors here, which autograd may meet again."""
-        return False
+        """Whether its memory was made in inference mode. Autograd may save it all the same: its writes are counted too."""
+        return getattr(self if self.origin is None else self.origin.base, "inference", False)
 
     @property
     def is_meta(self) -> bool:
@@ -175,6 +188,11 @@ class Tensor:
                     raise GradientError(
                         f"requires_grad_: only Tensors of floating point dtype can require gradients, got dtype "
                         f"{self.dtype}; convert it with .float() first"
+                    )
+                if not mode.inference and self.is_inference():
+                    raise GradientError(
+                        "requires_grad_: Setting requires_grad=True on inference tensor outside InferenceMode is not "
+                        "allowed, got one; clone() it first"
                     )
                 # Graphs recorded before a requires_grad_(False) lead to the old leaf: it comes back.
                 node = self.node = getattr(self, "frozen", None) or leaf(self)
@@ -332,7 +350,9 @@ class Tensor:
 
     @property
     def _version(self) -> int:
-        return 0 if self.version is None else self.version.count
+        if self.is_inference():
+            raise GradientError("_version: Inference tensors do not track version counter, got one; clone() it first")
+        return writes(self.version)
 
     @property
     def _base(self) -> Tensor | None:
@@ -400,6 +420,8 @@ class Tensor:
 
     def __repr__(self, default_device: str = "cpu") -> str:
         device = self.device
+        if device.wraps is not None:
+            return device.describe(self)  # type: ignore[no-any-return]
         fn = self.grad_fn
         text = printing.format_tensor(
             device.to_host(self.native) if device.capabilities.values else None,
@@ -413,14 +435,14 @@ class Tensor:
         return "Parameter containing:\n" + text if self.__dict__.get("_is_param") else text
 
     def __format__(self, spec: str) -> str:
-        if not self.native.shape and self.device.capabilities.values:
+        if not self.native.shape and self.device.capabilities.values and not self.device.many:
             return format(self.item(), spec)
         return object.__format__(self, spec)
 
 
 def new_tensor(native: Any, dtype: dtype, device: Any, cls: type = Tensor) -> Any:
     """A tensor around a native array, off the tape."""
-    made = object.__new__(cls)
+    made = new(cls)
     made.native = native
     made.dtype = dtype
     made.device = device

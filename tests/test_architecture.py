@@ -38,7 +38,8 @@ HEAVY = ("cupy", "matplotlib", "mpi4py", "numba", "pluggy", "scipy", "torch")
 MODULE_BUDGET = 110
 
 LIBRARY = read_modules(ROOT, "tensorcore")
-PLUGINS = read_modules(ROOT / "plugins", *(p.name for p in sorted((ROOT / "plugins").glob("*")) if p.is_dir()))
+# Packages alone: plugins/template is a distribution, and no part of this one.
+PLUGINS = read_modules(ROOT / "plugins", *(p.parent.name for p in sorted((ROOT / "plugins").glob("*/__init__.py"))))
 BELOW_FRONTEND = [m for m in LIBRARY.values() if (floor_of(m.name) or 0) < FRONTEND]
 
 

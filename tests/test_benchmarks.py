@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
 import types
 
 import pytest
 
+import tensorcore
 from asv_benchmarks import gpu, table
-from asv_benchmarks.benchmarks import import_time, model, overhead
+from asv_benchmarks.benchmarks import dataloader, fused, import_time, memory, model, ops, overhead, products, sizes
 from asv_benchmarks.harness import Comparison, Peer, Row, Timed, calibrate, compare, open_peer, prepare, threads
 
-ROWS = [*overhead.ROWS, *model.ROWS]
+# The largest size of an op is the same text as the others, and seconds to set up.
+small = [row for row in sizes.ROWS if not row.name.endswith(" 1e7")]
+ROWS = [*overhead.ROWS, *small, *products.ROWS, *fused.ROWS, *model.ROWS, *dataloader.ROWS]
 NOTHING = Peer("nothing", types.ModuleType("nothing"), "cpu")
 
 
@@ -34,6 +38,20 @@ def test_every_row_with_a_numpy_form_runs_on_numpy(row) -> None:
     assert prepare(row, open_peer("numpy")).seconds(1) > 0
 
 
+@pytest.mark.parametrize("name", ops.PUBLIC)
+def test_every_op_has_a_benchmark(name) -> None:
+    """No op that programs call can be entered into the registry without a call that times it."""
+    assert ops.ready(tensorcore, "cpu", name, "small")() is not NotImplemented
+
+
+def test_a_larger_sample_keeps_what_fits() -> None:
+    """Sizes that were equal grow alike, sizes of one stay, and the largest argument gets the size that was asked for."""
+    (a, b), _ = ops.sampled("mm", 10.0)
+    assert a.shape[1] == b.shape[0] >= 20
+    (x, _), _ = ops.sampled("add", 50.0)
+    assert x.shape == (150, 200)
+
+
 def test_a_row_without_numpy_form_is_not_available() -> None:
     """asv shows a pair as n/a when its setup raises NotImplementedError."""
     with pytest.raises(NotImplementedError, match="no NumPy form"):
@@ -42,7 +60,7 @@ def test_a_row_without_numpy_form_is_not_available() -> None:
 
 def test_row_names_differ() -> None:
     """A name finds one row."""
-    names = [row.name for row in ROWS]
+    names = [row.name for row in [*ROWS, *sizes.ROWS[2::3]]]
     assert sorted(set(names)) == sorted(names)
 
 
@@ -97,6 +115,13 @@ def test_import_is_timed_in_a_process_of_its_own() -> None:
     assert modules == 1
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system does not say how much memory was used")
+def test_peak_memory_is_that_of_the_steps() -> None:
+    """A program that holds 30 MB while it steps and gives them back peaks 30 MB above its import, give or take 5."""
+    setup = "def step():\n    x = torch.zeros(30_000_000, dtype=torch.uint8)\n    x += 1\n"
+    assert 30e6 <= memory.peak_once("tensorcore", setup) <= 35e6
+
+
 @pytest.mark.parametrize(
     "seconds, text",
     [
@@ -128,7 +153,8 @@ def test_table_goes_on_after_a_broken_row(capsys, monkeypatch) -> None:
     """A row that does not run is named with its error, the next one is measured, and the status is 1."""
     rows = [Row("bad", "", "1 / 0", numpy_setup="x = 1"), Row("good", "", "x + x", numpy_setup="x = 1")]
     monkeypatch.setattr(overhead, "ROWS", rows)
-    monkeypatch.setattr(model, "ROWS", [])
+    for others in (model, sizes, products, fused, dataloader):
+        monkeypatch.setattr(others, "ROWS", [])
     monkeypatch.setattr(import_time, "compare_imports", lambda ours, peer: Comparison.of([1.0], [1.0]))
     assert table.main(["--ours", "numpy", "--peer", "numpy", "--rounds", "3", "--seconds", "0.001"]) == 1
     lines = capsys.readouterr().out.splitlines()

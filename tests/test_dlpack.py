@@ -130,9 +130,11 @@ class TestFunctions:
 
 
 def test_array_namespace() -> None:
-    """The array API's namespace is the package."""
-    assert tc.ones(1).__array_namespace__() is tc
+    """The array API's namespace is that of the package, in every version that it knows."""
+    assert tc.ones(1).__array_namespace__() is tc.array_api
     assert tc.ones(1).__array_namespace__(api_version="2023.12").ones(2).tolist() == [1.0, 1.0]
+    with pytest.raises(ValueError, match=r"2024\.12.*got '1999\.01'"):
+        tc.ones(1).__array_namespace__(api_version="1999.01")
 
 
 DTYPES = (

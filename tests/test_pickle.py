@@ -1,24 +1,17 @@
-"""Copies and files: what deepcopy, pickle, save and load keep, and what they refuse."""
+"""Copies: what deepcopy, pickle, and save with load keep."""
 
 from __future__ import annotations
 
 import copy
 import io
-import os
 import pickle
 from collections import OrderedDict
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tensorcore as tc
-from tensorcore import serialization
 from tensorcore.parameter import Parameter
-
-
-class Stranger:
-    """A class that no file may build unasked."""
 
 
 def pickled(value: Any, protocol: int = 4) -> Any:
@@ -166,153 +159,3 @@ class TestCopies:
         data = pickle.dumps(x, 5, buffer_callback=buffers.append)
         assert len(data) < 1000
         assert pickle.loads(data, buffers=buffers).tolist() == x.tolist()
-
-
-class TestFiles:
-    """``save`` and ``load``."""
-
-    def test_a_path(self, tmp_path: Path) -> None:
-        """A path is written and read, and nothing is left beside it."""
-        path = tmp_path / "x.pt"
-        tc.save({"x": tc.arange(3)}, path)
-        assert tc.load(path)["x"].tolist() == [0, 1, 2]
-        assert tc.load(str(path), weights_only=False)["x"].tolist() == [0, 1, 2]
-        assert os.listdir(tmp_path) == ["x.pt"]
-
-    def test_a_failed_save_leaves_the_old_file(self, tmp_path: Path) -> None:
-        """What cannot be pickled does not harm the file that is there."""
-        path = tmp_path / "x.pt"
-        tc.save(tc.ones(2), path)
-        with pytest.raises(Exception, match="lambda"):
-            tc.save([tc.ones(3), lambda: 0], path)
-        assert tc.load(path).tolist() == [1.0, 1.0]
-        assert os.listdir(tmp_path) == ["x.pt"]
-
-    def test_a_save_cut_off_by_the_disk_leaves_the_old_file(self, tmp_path: Path, monkeypatch: Any) -> None:
-        """An error while the bytes are written leaves neither a half file nor a temporary one."""
-        path = tmp_path / "x.pt"
-        tc.save(tc.ones(2), path)
-
-        def full(*args: Any) -> None:
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space"):
-            tc.save(tc.ones(3), path)
-        assert tc.load(path).tolist() == [1.0, 1.0]
-        assert os.listdir(tmp_path) == ["x.pt"]
-
-    def test_several_in_one_file(self) -> None:
-        """An open file is read from where it is, to the object's end."""
-        file = io.BytesIO(written(1) + written(tc.ones(2)) + b"rest")
-        assert (tc.load(file), tc.load(file).tolist(), file.read()) == (1, [1.0, 1.0], b"rest")
-
-    def test_each_storage_once(self) -> None:
-        """A storage of a megabyte with ten views takes a megabyte."""
-        x = tc.zeros(1 << 18)
-        assert len(written([x.narrow(0, i, 5) for i in range(10)])) < 1.1 * (1 << 20)
-
-    @pytest.mark.parametrize("kept", [3, 20, 40, 200, -1])
-    def test_a_file_that_was_cut_short(self, kept: int) -> None:
-        """One sentence says so, wherever the cut is, with a file that can seek and one that cannot."""
-        data = written({"x": tc.arange(100.0)})[:kept]
-
-        class Stream:
-            def __init__(self) -> None:
-                self.read = io.BytesIO(data).read
-
-        for file in (io.BytesIO(data), Stream()):
-            with pytest.raises(RuntimeError, match="the file was cut short"):
-                tc.load(file)
-
-    @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 a zip", b"\x80\x04N."])
-    def test_a_file_of_another_kind(self, data: bytes) -> None:
-        """What save() did not write is refused by its first bytes."""
-        with pytest.raises(RuntimeError, match=r"expected a file that save\(\) of tensorcore wrote"):
-            tc.load(io.BytesIO(data))
-
-    def test_a_damaged_file(self) -> None:
-        """Bytes changed within the pickle give one error, of the kind for files."""
-        data = bytearray(written([1, 2, 3]))
-        data[34] = 0xFF
-        with pytest.raises(RuntimeError, match="load: "):
-            tc.load(io.BytesIO(bytes(data)))
-
-    def test_wrong_arguments(self, tmp_path: Path) -> None:
-        """What is no file, no map and no directory is named."""
-        with pytest.raises(TypeError, match="load: expected a path"):
-            tc.load(3)
-        with pytest.raises(TypeError, match="save: expected 'f'"):
-            tc.save(1, 3)
-        with pytest.raises(TypeError, match="map_location"):
-            tc.load(io.BytesIO(written(1)), map_location=3)
-        with pytest.raises(RuntimeError, match=r"Parent directory .* does not exist"):
-            tc.save(1, tmp_path / "missing" / "x.pt")
-        with pytest.raises(FileNotFoundError):
-            tc.load(tmp_path / "missing.pt")
-
-
-class TestMapLocation:
-    """Where storages go."""
-
-    @pytest.mark.parametrize("where", ["meta", {"cpu": "meta"}, lambda storage, name: storage.to("meta")])
-    def test_to_another_device(self, where: Any) -> None:
-        """A name, a dict, and a function of storage and name move everything, shared storages as one."""
-        x = tc.arange(6.0)
-        whole, part = saved([x, x.narrow(0, 2, 2)], map_location=where)
-        assert whole.is_meta
-        assert part.untyped_storage() is whole.untyped_storage()
-
-    def test_a_function_that_gives_nothing_leaves_the_storage(self) -> None:
-        """None means the saved device."""
-        seen = []
-        assert saved(tc.ones(2), map_location=lambda storage, name: seen.append((len(storage), name))).tolist() == [
-            1.0,
-            1.0,
-        ]
-        assert seen == [(8, "cpu")]
-
-    def test_a_device_that_is_not_here(self) -> None:
-        """A file from a machine with another device says how to load it."""
-        data = written(tc.ones(2)).replace(b"cpu", b"gpx")
-        with pytest.raises(RuntimeError, match="pass map_location"):
-            tc.load(io.BytesIO(data))
-        assert tc.load(io.BytesIO(data), map_location="cpu").tolist() == [1.0, 1.0]
-
-
-class TestSafety:
-    """``weights_only``, which is the default."""
-
-    def test_a_class_is_refused_by_name(self) -> None:
-        """The error names what the file wanted, and the way to allow it."""
-        with pytest.raises(pickle.UnpicklingError, match=rf"{__name__}.Stranger.*add_safe_globals"):
-            saved([Stranger()])
-        assert type(saved([Stranger()], weights_only=False)[0]) is Stranger
-
-    def test_an_allowed_class(self) -> None:
-        """Within ``safe_globals`` it is built, and refused again after."""
-        with serialization.safe_globals([Stranger]):
-            assert type(saved(Stranger())) is Stranger
-            assert serialization.get_safe_globals() == [Stranger]
-        with pytest.raises(pickle.UnpicklingError):
-            saved(Stranger())
-
-    def test_code_does_not_run(self, tmp_path: Path) -> None:
-        """A file that wants a function called is refused before the call."""
-
-        class Attack:
-            def __reduce__(self) -> Any:
-                return os.mkdir, (str(tmp_path / "gone wrong"),)
-
-        with pytest.raises(pickle.UnpicklingError, match="mkdir"):
-            saved(Attack())
-        assert os.listdir(tmp_path) == []
-
-    def test_what_is_allowed_cannot_be_changed(self) -> None:
-        """A file may call the functions that rebuild tensors, and not set their attributes."""
-        name = f"c{serialization.__name__}\nrebuild_tensor\n".encode()
-        pickled = b"\x80\x04" + name + b"}X\x05\x00\x00\x00extraK\x01sb."
-        data = serialization._HEADER.pack(serialization._MAGIC, 1, 128, len(pickled)) + pickled.ljust(96, b"\0")
-        with pytest.raises(pickle.UnpicklingError, match="expected no state for a function"):
-            tc.load(io.BytesIO(data))
-        assert not hasattr(serialization.rebuild_tensor, "extra")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,14 +24,20 @@ def python_blocks(text: str) -> list[tuple[int, str]]:
     ]
 
 
-def differences(code: str, name: str, line: int) -> str:
-    """Run a block and answer with what differs from its output; a block without ``>>>`` only has to run."""
+def differences(code: str, name: str, line: int, names: dict[str, Any] | None = None) -> str:
+    """Run a block and answer with what differs from its output; a block without ``>>>`` only has to run.
+
+    ``names`` are what blocks before it left, and get what this one leaves.
+    """
+    names = {} if names is None else names
+    names.setdefault("__name__", name)
     if ">>>" not in code:
-        exec(compile("\n" * line + code, name, "exec"), {"__name__": name})
+        exec(compile("\n" * line + code, name, "exec"), names)
         return ""
-    session = doctest.DocTestParser().get_doctest(code, {}, name, name, line)
+    session = doctest.DocTestParser().get_doctest(code, names, name, name, line)
     report: list[str] = []
-    doctest.DocTestRunner(optionflags=OPTIONS, verbose=False).run(session, out=report.append)
+    doctest.DocTestRunner(optionflags=OPTIONS, verbose=False).run(session, out=report.append, clear_globs=False)
+    names.update(session.globs)
     return "".join(report)
 
 

@@ -165,12 +165,6 @@ class TestPinning:
             assert pinned.pin_memory() is pinned
         assert tc.empty(3, pin_memory=True).is_pinned() is pinned.is_pinned()
 
-    def test_memory_is_not_shared_with_other_processes(self) -> None:
-        """Asked whether it is, a tensor says no; asked to share, it refuses."""
-        assert not tc.ones(2).is_shared()
-        with pytest.raises(NotImplementedError, match="share_memory_"):
-            tc.ones(2).share_memory_()
-
 
 def test_counts_of_the_allocator() -> None:
     """A live megabyte is counted, and its cache can be emptied; a device without an allocator says so."""

@@ -1,16 +1,24 @@
-"""The CPU as a backend: NumPy's functions, over memory from our own allocator."""
+"""The CPU as a backend: kernels in C where they were built, NumPy's functions for the rest, over memory of our own."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import importlib.util
 import math
-from typing import Any
+import os
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tensorcore.plugin import Capabilities, XPBackend, dtypes
 
+from . import blas, native
 from .memory import Allocator
+from .native.random import random as draw
+
+if TYPE_CHECKING:
+    from tensorcore.plugin import Program
 
 __all__ = ["CPUBackend"]
 
@@ -31,6 +39,7 @@ class CPUBackend(XPBackend):
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(np, "cpu", index)
+        self.table = native.over(self.table)
         _keep_freed_memory()
 
     def allocate(self, shape: tuple[int, ...], dtype: dtypes.dtype) -> np.ndarray:
@@ -45,6 +54,28 @@ class CPUBackend(XPBackend):
         np.copyto(made, array)
         return made
 
+    def random(
+        self, kind: str, shape: tuple[int, ...], dtype: dtypes.dtype, generator: Any = None, **options: Any
+    ) -> np.ndarray:
+        """A new array of random numbers: drawn in C where that is there, else by the generator itself."""
+        if native.available() and generator is not None:
+            made = draw(generator, kind, shape, dtype, options)
+            if made is not None:
+                return made
+        return super().random(kind, shape, dtype, generator, **options)
+
+    def compile(self, program: Program) -> Any:
+        """One kernel that goes over the data once: in C block by block, in NumPy tile by tile."""
+        from .compile import compile
+
+        return compile(program, self)
+
+    def threads(self, count: int | None = None) -> int:
+        """Set, if given, how many threads a kernel may use, BLAS's included; how many that are."""
+        if count is not None:
+            blas.set_threads(count)
+        return native.threads(count) if native.available() else blas.get_threads()
+
     def pin(self, array: np.ndarray) -> np.ndarray:
         return self.memory.pin(array)
 
@@ -53,12 +84,47 @@ class CPUBackend(XPBackend):
         return self.memory.is_pinned(native)
 
     def memory_stats(self) -> dict[str, int]:
-        """The allocator's statistics."""
-        return self.memory.statistics()
+        """The allocator's statistics, those of the C kernels' results included; peaks are the sum of both peaks."""
+        counts = self.memory.statistics()
+        for name, count in native.memory_stats().items():
+            counts[name] += count
+        return counts
+
+    def reset_peak_memory_stats(self) -> None:
+        self.memory.reset_peak_statistics()
+        native.reset_peak_memory_stats()
 
     def empty_cache(self) -> int:
         """Give unused blocks back to the system; how many bytes that were."""
-        return self.memory.empty_cache()
+        return self.memory.empty_cache() + native.empty_cache()
+
+    def report(self) -> dict[str, str | int | float | bool | None]:
+        """NumPy, its BLAS, the cores, the memory, and whether kernels in C run."""
+        found = super().report()
+        found["blas"] = _blas()
+        found["cores"] = os.cpu_count()
+        with contextlib.suppress(AttributeError, OSError, ValueError):  # not on every system
+            found["memory"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        native = importlib.import_module("tensorcore_cpu.native") if _has_native() else None
+        found["compiled"] = "no: this version has no kernels in C" if native is None else _state_of(native)
+        return found
+
+
+def _blas() -> str:
+    # Written to sys.stdout by default.
+    built: Any = np.show_config(mode="dicts")
+    known = built.get("Build Dependencies", {}).get("blas", {}) if built else {}
+    return f"{known.get('name', 'unknown')} {known.get('version', '')}".strip()
+
+
+def _has_native() -> bool:
+    return importlib.util.find_spec("tensorcore_cpu.native") is not None
+
+
+def _state_of(native: Any) -> str:
+    if native.available():
+        return f"yes, {native.isa()}, {native.threads()} threads"
+    return f"no: {native.reason}"
 
 
 def _keep_freed_memory() -> None:

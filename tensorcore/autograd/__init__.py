@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from tensorcore.autograd import function, graph
 from tensorcore.autograd.anomaly import (
     detect_anomaly,
@@ -15,7 +17,16 @@ from tensorcore.autograd.walks import backward, grad
 from tensorcore.tape.mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __all__ = [
-    "Function", "GradcheckError", "backward", "detect_anomaly", "enable_grad", "function", "grad", "gradcheck",
-    "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "no_grad",
-    "set_detect_anomaly", "set_grad_enabled",
+    "Function", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "functional",
+    "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "no_grad",
+    "profiler", "set_detect_anomaly", "set_grad_enabled", "variable",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    # Imported when a program first names them.
+    if name in ("forward_ad", "functional", "profiler", "variable"):
+        return import_module(f"tensorcore.autograd.{name}")
+    if name == "Variable":
+        return import_module("tensorcore.autograd.variable").Variable
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

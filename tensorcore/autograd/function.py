@@ -11,6 +11,7 @@ from typing import Any
 from tensorcore.autograd.recording import Results, plain, saved
 from tensorcore.errors import ArgumentTypeError, GradientError
 from tensorcore.ops.inplace import bare_node
+from tensorcore.ops.operands import lifted
 from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor, new_tensor
@@ -32,6 +33,8 @@ class FunctionCtx:
     _constant: frozenset[int] | tuple[Any, ...] = ()
     _materialize = True
     _keeps = False
+    _places: tuple[Any, ...] = ()
+    _forwarding = False
     _node: Any = None  # a weak reference: the node holds this object
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
@@ -59,7 +62,7 @@ class FunctionCtx:
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """The tensors given to ``save_for_backward``."""
-        if self._node is None:
+        if self._node is None or (self._forwarding and self._for_forward):
             return self._for_forward or self._saving
         node = self._node()
         return () if node is None else saved(node)
@@ -138,6 +141,14 @@ class Function:
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        """The results for many examples at once, and the dims that count these.
+
+        Without it the forward runs on all examples as it is. ``info`` has ``batch_size`` and ``randomness``.
+        """
+        raise NotImplementedError("You must implement the vmap staticmethod, or leave it to the forward.")
+
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run the forward, off the tape, and record it as one node if an argument requires grad."""
@@ -151,6 +162,12 @@ class Function:
                 "position, or "
                 f"define setup_context"
             )
+        if mode.levels:
+            from tensorcore.func.vmapping import call_mapped
+
+            args = lifted(cls.__name__, *args)
+            if op.maps:
+                return call_mapped(cls, args)
         ctx.needs_input_grad = needs = tuple([isinstance(one, Tensor) and one.node is not None for one in args])
         before = mode.enabled
         mode.enabled = False
@@ -162,6 +179,8 @@ class Function:
             else:
                 output = cls.forward(ctx, *args)
             recording = before and True in needs
+            if recording and op.forwards:
+                ctx._places = tuple([_place_of(one) for one in args])
             usual = recording and plain(op, ctx, args, output)
             results = None if usual else Results(op, ctx, args, output, recording)
         finally:
@@ -222,6 +241,8 @@ class _FunctionOp:
         self.name = cls.__name__
         self.node_name = f"{cls.__name__}Backward"
         self.split = cls.setup_context is not Function.setup_context
+        self.forwards = cls.jvp is not Function.jvp
+        self.maps = cls.vmap is not Function.vmap
         self._signature: inspect.Signature | None = None
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -253,6 +274,37 @@ class _FunctionOp:
             grads.append(one)
         returned = self._call()(ctx, *grads)
         return self._checked(returned if isinstance(returned, tuple) else (returned,), node, ctx)
+
+    def tangents(self, node: Node, given: list[Any]) -> Any:
+        """Call the user's jvp with a tangent for each argument, and check what it returns."""
+        ctx: Any = node.options["ctx"]  # type: ignore[index]
+        left = iter(given)
+        arguments = []
+        for i, there in enumerate(ctx._tensors):
+            one = next(left) if there else None
+            place = ctx._places[i] if ctx._places else None
+            if one is None and place is not None and ctx._materialize:
+                shape, dtype, device = place
+                one = new_tensor(device.kernels["full"](shape, 0, dtype=dtype), dtype, device)
+            arguments.append(one)
+        ctx._forwarding = True
+        try:
+            returned = self.cls.jvp(ctx, *arguments)
+        finally:
+            ctx._forwarding = False
+        several = type(node.shape) is list
+        found = returned if isinstance(returned, tuple) else (returned,)
+        if len(found) != len(ctx._traits):
+            raise GradientError(
+                f"{self.name}: Function's jvp returned an invalid number of forward gradients (expected "
+                f"{len(ctx._traits)} but got {len(found)}); return one, or None, for each result"
+            )
+        for one in found:
+            if one is not None and not isinstance(one, Tensor):
+                raise GradientError(
+                    f"{self.name}: expected Variable or None (got {type(one).__name__}) from jvp; return a tensor"
+                )
+        return {i: one for i, one in enumerate(found) if one is not None} if several else found[0]
 
     def _call(self) -> Callable[..., Any]:
         cls = self.cls
@@ -292,6 +344,13 @@ class _FunctionOp:
                     f"corresponding forward input was not a Variable; return None there"
                 )
         return tuple([one for one, there in zip(returned, ctx._tensors, strict=True) if there])  # type: ignore[attr-defined]
+
+
+def _place_of(one: Any) -> Any:
+    """What zeros in the place of an argument would be like, None for one that has no tangent."""
+    if not isinstance(one, Tensor) or one.dtype.kind not in ("floating", "complex"):
+        return None
+    return tuple(one.native.shape), one.dtype, one.device
 
 
 def _check_saved(op: str, tensors: tuple[Any, ...]) -> None:

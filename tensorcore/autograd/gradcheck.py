@@ -53,18 +53,15 @@ def gradcheck(
         check_undefined_grad: whether a result whose gradient is missing must leave the others' gradients as they are.
         check_grad_dtypes: whether gradients must have their inputs' dtypes.
         fast_mode: accepted; every element is checked all the same.
-        check_batched_grad, check_forward_ad, check_batched_forward_grad: not available here.
+        check_batched_grad: whether the gradients for many units at once, by vmap, equal those for each.
+        check_forward_ad: whether the tangents of forward mode agree with the differences too.
+        check_batched_forward_grad: whether the tangents in many directions at once, by vmap, equal those in each.
         masked: accepted; it concerns sparse tensors.
 
     Raises:
         GradcheckError: naming the function, the output, the input and both matrices.
         ArgumentError: if no input requires grad.
     """
-    if check_forward_ad or check_batched_forward_grad or check_batched_grad:
-        raise NotImplementedError(
-            "gradcheck: expected checks of the backward only, got check_forward_ad or check_batched_grad; leave them "
-            "out"
-        )
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     checked = [i for i, one in enumerate(given) if isinstance(one, Tensor) and one.requires_grad]
     if not checked:
@@ -90,6 +87,15 @@ def gradcheck(
     try:
         if check_backward_ad:
             _check(func, given, checked, eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes)
+        if check_batched_grad or check_forward_ad or check_batched_forward_grad:
+            from tensorcore.autograd import gradcheck_func as extra
+
+            if check_batched_grad:
+                extra.check_batched(func, _copies(given), checked)
+            if check_forward_ad:
+                extra.check_forward(func, _copies(given), checked, _numerical(func, given, checked, eps), rtol, atol)
+            if check_batched_forward_grad:
+                extra.check_batched_forward(func, _copies(given), checked)
     except GradcheckError:
         if raise_exception:
             raise
@@ -121,16 +127,15 @@ def gradgradcheck(
     Args:
         grad_outputs: the gradients at which the backward is differentiated; random ones where None.
         gen_non_contig_grad_outputs: make the random ones with strides other than row-major.
-        check_fwd_over_rev: not available here.
+        check_fwd_over_rev: whether forward mode over the backward agrees with the differences too.
+        check_rev_over_rev: with False, only that is checked.
 
     The others are those of ``gradcheck``.
     """
-    if check_fwd_over_rev:
-        raise NotImplementedError("gradgradcheck: expected check_fwd_over_rev=False, got True; leave it out")
     given = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     if grad_outputs is None:
         random = np.random.default_rng(8)
-        grads = [_random_like(one, random, gen_non_contig_grad_outputs) for one in _outputs(func, given)]
+        grads = [_random_like(one, random, gen_non_contig_grad_outputs) for one in _differentiable(func, given)]
     else:
         grads = [grad_outputs] if isinstance(grad_outputs, Tensor) else list(grad_outputs)
     count = len(given)
@@ -138,14 +143,15 @@ def gradgradcheck(
 
     def first(*both: Any) -> tuple[Tensor, ...]:
         values, weights = both[:count], both[count:]
-        outputs = _outputs(func, values)
+        outputs = _differentiable(func, values)
         found = grad(outputs, [values[i] for i in wanted], list(weights), create_graph=True, allow_unused=True)
         return tuple([one for one in found if one is not None])
 
     return gradcheck(
         first, (*given, *grads), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
-        check_batched_grad=check_batched_grad, fast_mode=fast_mode, masked=masked,
+        check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev, check_backward_ad=check_rev_over_rev,
+        fast_mode=fast_mode, masked=masked,
     )  # fmt: skip
 
 
@@ -162,7 +168,7 @@ def _check(
 ) -> None:
     analytical = _analytical(func, given, checked, dtypes)
     again = _analytical(func, given, checked, dtypes)
-    numerical = _numerical(func, given, checked, eps, len(analytical))
+    numerical = _numerical(func, given, checked, eps)
     for o, rows in enumerate(analytical):
         for k, i in enumerate(checked):
             mine, other, numbers = rows[k], again[o][k], numerical[o][k]
@@ -212,8 +218,9 @@ def _analytical(func: Any, given: Any, checked: list[int], dtypes: bool) -> list
     return result
 
 
-def _numerical(func: Any, given: Any, checked: list[int], eps: float, count: int) -> list[list[np.ndarray]]:
+def _numerical(func: Any, given: Any, checked: list[int], eps: float) -> list[list[np.ndarray]]:
     """For each output and input the real Jacobian from central differences."""
+    count = len(_outputs(func, _copies(given)))
     result: list[list[Any]] = [[] for _ in range(count)]
     for i in checked:
         rows: list[list[np.ndarray]] = [[] for _ in range(count)]
@@ -242,7 +249,7 @@ def _numerical(func: Any, given: Any, checked: list[int], eps: float, count: int
 def _check_undefined(func: Any, given: Any, checked: list[int]) -> None:
     """A result that is left out of the backward must count as one whose gradient is zero."""
     values = _copies(given)
-    outputs = [one for one in _outputs(func, values) if one.requires_grad]
+    outputs = _differentiable(func, values)
     targets = [values[i] for i in checked]
     for o, output in enumerate(outputs):
         one = _ones_like(output)
@@ -259,6 +266,10 @@ def _check_undefined(func: Any, given: Any, checked: list[int]) -> None:
                     "other "
                     f"outputs are undefined or zeros, got {left} and {right}; treat None as zeros in the backward"
                 )
+
+
+def _differentiable(func: Callable[..., Any], values: Sequence[Any]) -> list[Tensor]:
+    return [one for one in _outputs(func, values) if one.requires_grad]
 
 
 def _outputs(func: Any, values: Any) -> list[Tensor]:
@@ -278,17 +289,17 @@ def _copies(given: Any) -> tuple[Any, ...]:
 
 def _like(host: np.ndarray, tensor: Tensor) -> Tensor:
     """The values as a leaf of the dtype, device and strides of ``tensor``."""
-    values = from_numpy(host).to(tensor.device)  # type: ignore[attr-defined]
+    values = from_numpy(host).to(tensor.device)
     if not tensor.is_contiguous():
-        made = tensor.new_empty_strided(tensor.shape, tensor.stride())  # type: ignore[attr-defined]
+        made = tensor.new_empty_strided(tensor.shape, tensor.stride())
         with no_grad():
             made.copy_(values)
         values = made
-    return values.requires_grad_() if tensor.requires_grad else values  # type: ignore[no-any-return]
+    return values.requires_grad_() if tensor.requires_grad else values
 
 
 def _host(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().device.to_host(tensor.native)  # type: ignore[no-any-return]
+    return tensor.detach().device.to_host(tensor.native)
 
 
 def _reals(host: np.ndarray) -> np.ndarray:
@@ -305,7 +316,7 @@ def _units(output: Tensor) -> list[Tensor]:
         for part in (1.0, 1.0j) if output.dtype.is_complex else (1.0,):
             host = np.zeros(shape, output.dtype.numpy)
             host[position] = part
-            made.append(from_numpy(host).to(output.device))  # type: ignore[attr-defined]
+            made.append(from_numpy(host).to(output.device))
     return made
 
 
@@ -314,18 +325,18 @@ def _random_like(output: Tensor, random: np.random.Generator, strided: bool) -> 
     host = random.standard_normal(shape)
     if output.dtype.is_complex:
         host = host + 1j * random.standard_normal(shape)
-    made = from_numpy(np.asarray(host, output.dtype.numpy)).to(output.device)  # type: ignore[attr-defined]
+    made = from_numpy(np.asarray(host, output.dtype.numpy)).to(output.device)
     if strided:
         made = made.select(-1, 0)
-    return made.requires_grad_()  # type: ignore[no-any-return]
+    return made.requires_grad_()
 
 
 def _ones_like(output: Tensor) -> Tensor:
-    return from_numpy(np.ones(tuple(output.shape), output.dtype.numpy)).to(output.device)  # type: ignore[attr-defined, no-any-return]
+    return from_numpy(np.ones(tuple(output.shape), output.dtype.numpy)).to(output.device)
 
 
 def _zeros_like(output: Tensor) -> Tensor:
-    return from_numpy(np.zeros(tuple(output.shape), output.dtype.numpy)).to(output.device)  # type: ignore[attr-defined, no-any-return]
+    return from_numpy(np.zeros(tuple(output.shape), output.dtype.numpy)).to(output.device)
 
 
 def _name(func: Any) -> str:

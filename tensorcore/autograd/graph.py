@@ -53,14 +53,14 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack_hook(tensor: Tensor) -> tuple[Any, Tensor]:
-            host: Tensor = tensor.to(host_device())  # type: ignore[attr-defined]
+            host: Tensor = tensor.to(host_device())
             if pin_memory and host is not tensor:
-                host = host.pin_memory(tensor.device)  # type: ignore[attr-defined]
+                host = host.pin_memory(tensor.device)
             return tensor.device, host
 
         def unpack_hook(packed: tuple[Any, Tensor]) -> Tensor:
             device, tensor = packed
-            return tensor.to(device, non_blocking=pin_memory)  # type: ignore[attr-defined, no-any-return]
+            return tensor.to(device, non_blocking=pin_memory)
 
         super().__init__(pack_hook, unpack_hook)
 

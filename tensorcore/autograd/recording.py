@@ -143,7 +143,7 @@ class Results:
             one = _alias(one)
         elif one.origin is not None:
             one.origin.kind = "custom"
-            one.version.watch(one)  # type: ignore[union-attr]
+            one.version.watch(one)
         one.node = edge
         return one
 
@@ -201,9 +201,9 @@ def saved(node: Node) -> tuple[Any, ...]:
 def _alias(tensor: Tensor) -> Tensor:
     """A view of the whole tensor with a history of its own."""
     with no_grad():
-        made: Tensor = tensor.expand(tensor.native.shape)  # type: ignore[attr-defined]
+        made: Tensor = tensor.expand(tensor.native.shape)
     made.origin.kind = "custom"
-    made.version.watch(made)  # type: ignore[union-attr]
+    made.version.watch(made)
     return made
 
 

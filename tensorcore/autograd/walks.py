@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import prod
 from typing import Any
 
@@ -9,6 +10,7 @@ from tensorcore.autograd.edges import GradientEdge, edge_of
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops.kinds import method
 from tensorcore.tape.engine import key_of, walk
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["backward", "grad"]
@@ -19,6 +21,7 @@ def backward(
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
     """Add the derivatives of ``tensors`` to the ``grad`` of the leaves they were computed from.
@@ -28,13 +31,30 @@ def backward(
         grad_tensors: the gradients that arrive at ``tensors``, of their shapes.
         retain_graph: keep the saved values for another walk; ``create_graph`` where None.
         create_graph: record the walk, for derivatives of derivatives.
+        grad_variables: the older name of ``grad_tensors``.
         inputs: add up gradients only here (leaves or not) instead of in every leaf.
     """
+    if grad_variables is not None:
+        warnings.warn(
+            "backward: `grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2
+        )
+        if grad_tensors is not None:
+            raise GradientError(
+                "backward: `grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`, got both; "
+                "Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    if mode.levels:
+        raise GradientError(
+            "backward: backward() called inside a functorch transform. This is not supported, got one inside vmap; please "
+            "use func.grad or func.vjp instead, or call backward() outside of functorch transforms"
+        )
     roots = _roots("backward", tensors, grad_tensors)
     retain = create_graph if retain_graph is None else retain_graph
     if inputs is None:
         walk(roots, retain=retain, create=create_graph)
         return
+    inputs = inputs.values() if type(inputs) is dict else inputs
     inputs = [inputs] if isinstance(inputs, Tensor) else list(inputs)
     if not inputs:
         raise GradientError(
@@ -52,17 +72,19 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Tensor | None, ...]:
+) -> Any:
     """The sum of gradients of ``outputs`` with respect to each of ``inputs``.
 
     Args:
-        outputs, inputs: one tensor or several.
+        outputs, inputs: one tensor or several; for a dict of inputs the result is a dict.
         grad_outputs: the gradients that arrive at ``outputs``, of their shapes; 1 where None.
         retain_graph: keep the saved values for another walk; ``create_graph`` where None.
         create_graph: record the walk, for derivatives of derivatives.
+        only_inputs: True; the gradients of other leaves are left alone whatever it is.
         allow_unused: give None for an input that was not used, instead of raising.
         is_grads_batched: the first dim of ``grad_outputs`` counts gradients, and so does that of the results.
         materialize_grads: give zeros for an input that was not used.
@@ -71,6 +93,17 @@ def grad(
         raise ArgumentError(
             "grad: Expected allow_unused to be True or not passed when materialize_grads=True, got allow_unused=False; "
             "leave it out"
+        )
+    if type(inputs) is dict:
+        found_ones = grad(outputs, tuple(inputs.values()), grad_outputs, retain_graph, create_graph, only_inputs,
+                          allow_unused, is_grads_batched, materialize_grads)  # fmt: skip
+        return dict(zip(inputs, found_ones, strict=True))
+    if not only_inputs:
+        warnings.warn(
+            "grad: only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+            "other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
         )
     inputs = [inputs] if isinstance(inputs, (Tensor, GradientEdge)) else list(inputs)
     if not inputs:
@@ -118,16 +151,20 @@ def _batched(
     allow_unused: bool | None,
     materialize: bool,
 ) -> Any:
-    """One walk for each gradient of the batch, and their results stacked."""
+    """One walk for all gradients of the batch together."""
+    from tensorcore.func.vmapping import vmap
+
     outputs = [outputs] if isinstance(outputs, Tensor) else list(outputs)
     grads = [grads] if isinstance(grads, Tensor) else list(grads)
-    count = len(grads[0])
-    rows = []
-    for i in range(count):
-        keep = True if i < count - 1 else retain
-        row = grad(outputs, inputs, [g[i] for g in grads], keep, create, allow_unused, False, materialize)
-        rows.append(row)
-    return tuple([None if column[0] is None else stack(column) for column in zip(*rows, strict=True)])
+    there: list[bool] = []
+
+    def walk_once(*one: Tensor) -> tuple[Tensor, ...]:
+        found = grad(outputs, inputs, one, retain, create, True, allow_unused, False, materialize)
+        there.extend(g is not None for g in found)
+        return tuple([g for g in found if g is not None])
+
+    rows = iter(vmap(walk_once, randomness="same")(*grads))
+    return tuple([next(rows) if one else None for one in there])
 
 
 def stack(tensors: Any) -> Tensor:
@@ -200,7 +237,7 @@ def _root(op: str, i: int, tensor: Any, g: Any) -> Tensor:
             f"{op}: For complex Tensors, both grad_output and output are required to have the same dtype, got "
             f"{g.dtype} and {tensor.dtype}; convert the gradient with .to(...)"
         )
-    return g if g.dtype is tensor.dtype else g.to(tensor.dtype)  # type: ignore[attr-defined]
+    return g if g.dtype is tensor.dtype else g.to(tensor.dtype)
 
 
 def _backward(
@@ -211,7 +248,7 @@ def _backward(
     inputs: Any = None,
 ) -> None:
     """Add the derivatives of this tensor to the ``grad`` of the leaves it was computed from."""
-    backward(self, gradient, retain_graph, create_graph, inputs)
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 method(_backward, "backward")

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorcore.backend.decompose import decomposed
+from tensorcore.backend.decompose import decomposed, viewed
 from tensorcore.errors import KernelMissing
 
 if TYPE_CHECKING:
+    from tensorcore.backend.program import Program
     from tensorcore.dtypes import dtype
 
 __all__ = ["INTERFACE_VERSION", "Backend", "Capabilities", "KernelTable", "MissingKernel"]
 
 # (major, minor). The host takes plugins of the same major and of its own minor or an older one.
-INTERFACE_VERSION = (1, 0)
+INTERFACE_VERSION = (1, 1)
 
 Native = Any  # an array as the backend's kernels understand it
 Kernel = Callable[..., Any]
@@ -25,8 +27,8 @@ Kernel = Callable[..., Any]
 class Capabilities:
     """What a backend can do, as data that tests and the frontend gate on.
 
-    ``dtypes`` names the dtypes it stores; ``host`` says that its memory is the host's; ``values`` that
-    there are values at all (``meta`` has shapes only); ``views`` that ``as_strided`` shares memory;
+    ``dtypes`` names the dtypes it stores; ``host`` says that its native arrays are NumPy's, in the host's memory;
+    ``values`` that there are values at all (``meta`` has shapes only); ``views`` that ``as_strided`` shares memory;
     ``pinned``, ``streams``, ``graphs`` and ``collectives`` name the optional protocols it implements.
     """
 
@@ -55,7 +57,10 @@ class Capabilities:
 
 
 class MissingKernel:
-    """Stands in the table for a kernel that the backend does not have: false, and loud when called."""
+    """Stands in the table for a kernel that the backend does not have: false, and when called, what policy says.
+
+    It raises KernelMissing, or runs on the device that ``fallback`` names.
+    """
 
     __slots__ = ("backend", "name")
 
@@ -67,10 +72,9 @@ class MissingKernel:
         return False
 
     def __call__(self, *natives: Native, **options: Any) -> Native:
-        raise KernelMissing(
-            f"{self.name}: expected a kernel on device '{self.backend}', got none; "
-            f"write it in the plugin, or move the tensors to a device that has it"
-        )
+        from tensorcore.backend.fallback import run_elsewhere
+
+        return run_elsewhere(self.backend, self.name, natives, options)
 
 
 class KernelTable(dict[str, Kernel]):
@@ -82,7 +86,10 @@ class KernelTable(dict[str, Kernel]):
 
     def __missing__(self, name: str) -> Kernel:
         kernel = self[name] = (
-            self.backend.find_kernel(name) or decomposed(name, self) or MissingKernel(self.backend, name)
+            self.backend.find_kernel(name)
+            or viewed(name, self.backend)
+            or decomposed(name, self.backend)
+            or MissingKernel(self.backend, name)
         )
         return kernel
 
@@ -97,7 +104,15 @@ class Backend:
     """
 
     capabilities: Capabilities
+    wraps: Backend | None = None  # the backend that this one hands its work on to, if there is one
+    many = False  # whether one array stands for several examples, which may have values of their own
     array: type = object  # the exact type of natives; a kernel's answer of any other goes through as_native
+    # Kernels whose results may differ from one run to the next on the same input, and the name of one that takes their
+    # place where programs ask for deterministic algorithms; None where there is none.
+    nondeterministic: Mapping[str, str | None] = MappingProxyType({})
+    # Whether its kernels find indices that lie outside by themselves, and say so at the next look at values at the latest: then
+    # nobody looks before a call, which would make the device wait.
+    checks_indices = False
     numbered = False  # whether the index is part of the device's name: "cuda:0", but "cpu"
 
     def __init__(self, name: str, index: int = 0) -> None:
@@ -119,6 +134,10 @@ class Backend:
         """The values as a NumPy array, which may share the memory where the device is the host."""
         raise NotImplementedError
 
+    def all_values(self, native: Native) -> np.ndarray:
+        """What a decision for a whole call looks at: the values, and where there are several examples those of all."""
+        return self.to_host(native)
+
     def as_strided(self, native: Native, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Native:
         """A view of the storage under ``native``; ``offset`` counts from the storage's start."""
         raise NotImplementedError
@@ -137,6 +156,13 @@ class Backend:
 
     # Yours if you can do better
 
+    def dtype_of(self, native: Native) -> dtype:
+        """The dtype of a native array."""
+        from tensorcore.dtypes import from_numpy_dtype
+
+        nothing = self.as_strided(native, (0,), (1,), 0) if self.capabilities.views else native
+        return from_numpy_dtype(self.to_host(nothing).dtype)
+
     def strides(self, native: Native) -> tuple[int, ...]:
         """The strides alone, which are asked for at every in-place write."""
         return self.layout(native)[0]
@@ -145,9 +171,39 @@ class Backend:
         """A native array from what a kernel answered where that is not of type ``array``, e.g. NumPy's scalars."""
         return value
 
+    def meet(self, other: Backend) -> Backend | None:
+        """The backend whose kernels take arrays of this one and of ``other``, None where these are two devices.
+
+        Only backends that wrap another one have something to answer.
+        """
+        return None
+
+    def lift(self, tensor: Any) -> Any:
+        """A tensor of a backend that this one meets, as one of this."""
+        return tensor
+
+    def is_made(self, native: Native) -> bool:
+        """Whether the values are there; where kernels run later they may not be."""
+        return True
+
+    def describe(self, tensor: Any) -> str:
+        """What a tensor of a backend that wraps another one prints as."""
+        return object.__repr__(tensor)
+
     def copy_from(self, other: Backend, native: Native) -> Native:
         """A copy of another backend's native array on this one."""
         return self.from_host(other.to_host(native))
+
+    def begin_copy(self, other: Backend, native: Native) -> Native:
+        """``copy_from`` that may return before the values have arrived; kernels of this device wait for them by themselves.
+
+        Until they have arrived, a host array that they come from must stay as it is.
+        """
+        return self.copy_from(other, native)
+
+    def begin_to_host(self, native: Native) -> np.ndarray:
+        """``to_host`` that may return before the values have arrived: they are there after ``synchronize``."""
+        return self.to_host(native)
 
     def share_host(self, array: np.ndarray) -> Native:
         """A native array over the memory of a host array, where this device's memory is the host's; else a copy."""
@@ -169,9 +225,67 @@ class Backend:
         """Counts of the device's allocator, in bytes and blocks."""
         raise KernelMissing(f"memory_stats: expected a device that counts its memory, got '{self}', which does not")
 
+    def reset_peak_memory_stats(self) -> None:
+        """Let every peak among the counts be the current value."""
+        raise KernelMissing(
+            f"reset_peak_memory_stats: expected a device that counts its memory, got '{self}', which does not"
+        )
+
     def empty_cache(self) -> int:
         """Give memory that no tensor uses back to the system; how many bytes that were."""
         raise KernelMissing(f"empty_cache: expected a device that caches memory, got '{self}', which keeps none")
+
+    def free_memory(self) -> tuple[int, int]:
+        """Bytes of the device that nobody has, and all of its bytes."""
+        raise KernelMissing(f"mem_get_info: expected a device with memory of its own, got '{self}'; ask the system")
+
+    def limit_memory(self, fraction: float) -> None:
+        """Take at most this share of the device's memory."""
+        raise KernelMissing(f"set_per_process_memory_fraction: expected a device that counts its memory, got '{self}'")
+
+    # Streams and graphs, of a backend whose capabilities say that it has them
+
+    def new_stream(self, priority: int = 0) -> Any:
+        """A line of work beside the others: ``record(event)``, ``wait(event)``, ``query()``, ``synchronize()``, ``pointer``."""
+        raise self._lacks("Stream", "streams")
+
+    def stream_at(self, pointer: int) -> Any:
+        """A stream of another library, by its address."""
+        raise self._lacks("ExternalStream", "streams")
+
+    def default_stream(self) -> Any:
+        """The stream that work runs on where none was chosen."""
+        raise self._lacks("default_stream", "streams")
+
+    def current_stream(self) -> Any:
+        """The stream that this thread's work runs on."""
+        raise self._lacks("current_stream", "streams")
+
+    def use_stream(self, stream: Any) -> None:
+        """Let this thread's work run on a stream from now on."""
+        raise self._lacks("set_stream", "streams")
+
+    def new_event(self, timing: bool = False, blocking: bool = False) -> Any:
+        """A mark to put into a stream: ``query()``, ``synchronize()``, ``elapsed(other)`` in milliseconds."""
+        raise self._lacks("Event", "streams")
+
+    def record_stream(self, native: Native, stream: Any) -> None:
+        """Keep the memory, once it is freed, from new arrays until what ``stream`` was given by then is done."""
+
+    def new_graph(self) -> Any:
+        """Work to be written down and run again: ``begin(pool)``, ``end()``, ``replay()``, ``reset()``, ``pool``."""
+        raise self._lacks("CUDAGraph", "graphs")
+
+    def capturing(self) -> bool:
+        """Whether work of this thread is written down instead of run."""
+        return False
+
+    def _lacks(self, name: str, what: str) -> KernelMissing:
+        return KernelMissing(f"{name}: expected a device that has {what}, got '{self}', which has none")
+
+    def properties(self) -> dict[str, Any]:
+        """What the device is, by the names of PyTorch's ``get_device_properties``; ``name`` at least."""
+        return {"name": str(self)}
 
     dlpack_type: int | None = None  # the device's number in DLPack's list, None where it cannot exchange memory
 
@@ -187,6 +301,10 @@ class Backend:
             f"from_dlpack: expected a device that exchanges memory, got '{self}'; move it to a host first"
         )
 
+    def array_interface(self, native: Native) -> dict[str, Any] | None:
+        """``__cuda_array_interface__`` of the native, None where the device's memory is not of that kind."""
+        return None
+
     def is_contiguous(self, native: Native) -> bool:
         """Whether the elements lie in row-major order without gaps."""
         wanted = 1
@@ -197,6 +315,23 @@ class Backend:
                 return False
             wanted *= size
         return True
+
+    # The device's own source of random numbers where programs give none; None where the process's own draws for it.
+    own_generator: Any = None
+
+    def process_seed(self) -> int:
+        """The seed that the process's own source of random numbers started from."""
+        from tensorcore.backend.random import default_generator
+
+        return int(default_generator().initial_seed())
+
+    def new_generator(self) -> Any:
+        """A source of random numbers for this device: what ``random`` is given, with ``manual_seed``, ``seed``,
+        ``initial_seed``, ``get_state`` and ``set_state`` (bytes as a NumPy array) and ``clone``.
+        """
+        from tensorcore.backend.random import Generator
+
+        return Generator()
 
     def random(self, kind: str, shape: tuple[int, ...], dtype: dtype, generator: Any = None, **options: Any) -> Native:
         """A new native array of random numbers.
@@ -211,16 +346,42 @@ class Backend:
         source = default_generator() if generator is None else generator
         return self.share_host(getattr(source, kind)(shape=shape, dtype=dtype, **options))
 
+    def threads(self, count: int | None = None) -> int:
+        """Set, if given, how many of the host's threads one kernel may use; how many it may."""
+        return 1
+
+    def draw(self, op: str, function: Callable[..., np.ndarray], *natives: Native) -> Native:
+        """A new native array of what ``function`` draws on the host, given the values of some natives."""
+        return self.share_host(function(*map(self.to_host, natives)))
+
     def synchronize(self) -> None:
         """Return when every kernel that was started has ended."""
 
-    def compile(self, group: Any) -> Kernel | None:
-        """One kernel for a group of elementwise ops, or None where the ops run one by one."""
+    def compile(self, program: Program) -> Kernel | None:
+        """One kernel that does what all steps of ``program`` do, or None where they run one by one.
+
+        It takes the program's inputs by position (of any strides) and answers a tuple of its outputs; ``out=`` is a
+        tuple that holds, for each output, a contiguous native array to write it to, or None.
+        """
         return None
 
     def find_kernel(self, name: str) -> Kernel | None:
         """The kernel of that name, or None. Asked once per name."""
         return getattr(self, f"kernel_{name}", None)
+
+    def report(self) -> dict[str, str | int | float | bool | None]:
+        """What the device is made of, for people and bug reports: names, sizes, versions, and what is missing and why.
+
+        Keys are short and lower case ("memory", "threads", "compiler", "library"); ``tensorcore doctor`` prints them.
+        """
+        return {}
+
+    def without(self, name: str) -> Kernel:
+        """What runs a kernel that this backend lacks, for its own kernels to call on dtypes or sizes they do not take.
+
+        It decomposes where that is possible; else ``fallback`` decides.
+        """
+        return decomposed(name, self) or MissingKernel(self, name)
 
     @classmethod
     def device_count(cls) -> int:

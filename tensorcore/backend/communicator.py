@@ -61,6 +61,12 @@ class Handle:
             self._wait = self._done = None
         return self._result
 
+    def advance(self) -> None:
+        """Let it go on while nobody waits: the caller has other things to do. Never blocks.
+
+        For transports whose transfers move only within calls of their library, which then hand it to a thread.
+        """
+
     def done(self) -> bool:
         """Whether ``wait`` would return at once. Never blocks."""
         return self._wait is None or (self._done is not None and self._done())
@@ -91,9 +97,14 @@ class Communicator:
     ``wait``. A timeout leaves the communicator unusable but for ``abort`` and ``close``, since nobody
     knows which of the ranks have the result.
 
+    **Watching**: where ``watch`` is set, it is called a few times a second while a handle waits; what it
+    raises ends that wait, and leaves the communicator as unusable as a timeout does.
+
     **Errors**: ArgumentError for a bad root, peer or reduction, ShapeError for shapes that do not fit or an array that
     is not contiguous, before anything is sent; CommunicatorTimeout and CommunicatorError after.
     """
+
+    watch: Callable[[], None] | None = None
 
     def __init__(self, backend: Backend, rank: int, size: int, *, timeout: float = 300.0) -> None:
         if size < 1 or not 0 <= rank < size:

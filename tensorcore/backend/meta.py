@@ -11,7 +11,8 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
 from tensorcore.backend.places import kept_strides
 from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES, Rule, ViewRule
-from tensorcore.backend.strides import contiguous_strides
+from tensorcore.backend.strided import StridedArray, StridedBackend
+from tensorcore.backend.strides import column_strides, contiguous_strides
 from tensorcore.errors import ValuesMissing
 
 __all__ = ["MetaArray", "MetaBackend"]
@@ -28,33 +29,13 @@ class MetaStorage:
         self.nbytes = nbytes
 
 
-class MetaArray:
-    """The native array of ``meta``. Strides and offset count elements; ``dtype`` is NumPy's, as on the host."""
+class MetaArray(StridedArray):
+    """The native array of ``meta``."""
 
-    __slots__ = ("dtype", "offset", "shape", "storage", "strides")
-
-    def __init__(self, shape: Shape, strides: Shape, offset: int, dtype: Any, storage: MetaStorage) -> None:
-        self.shape = shape
-        self.strides = strides
-        self.offset = offset
-        self.dtype = dtype
-        self.storage = storage
-
-    @property
-    def ndim(self) -> int:
-        """The number of dims."""
-        return len(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes that one element would take."""
-        return int(self.dtype.itemsize)
-
-    def __repr__(self) -> str:
-        return f"MetaArray(shape={self.shape}, strides={self.strides}, dtype={self.dtype})"
+    __slots__ = ()
 
 
-class MetaBackend(Backend):
+class MetaBackend(StridedBackend):
     """Every primitive by its shape rule: whatever kernels would compute, here they only say how large it is."""
 
     capabilities = Capabilities(tuple(one.name for one in dtypes.ALL), values=False)
@@ -81,18 +62,9 @@ class MetaBackend(Backend):
         dense = _is_dense(shape, strides)
         return _dense(shape, native.dtype, strides if dense else None)
 
-    def as_strided(self, native: Native, shape: Shape, strides: Shape, offset: int) -> MetaArray:
-        return MetaArray(tuple(shape), tuple(strides), offset, native.dtype, native.storage)
-
-    def layout(self, native: Native) -> tuple[Shape, int]:
-        return native.strides, native.offset
-
-    def storage(self, native: Native) -> MetaArray:
-        size = native.storage.nbytes // native.dtype.itemsize
-        return MetaArray((size,), (1,), 0, native.dtype, native.storage)
-
-    def storage_key(self, native: Native) -> Any:
-        return id(native.storage)
+    def random(self, kind: str, shape: Shape, dtype: dtypes.dtype, generator: Any = None, **options: Any) -> MetaArray:
+        """Nothing is drawn: the generator gives its next numbers to tensors that have values."""
+        return self.allocate(tuple(shape), dtype)
 
     def data_pointer(self, native: Native) -> int:
         return 0
@@ -102,7 +74,7 @@ class MetaBackend(Backend):
         return 0, -1
 
     def find_kernel(self, name: str) -> Kernel | None:
-        own = super().find_kernel(name)
+        own = Backend.find_kernel(self, name)
         if own is not None:
             return own
         if name in VIEWS:
@@ -155,7 +127,7 @@ def _refusing(name: str) -> Kernel:
 
 
 def _shaped(rule: Rule) -> Kernel:
-    shape_of, dtype_rule, keeps = rule
+    shape_of, dtype_rule, keeps, columns = rule
 
     def kernel(*natives: Any, out: Any = None, **options: Any) -> Any:
         shape = shape_of(*map(_shape_of, natives), **{key: _shape_of(value) for key, value in options.items()})
@@ -167,11 +139,13 @@ def _shaped(rule: Rule) -> Kernel:
             kinds = dtype_rule if type(dtype_rule) is tuple else (dtype_rule,) * len(shape)
             return tuple(
                 [
-                    None if one is None else _dense(one, _dtype(kind, arrays, options))
-                    for one, kind in zip(shape, kinds, strict=True)
+                    None
+                    if one is None
+                    else _dense(one, _dtype(kind, arrays, options), column_strides(one) if i in columns else None)
+                    for i, (one, kind) in enumerate(zip(shape, kinds, strict=False))
                 ]
             )
-        strides = None
+        strides = column_strides(shape) if columns else None
         if keeps is not None and len(shape) > 1:
             strides = kept_strides(shape, [keeps(one.shape, one.strides, options) for one in arrays])
         return _dense(shape, _dtype(dtype_rule, arrays, options), strides)

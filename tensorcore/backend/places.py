@@ -9,7 +9,7 @@ from tensorcore.backend.strides import view_strides
 
 __all__ = [
     "as_bits", "as_complex", "as_diagonal", "as_expand", "as_imag", "as_index", "as_pairs", "as_permute", "as_real",
-    "as_unsqueeze", "as_view", "as_windows", "kept_strides",
+    "as_unsqueeze", "as_view", "as_windows", "in_memory", "kept_strides",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -131,3 +131,11 @@ def kept_strides(shape: Shape, operands: Sequence[tuple[Shape, Shape]]) -> Shape
         result[dim] = step
         step *= max(shape[dim], 1)
     return tuple(result)
+
+
+def in_memory(xp: Any, shape: Shape, strides: Shape) -> Any:
+    """Where in a flat memory each element of a strided array lies: an integer array of a NumPy-like namespace."""
+    at = xp.zeros(shape, xp.int64)
+    for i, (size, step) in enumerate(zip(shape, strides, strict=True)):
+        at += (xp.arange(size) * step).reshape((-1,) + (1,) * (len(shape) - 1 - i))
+    return at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 import warnings
@@ -158,13 +159,16 @@ class Generator(Twister):
             return np.zeros(n, dtype.numpy)
         return _from_int64(dist.shuffle(self.draw32(n - 1)), dtype)
 
-    def bernoulli(self, probability: float | Array, shape: Shape | None = None, dtype: dtype | None = None) -> Array:
+    def bernoulli(
+        self, probability: float | Array, shape: Shape | None = None, dtype: dtype | None = None, one: float = 1.0
+    ) -> Array:
         """Ones with that probability, else zeros; every real dtype.
 
         A number draws as ``tensor.bernoulli_(p)`` and dropout do: from float64 uniforms on any
         processor (PyTorch 2.13's builds hold no other generator). An array, broadcast to ``shape``,
         draws as ``torch.bernoulli(p)`` does: from uniforms of float64 if that is its dtype, else of
-        float32. ``shape`` and ``dtype`` default to the array's, or to () and float32.
+        float32. ``shape`` and ``dtype`` default to the array's, or to () and float32. Beside a number ``one``
+        stands in the place of the ones.
         """
         if isinstance(probability, np.ndarray):
             shape = probability.shape if shape is None else shape
@@ -179,7 +183,8 @@ class Generator(Twister):
         if not isinstance(probability, np.ndarray):
             if not 0.0 <= probability <= 1.0:
                 raise RandomError(f"bernoulli: expected a probability from 0 to 1, got {probability}; clamp it")
-            return (dist.uniform_float64(self.draw64(size)) < float(probability)).astype(dtype.numpy).reshape(shape)
+            made = (dist.uniform_float64(self.draw64(size)) < float(probability)).astype(dtype.numpy).reshape(shape)
+            return made if one == 1.0 else made * dtype.numpy.type(one)
         if not np.all((probability >= 0) & (probability <= 1)):
             raise RandomError("bernoulli: expected probabilities from 0 to 1, got some outside; clamp them")
         try:
@@ -269,6 +274,14 @@ class Generator(Twister):
                 ratio = rows / self.exponential(rows.shape, given)
             result = _largest_first(ratio, num_samples)
         return result.reshape(*weights.shape[:-1], num_samples)
+
+    def __getattr__(self, name: str) -> Any:
+        """``poisson``, ``binomial``, ``gamma`` and ``dirichlet``, from a file that is imported at the first of them."""
+        if name not in ("binomial", "dirichlet", "gamma", "poisson"):
+            raise AttributeError(f"'Generator' object has no attribute {name!r}")
+        from tensorcore.backend import rejection
+
+        return functools.partial(getattr(rejection, name), self)
 
     def _with_replacement(self, rows: Array, num_samples: int) -> Array:
         rows = rows if rows.dtype.itemsize >= 4 else rows.astype(np.float32)

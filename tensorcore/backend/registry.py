@@ -21,21 +21,22 @@ from tensorcore.backend.discovery import (
     switched_on,
     trace,
 )
+from tensorcore.backend.lookup import conflict, unknown
 from tensorcore.backend.spelling import parse_device
 from tensorcore.backend.state import PluginState, state_of
 from tensorcore.backend.turns import Circle, Turns
+from tensorcore.backend.watch import arrived
 from tensorcore.errors import (
     ArgumentTypeError,
     DeviceUnavailable,
     OutOfMemoryError,
     PluginError,
     TensorcoreError,
-    UnknownDevice,
 )
 
 __all__ = [
-    "PluginState", "Registry", "backends", "communicator", "communicators", "device", "isolated_registry", "plugins",
-    "register_builtin", "why_not",
+    "PluginState", "Registry", "backends", "communicator", "communicators", "device", "isolated_registry", "made_devices",
+    "make_current", "plugins", "register_builtin", "register_wrapper", "why_not",
 ]  # fmt: skip
 
 Kind = Literal["device", "communicator"]
@@ -57,6 +58,7 @@ class Registry:
         self._plugins = plugins
         self._strict = False
         self._builtins: dict[str, Offer] = {}
+        self._unlisted: set[str] = set()
         self._devices: dict[tuple[str, int], Backend] = {}
         self._turns = Turns()
 
@@ -64,6 +66,8 @@ class Registry:
         """The device of that name and index, made on first use; see the function ``device``."""
         if isinstance(type, Backend) and index is None:
             return type
+        if isinstance(type, str) and index is None and (wrapper := _wrappers.get(type.partition(":")[0])):
+            return wrapper(type.partition(":")[2])
         key = parse_device(type, index)
         made = self._devices.get(key)
         if made is None:
@@ -73,6 +77,7 @@ class Registry:
                     made = self._devices.get(key)
                     if made is None:
                         made = self._devices[key] = self._make(offer, *key)
+                        arrived(made)
         if index is None and isinstance(type, str):
             self.spellings[type] = made
         return made
@@ -89,14 +94,17 @@ class Registry:
                 raise garbage(offer, "factory", "return a Communicator", show(made))
         return made
 
-    def register_builtin(self, name: str, factory: Callable[[int], Backend]) -> None:
-        """Offer a device that tensorcore itself has; no plugin can take its name."""
+    def register_builtin(self, name: str, factory: Callable[[int], Backend], listed: bool = True) -> None:
+        """Offer a device that tensorcore itself has; see the function ``register_builtin``."""
         self._builtins[name] = Offer(None, name, factory, None, None, None)
+        if not listed:
+            self._unlisted.add(name)
 
     def backends(self) -> list[str]:
         """The names of devices that can be used now; see the function ``backends``."""
         self._load_all()
-        return [name for name in self._names("device") if self.why_not(name) is None]
+        names = [name for name in self._names("device") if name not in self._unlisted]
+        return [name for name in names if self.why_not(name) is None]
 
     def communicators(self) -> list[str]:
         """The names of transports that can be used now."""
@@ -115,6 +123,7 @@ class Registry:
         """A registry of these plugins alone, with the builtin devices of this one."""
         other = Registry(plugins)
         other._builtins.update(self._builtins)
+        other._unlisted.update(self._unlisted)
         return other
 
     # Finding who offers a name
@@ -133,7 +142,7 @@ class Registry:
             offers = self._offers(kind, name, plugins)
         if len(offers) == 1:
             return offers[0]
-        raise self._conflict(offers) if offers else self._unknown(kind, name, failures)
+        raise conflict(offers) if offers else unknown(kind, name, self._names(kind), self._discovered(), failures)
 
     def _offers(self, kind: Kind, name: str, plugins: list[Plugin]) -> list[Offer]:
         return [offer for plugin in plugins for offer in _offered(plugin, kind) if offer.name == name]
@@ -141,44 +150,6 @@ class Registry:
     def _names(self, kind: Kind) -> list[str]:
         names = {offer.name for plugin in self._discovered() for offer in _offered(plugin, kind)}
         return sorted(names | set(self._builtins) if kind == "device" else names)
-
-    def _conflict(self, offers: list[Offer]) -> Failure:
-        claimants = [offer.plugin for offer in offers if offer.plugin]
-        block = [other.identity for other in claimants]
-        if len(set(block)) < len(block):  # one package's fault: only its modules tell them apart
-            block = [other.module for other in claimants]
-        failure = Failure(
-            PluginError,
-            f"expected one plugin to offer '{offers[0].name}', got {len(claimants)}: "
-            + " and ".join(map(str, claimants)),
-            f"uninstall all but one, or set TENSORCORE_BLOCK={','.join(block[1:])}",
-        )
-        for claimant in claimants:
-            claimant.notes[offers[0].name] = (failure.reason, failure.remedy)
-        return failure
-
-    def _unknown(self, kind: Kind, name: str, failures: list[Failure]) -> Failure:
-        import difflib  # 0.6 ms that only a wrong name costs
-
-        plugins = self._discovered()
-        for plugin in plugins:
-            if plugin.state == "blocked" and name in plugin.names:
-                return Failure(
-                    DeviceUnavailable, f"expected {plugin} to be allowed, got {plugin.reason}", f"{plugin.remedy}"
-                )
-        known = self._names(kind)
-        expected = f"one of {', '.join(map(repr, known))}" if known else f"a plugin that offers a {kind}"
-        advice = [f"did you mean '{close}'" for close in difflib.get_close_matches(name.lower(), known, 1)]
-        broken = [plugin for plugin in plugins if plugin.state == "broken"]
-        advice += [f"it may be one of {plugin}, which is broken: {plugin.reason}" for plugin in broken]
-        failure = Failure(
-            UnknownDevice,
-            f"expected {expected}, got '{name}'",
-            "; ".join(advice)
-            or f"install a plugin that offers '{name}'; tensorcore.backend.registry.plugins() lists those there are",
-        )
-        failure.__cause__ = failures[0].__cause__ if failures else None
-        return failure
 
     # Using what is offered
 
@@ -318,8 +289,8 @@ class Registry:
             return None
 
 
-_process = Registry()
-_current = _process
+_wrappers: dict[str, Callable[[str], Backend]] = {}
+_process = _current = Registry()
 
 
 def device(type: str | Backend, index: int | None = None) -> Backend:
@@ -338,6 +309,11 @@ def device(type: str | Backend, index: int | None = None) -> Backend:
     return _current.device(type, index)
 
 
+def make_current(made: Backend) -> None:
+    """Let the bare name of a device's kind (``"name"`` without an index) mean this device, in every thread."""
+    _current.spellings[made.name] = made
+
+
 def communicator(name: str, **options: Any) -> Communicator:
     """A new communicator of the transport ``name``, which its factory makes from the options. Close it after use.
 
@@ -353,6 +329,11 @@ def backends() -> list[str]:
     probes and counts; makes no device. What is broken is left out: ``why_not`` and ``plugins`` say why.
     """
     return _current.backends()
+
+
+def made_devices() -> list[Backend]:
+    """The devices that have been asked for in this process so far."""
+    return list(_current._devices.values())
 
 
 def communicators() -> list[str]:
@@ -373,9 +354,17 @@ def plugins() -> list[PluginState]:
     return _current.plugins()
 
 
-def register_builtin(name: str, factory: Callable[[int], Backend]) -> None:
-    """Offer a device that tensorcore itself has; no plugin can take its name."""
-    _process.register_builtin(name, factory)
+def register_builtin(name: str, factory: Callable[[int], Backend], listed: bool = True) -> None:
+    """Offer a device that tensorcore itself has; no plugin can take its name.
+
+    One that is not ``listed`` is found by its name and left out of ``backends``: it is there for tests.
+    """
+    _process.register_builtin(name, factory, listed)
+
+
+def register_wrapper(name: str, factory: Callable[[str], Backend]) -> None:
+    """Offer devices that wrap others: ``factory`` gets what follows the colon in ``"name:other"``, or nothing."""
+    _wrappers[name] = factory
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend import places
+from tensorcore.backend.shapes_linalg import FACTORISATIONS
 from tensorcore.backend.strides import contiguous_strides
 from tensorcore.errors import ShapeError, ValuesMissing
 
@@ -33,11 +34,13 @@ class Rule(NamedTuple):
             these for several results.
         keeps: where the result lies in memory as the arguments do, what of an argument's dims it has: a function of
             the argument's shape, its strides and the options that gives a shape and strides. None for row-major order.
+        columns: the positions of the results in which matrices lie column after column (0 where there is one result).
     """
 
     shape: Callable[..., Any]
     dtype: Any = None
     keeps: Callable[..., tuple[Shape, Shape]] | None = None
+    columns: tuple[int, ...] = ()
 
 
 class ViewRule(NamedTuple):
@@ -75,6 +78,14 @@ def reduced(x: Shape, *others: Any, dim: Any = None, keepdim: bool = False, **op
     if keepdim:
         return tuple([1 if i in dims else size for i, size in enumerate(x)])
     return tuple([size for i, size in enumerate(x) if i not in dims])
+
+
+def extreme(x: Shape, **options: Any) -> Shape:
+    """The shape of a reduction that needs an element; ValueError, as kernels raise it, where there is none."""
+    made = reduced(x, **options)
+    if 0 in x and 0 not in made:
+        raise ValueError("no elements")
+    return made
 
 
 def twice(x: Shape, **options: Any) -> list[Shape]:
@@ -265,6 +276,32 @@ def cross_entropy(x: Shape, target: Shape, weight: Any, **options: Any) -> list[
     return [made, x, every, weights]
 
 
+def sparse_matmul(rows: Shape, columns: Shape, values: Shape, dense: Shape, *, count: int, **options: Any) -> Shape:
+    return (count, dense[1])
+
+
+def lstm_steps(gates: Shape, weight: Shape, h0: Shape, c0: Shape, **options: Any) -> list[Shape]:
+    """All states, the last one of each sequence with its cell, and what the gradient needs of each row."""
+    rows = (gates[0], h0[1])
+    return [rows, h0, c0, gates, rows, rows, rows]
+
+
+def gru_steps(gates: Shape, weight: Shape, bias: Any, h0: Shape, **options: Any) -> list[Shape]:
+    """All states, the last one of each sequence, and what the gradient needs of each row."""
+    rows = (gates[0], h0[1])
+    return [rows, h0, gates, rows, rows]
+
+
+def rnn_steps(gates: Shape, weight: Shape, h0: Shape, **options: Any) -> list[Shape]:
+    """All states, the last one of each sequence, and what the gradient needs of each row."""
+    return [gates, h0, gates, gates]
+
+
+def attention(query: Shape, key: Shape, value: Shape, mask: Any, **options: Any) -> list[Shape]:
+    """A row of values for each query, and a sum for each."""
+    return [(*query[:3], value[3]), query[:3]]
+
+
 # The tables
 
 
@@ -279,7 +316,7 @@ RULES: dict[str, Rule] = {
         "fmod hypot log "
         "log10 log1p log2 maximum minimum mul neg nextafter pow relu remainder round sign sin sinh sqrt sub tan tanh "
         "trunc "
-        "clamp clamp_max clamp_min digamma erf erfc erfinv fmax fmin gelu leaky_relu lgamma logaddexp logaddexp2 "
+        "clamp clamp_max clamp_min digamma gcd lcm rational erf erfc erfinv fmax fmin gelu leaky_relu lgamma logaddexp logaddexp2 "
         "polygamma "
         "positive reciprocal rsqrt sgn sigmoid silu square trigamma trunc_divide",
         broadcast, None, aligned,
@@ -301,8 +338,7 @@ RULES: dict[str, Rule] = {
     **_rules("triangle_indices", triangle_indices, "option"),
     **_rules("unindex undiagonal unwindows", given),
     **_rules("regather", lambda x, *, own, wanted: tuple(wanted[0])),
-    **_rules("tri", same, None, aligned),
-    **_rules("flip roll shared", same),
+    **_rules("flip roll shared tri", same),
     **_rules("cat", lambda xs, *, dim, shape: shape),
     **_rules("stack", lambda xs, *, dim: (*xs[0][:dim], len(xs), *xs[0][dim:])),
     **_rules("rot90", rot90, None, rot90_layout),
@@ -315,7 +351,8 @@ RULES: dict[str, Rule] = {
     **_rules("take", lambda x, index: index),
     **_rules("masked_fill", broadcast, None, aligned),
     **_rules("sum prod", reduced, "option", unreduced),
-    **_rules("amax amin logsumexp mean nansum", reduced, None, unreduced),
+    **_rules("logsumexp mean nansum", reduced, None, unreduced),
+    **_rules("amax amin", extreme, None, unreduced),
     **_rules("norm var", reduced, "real", unreduced),
     **_rules("all any", reduced, dtypes.bool_),
     **_rules("argmax argmin count_nonzero", reduced, dtypes.int64),
@@ -340,7 +377,10 @@ RULES: dict[str, Rule] = {
     **_rules("cross", lambda x, y, *, dim: broadcast(x, y)),
     **_rules("take_diagonal", diagonal),
     **_rules("put_diagonal", given),
-    **_rules("inverse", same),
+    **_rules("fft_c2c", same, "complex"),
+    **_rules("fft_r2c", lambda x, *, dims, **options: resized(x, dims[-1], x[dims[-1]] // 2 + 1), "complex"),
+    **_rules("fft_c2r", lambda x, *, dims, size, **options: resized(x, dims[-1], size), "real"),
+    **{name: Rule(*rule) for names, *rule in FACTORISATIONS for name in names.split()},
     **_rules("conv", conv),
     **_rules("conv_input_gradient conv_weight_gradient fold constant_pad max_unpool avg_pool_gradient", given),
     **_rules("unfold", unfold),
@@ -353,12 +393,22 @@ RULES: dict[str, Rule] = {
     **_rules("embedding_gradient", embedding_gradient),
     **_rules("softmax log_softmax softmax_backward log_softmax_backward", same, None, aligned),
     **_rules("standardize", standardize),
-    **_rules("mse_loss binary_cross_entropy_with_logits", lost),
+    **_rules("standardize_by elu selu celu softplus mish log_sigmoid", same),
+    **_rules("exponential_unit_backward softplus_backward mish_backward log_sigmoid_backward gelu_backward silu_backward",
+             same, None, aligned),
+    **_rules("mse_loss binary_cross_entropy_with_logits", lost, None, aligned),
+    **_rules("attention", attention),
+    **_rules("ctc_loss", lambda x, labels, skips, **options: [x[1:2], (x[0], *labels)]),
     **_rules("nll_loss", nll_loss),
     **_rules("cross_entropy", cross_entropy),
+    **_rules("sparse_matmul", sparse_matmul),
+    **_rules("lstm_steps", lstm_steps),
+    **_rules("gru_steps", gru_steps),
+    **_rules("rnn_steps", rnn_steps),
     **_rules(
         "standardize_backward mse_loss_backward binary_cross_entropy_with_logits_backward nll_loss_backward "
-        "cross_entropy_backward",
+        "cross_entropy_backward attention_backward ctc_loss_backward lstm_steps_backward gru_steps_backward "
+        "rnn_steps_backward sparse_matmul_backward",
         gradients,
     ),
 }  # fmt: skip
@@ -384,10 +434,10 @@ VIEWS: dict[str, ViewRule] = {
 }
 
 # These write into their first array, and answer with it.
-WRITES = frozenset(["copy", "fill", "sgd_step", "adam_step"])
+WRITES = frozenset(["copy", "fill", "sgd_step", "adam_step", "step", "track_statistics"])
 
 # The shapes of these depend on values.
 NEEDS_VALUES = frozenset(
-    ["bincount", "count_true", "highest", "lowest", "masked_select", "nonzero", "nonzero_by_dim", "unique",
+    ["bincount", "count_true", "highest", "lowest", "masked_select", "nonzero", "nonzero_by_dim", "unique", "unscale",
      "unique_consecutive"]
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-__all__ = ["contiguous_strides", "view_strides"]
+__all__ = ["column_strides", "contiguous_strides", "memory_order", "view_strides"]
 
 Shape = tuple[int, ...]
 
@@ -15,6 +15,11 @@ def contiguous_strides(shape: Shape) -> tuple[int, ...]:
     for i in range(len(shape) - 2, -1, -1):
         strides[i] = strides[i + 1] * max(shape[i + 1], 1)
     return tuple(strides)
+
+
+def memory_order(strides: tuple[int, ...]) -> tuple[int, ...]:
+    """The dims from the one with the largest step to the one with the smallest: how a tensor lies in memory."""
+    return tuple(sorted(range(len(strides)), key=lambda i: -strides[i]))
 
 
 def view_strides(shape: Shape, strides: tuple[int, ...], new: Shape) -> tuple[int, ...] | None:
@@ -45,3 +50,9 @@ def view_strides(shape: Shape, strides: tuple[int, ...], new: Shape) -> tuple[in
         if i > 0:
             chunk, base = 1, strides[i - 1]
     return tuple(result) if at < 0 else None
+
+
+def column_strides(shape: Shape) -> Shape:
+    """The strides of matrices that lie column after column."""
+    *front, down, across = contiguous_strides((*shape[:-2], shape[-1], shape[-2]))
+    return (*front, across, down)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +17,8 @@ from tensorcore.errors import ArgumentError, ArgumentTypeError
 __all__ = ["DEFAULT_SEED", "RandomError", "Twister"]
 
 Array = npt.NDArray[Any]
+
+_LOW_53, _STEP = (1 << 53) - 1, 2.0**-53
 
 DEFAULT_SEED = 67280421310721
 
@@ -123,6 +127,16 @@ class Twister:
 
     # Draws
 
+    def lend(self, draw: Callable[..., Any], *arguments: Any) -> Any:
+        """Call ``draw(capsule, *arguments)`` with NumPy's capsule of the state, which nobody else reads meanwhile.
+
+        For code that draws the words itself: those of ``draw32``, in order. A result of None means that it drew nothing.
+        """
+        with self._lock:
+            made = draw(self._bits.capsule, *arguments)
+            self._unused = self._unused and made is None
+        return made
+
     def draw32(self, n: int) -> Array:
         """The next ``n`` words of 32 bits, as uint32."""
         with self._lock:
@@ -141,12 +155,17 @@ class Twister:
     def serial_normals(self, n: int, mean: float, std: float) -> Array:
         """``n`` float64 normals, made one by one: the kept second of a pair first, an odd last one kept."""
         with self._lock:
-            kept = [] if self._normal is None or n == 0 else [self._normal]
-            missing = n - len(kept)
-            pairs = dist.polar_pairs(dist.uniform_float64(self.draw64(missing + missing % 2)))
+            made = [] if self._normal is None or n == 0 else [self._normal]
+            missing = n - len(made)
+            words = self.draw32(2 * (missing + missing % 2)).tolist()
+            for i in range(0, len(words), 4):
+                # One by one: as arrays, a few of them take four times as long.
+                turn, size = ((words[i + k] << 32 | words[i + k + 1]) & _LOW_53 for k in (0, 2))
+                radius, angle = math.sqrt(-2.0 * math.log1p(-(size * _STEP))), dist.TWO_PI * (turn * _STEP)
+                made += [radius * math.cos(angle), radius * math.sin(angle)]
             if n:
-                self._normal = float(pairs[-1]) if missing % 2 else None
-        return dist.fma_float64(np.concatenate((kept, pairs))[:n], std, mean)
+                self._normal = made[-1] if missing % 2 else None
+        return dist.fma_float64(np.array(made[:n], np.float64), std, mean)
 
 
 def _restored(kind: type[Twister], state: Array) -> Twister:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
-__all__ = ["reach", "taps"]
+import numpy as np
+
+__all__ = ["reach", "taps", "window_sizes"]
 
 Slices = tuple[slice, ...]
 
@@ -37,3 +40,17 @@ def taps(
         pairs = [one[k] for one, k in zip(per_dim, position, strict=True)]
         found.append((position, tuple([out for out, _ in pairs]), tuple([at for _, at in pairs])))
     return tuple(found)
+
+
+def window_sizes(
+    sizes: tuple[int, ...], counts: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...],
+    padding: tuple[int, ...], count_padding: bool,
+) -> np.ndarray:  # fmt: skip
+    """How many elements the mean of each window is over."""
+    found: Any = 1
+    for i, (n, c, k, s, p) in enumerate(zip(sizes, counts, kernel, stride, padding, strict=True)):
+        start = np.arange(c) * s - p
+        stop = np.minimum(start + k, n + p)
+        length = stop - start if count_padding else np.minimum(stop, n) - np.maximum(start, 0)
+        found = found * length.reshape(-1, *[1] * (len(sizes) - 1 - i))
+    return found  # type: ignore[no-any-return]

@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorcore.errors import ArgumentError
+from tensorcore.errors import ArgumentError, GradientError
 from tensorcore.nn import functional as F
 from tensorcore.nn import init
+from tensorcore.nn.lazy import LazyModuleMixin
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter
 from tensorcore.ops.create import empty
 from tensorcore.tensor import Tensor
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "per_dim"]
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d", "LazyConv2d",
+    "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d", "per_dim",
+]  # fmt: skip
 
 _MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -34,6 +38,7 @@ class _Conv(Module):
     """
 
     dims: int
+    function: Any
     transposed = False
     weight: Tensor
     bias: Tensor | None
@@ -55,12 +60,7 @@ class _Conv(Module):
     ) -> None:
         super().__init__()
         dims = self.dims
-        if groups <= 0:
-            raise ArgumentError(f"groups must be a positive integer, got {groups}")
-        if in_channels % groups:
-            raise ArgumentError(f"in_channels must be divisible by groups, got {in_channels} and {groups}")
-        if out_channels % groups:
-            raise ArgumentError(f"out_channels must be divisible by groups, got {out_channels} and {groups}")
+        _check_groups(in_channels, out_channels, groups)
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ArgumentError(f"Invalid padding string {padding!r}, should be one of 'same', 'valid'")
@@ -77,13 +77,17 @@ class _Conv(Module):
         self.output_padding = per_dim(output_padding, dims)
         self.groups = groups
         self.padding_mode = padding_mode
-        channels = (in_channels, out_channels // groups) if self.transposed else (out_channels, in_channels // groups)
-        self.weight = Parameter(empty(*channels, *self.kernel_size, device=device, dtype=dtype))
+        self.weight = Parameter(empty(*self._weight_shape(), device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        into, out = self.in_channels, self.out_channels
+        channels = (into, out // self.groups) if self.transposed else (out, into // self.groups)
+        return *channels, *self.kernel_size
 
     def reset_parameters(self) -> None:
         """Draw weight and bias anew, uniformly within 1 / sqrt(inputs of one output)."""
@@ -127,35 +131,31 @@ class _Conv(Module):
                 around += [self.padding[i]] * 2
         return F.pad(input, around, mode=self.padding_mode), 0
 
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        # Programs that change the weights before each call (standardised, equalised) call this with their own.
+        input, padding = self._padded(input)
+        return self.function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
 
 class Conv1d(_Conv):
     """Filters slid over (N, C, L) or (C, L)."""
 
-    dims = 1
-
-    def forward(self, input: Tensor) -> Tensor:
-        input, padding = self._padded(input)
-        return F.conv1d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+    dims, function = 1, staticmethod(F.conv1d)
 
 
 class Conv2d(_Conv):
     """Filters slid over (N, C, H, W) or (C, H, W)."""
 
-    dims = 2
-
-    def forward(self, input: Tensor) -> Tensor:
-        input, padding = self._padded(input)
-        return F.conv2d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+    dims, function = 2, staticmethod(F.conv2d)
 
 
 class Conv3d(_Conv):
     """Filters slid over (N, C, D, H, W) or (C, D, H, W)."""
 
-    dims = 3
-
-    def forward(self, input: Tensor) -> Tensor:
-        input, padding = self._padded(input)
-        return F.conv3d(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+    dims, function = 3, staticmethod(F.conv3d)
 
 
 class _ConvTranspose(_Conv):
@@ -212,38 +212,107 @@ class _ConvTranspose(_Conv):
             found.append(size - least)
         return tuple(found)
 
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        extra = self._output_padding(input, output_size)
+        return self.function(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )
+
 
 class ConvTranspose1d(_ConvTranspose):
     """The transpose of Conv1d: from (N, C, L) to a longer one."""
 
-    dims = 1
-
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        extra = self._output_padding(input, output_size)
-        return F.conv_transpose1d(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
-        )
+    dims, function = 1, staticmethod(F.conv_transpose1d)
 
 
 class ConvTranspose2d(_ConvTranspose):
     """The transpose of Conv2d: from (N, C, H, W) to a larger one."""
 
-    dims = 2
-
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        extra = self._output_padding(input, output_size)
-        return F.conv_transpose2d(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
-        )
+    dims, function = 2, staticmethod(F.conv_transpose2d)
 
 
 class ConvTranspose3d(_ConvTranspose):
     """The transpose of Conv3d: from (N, C, D, H, W) to a larger one."""
 
-    dims = 3
+    dims, function = 3, staticmethod(F.conv_transpose3d)
 
-    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
-        extra = self._output_padding(input, output_size)
-        return F.conv_transpose3d(
-            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
-        )
+
+class _LazyConv(LazyModuleMixin):
+    """A convolution whose ``in_channels`` is that of its first input; the other arguments are the convolution's."""
+
+    def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
+        given = _bound(self.cls_to_become, (0, out_channels, kernel_size, *args), kwargs)
+        device, dtype, bias = given.get("device"), given.get("dtype"), given.get("bias", True)
+        super().__init__(**{**given, "out_channels": 0, "bias": False})
+        self.out_channels = out_channels
+        self._lazily({"weight": True, "bias": bias}, device, dtype)
+
+    def reset_parameters(self) -> None:
+        if self.in_channels and not self.has_uninitialized_params():
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        if not self.has_uninitialized_params():
+            return
+        if input.dim() not in (self.dims + 1, self.dims + 2):
+            raise GradientError(
+                f"Expected {self.dims + 1}D (unbatched) or {self.dims + 2}D (batched) input to {type(self).__name__}, "
+                f"but got input of size: {input.shape}"
+            )
+        self.in_channels = input.shape[-self.dims - 1]
+        _check_groups(self.in_channels, self.out_channels, self.groups)
+        self.weight.materialize(self._weight_shape())
+        if self.bias is not None:
+            self.bias.materialize((self.out_channels,))
+        self.reset_parameters()
+
+
+class LazyConv1d(_LazyConv, Conv1d):
+    """Conv1d that learns ``in_channels`` from its first input."""
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConv, Conv2d):
+    """Conv2d that learns ``in_channels`` from its first input."""
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConv, Conv3d):
+    """Conv3d that learns ``in_channels`` from its first input."""
+
+    cls_to_become = Conv3d
+
+
+class LazyConvTranspose1d(_LazyConv, ConvTranspose1d):
+    """ConvTranspose1d that learns ``in_channels`` from its first input."""
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConv, ConvTranspose2d):
+    """ConvTranspose2d that learns ``in_channels`` from its first input."""
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConv, ConvTranspose3d):
+    """ConvTranspose3d that learns ``in_channels`` from its first input."""
+
+    cls_to_become = ConvTranspose3d
+
+
+def _check_groups(in_channels: int, out_channels: int, groups: int) -> None:
+    if groups <= 0:
+        raise ArgumentError(f"groups must be a positive integer, got {groups}")
+    if in_channels % groups:
+        raise ArgumentError(f"in_channels must be divisible by groups, got {in_channels} and {groups}")
+    if out_channels % groups:
+        raise ArgumentError(f"out_channels must be divisible by groups, got {out_channels} and {groups}")
+
+
+def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a class's constructor by name."""
+    code = cls.__init__.__code__
+    return dict(zip(code.co_varnames[1 : code.co_argcount], args, strict=False)) | kwargs

@@ -1,140 +1,54 @@
-"""The functions behind the layers: the ops that PyTorch has under this name."""
+"""The functions behind the layers, each imported from its family of ops when a program first names it."""
 
 from __future__ import annotations
 
-from tensorcore.ops.activation import (
-    celu,
-    elu,
-    elu_,
-    gelu,
-    glu,
-    hardshrink,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    hardtanh_,
-    leaky_relu,
-    leaky_relu_,
-    logsigmoid,
-    mish,
-    prelu,
-    relu,
-    relu6,
-    relu_,
-    selu,
-    selu_,
-    silu,
-    softplus,
-    softshrink,
-    softsign,
-    tanhshrink,
-    threshold,
-    threshold_,
-)  # fmt: skip
-from tensorcore.ops.affine import bilinear, linear
-from tensorcore.ops.conv import (
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-    fold,
-    unfold,
-)  # fmt: skip
-from tensorcore.ops.dropout import (
-    alpha_dropout,
-    dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    feature_alpha_dropout,
-)  # fmt: skip
-from tensorcore.ops.embedding import (
-    embedding,
-)  # fmt: skip
-from tensorcore.ops.entropy import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    kl_div,
-    nll_loss,
-)  # fmt: skip
-from tensorcore.ops.explog import (
-    sigmoid,
-)  # fmt: skip
-from tensorcore.ops.grids import (
-    one_hot,
-)  # fmt: skip
-from tensorcore.ops.loss import (
-    cosine_embedding_loss,
-    cosine_similarity,
-    gaussian_nll_loss,
-    hinge_embedding_loss,
-    huber_loss,
-    l1_loss,
-    margin_ranking_loss,
-    mse_loss,
-    pairwise_distance,
-    poisson_nll_loss,
-    smooth_l1_loss,
-    soft_margin_loss,
-    triplet_margin_loss,
-)  # fmt: skip
-from tensorcore.ops.norm import (
-    batch_norm,
-    group_norm,
-    instance_norm,
-    layer_norm,
-    log_softmax,
-    normalize,
-    rms_norm,
-    softmax,
-    softmin,
-)  # fmt: skip
-from tensorcore.ops.pad import (
-    interpolate,
-    pad,
-    pixel_shuffle,
-    pixel_unshuffle,
-)  # fmt: skip
-from tensorcore.ops.pool import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    lp_pool1d,
-    lp_pool2d,
-    lp_pool3d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-    max_unpool1d,
-    max_unpool2d,
-    max_unpool3d,
-)  # fmt: skip
-from tensorcore.ops.trigonometry import (
-    tanh,
-)  # fmt: skip
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "adaptive_max_pool3d", "alpha_dropout", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-    "batch_norm", "bilinear", "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d",
-    "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss",
-    "cosine_similarity", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu", "elu_",
-    "embedding", "feature_alpha_dropout", "fold", "gaussian_nll_loss", "gelu", "glu", "group_norm",
-    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "hinge_embedding_loss", "huber_loss",
-    "instance_norm", "interpolate", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "leaky_relu_", "linear",
-    "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d",
-    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss", "nll_loss",
-    "normalize", "one_hot", "pad", "pairwise_distance", "pixel_shuffle", "pixel_unshuffle", "poisson_nll_loss",
-    "prelu", "relu", "relu6", "relu_", "rms_norm", "selu", "selu_", "sigmoid", "silu", "smooth_l1_loss",
-    "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink", "softsign", "tanh", "tanhshrink",
-    "threshold", "threshold_", "triplet_margin_loss", "unfold",
-]  # fmt: skip
+_FAMILIES = {
+    "activation": "celu celu_ elu elu_ gelu glu hardshrink hardsigmoid hardswish hardtanh hardtanh_ leaky_relu leaky_relu_ "
+    "logsigmoid mish prelu relu relu6 relu_ selu selu_ silu softplus softshrink softsign tanhshrink threshold threshold_",
+    "affine": "bilinear linear",
+    "attention": "scaled_dot_product_attention",
+    "bags": "embedding_bag",
+    "conv": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
+    "ctc": "ctc_loss",
+    "dropout": "alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout",
+    "embedding": "embedding",
+    "entropy": "binary_cross_entropy binary_cross_entropy_with_logits cross_entropy kl_div linear_cross_entropy nll_loss",
+    "explog": "sigmoid",
+    "fractional": "fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d "
+    "fractional_max_pool3d_with_indices",
+    "grid_sample": "affine_grid grid_sample",
+    "grids": "one_hot",
+    "heads": "multi_head_attention_forward",
+    "implicit": "log_softmax softmax softmin",
+    "loss": "cosine_embedding_loss cosine_similarity gaussian_nll_loss hinge_embedding_loss huber_loss l1_loss "
+    "margin_ranking_loss mse_loss pairwise_distance poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss",
+    "margin": "multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss pdist triplet_margin_with_distance_loss",
+    "noisy": "gumbel_softmax rrelu rrelu_",
+    "norm": "batch_norm group_norm instance_norm layer_norm normalize rms_norm",
+    "pad": "channel_shuffle native_channel_shuffle pad pixel_shuffle pixel_unshuffle",
+    "pool": "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
+    "adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool2d max_pool3d "
+    "max_unpool1d max_unpool2d max_unpool3d",
+    "pool_forms": "adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices "
+    "local_response_norm max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices",
+    "resample": "interpolate upsample upsample_bilinear upsample_nearest",
+    "trigonometry": "tanh",
+    "windows": "conv_tbc fold unfold",
+}  # fmt: skip
+_FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names.split()}
+
+__all__ = sorted(_FAMILY_OF)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _FAMILY_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"tensorcore.ops.{_FAMILY_OF[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -16,7 +16,8 @@ from tensorcore.tape.node import Handle
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "EVERY", "Hooked", "RemovableHandle", "register_module_buffer_registration_hook", "register_module_forward_hook",
+    "EVERY", "Hooked", "RemovableHandle", "register_module_backward_hook", "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
     "register_module_forward_pre_hook", "register_module_full_backward_hook", "register_module_full_backward_pre_hook",
     "register_module_module_registration_hook", "register_module_parameter_registration_hook",
 ]  # fmt: skip
@@ -88,6 +89,9 @@ def register_module_full_backward_hook(hook: Hook) -> RemovableHandle:
     return RemovableHandle(EVERY.backward, hook)
 
 
+register_module_backward_hook = register_module_full_backward_hook
+
+
 def register_module_parameter_registration_hook(hook: Hook) -> RemovableHandle:
     """Call ``hook(module, name, parameter)`` when a parameter is registered; what it returns is registered instead."""
     return RemovableHandle(EVERY.parameter_registration, hook)
@@ -150,6 +154,9 @@ class Hooked:
         It may return a new ``grad_input``. Positions of arguments without a gradient hold None.
         """
         return RemovableHandle(self._backward_hooks, hook, prepend=prepend)
+
+    # The older name; the gradients are those of the whole module here, not of its last op.
+    register_backward_hook = register_full_backward_hook
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         called: set[int] = set()

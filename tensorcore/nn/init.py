@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorcore.errors import ArgumentError
 from tensorcore.ops.choice import where
-from tensorcore.ops.create import empty_like, tensor
+from tensorcore.ops.create import empty_like, from_numpy, tensor
 from tensorcore.ops.random import default_generator
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
@@ -202,11 +202,12 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     normal_(tensor, 0, std, generator)
-    values = tensor.numpy(force=True).copy()
+    dropped = np.zeros((rows, columns), bool)
     for column in range(columns):
         # PyTorch draws these from the default generator, whatever ``generator`` is.
-        values[default_generator.host.permutation(rows)[:zeros], column] = 0
-    return _written(tensor, values)
+        dropped[default_generator.host.permutation(rows)[:zeros], column] = True
+    with no_grad():
+        return tensor.masked_fill_(from_numpy(dropped).to(tensor.device), 0.0)  # type: ignore[attr-defined]
 
 
 def _written(tensor_: Tensor, values: np.ndarray) -> Tensor:
@@ -225,12 +226,37 @@ def _fans(tensor: Tensor) -> tuple[int, int]:
     return shape[1] * field, shape[0] * field
 
 
+# The name that programs with layers of their own call it by.
+_calculate_fan_in_and_fan_out = _fans
+
+
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """One of the two."""
+    mode = mode.lower()
+    if mode not in ("fan_in", "fan_out"):
+        raise ArgumentError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
+    return _fans(tensor)[mode == "fan_out"]
+
+
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
         return None
-    mode = mode.lower()
-    if mode not in ("fan_in", "fan_out"):
-        raise ArgumentError(f"Mode {mode} not supported, please use one of ['fan_in', 'fan_out']")
-    fan = _fans(tensor)[mode == "fan_out"]
-    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+    return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
+
+
+# The names without the underscore, which PyTorch keeps with a warning.
+_OLD = ("constant", "dirac", "eye", "kaiming_normal", "kaiming_uniform", "normal", "orthogonal", "sparse", "uniform",
+        "xavier_normal", "xavier_uniform")  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OLD:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    fill = globals()[f"{name}_"]
+
+    def deprecated(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2)
+        return fill(*args, **kwargs)
+
+    return deprecated

@@ -8,12 +8,13 @@ from typing import Any
 from tensorcore.errors import ArgumentError
 from tensorcore.nn import functional as F
 from tensorcore.nn import init
+from tensorcore.nn.lazy import LazyModuleMixin
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter
 from tensorcore.ops.create import empty
 from tensorcore.tensor import Tensor
 
-__all__ = ["Bilinear", "Identity", "Linear"]
+__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear", "NonDynamicallyQuantizableLinear"]
 
 
 class Identity(Module):
@@ -61,6 +62,10 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """Linear under the name that PyTorch's attention layers print for their last map."""
+
+
 class Bilinear(Module):
     """``input1 @ weight[k] @ input2 + bias[k]`` for each output feature k."""
 
@@ -104,3 +109,29 @@ class Bilinear(Module):
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
         )
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """Linear that learns ``in_features`` from its first input."""
+
+    cls_to_become = Linear
+    weight: Any
+    bias: Any
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, 0, False, device, dtype)
+        self.out_features = out_features
+        self._lazily({"weight": True, "bias": bias}, device, dtype)
+
+    def reset_parameters(self) -> None:
+        if self.in_features and not self.has_uninitialized_params():
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        if self.has_uninitialized_params():
+            self.in_features = input.shape[-1]
+            self.weight.materialize((self.out_features, self.in_features))
+            if self.bias is not None:
+                self.bias.materialize((self.out_features,))
+            self.reset_parameters()
+        self.in_features = self.weight.shape[-1]

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, ValuesMissing
 from tensorcore.nn.hooks import EVERY, Hooked
 from tensorcore.nn.members import Members, type_name
-from tensorcore.nn.parameter import Buffer, Parameter
+from tensorcore.nn.parameter import Buffer, Parameter, is_lazy
 from tensorcore.nn.state import Stateful
 from tensorcore.ops.placement import as_device
 from tensorcore.tape.mode import no_grad
@@ -36,8 +36,15 @@ class Module(Members, Hooked, Stateful):
     """
 
     training: bool
+    call_super_init = False  # whether ``__init__`` goes on to the next class, which gets its arguments
+    dump_patches = False
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            raise ArgumentTypeError(
+                f"{type(self).__name__}.__init__() got an unexpected argument: {args or list(kwargs)}; "
+                f"set call_super_init = True to pass it on"
+            )
         # Past __setattr__, which would ask each time what kind of member this is.
         found = self.__dict__
         found["training"] = True
@@ -47,6 +54,8 @@ class Module(Members, Hooked, Stateful):
         for name in _DICTS:
             found[name] = OrderedDict()
         found["_modules"] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; every subclass writes its own."""
@@ -201,9 +210,21 @@ class Module(Members, Hooked, Stateful):
 
         def convert(tensor: Tensor) -> Tensor:
             fits = tensor.dtype.is_floating_point or tensor.dtype.is_complex
+            if tensor.is_meta and not is_lazy(tensor) and target is not None and target.capabilities.values:
+                raise ValuesMissing(
+                    f"to: Cannot copy out of meta tensor; no data! expected values to move to {target}, got shapes alone; "
+                    f"use torch.nn.Module.to_empty(device=...)"
+                )
             return tensor.to(target, dtype if fits else None)  # type: ignore[attr-defined]
 
         return self._apply(convert)
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """``torch.compile`` in place: calls replay what ``forward`` did, with the hooks around it as ever."""
+        from tensorcore.compiler import compile
+
+        self.__dict__.pop("forward", None)
+        self.forward = compile(self.forward, *args, **kwargs)  # type: ignore[method-assign]
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Give all tensors memory on ``device`` without copying their values."""
@@ -241,6 +262,10 @@ class Module(Members, Hooked, Stateful):
     def cuda(self, device: Any = None) -> Self:
         """Move all parameters and buffers to a GPU: the first one, or that of an index or a name."""
         return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+
+    def share_memory(self) -> Self:
+        """Move all parameters and buffers to memory that processes share, as ``Tensor.share_memory_`` does."""
+        return self._apply(lambda one: one.share_memory_())  # type: ignore[attr-defined]
 
     # Text and copies
 

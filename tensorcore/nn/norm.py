@@ -1,188 +1,20 @@
-"""Normalisation: over the batch, over a sample's features, over groups of channels."""
+"""Normalisation within a sample: over its last dims, over groups of channels, over channels near each other."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tensorcore import dtypes
 from tensorcore.errors import ArgumentError
 from tensorcore.nn import functional as F
 from tensorcore.nn import init
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter
-from tensorcore.ops.create import empty, ones, tensor, zeros
+from tensorcore.ops.create import empty, ones
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "GroupNorm", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
-    "LayerNorm", "RMSNorm",
+    "CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm", "make_weights", "reset_weights",
 ]  # fmt: skip
-
-
-class _Norm(Module):
-    """Normalisation of each channel, with running statistics if asked.
-
-    Args:
-        num_features: the number of channels, the size of dim 1.
-        eps: added to the variance.
-        momentum: how fast the running statistics move; None for the mean over all batches so far.
-        affine: scale and shift by trained weights.
-        track_running_stats: keep running statistics and use them in evaluation.
-        bias: whether an affine one shifts.
-    """
-
-    _version = 2
-    ranks: tuple[int, ...]
-    weight: Tensor | None
-    bias: Tensor | None
-    running_mean: Tensor | None
-    running_var: Tensor | None
-    num_batches_tracked: Tensor | None
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        self.num_features = num_features
-        self.eps = eps
-        self.momentum = momentum
-        self.affine = affine
-        self.track_running_stats = track_running_stats
-        _weights(self, (num_features,), affine, affine and bias, device, dtype)
-        if track_running_stats:
-            self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype))
-            self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype))
-            self.register_buffer("num_batches_tracked", tensor(0, dtype=dtypes.int64, device=device))
-        else:
-            for name in ("running_mean", "running_var", "num_batches_tracked"):
-                self.register_buffer(name, None)
-        self.reset_parameters()
-
-    def reset_running_stats(self) -> None:
-        """Forget the batches so far."""
-        if self.track_running_stats:
-            init.zeros_(self.running_mean)  # type: ignore[arg-type]
-            init.ones_(self.running_var)  # type: ignore[arg-type]
-            self.num_batches_tracked.zero_()  # type: ignore[union-attr]
-
-    def reset_parameters(self) -> None:
-        """Forget the batches so far, and scale by 1."""
-        self.reset_running_stats()
-        _reset(self)
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() not in self.ranks:
-            wanted = " or ".join(f"{rank}D" for rank in self.ranks)
-            raise ArgumentError(f"expected {wanted} input (got {input.dim()}D input)")
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
-        )
-
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
-        version = local_metadata.get("version")
-        key = f"{prefix}num_batches_tracked"
-        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
-            # Files from before version 2 do not count the batches.
-            count = self.num_batches_tracked
-            state_dict[key] = count if count is not None and not count.is_meta else tensor(0, dtype=dtypes.int64)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
-
-
-class _BatchNorm(_Norm):
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
-        factor = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)  # type: ignore[attr-defined]
-            if self.momentum is None:
-                factor = 1.0 / float(self.num_batches_tracked)
-        # Statistics that are not tracked are of the batch, in evaluation too.
-        mean, variance = self.running_mean, self.running_var
-        of_batch = self.training or (mean is None and variance is None)
-        if self.training and not self.track_running_stats:
-            mean = variance = None
-        return F.batch_norm(input, mean, variance, self.weight, self.bias, of_batch, factor, self.eps)
-
-
-class BatchNorm1d(_BatchNorm):
-    """Batch normalisation (Ioffe and Szegedy, arXiv:1502.03167) of (N, C) or (N, C, L)."""
-
-    ranks = (2, 3)
-
-
-class BatchNorm2d(_BatchNorm):
-    """Batch normalisation (Ioffe and Szegedy, arXiv:1502.03167) of (N, C, H, W)."""
-
-    ranks = (4,)
-
-
-class BatchNorm3d(_BatchNorm):
-    """Batch normalisation (Ioffe and Szegedy, arXiv:1502.03167) of (N, C, D, H, W)."""
-
-    ranks = (5,)
-
-
-class _InstanceNorm(_Norm):
-    """Normalisation of each channel of each sample (Ulyanov et al., arXiv:1607.08022)."""
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
-        single = input.dim() == self.ranks[0]
-        made = F.instance_norm(
-            input.unsqueeze(0) if single else input,  # type: ignore[attr-defined]
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            self.training or not self.track_running_stats,
-            self.momentum if self.momentum is not None else 0.0,
-            self.eps,
-        )
-        return made.squeeze(0) if single else made
-
-
-class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of (N, C, L) or (C, L)."""
-
-    ranks = (2, 3)
-
-
-class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of (N, C, H, W) or (C, H, W)."""
-
-    ranks = (3, 4)
-
-
-class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of (N, C, D, H, W) or (C, D, H, W)."""
-
-    ranks = (4, 5)
 
 
 class LayerNorm(Module):
@@ -209,12 +41,12 @@ class LayerNorm(Module):
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        _weights(self, self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
+        make_weights(self, self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Scale by 1, shift by 0."""
-        _reset(self)
+        reset_weights(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -284,12 +116,12 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        _weights(self, (num_channels,), affine, affine and bias, device, dtype)
+        make_weights(self, (num_channels,), affine, affine and bias, device, dtype)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Scale by 1, shift by 0."""
-        _reset(self)
+        reset_weights(self)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
@@ -299,12 +131,49 @@ class GroupNorm(Module):
         return f"{sizes}, eps={self.eps}, affine={self.affine}, bias={self.bias is not None}"
 
 
-def _weights(module: Module, shape: tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any) -> None:
+class LocalResponseNorm(Module):
+    """Each element over a power of the mean square of those around it in ``size`` channels (Krizhevsky et al., 2012).
+
+    Args:
+        alpha: factor of the mean square.
+        beta: the power.
+        k: added before.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(LocalResponseNorm):
+    """LocalResponseNorm of (N, C, H, W), under an older name."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__(size, alpha, beta, k)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() != 4:
+            raise ArgumentError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        return super().forward(input)
+
+
+def make_weights(module: Module, shape: tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any) -> None:
+    """Register ``weight`` and ``bias``, each as a parameter of that shape or as None."""
     for name, wanted in (("weight", weight), ("bias", bias)):
         module.register_parameter(name, Parameter(empty(shape, device=device, dtype=dtype)) if wanted else None)
 
 
-def _reset(module: Any) -> None:
+def reset_weights(module: Any) -> None:
+    """Scale by 1, shift by 0."""
     if module.weight is not None:
         init.ones_(module.weight)
     if module.bias is not None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError
+from tensorcore.nn.uninitialized import UninitializedBuffer, UninitializedParameter, is_lazy
 from tensorcore.parameter import Parameter
 from tensorcore.tape.memory import Version
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["Buffer", "Parameter"]
+__all__ = ["Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter", "is_lazy"]
 
 
 class _BufferType(type(Tensor)):

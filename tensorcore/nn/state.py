@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError, GradientError
 from tensorcore.nn.hooks import RemovableHandle
-from tensorcore.nn.parameter import Parameter
+from tensorcore.nn.parameter import Parameter, is_lazy
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 
@@ -225,15 +226,30 @@ class Stateful:
                     f"but received {type(given)}"
                 )
                 continue
-            if not one.shape and given.shape == (1,):
+            if is_lazy(one) or is_lazy(given):
+                if is_lazy(given) and not is_lazy(one):
+                    error_msgs.append(
+                        f'While copying the parameter named "{key}", expected one with a shape from checkpoint but '
+                        f"received an uninitialized one"
+                    )
+                    continue
+                if is_lazy(given):
+                    continue
+            elif not one.shape and given.shape == (1,):
                 given = given[0]  # how 0-d buffers were once saved
-            if given.shape != one.shape:
+            if not is_lazy(one) and given.shape != one.shape:
                 error_msgs.append(
                     f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the "
                     "shape in current "
                     f"model is {one.shape}."
                 )
                 continue
+            if one.is_meta and not given.is_meta and not assign:
+                warnings.warn(
+                    f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
+                    f"module, which is a no-op. (Did you mean to pass `assign=True`?)",
+                    stacklevel=4,
+                )
             write = _Write(self, name, one, given, assign)
             if writes is None:
                 write()
@@ -281,6 +297,8 @@ class _Write:
     def __call__(self) -> None:
         with no_grad():
             if not self.assign:
+                if is_lazy(self.target):
+                    self.target.materialize(self.source.shape)  # type: ignore[attr-defined]
                 self.target.copy_(self.source)  # type: ignore[attr-defined]
                 return
             source = self.source

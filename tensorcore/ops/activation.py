@@ -14,10 +14,11 @@ from tensorcore.ops.define import OPS
 from tensorcore.ops.explog import exp, log1p, sigmoid
 from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, composite, elementwise
 from tensorcore.ops.trigonometry import tanh
-from tensorcore.tensor import Tensor
+from tensorcore.tape.mode import mode
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "celu", "elu", "elu_", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "leaky_relu",
+    "celu", "celu_", "elu", "elu_", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "leaky_relu",
     "leaky_relu_", "logsigmoid", "mish", "prelu", "relu", "relu6", "relu_", "selu", "selu_", "silu", "softplus", "softshrink",
     "softsign", "tanhshrink", "threshold", "threshold_",
 ]  # fmt: skip
@@ -34,6 +35,12 @@ def _floating(op: str, *, also: frozenset[dtypes.dtype] = frozenset()) -> Any:
         return (input, *others)
 
     return check
+
+
+def _by_kernel(name: str, g: Tensor, input: Tensor, **options: Any) -> Tensor | None:
+    """The gradient by the backend's kernel; None where it has none, or the gradient's own gradient will be asked for."""
+    kernel = None if mode.enabled or g.dtype is not input.dtype or g.dtype.is_complex else g.device.kernels[name]
+    return new_tensor(kernel(g.native, input.native, **options), g.dtype, g.device) if kernel else None
 
 
 def _relu_result(input: Tensor) -> dtypes.dtype:
@@ -100,6 +107,9 @@ Tensor.prelu = prelu  # type: ignore[attr-defined]
 
 
 def _elu_grad(g: Tensor, input: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
+    made = _by_kernel("exponential_unit_backward", g, input, alpha=alpha, scale=scale, input_scale=input_scale)
+    if made is not None:
+        return made
     # exp of the positive ones would overflow, and inf * 0 be NaN.
     low = exp(clamp(input, max=0.0) * input_scale) * (alpha * scale * input_scale)
     return where(input > 0, g * scale, g * low)
@@ -157,6 +167,9 @@ def _check_gelu(input: Tensor, approximate: str) -> tuple[Tensor, str]:
 
 
 def _gelu_grad(g: Tensor, input: Tensor, approximate: str) -> Tensor:
+    made = _by_kernel("gelu_backward", g, input, approximate=approximate)
+    if made is not None:
+        return made
     if approximate == "tanh":
         square = input * input
         bent = tanh(input * (square * (_SQRT_2_OVER_PI * 0.044715) + _SQRT_2_OVER_PI))
@@ -175,6 +188,9 @@ def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None)
 
 
 def _silu_grad(g: Tensor, input: Tensor) -> Tensor:
+    made = _by_kernel("silu_backward", g, input)
+    if made is not None:
+        return made
     s = sigmoid(input)
     return g * conjugate(s * (input * (1 - s) + 1))
 
@@ -187,6 +203,9 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def _mish_grad(g: Tensor, input: Tensor) -> Tensor:
+    made = _by_kernel("mish_backward", g, input)
+    if made is not None:
+        return made
     s, t = sigmoid(input), tanh(_softplus_value(input, 1.0, 20.0))
     return g * (t + input * s * (1 - t * t))
 
@@ -199,6 +218,16 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return input * tanh(_softplus_value(input, 1.0, 20.0))
 
 
+def _softplus_grad(g: Tensor, input: Tensor, beta: float, threshold: float) -> Tensor:
+    made = _by_kernel("softplus_backward", g, input, beta=beta, threshold=threshold)
+    return where(input * beta > threshold, g, g * sigmoid(input * beta)) if made is None else made
+
+
+def _log_sigmoid_grad(g: Tensor, input: Tensor) -> Tensor:
+    made = _by_kernel("log_sigmoid_backward", g, input)
+    return g * sigmoid(-input) if made is None else made
+
+
 def _softplus_value(input: Tensor, beta: float, threshold: float) -> Tensor:
     scaled = input * beta
     return where(scaled > threshold, input, log1p(exp(clamp(scaled, max=threshold))) / beta)
@@ -206,7 +235,7 @@ def _softplus_value(input: Tensor, beta: float, threshold: float) -> Tensor:
 
 @composite(
     inputs="input", check=_floating("softplus"), method=False, samples=samples.activation,
-    grads=dict(input=lambda g, input, beta, threshold: where(input * beta > threshold, g, g * sigmoid(input * beta))),
+    grads=dict(input=_softplus_grad),
 )  # fmt: skip
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
     """``log(1 + exp(beta * x)) / beta`` of each element; the element itself where ``beta * x`` is over ``threshold``."""
@@ -214,7 +243,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: 
 
 
 @composite(inputs="input", check=_floating("logsigmoid"), method=False, samples=samples.activation, name="log_sigmoid",
-           backward_name="LogSigmoidBackward0", grads=dict(input=lambda g, input: g * sigmoid(-input)))  # fmt: skip
+           backward_name="LogSigmoidBackward0", grads=dict(input=_log_sigmoid_grad))  # fmt: skip
 def logsigmoid(input: Tensor) -> Tensor:
     """``log(sigmoid(x))`` of each element, without a loss of digits."""
     # min(x, 0) - log(1 + exp(-|x|)) never takes exp of anything over 0.
@@ -356,6 +385,11 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
     """In-place form of :func:`elu`."""
     return elu(input, alpha, inplace=True)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    """In-place form of :func:`celu`."""
+    return celu(input, alpha, inplace=True)
 
 
 def selu_(input: Tensor) -> Tensor:

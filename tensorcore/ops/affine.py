@@ -22,7 +22,8 @@ from tensorcore.ops.linalg import (
     right_gradient,
     rows_of,
 )
-from tensorcore.ops.operands import result_type
+from tensorcore.ops.older import taking_older
+from tensorcore.ops.operands import lifted, result_type
 from tensorcore.ops.output import store
 from tensorcore.tape.memory import next_order
 from tensorcore.tape.mode import unusual
@@ -66,10 +67,12 @@ def _add_product(
     if len(c) > len(shape) or rules.broadcast(name, c, shape) != shape:
         rules.cannot_expand(name, c, shape)
     one_dtype(name, x, y, input)
+    if not x.device is y.device is input.device:
+        input, x, y = lifted(name, input, x, y)
     if x.dtype.kind == "integer":
         # PyTorch cuts them off here, and refuses them in addr.
         beta, alpha = int(beta), int(alpha)
-    if x.device.kernels["addmm"]:
+    if type(x) is Tensor is type(y) and x.device.kernels["addmm"]:
         made = apply(op, (input, x, y), {"beta": beta, "alpha": alpha})
     else:
         made = matmul(x, y) * alpha
@@ -77,6 +80,7 @@ def _add_product(
     return made if out is None else store(name, made, out)
 
 
+@taking_older("beta alpha")
 @operation(samples=samples.addmm, writes=True)
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
@@ -85,6 +89,7 @@ def addmm(
     return _add_product(_addmm, input, mat1, mat2, (2, 2), beta, alpha, out)
 
 
+@taking_older("beta alpha")
 @operation(samples=samples.addmv, writes=True)
 def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
@@ -93,6 +98,7 @@ def addmv(
     return _add_product(_addmv, input, mat, vec, (2, 1), beta, alpha, out)
 
 
+@taking_older("beta alpha")
 @operation(samples=samples.baddbmm, writes=True)
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
@@ -101,6 +107,7 @@ def baddbmm(
     return _add_product(_baddbmm, input, batch1, batch2, (3, 3), beta, alpha, out)
 
 
+@taking_older("beta alpha")
 @operation(samples=samples.addbmm, writes=True)
 def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
@@ -117,6 +124,7 @@ def addbmm(
     return addmm(input, left, batch2.reshape(b[0] * b[1], b[2]), beta=beta, alpha=alpha, out=out)
 
 
+@taking_older("beta alpha")
 @operation(samples=samples.addr, writes=True)
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
@@ -212,6 +220,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
         made_shape = (*x[:-1], w[0])
         if rules.broadcast("linear", tuple(bias.native.shape), made_shape) != made_shape:
             rules.cannot_expand("linear", tuple(bias.native.shape), made_shape)
+    if input.device is not weight.device:
+        input, weight = lifted("linear", input, weight)
     if input.device.kernels["linear"]:
         return apply(_linear, (input, weight, bias))
     made = matmul(input, weight.t())
@@ -225,7 +235,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     a, b, w = input1.native.shape, input2.native.shape, weight.native.shape
     if tuple(a[:-1]) != tuple(b[:-1]) or len(w) != 3 or a[-1] != w[1] or b[-1] != w[2]:
         raise ShapeError(
-            f"bilinear: expected input1 (..., {w[1:2]}), input2 (..., {w[2:3]}) with equal sizes in front, got {list(a)}, "
+            f"bilinear: expected input1 (..., {tuple(w[1:2])}), input2 (..., {tuple(w[2:3])}) with equal sizes in front, got {list(a)}, "
             f"{list(b)} and weight {list(w)}"
         )
     count = rows_of(a)

@@ -25,6 +25,7 @@ from tensorcore.ops.kinds import (
     method,
     operation,
 )  # fmt: skip
+from tensorcore.ops.older import older, taking_older
 from tensorcore.ops.operands import check_number, result_type
 from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
@@ -84,15 +85,19 @@ def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
     return mul(other.to(compute), bool(alpha) if compute is dtypes.bool_ else alpha)  # type: ignore[attr-defined]
 
 
-def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def add(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input + alpha * other``, element by element."""
+    if late:
+        return older("add", (input, other, *late), {"out": out}, "alpha")
     if alpha == 1 and alpha is not True:
         return _add(input, other) if out is None else _add(input, other, out=out)
     return _add(input, _scaled("add", input, other, alpha), out=out)
 
 
-def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+def sub(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input - alpha * other``, element by element. Raises for bools."""
+    if late:
+        return older("sub", (input, other, *late), {"out": out}, "alpha")
     if alpha == 1 and alpha is not True:
         return _sub(input, other) if out is None else _sub(input, other, out=out)
     _no_bool(input, other)
@@ -102,13 +107,17 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
 _written = {"add": Tensor.add_, "sub": Tensor.sub_}  # type: ignore[attr-defined]
 
 
-def add_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def add_(input: Tensor, other: Any, *late: Any, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`add`."""
+    if late:
+        return older("add_", (input, other, *late), {}, "alpha")
     return _written["add"](input, other if alpha == 1 else _scaled("add_", input, other, alpha))
 
 
-def sub_(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+def sub_(input: Tensor, other: Any, *late: Any, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`sub`."""
+    if late:
+        return older("sub_", (input, other, *late), {}, "alpha")
     return _written["sub"](input, other if alpha == 1 else _scaled("sub_", input, other, alpha))
 
 
@@ -141,6 +150,7 @@ _div = elementwise(
                other=lambda g, input, other: -g * conjugate(input / other / other)),
     operator="truediv", widens=True, samples=samples.quotient,
 )  # fmt: skip
+Tensor.__rdiv__ = Tensor.__rtruediv__  # type: ignore[attr-defined]
 _div_trunc = elementwise(
     "trunc_divide", "input other", "The quotient cut off at the point.", takes=REAL - BOOL, method=False, writes=False,
     grads=dict(input=lambda g: _zeros(g), other=lambda g: _zeros(g)), samples=samples.steps, backward_name="DivBackward1",
@@ -198,19 +208,19 @@ fmod = elementwise(
 # Powers and roots
 
 
-def _pow_input(g: Tensor, input: Any, other: Any) -> Any:
-    if not isinstance(other, Tensor):
-        if other == 0:
+def _pow_input(g: Tensor, input: Any, exponent: Any) -> Any:
+    if not isinstance(exponent, Tensor):
+        if exponent == 0:
             return _zeros(g)
-        if other == 1:
+        if exponent == 1:
             return g
-        slope = input * other if other == 2 else pow(input, other - 1) * other
+        slope = input * exponent if exponent == 2 else pow(input, exponent - 1) * exponent
         return g * conjugate(slope)
     # 0 * x**-1 is NaN at x = 0; the slope of x**0 is 0 everywhere.
-    return where(other == 0, 0.0, g * conjugate(other * pow(input, other - 1)))
+    return where(exponent == 0, 0.0, g * conjugate(exponent * pow(input, exponent - 1)))
 
 
-def _pow_other(g: Tensor, input: Any, other: Tensor, out: Tensor) -> Tensor:
+def _pow_other(g: Tensor, input: Any, exponent: Tensor, out: Tensor) -> Tensor:
     if not isinstance(input, Tensor):
         if input == 0:
             log: Any = -math.inf
@@ -223,26 +233,26 @@ def _pow_other(g: Tensor, input: Any, other: Tensor, out: Tensor) -> Tensor:
     slope = g * conjugate(out * log)
     if isinstance(input, Tensor) or input == 0:
         # 0**y stays 0 (or 1) however y moves, and the formula would say 0 * -inf.
-        exponent = other.real if other.dtype.is_complex else other  # type: ignore[attr-defined]
-        at_zero = (input == 0) & (exponent >= 0) if isinstance(input, Tensor) else exponent >= 0
+        real = exponent.real if exponent.dtype.is_complex else exponent  # type: ignore[attr-defined]
+        at_zero = (input == 0) & (real >= 0) if isinstance(input, Tensor) else real >= 0
         return where(at_zero, 0.0, slope)
     return slope
 
 
-def _pow_result(input: Any, other: Any) -> dtypes.dtype:
-    compute = result_type(input, other)
-    if compute.kind == "integer" and not isinstance(other, Tensor):
-        if other < 0:
+def _pow_result(input: Any, exponent: Any) -> dtypes.dtype:
+    compute = result_type(input, exponent)
+    if compute.kind == "integer" and not isinstance(exponent, Tensor):
+        if exponent < 0:
             raise DtypeError(
-                f"pow: Integers to negative integer powers are not allowed, got exponent {other}; use a floating dtype"
+                f"pow: Integers to negative integer powers are not allowed, got exponent {exponent}; use a floating dtype"
             )
-        check_number("pow", other, compute)
+        check_number("pow", exponent, compute)
     return compute
 
 
 pow = elementwise(
-    "pow", "input other", "input to the power of other. Integers raise on a negative number as exponent.",
-    takes=NUMBERS - BOOL, rule=_pow_result, grads=dict(input=_pow_input, other=_pow_other), operator="pow", samples=samples.powers,
+    "pow", "input exponent", "input to the power of exponent. Integers raise on a negative number as exponent.",
+    takes=NUMBERS - BOOL, rule=_pow_result, grads=dict(input=_pow_input, exponent=_pow_other), operator="pow", samples=samples.powers,
 )  # fmt: skip
 
 
@@ -401,6 +411,7 @@ def _check_value(op: str, dtype: Any, value: Any) -> Any:
     return int(value) if dtype.kind == "integer" else value
 
 
+@taking_older("value")
 @composite(
     inputs="input tensor1 tensor2", writes=True, samples=samples.addcmul,
     grads=dict(input=same, tensor1=lambda g, tensor2, value: g * conjugate(tensor2 * value),
@@ -414,6 +425,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     return _add(input, mul(tensor1 if value == 1 else tensor1 * value, tensor2))
 
 
+@taking_older("value")
 @composite(
     inputs="input tensor1 tensor2", writes=True, samples=samples.addcdiv,
     grads=dict(input=same, tensor1=lambda g, tensor2, value: g * conjugate(value / tensor2),

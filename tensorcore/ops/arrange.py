@@ -35,9 +35,10 @@ _triu = Op("triu", "input", "The upper triangle.", kernel="tri", register=False,
 
 
 @operation(samples=samples.flip)
-def flip(input: Tensor, *dims: Any) -> Tensor:
+def flip(input: Tensor, *along: Any, dims: Any = None) -> Tensor:
     """The elements in reverse order along ``dims``, as a copy."""
-    return apply(_flip, (input,), {"dims": rules.wrap_dims("flip", rules.as_dims("flip", dims), input.ndim)})
+    order = rules.as_dims("flip", along if dims is None else (dims,))
+    return apply(_flip, (input,), {"dims": rules.wrap_dims("flip", order, input.ndim)})
 
 
 @operation(samples=samples.unary_plain)

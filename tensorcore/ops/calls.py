@@ -21,14 +21,16 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.operands import NARROW, as_argument, common_device, one_device
 from tensorcore.ops.output import check_out, store
 from tensorcore.ops.record import record
+from tensorcore.ops.shortage import again
 from tensorcore.tape.memory import Version, next_order
-from tensorcore.tape.mode import mode, unusual
+from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["PLAIN_FLOATS", "apply", "binary", "elementwise", "foreign", "reduction", "reflected", "unary"]
 
 new = object.__new__
+makers.append(globals())
 _EMPTY: tuple[Any, ...] = ()
 # The dtypes for which a kernel may be handed a Python number as it is. Narrower ones compute with
 # numbers in single precision, and integers beyond 32 bits wrap: both are the slow path's.
@@ -51,7 +53,10 @@ def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Cal
             return elementwise(op, (input,), out=out)
         device = input.device
         made = new(Tensor)
-        native = device.kernels[name](input.native)
+        try:
+            native = device.kernels[name](input.native)
+        except MemoryError as error:
+            native = again(device, name, (input.native,), {}, error)
         if type(native) is not device.array:
             native = device.as_native(native)
         made.native = native
@@ -125,9 +130,13 @@ def binary(
             else:
                 return leave(op, (input, other), out=out)
         except Exception as error:
-            if not isinstance(input, Tensor):
+            if type(input) is not Tensor:
                 return leave(op, (input, other), out=out)
-            raise explain(op, (input, other), error) from None
+            if not isinstance(error, MemoryError):
+                raise explain(op, (input, other), error) from None
+            device = input.device
+            native = again(device, name, (input.native, getattr(other, "native", other)), {}, error)
+            other_edge = getattr(other, "node", None)
         if type(native) is not device.array:
             native = device.as_native(native)
         made = new(Tensor)
@@ -178,6 +187,8 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
 
     def call(input: Tensor, dim: Any = None, keepdim: bool = False, **rest: Any) -> Any:
         if rest or type(input) is not Tensor or input.dtype not in accepts:
+            if hasattr(type(input), "instead"):
+                return input.instead(op.name, (input, dim), rest | {"keepdim": keepdim})
             if dim is not None:
                 rest["dim"] = dim
             if keepdim:
@@ -188,14 +199,18 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
         if dim is None and not keepdim:
             try:
                 made_native = device.kernels[name](native)
-            except ValueError:  # no elements: the slow path knows what to say
+            except (ValueError, IndexError):  # no elements: the slow path knows what to say
                 return slow(input)
+            except MemoryError as error:
+                made_native = again(device, name, (native,), {}, error)
         elif type(dim) is int and dims and -len(native.shape) <= dim < len(native.shape):
             dim = (dim % len(native.shape),)
             try:
                 made_native = device.kernels[name](native, dim=dim, keepdim=keepdim)
-            except ValueError:
+            except (ValueError, IndexError):
                 return slow(input, dim, keepdim)
+            except MemoryError as error:
+                made_native = again(device, name, (native,), {"dim": dim, "keepdim": keepdim}, error)
         else:
             return slow(input, dim, keepdim)
         if type(made_native) is not device.array:
@@ -263,26 +278,45 @@ def apply(op: Op, inputs: Sequence[Tensor | None], options: dict[str, Any] | Non
         options: what the kernel takes by keyword.
         dtype: the result's dtype, a tuple of them for several results; the first input's where None.
     """
-    device = common_device(op.name, inputs)
-    natives = [one.native if isinstance(one, Tensor) else one for one in inputs]
-    if op.variadic:
-        native = device.kernels[op.kernel](natives, **(options or {}))
-    else:
-        native = device.kernels[op.kernel](*natives, **(options or {}))
+    device: Any = None
+    natives, recorded = [], False
+    for one in inputs:
+        if isinstance(one, Tensor):
+            if one.device is not device:
+                # Raises, unless one of the two wraps the other.
+                device = one.device if device is None else common_device(op.name, inputs)
+            natives.append(one.native)
+            if one.node is not None:
+                recorded = True
+        else:
+            if one is not None and kind_of(one) is None:
+                common_device(op.name, inputs)
+            natives.append(one)
+    kernel = device.kernels[op.kernel]
+    try:
+        if op.variadic:
+            native = kernel(natives, **options) if options else kernel(natives)
+        else:
+            native = kernel(*natives, **options) if options else kernel(*natives)
+    except MemoryError as error:
+        native = again(device, op.kernel, (natives,) if op.variadic else natives, options or {}, error)
     if dtype is None:
-        dtype = next(one.dtype for one in inputs if one is not None)
+        first = inputs[0]
+        dtype = first.dtype if first is not None else next(one.dtype for one in inputs if one is not None)
     if type(native) is tuple or type(native) is list:
-        made: Any = [
-            new_tensor(one, dtype[i] if type(dtype) is tuple else dtype, device) for i, one in enumerate(native)
-        ]
-    else:
-        made = new_tensor(native, dtype, device)
-    if mode.enabled and op.grads:
-        for one in inputs:
-            if isinstance(one, Tensor) and one.node is not None:
-                record(op, inputs, options, made)
-                break
-    return made if type(made) is Tensor else tuple(made)
+        several = type(dtype) is tuple
+        made: Any = [new_tensor(one, dtype[i] if several else dtype, device) for i, one in enumerate(native)]
+        if recorded and op.grads and mode.enabled:
+            record(op, inputs, options, made)
+        return tuple(made)
+    made = new(Tensor)
+    made.native = native
+    made.dtype = dtype
+    made.device = device
+    made.node = made.version = made.origin = None
+    if recorded and op.grads and mode.enabled:
+        record(op, inputs, options, made)
+    return made
 
 
 def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, options: dict[str, Any] | None = None):
@@ -292,6 +326,9 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
         made = _uniform(op, first, inputs, options)
         if made is not None:
             return made
+    for one in inputs:
+        if hasattr(type(one), "instead"):  # a sparse tensor, which has no native array
+            return one.instead(op.name, inputs, options)
     if any(type(one) is np.ndarray for one in inputs):  # tensor * array, in PyTorch by way of NumPy
         from tensorcore.ops.create import from_numpy
 
@@ -319,6 +356,8 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
     natives = [as_argument(device, one, wide) for one in inputs]
     try:
         native = device.kernels[op.kernel](*natives, **(options or {}))
+    except MemoryError as error:
+        native = again(device, op.kernel, natives, options or {}, error)
     except Exception as error:
         raise explain(op, inputs, error) from error
     if widened:
@@ -348,6 +387,8 @@ def _uniform(op: Op, first: Tensor, inputs: Sequence[Any], options: dict[str, An
             return None
     try:
         native = device.kernels[op.kernel](*natives) if not options else device.kernels[op.kernel](*natives, **options)
+    except MemoryError as error:
+        native = again(device, op.kernel, natives, options or {}, error)
     except Exception as error:
         raise explain(op, inputs, error) from error
     made = new_tensor(native if type(native) is device.array else device.as_native(native), op.result or same, device)

@@ -1,4 +1,4 @@
-"""Convolutions in one to three dims, their transposes, and windows as columns."""
+"""Convolutions in one to three dims and their transposes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tensorcore.ops.views_part import slice_op, unindex
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "fold", "unfold",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
@@ -38,7 +38,9 @@ _input_gradient = Op(
     "conv_input_gradient", "input weight", "The adjoint of a convolution in its input.",
     backward_name="ConvolutionBackward0", register=False,
     grads=dict(
-        input=lambda g, weight, stride, padding, dilation, groups: _run(g, weight, None, stride, padding, dilation, groups),
+        # As many windows as there were elements: output_padding may have made room for more.
+        input=lambda g, weight, input_shape, stride, padding, dilation, groups: _run(
+            g, weight, None, stride, padding, dilation, groups, tuple(input_shape[2:])),
         weight=lambda g, input, weight_shape, stride, padding, dilation, groups: apply(
             _weight_gradient, (input, g), _options(weight_shape, stride, padding, dilation, groups)),
     ),
@@ -47,7 +49,8 @@ _weight_gradient = Op(
     "conv_weight_gradient", "sent input", "The adjoint of a convolution in its weight.",
     backward_name="ConvolutionBackwardBackward0", register=False,
     grads=dict(
-        sent=lambda g, input, stride, padding, dilation, groups: _run(input, g, None, stride, padding, dilation, groups),
+        sent=lambda g, input, sent_shape, stride, padding, dilation, groups: _run(
+            input, g, None, stride, padding, dilation, groups, tuple(sent_shape[2:])),
         input=lambda g, sent, input_shape, stride, padding, dilation, groups: apply(
             _input_gradient, (sent, g), _options(input_shape, stride, padding, dilation, groups)),
     ),
@@ -59,18 +62,19 @@ def _options(shape: Any, stride: Ints, padding: Ints, dilation: Ints, groups: in
 
 
 def _run(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
-) -> Tensor:
-    """The convolution of checked arguments, by the device's kernel or in products."""
-    shape, window = tuple(input.native.shape), tuple(weight.native.shape)
-    counts = _counts(shape[2:], window[2:], stride, padding, dilation)
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints, dilation: Ints, groups: int,
+    counts: Ints | None = None,
+) -> Tensor:  # fmt: skip
+    """The convolution of checked arguments, by the device's kernel or in products; of ``counts`` windows if told."""
+    if counts is None:
+        counts = window_counts(input.native.shape[2:], weight.native.shape[2:], stride, padding, dilation)
     if not input.device.kernels["conv"]:
         return _in_products(input, weight, bias, counts, stride, padding, dilation, groups)
     options = {"counts": counts, "stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     return apply(_conv, (input, weight, bias), options)  # type: ignore[no-any-return]
 
 
-def _counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
+def window_counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
     """How many windows there are along each dim."""
     return tuple(
         [
@@ -105,7 +109,8 @@ def _in_products(input: Tensor, weight: Tensor, bias: Tensor | None, counts: Int
                 {"shape": (batch, groups * outs, *counts), "key": (slice(None), slice(None), *outputs)},
             )
         made = found if made is None else made + found
-    assert made is not None
+    if made is None:  # a window of no elements
+        made = input.new_zeros((batch, groups * outs, *counts))
     return made if bias is None else made + bias.reshape(-1, *[1] * len(counts))
 
 
@@ -334,70 +339,3 @@ def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
                      output_padding: Any = 0, groups: int = 1, dilation: Any = 1) -> Tensor:  # fmt: skip
     """The adjoint of ``conv3d``, see ``conv_transpose1d``."""
     return _transpose("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-# Windows as columns
-
-_unfold = Op("unfold", "input", "Windows as columns.", backward_name="Im2ColBackward0", register=False, grads=dict(
-    input=lambda g, input_shape, counts, kernel, stride, padding, dilation: apply(_fold, (g,), {
-        "shape": tuple(input_shape), "counts": counts, "kernel": kernel, "stride": stride, "padding": padding,
-        "dilation": dilation})))  # fmt: skip
-_fold = Op("fold", "input", "Columns added up as windows.", backward_name="Col2ImBackward0", register=False, grads=dict(
-    input=lambda g, counts, kernel, stride, padding, dilation: apply(_unfold, (g,), {
-        "counts": counts, "kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation})))  # fmt: skip
-
-
-def _window(op: str, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Ints, Ints, Ints, Ints]:
-    kernel, dilation = spread(op, "kernel_size", kernel_size, 2), spread(op, "dilation", dilation, 2)
-    padding, stride = spread(op, "padding", padding, 2), spread(op, "stride", stride, 2)
-    for name, values, least in (
-        ("kernel size", kernel, 1),
-        ("dilation", dilation, 1),
-        ("stride", stride, 1),
-        ("padding", padding, 0),
-    ):
-        if min(values) < least:
-            raise GradientError(
-                f"{op}: {name} should be {'greater than zero' if least else 'non-negative'}, got {list(values)}"
-            )
-    return kernel, dilation, padding, stride
-
-
-@operation(samples=samples.unfold, method=False)
-def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    """Each window of (batch, channels, height, width) as a column of (batch, channels * taps, windows)."""
-    kernel, dilation, padding, stride = _window("unfold", kernel_size, dilation, padding, stride)
-    shape = tuple(input.native.shape)
-    if len(shape) not in (3, 4):
-        raise ShapeError(f"unfold: Expected 3D or 4D (batch mode) tensor with possibly 0 batch size, got {list(shape)}")
-    counts = _counts(shape[-2:], kernel, stride, padding, dilation)
-    if min(counts) < 1:
-        raise ShapeError(
-            f"unfold: its components must be at least one: expected windows that fit, got {list(counts)} of them"
-        )
-    made = apply(_unfold, (input if len(shape) == 4 else input.unsqueeze(0),), {
-        "counts": counts, "kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation})  # fmt: skip
-    return made if len(shape) == 4 else made.squeeze(0)  # type: ignore[no-any-return]
-
-
-@operation(samples=samples.fold, method=False)
-def fold(
-    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
-) -> Tensor:
-    """The adjoint of ``unfold``: columns (batch, channels * taps, windows) added up where their windows lie."""
-    size = spread("fold", "output_size", output_size, 2)
-    kernel, dilation, padding, stride = _window("fold", kernel_size, dilation, padding, stride)
-    shape = tuple(input.native.shape)
-    if len(shape) not in (2, 3) or 0 in shape[-2:]:
-        raise ShapeError(f"fold: Expected 2D or 3D (batch mode) tensor with possibly 0 batch size, got {list(shape)}")
-    counts = _counts(size, kernel, stride, padding, dilation)
-    if shape[-2] % prod(kernel) or min(counts) < 1 or shape[-1] != prod(counts):
-        raise ShapeError(
-            f"fold: Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
-            f"expected the size of input to be (batch, channels * {prod(kernel)}, {prod(counts)}), got {list(shape)}"
-        )
-    columns = input if len(shape) == 3 else input.unsqueeze(0)
-    whole = (columns.native.shape[0], shape[-2] // prod(kernel), *size)
-    made = apply(_fold, (columns,), {
-        "shape": whole, "counts": counts, "kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation})  # fmt: skip
-    return made if len(shape) == 3 else made.squeeze(0)  # type: ignore[no-any-return]

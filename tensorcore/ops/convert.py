@@ -8,10 +8,11 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentTypeError
+from tensorcore.formats import contiguous_format, order_of, preserve_format, strided
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, same
-from tensorcore.ops.inplace import attach, check_recordable, check_writable
+from tensorcore.ops.inplace import attach, check_recordable, check_same_device, check_writable
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.output import written
 from tensorcore.ops.record import record
@@ -34,7 +35,7 @@ _copy = Op("copy", "input src", "The values of src in the memory of input.", gra
 fill_op = Op("fill", "input src", "One value in the memory of input.", grads=_written, register=False)
 zero_op = Op("zero", "input src", "Zeros in the memory of input.", grads=_written, register=False)
 _move = Op("move", "input", "The same values on another device.", register=False, backward_name="ToCopyBackward0",
-           grads=dict(input=lambda g, source: g.to(source)))  # fmt: skip
+           grads=dict(input=lambda g, source, target: g.to(source)))  # fmt: skip
 
 
 @method
@@ -43,7 +44,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
     Args:
         args: a dtype, a device (or its name), a dtype after a device, or another tensor to be like.
-        kwargs: ``dtype``, ``device``, ``non_blocking``, ``copy`` (a copy even where nothing changes).
+        kwargs: ``dtype``, ``device``, ``non_blocking``, ``copy`` (a copy even where nothing changes), ``memory_format``.
     """
     dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
     for one in args:
@@ -60,28 +61,67 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     made = input
     if device is not None:
         target = device if isinstance(device, Backend) else find_device(device)
-        if target is not input.device:
-            native = target.copy_from(input.device, input.native)
+        if target is input.device:
+            pass
+        elif (target.many or input.device.many) and (
+            met := input.device.meet(target) or target.meet(input.device)
+        ) is not None:
+            made = met.lift(input)
+        else:
+            native = _moved(input, target, bool(kwargs.get("non_blocking")))
             made = new_tensor(native, input.dtype, target)
             if mode.enabled and input.node is not None:
-                record(_move, (input,), {"source": input.device}, made)
+                record(_move, (input,), {"source": input.device, "target": target}, made)
     if dtype is not None:
         dtype = dtypes.as_dtype(dtype, "to")
         if dtype is not made.dtype:
             made = apply(_cast, (made,), {"dtype": dtype}, dtype=dtype)
+    format = kwargs.get("memory_format")
+    if format is not None and format is not preserve_format:
+        order_of("to", format, len(input.native.shape))
+        fits = made.is_contiguous(memory_format=format)
+        return clone(made, memory_format=format) if not fits or (copy and made is input) else made
     return clone(input) if copy and made is input else made
+
+
+def _moved(input: Tensor, target: Backend, non_blocking: bool) -> Any:
+    if not non_blocking:
+        return target.copy_from(input.device, input.native)
+    if target.capabilities.host:
+        return target.share_host(input.device.begin_to_host(input.native))
+    return target.begin_copy(input.device, input.native)
 
 
 @operation(samples=samples.unary)
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
-    """A copy, on the tape; strides are kept where the memory is dense."""
-    return apply(_clone, (input,))
+    """A copy, on the tape; strides are kept where the memory is dense, unless a ``memory_format`` asks for others."""
+    if memory_format is None or memory_format is preserve_format:
+        return apply(_clone, (input,))
+    return _laid_out(input, order_of("clone", memory_format, len(input.native.shape)))
 
 
 @method
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
-    """The tensor itself where its memory is in row-major order without gaps, else a copy that is."""
+    """The tensor itself where its memory is in row-major order (or ``memory_format``) without gaps, else a copy that is."""
+    if memory_format not in (None, contiguous_format, preserve_format):
+        order = order_of("contiguous", memory_format, len(input.native.shape))
+        return input if input.is_contiguous(memory_format=memory_format) else _laid_out(input, order)
     return input if input.device.is_contiguous(input.native) else apply(_contiguous, (input,))
+
+
+def _laid_out(input: Tensor, order: tuple[int, ...] | None) -> Tensor:
+    """A copy with the dims in ``order`` in memory, from the largest stride to the smallest; row-major for None."""
+    if order is None:
+        return apply(_contiguous, (input,))
+    kernels = input.device.kernels
+    rows = kernels["contiguous"](kernels["permute"](input.native, dims=order))
+    if rows is input.native or input.device.storage_key(rows) == input.device.storage_key(input.native):
+        rows = kernels["clone"](rows)
+    back = tuple([order.index(i) for i in range(len(order))])
+    made = new_tensor(kernels["permute"](rows, dims=back), input.dtype, input.device)
+    if mode.enabled and input.node is not None:
+        record(_contiguous, (input,), None, made)
+    return made
 
 
 @method
@@ -95,7 +135,7 @@ def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
 @method
 def cuda(input: Tensor, device: Any = "cuda", non_blocking: bool = False, memory_format: Any = None) -> Tensor:
     """The tensor on a GPU: the first one, or that of an index or a name."""
-    return to(input, f"cuda:{device}" if isinstance(device, int) else device)
+    return to(input, f"cuda:{device}" if isinstance(device, int) else device, non_blocking=non_blocking)
 
 
 @method
@@ -107,10 +147,10 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 @method
 def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write the values of ``src``, broadcast, cast and moved, into this tensor's memory."""
-    return write(_copy, input, src)
+    return write(_copy, input, src, non_blocking)
 
 
-def write(op: Op, input: Tensor, src: Tensor) -> Tensor:
+def write(op: Op, input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """The copy behind ``copy_``, ``fill_`` and ``zero_``, recorded under the name of ``op``."""
     check_writable("copy_", input)
     if not isinstance(src, Tensor):
@@ -118,7 +158,8 @@ def write(op: Op, input: Tensor, src: Tensor) -> Tensor:
     rules.broadcast("copy_", tuple(src.native.shape), tuple(input.native.shape))
     if rules.broadcast("copy_", tuple(src.native.shape), tuple(input.native.shape)) != tuple(input.native.shape):
         rules.cannot_expand("copy_", tuple(src.native.shape), tuple(input.native.shape))
-    source = to(src, input.device)
+    source = to(src, input.device, non_blocking=non_blocking)
+    check_same_device("copy_", input, source.device)
     native = source.native
     if source.dtype.is_complex and not input.dtype.is_complex:
         native = input.device.kernels["real"](native)
@@ -136,9 +177,12 @@ def write(op: Op, input: Tensor, src: Tensor) -> Tensor:
     return input
 
 
+Tensor.layout = property(lambda self: strided, doc="How the elements are stored.")  # type: ignore[attr-defined]
+
+
 def _as(name: str, target: dtypes.dtype) -> None:
-    def convert(self: Tensor) -> Tensor:
-        return to(self, target)
+    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+        return to(self, target) if memory_format is None else to(self, target, memory_format=memory_format)
 
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"The tensor in ``{target.name}``."

@@ -21,11 +21,13 @@ from tensorcore.errors import (
     ShapeError,
     UnsupportedDtype,
 )
+from tensorcore.formats import order_of, preserve_format
 from tensorcore.ops import rules, samples
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.literal import as_scalar, host_array
 from tensorcore.ops.output import store
 from tensorcore.ops.placement import as_device, host_device
+from tensorcore.ops.shortage import again
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -54,11 +56,12 @@ def _filled(op: str, size: Any, value: Any, dtype: Any, device: Any, requires_gr
         return out if value is None else out.fill_(value)  # type: ignore[attr-defined]
     wanted = wanted or dtypes.get_default_dtype()
     target = as_device(device)
-    if value is None:
-        native = target.allocate(shape, wanted)
-    else:
-        fits = type(value) is int and 0 <= value <= 1  # zeros and ones, in any dtype
-        native = target.kernels["full"](shape, value if fits else as_scalar(op, value, wanted, shape), dtype=wanted)
+    if value is not None and not (type(value) is int and 0 <= value <= 1):  # zeros and ones are in every dtype
+        value = as_scalar(op, value, wanted, shape)
+    try:
+        native = target.allocate(shape, wanted) if value is None else target.kernels["full"](shape, value, dtype=wanted)
+    except MemoryError as error:
+        native = again(target, "full", (shape, 0 if value is None else value), {"dtype": wanted}, error)
     return made(native, wanted, target, requires_grad)
 
 
@@ -91,30 +94,35 @@ def empty(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, lay
           requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """A tensor of undefined values, in page-locked memory with ``pin_memory``."""
     made = _filled("empty", _sizes("empty", sizes, size), None, dtype, device, requires_grad and not pin_memory, out)
+    if memory_format is not None and order_of("empty", memory_format, len(made.native.shape)):
+        made = _like("empty", made, None, None, None, made.requires_grad, memory_format)
     return _pinned(made, requires_grad) if pin_memory else made
 
 
 def zeros(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-          requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """A tensor of zeros."""
-    return _filled("zeros", _sizes("zeros", sizes, size), 0, dtype, device, requires_grad, out)
+          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A tensor of zeros, in page-locked memory with ``pin_memory``."""
+    made = _filled("zeros", _sizes("zeros", sizes, size), 0, dtype, device, requires_grad and not pin_memory, out)
+    return _pinned(made, requires_grad) if pin_memory else made
 
 
 def ones(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """A tensor of ones."""
-    return _filled("ones", _sizes("ones", sizes, size), 1, dtype, device, requires_grad, out)
+         requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A tensor of ones, in page-locked memory with ``pin_memory``."""
+    made = _filled("ones", _sizes("ones", sizes, size), 1, dtype, device, requires_grad and not pin_memory, out)
+    return _pinned(made, requires_grad) if pin_memory else made
 
 
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """A tensor of one value, of that value's dtype unless another is named."""
+         requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A tensor of one value, of that value's dtype unless another is named; page-locked with ``pin_memory``."""
     if hasattr(size, "__index__"):
         raise ArgumentTypeError(f"full: argument 'size' must be tuple of ints, got {size!r}; write ({size!r},)")
     kind, fill_value = _fill_value("full", fill_value)
     if dtype is None and out is None:
         dtype = dtypes.default_for(kind)
-    return _filled("full", (size,), fill_value, dtype, device, requires_grad, out)
+    made = _filled("full", (size,), fill_value, dtype, device, requires_grad and not pin_memory, out)
+    return _pinned(made, requires_grad) if pin_memory else made
 
 
 def _fill_value(op: str, value: Any) -> tuple[str, Any]:
@@ -144,18 +152,22 @@ def _like(
         )
     shape = tuple(input.native.shape)
     dtype, device = dtype or input.dtype, device or input.device
-    # 2.13 knows no other names of formats than these; all but one of them mean row-major order here.
-    rows = str(memory_format).rpartition(".")[2] not in ("None", "preserve_format")
-    if rows or input.device.is_contiguous(input.native):
+    order: Any = None
+    if memory_format is not None and memory_format is not preserve_format:
+        order = order_of(op, memory_format, len(shape))
+        if order is None:
+            return _filled(op, (shape,), value, dtype, device, requires_grad, None)
+    elif input.device.is_contiguous(input.native):
         return _filled(op, (shape,), value, dtype, device, requires_grad, None)
-    strides = kept_strides(shape, [(shape, input.stride())])
-    order = sorted(range(len(shape)), key=lambda i: -strides[i])
+    if order is None:
+        strides = kept_strides(shape, [(shape, input.stride())])
+        order = sorted(range(len(shape)), key=lambda i: -strides[i])
     made = _filled(op, ([shape[i] for i in order],), value, dtype, device, False, None)
     made.native = made.device.kernels["permute"](made.native, dims=tuple([order.index(i) for i in range(len(shape))]))
     return made.requires_grad_() if requires_grad else made
 
 
-@operation()
+@operation(samples=samples.unary)
 def empty_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
                requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Undefined values in the shape, dtype and on the device of ``input``."""
@@ -185,35 +197,40 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any 
 
 
 @method
-def new_zeros(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Zeros of the shape ``size`` in the dtype and on the device of this tensor."""
-    return _filled("new_zeros", size, 0, dtype or self.dtype, device or self.device, requires_grad, None)
+def new_zeros(self: Tensor, *sizes: Any, size: Any = None, **options: Any) -> Tensor:
+    """Zeros of the shape ``size`` in the dtype and on the device of this tensor; ``options`` are those of ``zeros``."""
+    return zeros(*sizes, size=size, **_as(self, options))
 
 
 @method
-def new_ones(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Ones of the shape ``size`` in the dtype and on the device of this tensor."""
-    return _filled("new_ones", size, 1, dtype or self.dtype, device or self.device, requires_grad, None)
+def new_ones(self: Tensor, *sizes: Any, size: Any = None, **options: Any) -> Tensor:
+    """Ones of the shape ``size`` in the dtype and on the device of this tensor; ``options`` are those of ``ones``."""
+    return ones(*sizes, size=size, **_as(self, options))
 
 
 @method
-def new_empty(self: Tensor, *size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Undefined values of the shape ``size`` in the dtype and on the device of this tensor."""
-    return _filled("new_empty", size, None, dtype or self.dtype, device or self.device, requires_grad, None)
+def new_empty(self: Tensor, *sizes: Any, size: Any = None, **options: Any) -> Tensor:
+    """Undefined values of the shape ``size`` in the dtype and on the device of this tensor; ``options`` are those of ``empty``."""
+    return empty(*sizes, size=size, **_as(self, options))
 
 
 @method
-def new_full(self: Tensor, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """One value in the shape ``size``, in the dtype and on the device of this tensor."""
-    _, fill_value = _fill_value("new_full", fill_value)
-    return _filled("new_full", (size,), fill_value, dtype or self.dtype, device or self.device, requires_grad, None)
+def new_full(self: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor:
+    """One value in the shape ``size``, in the dtype and on the device of this tensor; ``options`` are those of ``full``."""
+    return full(size, fill_value, **_as(self, options))
 
 
-def _new_tensor(self: Tensor, data: Any, *, dtype: Any = None, device: Any = None,
-                requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """A copy of ``data`` in the dtype and on the device of this tensor."""
-    return tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
+def _as(self: Tensor, options: dict[str, Any]) -> dict[str, Any]:
+    if options.get("dtype") is None:
+        options["dtype"] = self.dtype
+    if options.get("device") is None:
+        options["device"] = self.device
+    return options
+
+
+def _new_tensor(self: Tensor, data: Any, **options: Any) -> Tensor:
+    """A copy of ``data`` in the dtype and on the device of this tensor; ``options`` are those of ``tensor``."""
+    return tensor(data, **_as(self, options))
 
 
 method(_new_tensor, "new_tensor")

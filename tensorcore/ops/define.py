@@ -57,6 +57,8 @@ class Op:
     quick: frozenset[Any] = frozenset()
     result: Any = None
     widens = False
+    # Whether PyTorch keeps its results off the tape although they change with the inputs.
+    off_tape = False
 
     def __init__(
         self,

@@ -5,11 +5,15 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
+from tensorcore.backend.strides import memory_order
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, GradientError
+from tensorcore.ops import samples
+from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.inplace import check_writable, overwrite
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.random import bernoulli_
-from tensorcore.tensor import Tensor
+from tensorcore.ops.random import draw
+from tensorcore.ops.random_fill import bernoulli_
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "alpha_dropout", "alpha_dropout_", "dropout", "dropout1d", "dropout2d", "dropout3d", "dropout_", "feature_alpha_dropout",
@@ -49,7 +53,18 @@ def _dropped(op: str, input: Tensor, p: float, training: bool, inplace: bool, fe
                 f"{op}: Feature dropout requires at least 2 dimensions in the input, got {len(shape)}; use dropout"
             )
         shape = (*shape[:2], *[1] * (len(shape) - 2))
-    noise = bernoulli_(input.new_empty(shape), 1 - p)  # type: ignore[attr-defined]
+    if not alpha and not inplace and input.dtype in PLAIN_FLOATS and (features or input.is_contiguous()):
+        # Zeros and scaled ones in one draw; half types round the scale in another order.
+        one = input.dtype.numpy.type
+        scale = float(one(1) / one(1 - p))
+        native = draw("bernoulli_", "bernoulli", shape, input.dtype, input.device, None, probability=1.0 - p, one=scale)
+        return input * new_tensor(native, input.dtype, input.device)  # type: ignore[no-any-return]
+    noise: Any = input.new_empty(shape)  # type: ignore[attr-defined]
+    if not features and not input.is_contiguous():
+        # The noise lies in memory as the input does, and is drawn in that order.
+        order = memory_order(input.device.strides(input.native))
+        noise = input.new_empty([shape[i] for i in order]).permute([order.index(i) for i in range(len(order))])  # type: ignore[attr-defined]
+    bernoulli_(noise, 1 - p)
     if alpha:
         scale = 1.0 / sqrt((_ALPHA * _ALPHA * p + 1) * (1 - p))
         shift = (noise - 1) * (_ALPHA * scale) + _ALPHA * scale * p
@@ -59,7 +74,7 @@ def _dropped(op: str, input: Tensor, p: float, training: bool, inplace: bool, fe
     return overwrite(op, input, made) if inplace else made
 
 
-@operation(method=False)
+@operation(method=False, samples=samples.dropped)
 def dropout(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, train: bool | None = None
 ) -> Tensor:
@@ -67,7 +82,7 @@ def dropout(
     return _dropped("dropout", input, p, training if train is None else train, inplace, False, False)
 
 
-@operation(method=False)
+@operation(method=False, samples=samples.dropped)
 def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False, *, train: bool | None = None
 ) -> Tensor:
@@ -75,13 +90,13 @@ def alpha_dropout(
     return _dropped("alpha_dropout", input, p, training if train is None else train, inplace, False, True)
 
 
-@operation(method=False)
+@operation(method=False, samples=samples.dropped_channels)
 def feature_dropout(input: Tensor, p: float = 0.5, train: bool = True) -> Tensor:
     """Dropout of whole channels: all elements behind the first two dims together."""
     return _dropped("feature_dropout", input, p, train, False, True, False)
 
 
-@operation(method=False)
+@operation(method=False, samples=samples.dropped_channels)
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False, *,
                           train: bool | None = None) -> Tensor:  # fmt: skip
     """Alpha dropout of whole channels."""
@@ -116,7 +131,7 @@ def _channels(op: str, input: Any, p: float, training: bool, inplace: bool, unba
     return _dropped(op, input, p, training, inplace, True, False)
 
 
-@operation(method=False)
+@operation(method=False, samples=samples.dropped_channels)
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (batch, channels, length) or (channels, length)."""
     if isinstance(input, Tensor) and len(input.native.shape) not in (2, 3):
@@ -124,13 +139,13 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     return _channels("dropout1d", input, p, training, inplace, 2)
 
 
-@operation(method=False)
+@operation(method=False, samples=samples.dropped_images)
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (batch, channels, height, width); three dims are (batch, channels, length), as in PyTorch."""
     return _channels("dropout2d", input, p, training, inplace, -1)
 
 
-@operation(method=False)
+@operation(method=False, samples=samples.dropped_volumes)
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (batch, channels, depth, height, width) or (channels, depth, height, width)."""
     return _channels("dropout3d", input, p, training, inplace, 4)

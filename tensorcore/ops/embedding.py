@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Any
+
 import numpy as np
 
 from tensorcore import dtypes
@@ -31,6 +34,25 @@ _pick = Op(
 )  # fmt: skip
 
 
+def _rows_alone(g: Any, indices: Any, weight_shape: Any, padding: Any, by_count: bool) -> Any:
+    """The gradient as a sparse tensor: a row for each that was asked for."""
+    if by_count:
+        raise GradientError(
+            "embedding: scale_grad_by_freq not supported with sparse gradients, got both; leave out sparse"
+        )
+    at, sent = indices.reshape(-1).long(), g.reshape((-1, *weight_shape[1:]))
+    if padding is not None:
+        kept = (at != padding).nonzero().reshape(-1)
+        at, sent = at[kept], sent[kept]
+    return import_module("tensorcore.ops.sparse_layouts").Coo.of((at.unsqueeze(0), sent), weight_shape)
+
+
+_embedding_sparse = Op(
+    "embedding", "weight indices", "Rows of a table.", backward_name="EmbeddingBackward0", register=False,
+    grads=dict(weight=_rows_alone),
+)  # fmt: skip
+
+
 @operation(samples=samples.embedding, method=False)
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max_norm: float | None = None,
               norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:  # fmt: skip
@@ -41,7 +63,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
         max_norm: rows that are asked for and longer than this are scaled to it, in place.
         norm_type: the p of that norm.
         scale_grad_by_freq: divide each row's gradient by how often it was asked for.
-        sparse: accepted, and without effect: gradients are dense.
+        sparse: let the gradient of ``weight`` be a sparse tensor of the rows that were asked for.
     """
     for name, one in (("input", input), ("weight", weight)):
         if not isinstance(one, Tensor):
@@ -59,11 +81,9 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     rows = shape[0]
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
-            raise DimensionError(
-                f"embedding: Padding_idx must be within num_embeddings, got {padding_idx} for {rows} rows"
-            )
+            raise _NoSuchRow(f"embedding: Padding_idx must be within num_embeddings, got {padding_idx} for {rows} rows")
         padding_idx %= rows
-    if input.device.capabilities.values:
+    if input.device.capabilities.values and not input.device.checks_indices:
         lowest, highest = input.device.kernels["index_bounds"](input.native)
         if lowest < 0 or highest >= rows:
             raise DimensionError(
@@ -73,7 +93,11 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     if max_norm is not None:
         _renorm(weight, input, float(max_norm), float(norm_type))
     options = {"padding": padding_idx, "by_count": bool(scale_grad_by_freq)}
-    return apply(_embedding, (weight, input), options, dtype=weight.dtype)  # type: ignore[no-any-return]
+    return apply(_embedding_sparse if sparse else _embedding, (weight, input), options, dtype=weight.dtype)  # type: ignore[no-any-return]
+
+
+class _NoSuchRow(DimensionError, AssertionError):
+    """A padding row that the table does not have; PyTorch asserts it."""
 
 
 def _renorm(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> None:

@@ -10,6 +10,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, DimensionError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_loss as samples
+from tensorcore.ops.affine import linear
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.loss import check_reduction, check_tensors, reduced
@@ -21,7 +22,8 @@ from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "kl_div", "nll_loss",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "kl_div", "linear_cross_entropy",
+    "nll_loss",
 ]  # fmt: skip
 
 
@@ -96,9 +98,10 @@ def _check_classes(
     target = target if target.dtype is dtypes.int64 else target.to(dtypes.int64)
     if target.device.capabilities.host and prod(aimed):
         # On the host a look is cheap; elsewhere it would wait for the device.
-        values = target.device.to_host(target.native)
-        wrong = (values < 0) | (values >= classes)
-        if wrong.any():
+        low, high = target.device.kernels["index_bounds"](target.native)
+        if low < 0 or high >= classes:
+            values = target.device.to_host(target.native)
+            wrong = (values < 0) | (values >= classes)
             wrong &= values != ignore_index
             if wrong.any():
                 raise DimensionError(
@@ -205,8 +208,48 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
         smooth = total(smooth) / divisor
     else:
         smooth = reduced(smooth, reduction)
-    made = plain * (1.0 - label_smoothing) + smooth * (label_smoothing / classes)
+    made = plain * (1.0 - label_smoothing) + smooth * (label_smoothing / max(classes, 1))
     return made.reshape(()) if single and reduction == "none" else made
+
+
+@operation(samples=samples.linear_classification, method=False)
+def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None,
+                         weight: Tensor | None = None, reduction: str = "mean", ignore_index: int | None = None,
+                         label_smoothing: float = 0.0, options: Any = None) -> Tensor:  # fmt: skip
+    """``cross_entropy`` of the scores that a linear layer gives.
+
+    Args:
+        input: ``(N, features)`` or ``(features)``.
+        linear_weight: ``(C, features)``, or ``(C, ..., features)`` for a score at each of several places.
+        linear_bias: ``(C, ...)``.
+        target, weight, reduction, label_smoothing: as in :func:`cross_entropy`.
+        ignore_index: -100 if None; not with probabilities as target.
+        options: how PyTorch would cut the work in pieces; it changes nothing here.
+    """
+    op = "linear_cross_entropy"
+    check_tensors(op, input=input, linear_weight=linear_weight, target=target)
+    shape, by = tuple(input.native.shape), tuple(linear_weight.native.shape)
+    if len(shape) not in (1, 2) or len(by) < 2 or shape[-1] != by[-1] or (len(by) > 2 and len(shape) == 1):
+        raise ShapeError(
+            f"{op}: expected input with dimensionality 1 or 2, linear_weight with at least 2 and the same last dimension, and a "
+            f"batched input for a weight of more, got {list(shape)} and {list(by)}; reshape one"
+        )
+    if linear_bias is not None and tuple(linear_bias.native.shape) != by[:-1]:
+        raise ShapeError(
+            f"{op}: expected linear_bias shape {by[:-1]}, got {list(linear_bias.native.shape)}; one per score"
+        )
+    scored = (*shape[:-1], *by[:-1])
+    if ignore_index is not None and tuple(target.native.shape) == scored:
+        raise ShapeError(
+            f"{op}: ignore_index cannot be specified when target contains probabilities, got both; leave it out"
+        )
+    flat = linear_weight.reshape(-1, by[-1]) if len(by) > 2 else linear_weight
+    shift = linear_bias.reshape(-1) if linear_bias is not None and len(by) > 2 else linear_bias
+    scores = linear(input, flat, shift)
+    if len(by) > 2:
+        scores = scores.reshape(scored)
+    at = -100 if ignore_index is None else ignore_index
+    return cross_entropy(scores, target, weight, ignore_index=at, reduction=reduction, label_smoothing=label_smoothing)  # type: ignore[no-any-return]
 
 
 def _chances(op: str, input: Tensor, target: Tensor) -> None:

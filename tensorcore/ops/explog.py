@@ -20,6 +20,7 @@ from tensorcore.ops.kinds import (
     composite,
     computes_in,
     elementwise,
+    method,
     operation,
 )
 from tensorcore.ops.output import store
@@ -198,10 +199,10 @@ def _polygamma_method(self: Tensor, n: int) -> Tensor:
     return polygamma(n, self)
 
 
-Tensor.polygamma = _polygamma_method  # type: ignore[attr-defined]
+method(_polygamma_method, "polygamma", writes=True)
 
 
-@operation(samples=samples.mvlgamma)
+@operation(samples=samples.mvlgamma, writes=True)
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the ``p``-variate gamma function, for elements over (p - 1) / 2."""
     if p < 1:

@@ -8,12 +8,17 @@ from typing import Any
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.operands import common_device
 from tensorcore.ops.record import record
+from tensorcore.ops.shortage import again
 from tensorcore.tape.engine import key_of, walk
-from tensorcore.tape.mode import enable_grad, mode
+from tensorcore.tape.memory import next_order
+from tensorcore.tape.mode import enable_grad, makers, mode
 from tensorcore.tape.node import Node, leaf, stale, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Fused", "differentiate"]
+
+new = object.__new__
+makers.append(globals())
 
 _alias = Op(
     "alias", "input", "The same tensor under another node.", grads=dict(input=same), kernel="alias", register=False
@@ -32,26 +37,43 @@ class Fused(Op):
 
     Args:
         decomposition: the op written in other ops: takes the inputs by position, the options by keyword.
+        results: how many tensors it answers. Where that is more than one, the kernel answers so many before
+            what its backward wants back, and its backward gets a list of gradients, None where there is none.
     """
 
-    def __init__(self, name: str, inputs: str, doc: str, decomposition: Callable[..., Tensor], *,
-                 kernel: str | None = None, backward_name: str | None = None) -> None:  # fmt: skip
+    def __init__(self, name: str, inputs: str, doc: str, decomposition: Callable[..., Any], *,
+                 kernel: str | None = None, backward_name: str | None = None, results: int = 1) -> None:  # fmt: skip
         super().__init__(name, inputs, doc, kernel=kernel, backward_name=backward_name, register=False)
         self.decomposition = decomposition
+        self.results = results
         self.grads = dict.fromkeys(self.inputs, same)  # it is differentiable; ``backward`` is written below
         self.keeps_inputs = True
         everyone = tuple(range(len(self.inputs)))
         self.needed_for = tuple(everyone for _ in everyone)
         self.backward = self._run_backward
 
-    def __call__(self, inputs: Sequence[Tensor | None], options: dict[str, Any], dtype: Any = None) -> Tensor:
+    def __call__(self, inputs: Sequence[Tensor | None], options: dict[str, Any], dtype: Any = None) -> Any:
         """Run and record; shapes and dtypes are checked already."""
-        device = common_device(self.name, inputs)
-        kernel = device.kernels[self.kernel]
+        device = inputs[0].device if isinstance(inputs[0], Tensor) else None
+        natives = []
+        for one in inputs:
+            if one is None:
+                natives.append(None)
+            elif isinstance(one, Tensor) and one.device is device:
+                natives.append(one.native)
+            else:
+                device = common_device(self.name, inputs)
+                natives = [None if one is None else one.native for one in inputs]
+                break
+        kernel = device.kernels[self.kernel]  # type: ignore[union-attr]
         if not kernel:
             return self.decomposition(*inputs, **options)
-        native = kernel(*[None if one is None else one.native for one in inputs], **options)
+        native = _run(device, self.kernel, natives, options)
         rest: tuple[Any, ...] = ()
+        if self.results > 1:
+            dtype = dtype or inputs[0].dtype  # type: ignore[union-attr]
+            several = [new_tensor(one, dtype, device) for one in native[: self.results]]
+            return tuple(self._recorded(several, inputs, options, native[self.results :]))
         if type(native) is tuple:
             native, *more = native
             rest = tuple(more)
@@ -66,16 +88,28 @@ class Fused(Op):
         kernel = device.kernels[self.kernel]
         if not kernel:
             return self.decomposition(*inputs, **options), None
-        native, *rest = kernel(*[None if one is None else one.native for one in inputs], **options)
+        native, *rest = _run(device, self.kernel, [None if one is None else one.native for one in inputs], options)
         made = new_tensor(native, inputs[0].dtype, device)  # type: ignore[union-attr]
         return self._recorded(made, inputs, options, tuple(rest)), tuple(rest)
 
-    def _recorded(self, made: Tensor, inputs: Any, options: dict[str, Any], rest: tuple[Any, ...]) -> Tensor:
+    def _recorded(self, made: Any, inputs: Any, options: dict[str, Any], rest: tuple[Any, ...]) -> Any:
         if mode.enabled:
             for one in inputs:
                 if one is not None and one.node is not None:
+                    if mode.plain and self.results == 1 and made.dtype.is_floating_point:
+                        made.node = node = new(Node)
+                        node.op = self
+                        node.edges = tuple([None if one is None else one.node for one in inputs])
+                        node.saved = tuple(inputs)
+                        node.options = options
+                        node.extra = node.version = None
+                        node.out = rest
+                        node.shape = made.native.shape
+                        node.dtype = made.dtype
+                        node.order = next_order()
+                        return made
                     record(self, inputs, options, made)
-                    made.node.out = rest
+                    (made[0].node.node if self.results > 1 else made.node).out = rest
                     break
         return made
 
@@ -85,26 +119,38 @@ class Fused(Op):
             if one is not None and one.version is not None and one.version.stamp < node.order:
                 raise stale(node, name, one.version)
         needs = tuple([edge is not None for edge in node.edges])
-        kernel = None if mode.enabled else g.device.kernels[f"{self.kernel}_backward"]
+        several = type(g) is list
+        device = next(one.device for one in g if one is not None) if several else g.device
+        kernel = None if mode.enabled else device.kernels[f"{self.kernel}_backward"]
         options = node.options or {}
         if not kernel:
             return differentiate(lambda *twins: self.decomposition(*twins, **options), inputs, g, needs)
         natives = [None if one is None else one.native for one in inputs]
-        grads = kernel(g.native, *natives, *node.out, needs=needs, **options)
+        arrived = [None if one is None else one.native for one in g] if several else g.native
+        grads = _run(device, f"{self.kernel}_backward", [arrived, *natives, *node.out], {"needs": needs, **options})
         if grads is None:  # a combination that the kernel leaves to the decomposition
             return differentiate(lambda *twins: self.decomposition(*twins, **options), inputs, g, needs)
         return tuple(
             [
-                new_tensor(one, inputs[i].dtype, g.device) if one is not None and needs[i] else None
+                new_tensor(one, inputs[i].dtype, device) if one is not None and needs[i] else None
                 for i, one in enumerate(grads)
             ]
         )
 
 
+def _run(device: Any, name: str, natives: Sequence[Any], options: dict[str, Any]) -> Any:
+    try:
+        return device.kernels[name](*natives, **options)
+    except MemoryError as error:
+        return again(device, name, natives, options, error)
+
+
 def differentiate(
-    function: Callable[..., Tensor], inputs: Sequence[Tensor | None], g: Tensor, needs: Sequence[bool] | None = None
+    function: Callable[..., Any], inputs: Sequence[Tensor | None], g: Any, needs: Sequence[bool] | None = None
 ) -> tuple[Any, ...]:
     """The gradients of ``function(*inputs)`` for the incoming gradient ``g``, recorded if this thread records.
+
+    Of a function with several results ``g`` is a list, with None for those that no gradient came to.
 
     Args:
         needs: which inputs' gradients are asked for; those that require grad where None.
@@ -124,12 +170,14 @@ def differentiate(
             twins.append(twin)
     with enable_grad():
         made = function(*twins)
-    if made.node is None:
+    pairs = zip(made, g, strict=True) if type(g) is list else [(made, g)]
+    roots = [(one.node, mine) for one, mine in pairs if mine is not None and one.node is not None]
+    if not roots:
         return tuple([None for _ in inputs])
     keys = [
         key_of(twin.node) if needed and twin is not None else None for twin, needed in zip(twins, needs, strict=True)
     ]
-    found = walk([(made.node, g)], retain=create, create=create, targets={key for key in keys if key is not None})
+    found = walk(roots, retain=create, create=create, targets={key for key in keys if key is not None})
     return tuple([None if key is None else found.get(key) for key in keys])
 
 

@@ -15,10 +15,12 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.index_parse import ALL, Indices, masks, parse, whole
 from tensorcore.ops.inplace import attach, check_writable
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import lifted
 from tensorcore.ops.output import written
 from tensorcore.ops.record import record
 from tensorcore.ops.shape import _unsqueeze
 from tensorcore.ops.views_part import select_op, slice_op
+from tensorcore.tape.memory import writes
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -48,11 +50,11 @@ class _Kept:
 
     def __init__(self, indices: Indices) -> None:
         self.indices = indices
-        self.versions = [None if one is None else one._version for one in indices]
+        self.versions = [None if one is None else writes(one.version) for one in indices]
 
     def check(self, op: str) -> Indices:
         for one, version in zip(self.indices, self.versions, strict=True):
-            if one is not None and one._version != version:
+            if one is not None and writes(one.version) != version:
                 raise GradientError(
                     f"backward: expected the indices of {op} as they were at the forward call, got "
                     f"one of the variables needed "
@@ -253,6 +255,8 @@ def _natives(indices: Indices) -> tuple[Any, ...]:
 
 def _read(input: Tensor, indices: Indices) -> Tensor:
     """The elements at ``indices``, as a copy."""
+    if any([one is not None and one.device is not input.device for one in indices]):
+        input, *indices = lifted("index", input, *indices)  # type: ignore[assignment]
     if len(indices) > 1 or 0 in input.native.shape:
         wanted = _shape_at("index", input, indices)
         if 0 in wanted and _reads_something(input, indices, wanted):
@@ -282,6 +286,8 @@ def _put(op: Op, input: Tensor, indices: Indices, values: Tensor, accumulate: bo
         )
     if not any(one is not None for one in indices):
         raise DimensionError("index_put: expected at least one index tensor, got none; use copy_")
+    if not write:
+        input, values, *indices = lifted("index_put", input, values, *indices)  # type: ignore[assignment]
     wanted = _shape_at("index_put", input, indices)
     have = tuple(values.native.shape)
     fitted = _fitting(values, wanted) if have else values

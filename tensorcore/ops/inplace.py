@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
 from tensorcore.ops.operands import NARROW, as_argument, one_device
@@ -19,7 +19,8 @@ from tensorcore.tape.node import Node, Output, is_leaf, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "attach", "bare_node", "check_recordable", "check_writable", "elementwise_inplace", "inplace", "overwrite",
+    "attach", "bare_node", "check_recordable", "check_same_device", "check_writable", "elementwise_inplace", "inplace",
+    "overwrite", "share_version",
 ]  # fmt: skip
 
 
@@ -43,6 +44,10 @@ def check_writable(op: str, tensor: Tensor) -> None:
                 )
             if view.kind != "plain" and (view.base.node is not None or tensor.node is not None):
                 raise _unwritable_view(op, view)
+    if not mode.inference and tensor.is_inference():
+        raise GradientError(
+            f"{op}: Inplace update to inference tensor outside InferenceMode is not allowed, got one; clone() it first"
+        )
     strides, shape = tensor.device.strides(tensor.native), tensor.native.shape
     # Without elements there is nothing to write twice, whatever the strides.
     if (
@@ -54,6 +59,18 @@ def check_writable(op: str, tensor: Tensor) -> None:
             f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
             f"location, got strides {strides}; Please clone() the tensor before performing the operation"
         )
+
+
+def check_same_device(op: str, tensor: Tensor, device: Any) -> None:
+    """Raise where a tensor cannot hold a result of ``device``: it is elsewhere, or has one value where there are many."""
+    if tensor.device is device:
+        return
+    if device.many:
+        raise DeviceError(
+            f"{op}: expected a tensor with room for each example, got one that all examples of a vmap share; vmap: "
+            f"inplace arithmetic(self, *extra_args) is not possible on it, use the form without underscore"
+        )
+    raise DeviceError(f"{op}: expected a result on {tensor.device}, got one on {device}; move it with .to(device)")
 
 
 def check_recordable(op: str, tensor: Tensor) -> None:
@@ -85,6 +102,7 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
         if not options and type(input) is Tensor and input.dtype in quick and _write(op, input, others):
             return input
         check_writable(name, input)
+        others += tuple([options.pop(one) for one in op.inputs[len(others) + 1 :] if one in options])
         device, inputs = one_device(name, (input, *others))
         compute, final = op.dtypes(op, inputs)  # type: ignore[attr-defined]
         if not dtypes.can_cast(final, input.dtype):
@@ -106,11 +124,8 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             if op.keeps_inputs:
                 inputs = (inputs[0], *[_apart(one, input) for one in inputs[1:]])
             inputs = (_before(op, input, inputs), *inputs[1:])
-        if input.device is not device:
-            # A 0-d host tensor met one with dims elsewhere; broadcasting has ruled out that it could hold the result.
-            raise ShapeError(
-                f"{name}: expected all tensors on {input.device}, got one on {device}; move it with .to(...)"
-            )
+        # A 0-d host tensor may have met one with dims elsewhere, which it cannot hold.
+        check_same_device(name, input, device)
         # Numbers keep single precision beside narrow floats, as in PyTorch.
         widened = op.widens and compute in NARROW and not all([isinstance(one, Tensor) for one in inputs])
         if compute is input.dtype and final is compute and not widened:
@@ -137,6 +152,8 @@ def _write(op: Op, input: Tensor, others: Sequence[Any]) -> bool:
     if (input.node is not None or input.origin is not None) and mode.enabled:
         return False
     native, device = input.native, input.device
+    if hasattr(input, "inference"):
+        return False
     natives = []
     for one in others:
         kind = type(one)
@@ -186,6 +203,7 @@ def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
             f"{name}: result type {result.dtype.name} can't be cast to the desired output type {input.dtype.name}, got "
             f"{input.dtype.name} to write to; use the form without underscore"
         )
+    check_same_device(name, input, result.device)
     if input.origin is not None:
         # The result may be the end of several calls; to the base it is one copy into the part.
         return input.copy_(result)  # type: ignore[attr-defined, no-any-return]

@@ -65,8 +65,10 @@ def _stored(op: str, made: Tensor, out: Any) -> Tensor:
 
 
 @operation(method=False, samples=samples.cat)
-def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, axis: int | None = None) -> Tensor:
     """Tensors one after the other along ``dim``; their other sizes are equal. Empty vectors are left out."""
+    if axis is not None:
+        dim = axis
     found = _tensors("cat", tensors)
     if not found:
         raise ArgumentError("cat: expected a non-empty list of Tensors, got []; pass at least one")
@@ -175,9 +177,9 @@ def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Ten
 
 
 @method
-def repeat(input: Tensor, *repeats: Any) -> Tensor:
+def repeat(input: Tensor, *sizes: Any, repeats: Any = None) -> Tensor:
     """The tensor copied ``repeats`` times along each dim; new dims come in front."""
-    counts = rules.as_shape("repeat", repeats)
+    counts = rules.as_shape("repeat", sizes if repeats is None else (repeats,))
     shape = input.native.shape
     if len(counts) < len(shape):
         raise ShapeError(

@@ -16,6 +16,7 @@ from tensorcore.ops.inplace import elementwise_inplace, inplace
 from tensorcore.ops.operands import result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.record import record
+from tensorcore.ops.shortage import again
 from tensorcore.ops.views import viewing
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -97,7 +98,7 @@ def elementwise(
     if len(op.inputs) == 1:
         call = unary(op, accepts, result)
     elif len(op.inputs) == 2:
-        call = binary(op, accepts, result, None if numbers else _tensors_only, numbers)
+        call = _naming(binary(op, accepts, result, None if numbers else _tensors_only, numbers), op.inputs[1])
     else:
 
         def call(*values: Any, out: Tensor | None = None) -> Tensor:
@@ -118,6 +119,14 @@ def elementwise(
     if operator is not None:
         _operator(op, call, operator, written, commutes, accepts, result)
     call.op = op  # type: ignore[attr-defined]
+    return call
+
+
+def _naming(call: Callable[..., Any], second: str) -> Callable[..., Any]:
+    """The call with its second parameter under the op's own name for it, such as ``exponent``: no frame around it."""
+    if second != "other":
+        names = call.__code__.co_varnames
+        call.__code__ = call.__code__.replace(co_varnames=tuple([second if one == "other" else one for one in names]))
     return call
 
 
@@ -287,7 +296,11 @@ def _composite_run(
             kernel = device.kernels[name]
             if not kernel:
                 return function(*values[:1], **dict(zip(options_of, values[1:], strict=True)))
-            native = kernel(first.native, **dict(zip(options_of, values[1:], strict=True)))
+            options = dict(zip(options_of, values[1:], strict=True))
+            try:
+                native = kernel(first.native, **options)
+            except MemoryError as error:
+                native = again(device, name, (first.native,), options, error)
             return new_tensor(native if type(native) is device.array else device.as_native(native), first.dtype, device)
         if not isinstance(values[0], Tensor):
             raise ArgumentTypeError(
@@ -318,7 +331,10 @@ def _composite_run(
         kernel = device.kernels[name] if fusable else None
         if kernel:
             natives = [one if one is None else one.native for one in tensors]
-            native = kernel(*natives, **options)
+            try:
+                native = kernel(*natives, **options)
+            except MemoryError as error:
+                native = again(device, name, natives, options, error)
             made = new_tensor(native if type(native) is device.array else device.as_native(native), dtype, device)
         elif recorded:
             # Twins off the tape: cheaper than switching the mode off and on again.

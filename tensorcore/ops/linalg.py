@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, LinAlgError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply, binary
+from tensorcore.ops.choice import where
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.output import store
@@ -138,6 +139,7 @@ matmul.__doc__ = """Product of vectors, matrices, or batches of matrices.
     """
 _op.function = matmul
 Tensor.matmul = Tensor.__matmul__ = matmul  # type: ignore[attr-defined]
+Tensor.__rmatmul__ = lambda self, other: matmul(other, self)  # type: ignore[attr-defined]
 
 _matmul_nt = binary(
     _product("matmul_nt", "A product with the right operand transposed.", "MmBackward0", dict(
@@ -170,7 +172,7 @@ def _checked(op: Op, x: Tensor, y: Tensor, dims: tuple[int, int], text: str, out
         )
     rules.matmul_shape(op.name, a, b)
     one_dtype(op.name, x, y)
-    made = apply(op, (x, y))
+    made = apply(op, (x, y)) if type(x) is Tensor is type(y) else matmul(x, y)
     return made if out is None else store(op.name, made, out)
 
 
@@ -293,20 +295,6 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     return made if out is None else store("chain_matmul", made, out)
 
 
-_inverse = Op("inverse", "input", "The inverse of each matrix.", register=False, grads=dict(
-    input=lambda g, out: -_times_adjoint(adjoint_times(out, g), out)))  # fmt: skip
-
-
-def _inverted(input: Tensor) -> Tensor:
-    try:
-        return apply(_inverse, (input,))  # type: ignore[no-any-return]
-    except np.linalg.LinAlgError as wrong:
-        raise LinAlgError(
-            "inverse: the inversion could not be completed because the input matrix is singular, got one without an inverse; "
-            "use another matrix"
-        ) from wrong
-
-
 @operation(samples=samples.matrix_power)
 def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """Each matrix multiplied with itself ``n`` times by squaring; its inverse for negative ``n``."""
@@ -320,13 +308,15 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
         )
     if n == 0:
         unit = input.device.from_host(np.eye(shape[-1]).astype(input.dtype.numpy))
-        made = new_tensor(unit, input.dtype, input.device).expand(shape).clone()
+        unit = new_tensor(unit, input.dtype, input.device)
+        # A constant, but recorded as PyTorch's is: its gradient is zero.
+        made = where(unit == unit, unit, input)
     else:
         if n < 0 and input.dtype.itemsize <= 2:
             raise DtypeError(
                 f"matrix_power: Low precision dtypes not supported to invert, got {input.dtype.name}; use .float()"
             )
-        base = input if n > 0 else _inverted(input)
+        base = input if n > 0 else _inverse(input)
         made, left = None, abs(n)
         while left:
             if left & 1:
@@ -335,6 +325,12 @@ def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
             base = matmul(base, base) if left else base
         made = made.clone() if made is input else made
     return made if out is None else store("matrix_power", made, out)
+
+
+def _inverse(input: Tensor) -> Tensor:
+    from tensorcore.ops.solve import inv
+
+    return inv(input)
 
 
 take_diagonal = Op("take_diagonal", "input", "Elements of equal index along two dims.", register=False, backward_name="DiagonalBackward0",

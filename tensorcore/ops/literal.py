@@ -169,6 +169,8 @@ def _converted(op: str, leaves: list[Any], kinds: set[type], wanted: dtype) -> n
         try:
             array = np.array(leaves, np.float64 if float in kinds else np.int64)
         except OverflowError:
+            if wanted is dtypes.uint64 and all(0 <= one < 2**64 for one in leaves):
+                return np.array(leaves, np.uint64)
             bad = next(one for one in leaves if not -(2**63) <= one < 2**63)
             raise ArgumentError(f"{op}: Overflow when unpacking long long, got {bad}; use a floating dtype") from None
         low = info.min if float in kinds or wanted.is_signed else -info.max

@@ -32,7 +32,7 @@ __all__ = [
 
 _masked_fill = Op(
     "masked_fill", "input mask value", "One value where a mask is true.", register=False,
-    grads=dict(input=lambda g, mask: masked_fill(g, mask, 0), value=lambda g, mask: masked_select(g, mask).sum()),
+    grads=dict(input=lambda g, mask: masked_fill(g, mask, 0), value=lambda g, mask: masked_fill(g, mask.logical_not(), 0).sum()),
 )  # fmt: skip
 _masked_select = Op(
     "masked_select", "input mask", "The elements where a mask is true.", register=False,
@@ -100,7 +100,7 @@ def masked_scatter(name: str, input: Tensor, mask: Tensor, source: Tensor, *, wr
         input = input.expand(shape)  # type: ignore[attr-defined]
     mask = mask.expand(shape)  # type: ignore[attr-defined]
     # Without values nobody can count, and nothing is read.
-    count = input.device.kernels["count_true"](mask.native) if input.device.capabilities.values else 0
+    count = mask.device.kernels["count_true"](mask.native) if mask.device.capabilities.values else 0
     if count > source.numel():
         raise ShapeError(
             f"{name}: Number of elements of source < number of ones in mask, got {source.numel()} "

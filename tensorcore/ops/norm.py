@@ -12,6 +12,7 @@ from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
+from tensorcore.ops.inplace import check_writable, written
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.reduce import NotImplementedFor, over_dims, stored
 from tensorcore.ops.statistics import vector_norm
@@ -59,7 +60,8 @@ def _soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
     if input.device.kernels[op.kernel]:
         made = apply(op, (input,), {"dim": at})
     else:
-        away = input - input.detach().amax(at, True)
+        # Of no elements there is no largest one, and nothing to keep from overflowing.
+        away = input - input.detach().amax(at, True) if input.numel() else input
         powers = away.exp()
         sums = powers.sum(at, True)  # type: ignore[attr-defined]
         made = powers / sums if op is _softmax else away - sums.log()
@@ -126,10 +128,13 @@ _group_norm, _rms_norm = _layer("group_norm", "NativeGroupNormBackward0"), _laye
 def _over_last(
     op: Fused, input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: float, centre: bool
 ) -> Tensor:
-    sizes = rules.as_shape(op.name, (normalized_shape,))
-    shape = tuple(input.native.shape)
-    if centre or not input.dtype.is_complex:
+    if type(normalized_shape) is tuple and all([type(size) is int for size in normalized_shape]):
+        sizes = normalized_shape
+    else:
+        sizes = rules.as_shape(op.name, (normalized_shape,))
+    if not isinstance(input, Tensor) or centre or not input.dtype.is_complex:
         _floating(op.name, input)
+    shape = tuple(input.native.shape)
     if not sizes:
         raise ShapeError(
             f"{op.name}: Expected normalized_shape to be at least 1-dimensional, got {list(sizes)}; name at least the "
@@ -142,19 +147,18 @@ def _over_last(
             f"got input of size {list(shape)}; name the input's last sizes"
         )
     for name, one in (("weight", weight), ("bias", bias)):
-        if one is not None and tuple(one.native.shape) != sizes:
+        if one is not None and one.native.shape != sizes:
             raise ShapeError(
                 f"{op.name}: Expected {name} to be of same shape as normalized_shape, got {name} of shape "
                 f"{list(one.shape)} and "
                 f"normalized_shape = {list(sizes)}; make them equal"
             )
     dims = tuple(range(len(shape) - len(sizes), len(shape)))
+    options = {"view": shape, "dims": dims, "affine": sizes, "eps": float(eps), "centre": centre}
     if input.dtype.is_complex:
         # The fused kernels know real gradients only.
-        return _standardized(input, weight, bias, view=shape, dims=dims, affine=sizes, eps=float(eps), centre=centre)
-    return op(
-        (input, weight, bias), {"view": shape, "dims": dims, "affine": sizes, "eps": float(eps), "centre": centre}
-    )
+        return _standardized(input, weight, bias, **options)
+    return op((input, weight, bias), options)
 
 
 def _floating(op: str, input: Tensor) -> None:
@@ -237,6 +241,8 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
     """
     _floating("batch_norm", input)
     shape = tuple(input.native.shape)
+    if shape == (0,):
+        return input.clone()  # as PyTorch has it, nothing is normal
     if len(shape) < 2:
         raise ShapeError(f"batch_norm: expected an input of at least 2 dims, got {list(shape)}; unsqueeze it")
     for name, one in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
@@ -259,6 +265,15 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
 
 
 def _with_running(input: Tensor, mean: Tensor, var: Tensor, weight: Any, bias: Any, eps: float, affine: Any) -> Tensor:
+    given = (input, mean, var, weight, bias)
+    kernel = input.device.kernels["standardize_by"]
+    if (
+        kernel
+        and _alike(given)
+        and not (mode.enabled and any([one is not None and one.node is not None for one in given]))
+    ):
+        natives = [None if one is None else one.native for one in given]
+        return new_tensor(kernel(*natives, eps=float(eps)), input.dtype, input.device)
     scale = 1.0 / (var + eps).sqrt()  # type: ignore[operator]
     if weight is not None:
         scale = scale * weight
@@ -267,6 +282,14 @@ def _with_running(input: Tensor, mean: Tensor, var: Tensor, weight: Any, bias: A
         shift = shift + bias
     made = input * scale.reshape(affine) + shift.reshape(affine)
     return made if made.dtype is input.dtype else made.to(input.dtype)
+
+
+def _alike(tensors: Any) -> bool:
+    """Whether they are of one device and one dtype, which the kernels for statistics compute in."""
+    first = tensors[0]
+    if first.dtype.itemsize < 4 or first.device.many:
+        return False
+    return all([one is None or (one.dtype is first.dtype and one.device is first.device) for one in tensors])
 
 
 def _tracking(op: Fused, input: Tensor, running_mean: Any, running_var: Any, weight: Any, bias: Any, momentum: float,
@@ -280,6 +303,18 @@ def _tracking(op: Fused, input: Tensor, running_mean: Any, running_var: Any, wei
         raise ArgumentTypeError(
             f"{op.name}: expected momentum to be a float, got None; pass 1 / number of batches for a plain average"
         )
+    count = prod([view[i] for i in dims])
+    kernel = input.device.kernels["track_statistics"]
+    if kernel and rest is not None and _alike((input, running_mean, running_var)):
+        kept = [one for one in (running_mean, running_var) if one is not None]
+        with no_grad():
+            for one in kept:
+                check_writable("mul_", one)
+        natives = [None if one is None else one.native for one in (running_mean, running_var)]
+        kernel(*natives, *rest, momentum=float(momentum), count=count)
+        for one in kept:
+            written(one)
+        return made
     with no_grad():
         kind = input.dtype if input.dtype.itemsize > 2 else dtypes.float32
         if rest is None:
@@ -288,7 +323,6 @@ def _tracking(op: Fused, input: Tensor, running_mean: Any, running_var: Any, wei
             var = ((x - mean) * (x - mean)).mean(dims, True)
         else:
             mean, var = (new_tensor(one, kind, input.device) for one in rest)
-        count = prod([view[i] for i in dims])
         var = var * (count / max(count - 1, 1))
         for running, now in ((running_mean, mean), (running_var, var)):
             if running is not None:

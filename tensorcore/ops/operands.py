@@ -10,7 +10,7 @@ from tensorcore.dtypes import PROMOTION, dtype, kind_of
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError
 from tensorcore.tensor import Tensor
 
-__all__ = ["NARROW", "as_argument", "as_number", "check_number", "common_device", "one_device", "result_type"]
+__all__ = ["NARROW", "as_argument", "as_number", "check_number", "common_device", "lifted", "one_device", "result_type"]
 
 NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
 
@@ -23,13 +23,25 @@ def common_device(op: str, inputs: Sequence[Any]) -> Any:
             if device is None:
                 device = one.device
             elif one.device is not device:
-                raise DeviceError(
-                    f"{op}: Expected all tensors to be on the same device, got {device} and {one.device}; "
-                    f"move one with .to(device)"
-                )
+                met = device.meet(one.device) or one.device.meet(device)
+                if met is None:
+                    raise DeviceError(
+                        f"{op}: Expected all tensors to be on the same device, got {device} and {one.device}; "
+                        f"move one with .to(device)"
+                    )
+                device = met
         elif one is not None and kind_of(one) is None:
             raise ArgumentTypeError(f"{op}: expected a Tensor, got {one!r}; wrap it in torch.tensor(...)")
     return device
+
+
+def lifted(op: str, *inputs: Any) -> tuple[Any, ...]:
+    """The inputs, and where one's backend wraps the others', all on that one."""
+    devices = {id(one.device): one.device for one in inputs if isinstance(one, Tensor)}
+    if len(devices) < 2 or all(one.wraps is None for one in devices.values()):
+        return inputs
+    device = common_device(op, inputs)
+    return tuple([device.lift(one) if isinstance(one, Tensor) else one for one in inputs])
 
 
 def one_device(op: str, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
@@ -38,6 +50,8 @@ def one_device(op: str, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
     device = next((one.device for one in tensors if one.native.shape), tensors[0].device)
     if all(one.device is device for one in tensors):
         return device, inputs
+    if any(one.device.wraps is not None for one in tensors):
+        return common_device(op, inputs), inputs
     moved = [
         one.to(device)
         if isinstance(one, Tensor)

@@ -1,24 +1,21 @@
-"""Tensors made larger at their edges, and images resized or folded between channels and space."""
+"""Tensors made larger at their edges, and channels put into other orders or into space."""
 
 from __future__ import annotations
 
-from math import floor
 from typing import Any
 
 import numpy as np
 
-from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, GradientError, KernelMissing, ShapeError, UnsupportedDtype
+from tensorcore.errors import ArgumentTypeError, GradientError, KernelMissing, ShapeError
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
-from tensorcore.ops.conv import spread
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.pool import taken
 from tensorcore.ops.views_part import slice_op
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.tensor import Tensor
 
-__all__ = ["interpolate", "pad", "pixel_shuffle", "pixel_unshuffle"]
+__all__ = ["channel_shuffle", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle"]
 
 
 @operation(samples=samples.pad, method=False)
@@ -55,6 +52,13 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     if padded not in (1, 2, 3) or len(shape) not in (padded + 1, padded + 2):
         raise _NotKnown(
             f"pad: Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now, got {amounts} for {list(shape)}"
+        )
+    least = 0 if mode == "circular" else 1
+    around = list(zip(shape, pairs, strict=True))[-padded:]
+    if (least and 0 in shape[-padded - 1 :]) or any(n + sum(pair) < least for n, pair in around):
+        raise ShapeError(
+            f"pad: input is too small for {mode} padding: a negative padding or an empty dim leaves nothing to repeat, got "
+            f"{list(shape)} and {amounts}; take away less"
         )
     made = input
     for dim, (before, after) in enumerate(pairs):
@@ -112,7 +116,9 @@ def _circled(dim: int, shape: tuple[int, ...], before: int, after: int) -> np.nd
         raise GradientError(
             f"pad: Padding value causes wrapping around more than once, got ({before}, {after}) for a size of {n}"
         )
-    return np.arange(-before, n + after) % n
+    # What is taken away is gone before the rest goes around.
+    left = np.arange(max(-before, 0), n - max(-after, 0))
+    return left[np.arange(-max(before, 0), len(left) + max(after, 0)) % max(len(left), 1)]
 
 
 _SOURCES = {"reflect": _reflected, "replicate": _replicated, "circular": _circled}
@@ -155,82 +161,24 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     return split.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*front, c * r * r, h // r, w // r)  # type: ignore[no-any-return]
 
 
-@operation(samples=samples.interpolate, method=False)
-def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-                align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
-                antialias: bool = False) -> Tensor:  # fmt: skip
-    """(batch, channels, *sizes) resized to ``size``, or by ``scale_factor``.
+@operation(samples=samples.channel_shuffle, method=False)
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """The channels of (batch, channels, ...), in ``groups`` runs, dealt out one from each run in turn.
 
-    Args:
-        mode: ``nearest``, ``nearest-exact``, or ``linear``, ``bilinear``, ``trilinear`` for one, two, three sizes.
-        align_corners: of the linear modes: whether the centers of the corner elements stay in place, or their edges.
-        recompute_scale_factor: take the scale from the rounded size instead of ``scale_factor``.
+    From "ShuffleNet", Zhang et al. 2017.
     """
-    sizes = tuple(input.native.shape[2:])
-    ndim = len(sizes)
-    for name, one in (("size", size), ("scale_factor", scale_factor)):
-        if isinstance(one, (list, tuple)) and len(one) != ndim:
-            raise _AlignError(
-                f"interpolate: Input and output must have the same number of spatial dimensions, but got {list(sizes)} and "
-                f"{name}={one}; give one number per dim"
-            )
-    linear = {1: "linear", 2: "bilinear", 3: "trilinear"}.get(ndim)
-    if mode not in ("nearest", "nearest-exact", linear) or antialias:
-        raise _NotKnown(
-            f"interpolate: expected nearest, nearest-exact or {linear} without antialias for {ndim} sizes, got {mode!r}"
+    shape = tuple(input.native.shape)
+    if len(shape) < 3:
+        raise ShapeError(f"channel_shuffle: expected an input of more than 2 dims, got {list(shape)}; unsqueeze it")
+    if groups < 1 or shape[1] % groups:
+        raise ShapeError(
+            f"channel_shuffle: Number of channels must be divisible by groups, got {shape[1]} channels and {groups} groups; "
+            f"choose a divisor"
         )
-    if align_corners is not None and mode.startswith("nearest"):
-        raise _AlignError(
-            f"interpolate: align_corners option can only be set with the interpolating modes, got mode {mode!r}"
-        )
-    if (size is None) == (scale_factor is None):
-        raise _AlignError(
-            f"interpolate: only one of size or scale_factor should be defined, got {size} and {scale_factor}"
-        )
-    scales: list[Any] = [None] * ndim
-    if size is not None:
-        wanted = spread("interpolate", "size", size, ndim)
-    else:
-        factors = (
-            [float(scale_factor)] * ndim
-            if isinstance(scale_factor, (int, float))
-            else [float(one) for one in scale_factor]
-        )
-        wanted = tuple([floor(n * by) for n, by in zip(sizes, factors, strict=True)])
-        scales = [None] * ndim if recompute_scale_factor else factors
-    if mode == linear and input.dtype.kind in ("bool", "integer") and input.dtype is not dtypes.uint8:
-        raise UnsupportedDtype(f'interpolate: "{mode}" not implemented for {input.dtype.name}, got one; use .float()')
-    whole = mode == linear and input.dtype is dtypes.uint8
-    made = input
-    # Images of bytes are rounded after each pass, and the last dim goes first.
-    for i, (n, out, by) in reversed(list(enumerate(zip(sizes, wanted, scales, strict=True)))):
-        step = n / out if by is None else 1.0 / by
-        at = np.arange(out)
-        if mode == "nearest":
-            made = taken(made, i + 2, np.minimum(np.floor(at * np.float32(step)).astype(np.int64), n - 1))
-        elif mode == "nearest-exact":
-            made = taken(made, i + 2, np.minimum(np.floor((at + 0.5) * step).astype(np.int64), n - 1))
-        else:
-            made = _lines(made.double() if whole else made, i + 2, at, n, out, step, bool(align_corners))  # type: ignore[attr-defined]
-            made = (made + 0.5).floor().to(dtypes.uint8) if whole else made  # type: ignore[attr-defined]
-    return made
+    runs = input.reshape(shape[0], groups, shape[1] // groups, *shape[2:])
+    return runs.transpose(1, 2).reshape(shape)  # type: ignore[no-any-return]
 
 
-class _AlignError(GradientError, ValueError):
-    """Arguments that exclude one another; PyTorch raises ValueError."""
-
-
-def _lines(input: Tensor, dim: int, at: np.ndarray, n: int, out: int, step: float, align_corners: bool) -> Tensor:
-    """Along one dim, the mean of the two neighbours by nearness."""
-    where = (
-        at * ((n - 1) / (out - 1) if out > 1 else 0.0) if align_corners else np.maximum((at + 0.5) * step - 0.5, 0.0)
-    )
-    low = np.minimum(where.astype(np.int64), n - 1)
-    high = np.minimum(low + 1, n - 1)
-    shape = [1] * len(input.native.shape)
-    shape[dim] = -1
-    device = input.device
-    weight = (where - low).reshape(shape)
-    upper = new_tensor(device.from_host(weight.astype(input.dtype.numpy)), input.dtype, device)
-    lower = new_tensor(device.from_host((1 - weight).astype(input.dtype.numpy)), input.dtype, device)
-    return taken(input, dim, low) * lower + taken(input, dim, high) * upper
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """The same as :func:`channel_shuffle`."""
+    return channel_shuffle(input, groups)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
@@ -20,6 +20,7 @@ class Default:
 
     device: Any = None
     host: Any = None
+    entered: ClassVar[list[Any]] = []  # what ``device`` was before each ``with`` that is open
 
 
 def get_default_device() -> Backend:
@@ -47,3 +48,18 @@ def as_device(device: Any) -> Backend:
     if device is None:
         return get_default_device()
     return device if isinstance(device, Backend) else find_device(device)
+
+
+def _enter(self: Backend) -> Backend:
+    """``with torch.device(...)``: where tensors are made inside, if no device is named."""
+    Default.entered.append(Default.device)
+    Default.device = self
+    return self
+
+
+def _exit(self: Backend, *error: Any) -> None:
+    Default.device = Default.entered.pop()
+
+
+Backend.__enter__ = _enter  # type: ignore[attr-defined]
+Backend.__exit__ = _exit  # type: ignore[attr-defined]

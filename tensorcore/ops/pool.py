@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg import matmul
 from tensorcore.ops.output import store
-from tensorcore.ops.reduce import check_real
+from tensorcore.ops.reduce import NotImplementedFor, check_real
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -105,7 +106,21 @@ def _batched(op: str, input: Any, ndim: int) -> tuple[Tensor, bool]:
 def _placed(
     op: str, sizes: Ints, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> dict[str, Any]:
-    """Checked window options, and how many windows there are."""
+    """Checked window options, and how many windows there are; not to be changed, because others get the same."""
+    values = (kernel_size, stride, padding, dilation)
+    ints = type(kernel_size) is int and type(padding) is int and type(dilation) is int
+    if ints and (stride is None or type(stride) is int) and type(ceil_mode) is bool:
+        return _checked(op, sizes, *values, ceil_mode, None)
+    # 2.0 is equal to 2 and no size, so the types are part of the question.
+    kinds = tuple([tuple([type(k) for k in one]) if isinstance(one, (tuple, list)) else type(one) for one in values])
+    fixed = [tuple(one) if isinstance(one, list) else one for one in values]
+    return _checked(op, sizes, *fixed, bool(ceil_mode), kinds)
+
+
+@lru_cache(maxsize=512)
+def _checked(
+    op: str, sizes: Ints, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, kinds: Any
+) -> dict[str, Any]:
     ndim = len(sizes)
     kernel = spread(op, "kernel_size", kernel_size, ndim)
     empty = stride is None or (isinstance(stride, (list, tuple)) and not stride)
@@ -176,11 +191,16 @@ def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
 def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
               count_include_pad: bool, divisor: Any = None) -> Tensor:  # fmt: skip
     input, batched = _batched(op, input, ndim)
+    if input.dtype.kind == "bool":
+        raise NotImplementedFor(
+            f"{op}: expected numbers, got {input.dtype}: not implemented for it; convert it with .float()"
+        )
     if divisor == 0:
         raise GradientError(f"{op}: divisor must be not zero, got divisor_override=0; leave it out, or pass another")
     options = _placed(op, tuple(input.native.shape[2:]), kernel_size, stride, padding, 1, ceil_mode)
-    del options["dilation"]
-    made = apply(_avg, (input,), options | {"count_padding": bool(count_include_pad), "divisor": divisor})
+    options = {"counts": options["counts"], "kernel": options["kernel"], "stride": options["stride"],
+               "padding": options["padding"], "count_padding": bool(count_include_pad), "divisor": divisor}  # fmt: skip
+    made = apply(_avg, (input,), options)
     return made if batched else made.squeeze(0)  # type: ignore[no-any-return]
 
 
@@ -401,11 +421,9 @@ def _unpooled(
                 )
         sizes = wanted
     if indices.device.capabilities.values:
-        host = indices.device.to_host(indices.native)
-        if host.size and (host.min() < 0 or host.max() >= int(np.prod(sizes))):
-            raise GradientError(
-                f"{op}: found an invalid max index: {int(host.max())} (output volumes are of size {list(sizes)})"
-            )
+        low, high = indices.device.kernels["index_bounds"](indices.native)
+        if low < 0 or high >= int(np.prod(sizes)):
+            raise GradientError(f"{op}: found an invalid max index: {high} (output volumes are of size {list(sizes)})")
     made = apply(_unpool, (input, indices), {"shape": (*input.native.shape[:2], *sizes)})
     return made if batched else made.squeeze(0)  # type: ignore[no-any-return]
 

@@ -1,4 +1,4 @@
-"""Random tensors, in-place draws, and the generator behind them: PyTorch's CPU numbers for the same seed."""
+"""Random tensors and the generator behind them: PyTorch's CPU numbers for the same seed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
+from tensorcore.backend.seeds import seed_devices
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
-from tensorcore.ops import rules
+from tensorcore.ops import rules, samples
 from tensorcore.ops.create import from_numpy
 from tensorcore.ops.create import made as tensor_of
 from tensorcore.ops.define import Op
-from tensorcore.ops.inplace import attach, check_writable
-from tensorcore.ops.kinds import method, operation
-from tensorcore.ops.output import store, written
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.output import store
 from tensorcore.ops.placement import as_device
 from tensorcore.ops.record import record
+from tensorcore.tape.aside import aside
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -45,7 +46,7 @@ class Generator:
         if self._host is None:
             from tensorcore.backend import random
 
-            self._host = random.default_generator() if self is default_generator else random.Generator()
+            self._host = random.default_generator() if self is default_generator else self.device.new_generator()
         return self._host
 
     @property
@@ -53,6 +54,7 @@ class Generator:
         """The device it was made for."""
         return as_device(self._device)
 
+    @aside()
     def manual_seed(self, seed: int) -> Generator:
         """Start over from ``seed``; returns itself."""
         self.host.manual_seed(seed)
@@ -99,13 +101,14 @@ default_generator = Generator()
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the default generator over from ``seed``, and return it."""
-    return default_generator.manual_seed(seed)
+    """Start the default generator over from ``seed``, and those that devices have of their own; returns the first."""
+    seed_devices(default_generator.manual_seed(seed).initial_seed())
+    return default_generator
 
 
 def seed() -> int:
-    """Start the default generator over from a seed that nobody can foretell, and return that."""
-    return default_generator.seed()
+    """Start the default generator over from a seed that nobody can foretell, and those of devices; returns that seed."""
+    return seed_devices(default_generator.seed())
 
 
 def initial_seed() -> int:
@@ -127,17 +130,15 @@ def set_rng_state(new_state: Tensor) -> None:
 def fork_rng(devices: Iterable[Any] = (), enabled: bool = True, _caller: str = "", _devices_kw: str = "",
              device_type: str = "cpu") -> Iterator[None]:  # fmt: skip
     """Inside ``with``, draw as ever; afterwards the default generator is where it was before."""
-    if not enabled:
-        yield
-        return
-    state = get_rng_state()
+    state = get_rng_state() if enabled else None
     try:
         yield
     finally:
-        set_rng_state(state)
+        if state is not None:
+            set_rng_state(state)
 
 
-def _draw(
+def draw(
     op: str, kind: str, shape: tuple[int, ...], dtype: dtypes.dtype, device: Any, generator: Any, **options: Any
 ) -> Any:
     """A native array of random numbers."""
@@ -151,7 +152,17 @@ def _draw(
         raise ShapeError(
             f"{op}: Trying to create tensor with negative dimension {min(shape)}, got {list(shape)}; use sizes >= 0"
         )
-    return device.random(kind, shape, dtype, generator.host, **options)
+    for level in mode.levels:
+        level.written(op, device)
+    own = generator is default_generator and device.own_generator
+    return device.random(kind, shape, dtype, own or generator.host, **options)
+
+
+def _drawn_on(op: str, device: Any) -> Any:
+    """The device that a new random tensor is made on: inside vmap each example may get numbers of its own."""
+    for level in mode.levels:
+        device = level.drawn(op, device)
+    return device
 
 
 def _created(op: str, kind: str, size: Any, out: Any, dtype: Any, device: Any, requires_grad: bool, generator: Any,
@@ -161,8 +172,8 @@ def _created(op: str, kind: str, size: Any, out: Any, dtype: Any, device: Any, r
         found, device = out.dtype, out.device
     else:
         found = dtypes.as_dtype(dtype, op) if dtype is not None else default or dtypes.get_default_dtype()
-        device = as_device(device)
-    made = tensor_of(_draw(op, kind, shape, found, device, generator, **options), found, device, requires_grad)
+        device = _drawn_on(op, as_device(device))
+    made = tensor_of(draw(op, kind, shape, found, device, generator, **options), found, device, requires_grad)
     return made if out is None else store(op, made, out)
 
 
@@ -203,13 +214,14 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
              requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """The numbers from 0 to n - 1 in random order."""
     found = out.dtype if out is not None else dtypes.int64 if dtype is None else dtypes.as_dtype(dtype, "randperm")
-    device = out.device if out is not None else as_device(device)
+    device = out.device if out is not None else _drawn_on("randperm", as_device(device))
     if generator is not None and not isinstance(generator, Generator):
         raise ArgumentTypeError(
             f"randperm: expected generator to be a torch.Generator, got {type(generator).__name__}; make one"
         )
-    drawn = (generator or default_generator).host.permutation(n, found)
-    made = tensor_of(device.share_host(drawn), found, device, requires_grad)
+    source = (generator or default_generator).host
+    native = device.draw("randperm", lambda: source.permutation(n, found))
+    made = tensor_of(native, found, device, requires_grad)
     return made if out is None else store("randperm", made, out)
 
 
@@ -250,7 +262,7 @@ def randint_like(input: Tensor, *bounds: int, low: int = 0, high: int | None = N
 
 # Draws that take tensors. Their result does not change with the parameters, so the gradient is zero.
 
-_normal_op = Op("normal", "input", "Normal numbers.", register=False, grads=dict(input=lambda g: g * 0))
+normal_op = Op("normal", "input", "Normal numbers.", register=False, grads=dict(input=lambda g: g * 0))
 _bernoulli_op = Op("bernoulli", "input", "Zeros and ones.", register=False, grads=dict(input=lambda g: g * 0))
 
 
@@ -270,7 +282,12 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
     tensors = [one for one in (mean, std) if isinstance(one, Tensor)]
     if not tensors:
         raise ArgumentTypeError(f"normal: expected a size with two numbers, got {mean!r} and {std!r}; pass size=(...)")
-    if isinstance(std, Tensor) and std.numel() and float(std.device.to_host(std.native).min()) < 0.0:
+    if (
+        isinstance(std, Tensor)
+        and std.numel()
+        and not std.device.many
+        and float(std.device.to_host(std.native).min()) < 0.0
+    ):
         raise GradientError(
             "normal: normal expects all elements of std >= 0.0, got a negative one; pass its absolute value"
         )
@@ -279,16 +296,16 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
     first = tensors[0]
     shape = rules.broadcast("normal", *[tuple(one.native.shape) for one in tensors])
     scale = 1.0 if isinstance(std, Tensor) else float(std)
-    native = _draw("normal", "normal", shape, first.dtype, first.device, generator, mean=0.0, std=scale)
+    native = draw("normal", "normal", shape, first.dtype, first.device, generator, mean=0.0, std=scale)
     made = new_tensor(native, first.dtype, first.device)
     made = made * std.detach() if isinstance(std, Tensor) else made
     made = made + (mean.detach() if isinstance(mean, Tensor) else mean)
     if out is not None:
         return store("normal", made, out)
-    return _recorded(_normal_op, next((one for one in tensors if one.node is not None), first), made)
+    return _recorded(normal_op, next((one for one in tensors if one.node is not None), first), made)
 
 
-@operation()
+@operation(samples=samples.chances)
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Any = None) -> Tensor:
     """Ones with the probability that ``input`` has in that place (or ``p`` everywhere), else zeros, in the input's dtype."""
     shape = tuple(input.native.shape)
@@ -297,15 +314,28 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, o
             raise DtypeError(
                 f'bernoulli: "bernoulli_tensor_cpu_p_" not implemented for {input.dtype.name}, got it; use .float()'
             )
-        probability: Any = input.device.to_host(input.native)
+        if mode.levels:
+            # Each example has probabilities of its own.
+            return _recorded(_bernoulli_op, input, _flipped(input, generator or default_generator))
+        probability: Any = input.native if input.device.own_generator else input.device.to_host(input.native)
     else:
         probability = float(p)
-    native = _draw("bernoulli", "bernoulli", shape, input.dtype, input.device, generator, probability=probability)
+    native = draw("bernoulli", "bernoulli", shape, input.dtype, input.device, generator, probability=probability)
     made = new_tensor(native, input.dtype, input.device)
     return store("bernoulli", made, out) if out is not None else _recorded(_bernoulli_op, input, made)
 
 
-@operation()
+def _flipped(input: Tensor, generator: Any) -> Tensor:
+    """Ones and zeros by the probabilities of each example of a vmap."""
+    device, dtype = _drawn_on("bernoulli", input.device), input.dtype
+
+    def flip(host: np.ndarray) -> np.ndarray:
+        return generator.host.bernoulli(shape=host.shape, dtype=dtype, probability=host)  # type: ignore[no-any-return]
+
+    return new_tensor(device.draw("bernoulli", flip, input.native), dtype, device)  # type: ignore[no-any-return]
+
+
+@operation(samples=samples.weights)
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Any = None
 ) -> Tensor:
@@ -315,93 +345,7 @@ def multinomial(
             f"multinomial: expected generator to be a torch.Generator, got {type(generator).__name__}; make one"
         )
     source = (generator or default_generator).host
-    found = source.multinomial(input.device.to_host(input.native), num_samples, replacement)
-    made = new_tensor(input.device.share_host(found), dtypes.int64, input.device)
+    device = _drawn_on("multinomial", input.device)
+    native = device.draw("multinomial", lambda host: source.multinomial(host, num_samples, replacement), input.native)
+    made = new_tensor(native, dtypes.int64, device)
     return made if out is None else store("multinomial", made, out)
-
-
-# In place
-
-
-def _fill(op: str, input: Tensor, kind: str, generator: Any, **options: Any) -> Tensor:
-    """Draw over a tensor's memory. What was there has no influence any more, so its gradient is zero."""
-    check_writable(op, input)
-    native = _draw(op, kind, tuple(input.native.shape), input.dtype, input.device, generator, **options)
-    before = new_tensor(input.native, input.dtype, input.device)
-    before.node = input.node
-    input.device.kernels["copy"](input.native, native)
-    written(input)
-    if mode.enabled and input.node is not None:
-        made = new_tensor(input.native, input.dtype, input.device)
-        record(_normal_op, (before,), None, made)
-        attach(input, made.node)
-    return input
-
-
-@method
-def uniform_(input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **renamed: Any) -> Tensor:
-    """Write uniform numbers in [from, to)."""
-    low = renamed.pop("from", from_)  # PyTorch's name of it is a Python keyword
-    if renamed:
-        raise ArgumentTypeError(
-            f"uniform_: got an unexpected keyword argument '{next(iter(renamed))}'; it takes from, to, generator"
-        )
-    return _fill("uniform_", input, "uniform", generator, low=float(low), high=float(to))
-
-
-@method
-def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
-    """Write normal numbers."""
-    return _fill("normal_", input, "normal", generator, mean=float(mean), std=float(std))
-
-
-@method
-def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
-    """Write ones with probability ``p`` (a number, or a tensor that broadcasts), else zeros."""
-    probability = p.detach().device.to_host(p.native) if isinstance(p, Tensor) else float(p)
-    return _fill("bernoulli_", input, "bernoulli", generator, probability=probability)
-
-
-@method
-def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
-    """Write exponential numbers of rate ``lambd``."""
-    return _fill("exponential_", input, "exponential", generator, rate=float(lambd))
-
-
-@method
-def geometric_(input: Tensor, p: float, *, generator: Any = None) -> Tensor:
-    """Write how many trials of probability ``p`` it takes up to the first success."""
-    return _fill("geometric_", input, "geometric", generator, probability=float(p))
-
-
-@method
-def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Tensor:
-    """Write exponentials of normal numbers."""
-    return _fill("log_normal_", input, "log_normal", generator, mean=float(mean), std=float(std))
-
-
-@method
-def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Tensor:
-    """Write Cauchy numbers."""
-    return _fill("cauchy_", input, "cauchy", generator, median=float(median), sigma=float(sigma))
-
-
-@method
-def random_(
-    input: Tensor, from_: int | None = None, to: int | None = None, *, generator: Any = None, **renamed: Any
-) -> Tensor:
-    """``random_()``, ``random_(to)`` or ``random_(from, to)``: whole numbers in [from, to).
-
-    Without ``to``, up to the largest that the dtype holds.
-    """
-    only_from = "from" in renamed
-    from_ = renamed.pop("from", from_)
-    if renamed:
-        raise ArgumentTypeError(
-            f"random_: got an unexpected keyword argument '{next(iter(renamed))}'; it takes from, to, generator"
-        )
-    if from_ is None and to is None:
-        return _fill("random_", input, "random", generator)
-    if to is None and not only_from:
-        from_, to = 0, from_
-    return _fill("random_", input, "integers", generator, low=int(from_ or 0), high=None if to is None else int(to))

@@ -9,7 +9,7 @@ from typing import Any
 
 from tensorcore.errors import GradientError
 from tensorcore.ops.define import Op
-from tensorcore.tape.memory import Version, next_order
+from tensorcore.tape.memory import Version, next_order, writes
 from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Node, Output, Packed
 from tensorcore.tensor import Tensor, new_tensor
@@ -25,8 +25,12 @@ def record(op: Op, inputs: Sequence[Any], options: dict[str, Any] | None, made: 
     """Put one call on the tape, with whatever hooks and traces this thread has switched on."""
     several = type(made) is list
     results = made if several else [made]
-    if not any(one.dtype.is_floating_point or one.dtype.is_complex for one in results):
+    if not any([one.dtype.is_floating_point or one.dtype.is_complex for one in results]):
         return
+    device = results[0].device
+    if device.wraps is not None:
+        # Tensors of the wrapped backend come in by an op of their own, whose gradient finds the way back.
+        inputs = [device.lift(one) if isinstance(one, Tensor) else one for one in inputs]
     edges = tuple([one.node if isinstance(one, Tensor) else None for one in inputs])
     node = new(Node)
     node.op = op
@@ -38,7 +42,7 @@ def record(op: Op, inputs: Sequence[Any], options: dict[str, Any] | None, made: 
     else:
         node.saved = tuple(
             [
-                one if any(edges[i] is not None for i in needed) else None
+                one if any([edges[i] is not None for i in needed]) else None
                 for one, needed in zip(inputs, op.needed_for, strict=True)
             ]
         )
@@ -85,7 +89,7 @@ def _unusual(node: Node, results: list[Tensor], several: bool) -> None:
 
 def pack(tensor: Tensor, pair: tuple[Callable[[Any], Any], Callable[[Any], Any]]) -> tuple[Any, Any]:
     """What the user's pack hook makes of a tensor, and the edge that the unpacked one takes up again."""
-    packers, enabled, count = mode.packers, mode.enabled, tensor._version
+    packers, enabled, count = mode.packers, mode.enabled, writes(tensor.version)
     mode.packers, mode.enabled = (), False
     mode.settle()
     try:
@@ -93,7 +97,7 @@ def pack(tensor: Tensor, pair: tuple[Callable[[Any], Any], Callable[[Any], Any]]
     finally:
         mode.packers, mode.enabled = packers, enabled
         mode.settle()
-    if tensor._version != count:
+    if writes(tensor.version) != count:
         raise GradientError(
             "saved_tensors_hooks: expected a pack hook that leaves its argument as it is, got one that wrote to it: A saved "
             "tensor pack hook is modifying its input in place; clone() it first"

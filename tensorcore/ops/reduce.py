@@ -107,11 +107,12 @@ def stored(op: str, made: Any, out: Any) -> Any:
     return type(made)(*[store(op, one, place) for one, place in zip(made, out, strict=True)])
 
 
-def check_real(op: str, input: Tensor) -> None:
+def check_real(op: str, of: Tensor | dtypes.dtype) -> None:
     """Raise for complex numbers, which have no order."""
-    if input.dtype.is_complex:
+    kind = of.dtype if isinstance(of, Tensor) else of
+    if kind.is_complex:
         raise NotImplementedFor(
-            f"{op}: expected a real dtype, got {input.dtype.name}: not implemented for it; use .abs() or .real"
+            f"{op}: expected a real dtype, got {kind.name}: not implemented for it; use .abs() or .real"
         )
 
 
@@ -176,14 +177,19 @@ def _summing(op: Op, input: Tensor, dim: Dims, keepdim: bool, dtype: Any, out: A
     dims = dims_of(op.name, input, dim)
     if dtype is None and input.dtype.kind in ("bool", "integer"):
         dtype = dtypes.int64
-    if dtype is not None and dtype is not input.dtype:
+    if dtype is not None:
         dtype = dtypes.as_dtype(dtype, op.name)
-        if input.dtype.kind in ("bool", "integer") and dtype.kind == "integer" and op is not _nansum:
-            made = apply(op, (input,), {"dim": dims, "keepdim": keepdim, "dtype": dtype}, dtype=dtype)
+        if dtype.kind == "bool":  # whether any element is there
+            made = apply(
+                _sum, (input.to(dtype),), {"dim": dims, "keepdim": keepdim, "dtype": dtypes.int64}, dtype=dtypes.int64
+            )
+            return stored(op.name, made.to(dtype), out)
+        if dtype.kind == "integer":
+            input = input if input.dtype.kind in ("bool", "integer") else input.to(dtype)
+            made = apply(_sum, (input,), {"dim": dims, "keepdim": keepdim, "dtype": dtype}, dtype=dtype)
             return stored(op.name, made, out)
         input = input.to(dtype)
-    kernel = _sum if input.dtype.kind == "integer" else op
-    return stored(op.name, apply(kernel, (input,), {"dim": dims, "keepdim": keepdim}), out)
+    return stored(op.name, apply(op, (input,), {"dim": dims, "keepdim": keepdim}), out)
 
 
 def _sum_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
@@ -224,6 +230,8 @@ def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dty
         )
     if input.dtype.kind in ("bool", "integer"):
         return _sum_slow(input, dim, keepdim, dtype=dtype, out=out)
+    if dtype is not None:
+        check_real("nansum", dtypes.as_dtype(dtype, "nansum"))
     return _summing(_nansum, input, dim, keepdim, dtype, out)
 
 
@@ -235,6 +243,12 @@ def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dt
         raise DtypeError(
             f"nanmean: expected input to have floating point or complex dtype, got {input.dtype}; convert it with "
             ".float()"
+        )
+    wanted = input.dtype if dtype is None else dtypes.as_dtype(dtype, "nanmean")
+    if wanted.kind not in ("floating", "complex"):
+        raise DtypeError(
+            f"nanmean: could not infer output dtype. Optional dtype must be either a floating point or complex dtype, got "
+            f"{wanted}; pass dtype=torch.float32"
         )
     numbers = (input.detach() != input.detach()).ne(True)
     made = nansum(input, dim, keepdim, dtype=dtype) / sum(numbers, dim, keepdim)
@@ -298,7 +312,8 @@ def _prod_gradient(g: Tensor, input: Tensor, out: Tensor, dim: int | None, keepd
     if not shape:
         return g.reshape(())
     dims = None if dim is None else (dim,)
-    if not bool((input.detach() != 0).all()):
+    # Examples of a vmap differ in whether they have a zero.
+    if input.device.many or not bool((input.detach() != 0).all()):
         return differentiate(lambda x: _tree_product(x, dim, keepdim), (input,), g)[0]
     return kept(g * conjugate(out), shape, dims, keepdim) / conjugate(input)
 

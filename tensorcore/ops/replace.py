@@ -10,6 +10,7 @@ from tensorcore.ops import rules
 from tensorcore.ops import samples_index as samples
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import lifted
 from tensorcore.ops.output import store
 from tensorcore.ops.views_part import as_strided, diagonal_op, diagonal_options, key_at, select_key, select_op, slice_op
 from tensorcore.tensor import Tensor
@@ -27,9 +28,18 @@ def _replaced(name: str, op: Op, input: Tensor, src: Tensor, options: dict[str, 
             f"{list(src.shape)}, slice size = "
             f"{list(wanted)}; give it that shape"
         )
-    made = input.clone()  # type: ignore[attr-defined]
+    input, src = lifted(name, input, src)
+    made = _copied(input)
     op.view(made, options).copy_(src)  # type: ignore[attr-defined]
     return made
+
+
+def _copied(input: Tensor) -> Tensor:
+    """A copy to write to, also where what is written has more values than the input: one for each example of a vmap."""
+    if not input.device.many:
+        return input.clone()  # type: ignore[attr-defined, no-any-return]
+    room = input.new_empty_strided(input.shape, input.stride())  # type: ignore[attr-defined]
+    return room.copy_(input)  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.select_scatter)
@@ -66,7 +76,8 @@ def as_strided_scatter(
     input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """A copy of ``input`` with the elements that ``as_strided`` shows replaced by ``src``."""
-    made = input.clone()  # type: ignore[attr-defined]
+    input, src = lifted("as_strided_scatter", input, src)
+    made = _copied(input)
     part = as_strided(made, size, stride, storage_offset)
     if tuple(src.native.shape) != tuple(part.native.shape):
         raise ShapeError(

@@ -12,12 +12,31 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "along_dim", "batch_norm", "count", "dim_reduction", "extremes", "filled", "group_norm", "instance_norm", "layer_norm", "norm",
+    "along_dim", "batch_norm", "chances", "count", "dim_reduction", "dropped", "dropped_channels", "dropped_images",
+    "dropped_volumes", "extremes", "filled", "find_function", "group_norm", "instance_norm", "layer_norm", "norm",
     "one_dim_reduction", "pair", "positive", "reduction", "repeated", "rms_norm", "sorted_rows", "top", "unary", "unary_matrix",
+    "vector_norm", "weights",
 ]  # fmt: skip
 
 Make = Callable[..., Any]
 Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+def find_function(library: Any, name: str) -> Callable[..., Any] | None:
+    """The function of an op's name in a library laid out as PyTorch is, wherever it keeps it; None where it has none.
+
+    ``linalg_inv`` is the ``inv`` of its ``linalg``.
+    """
+    if name.startswith("linalg_"):
+        library, name = library.linalg, name.removeprefix("linalg_")
+    for place in ("nn.functional", "", "linalg", "special", "fft", "Tensor"):
+        room = library
+        for part in place.split(".") if place else ():
+            room = getattr(room, part, None)
+        found = getattr(room, name, None)
+        if callable(found):
+            return found  # type: ignore[no-any-return]
+    return None
 
 
 def unary(array: Make) -> Iterator[Call]:
@@ -93,6 +112,14 @@ def norm(array: Make) -> Iterator[Call]:
     yield (array(2, 3, 4), 1.5), {}
 
 
+def vector_norm(array: Make) -> Iterator[Call]:
+    """Norms of every order, of all elements and along dims."""
+    yield from norm(array)
+    yield (array(3, 4), 0), {"dim": 1}
+    yield (array(3, 4), float("-inf")), {}
+    yield (array(3, 4), -1.5, (0, 1)), {"keepdim": True}
+
+
 def unary_matrix(array: Make) -> Iterator[Call]:
     """One matrix."""
     yield (array(3, 4),), {}
@@ -153,3 +180,35 @@ def sorted_rows(array: Make) -> Iterator[Call]:
     yield (np.sort(array(6)), array(3, 4)), {}
     yield (np.sort(array(2, 6)), array(2, 3)), {"right": True}
     yield (np.sort(array(2, 6)), array(2, 3)), {"side": "right", "out_int32": True}
+
+
+def dropped(array: Make) -> Iterator[Call]:
+    """A tensor, the chance that an element is dropped, and that this is training."""
+    yield (array(3, 4), 0.5, True), {}
+    yield (array(5), 0.2, False), {}
+
+
+def dropped_channels(array: Make) -> Iterator[Call]:
+    """A batch of channels."""
+    yield (array(2, 3, 4), 0.5, True), {}
+
+
+def dropped_images(array: Make) -> Iterator[Call]:
+    """A batch of channels of pictures."""
+    yield (array(2, 3, 4, 2), 0.5, True), {}
+
+
+def dropped_volumes(array: Make) -> Iterator[Call]:
+    """A batch of channels of volumes."""
+    yield (array(2, 3, 2, 2, 2), 0.5, True), {}
+
+
+def chances(array: Make) -> Iterator[Call]:
+    """A tensor of probabilities."""
+    yield (array(3, 4, low=0.0, high=1.0),), {}
+
+
+def weights(array: Make) -> Iterator[Call]:
+    """A tensor of weights, and how many of them are drawn."""
+    yield (array(3, 4, low=0.1, high=1.0), 2), {}
+    yield (array(4, low=0.1, high=1.0), 6, True), {}

@@ -10,10 +10,10 @@ import numpy as np
 from tensorcore.ops.samples import pair, positive, unary
 
 __all__ = [
-    "activation", "addcdiv", "addcmul", "bound", "bounds", "complex_unary", "glu", "heaviside", "integer_pair", "integers",
-    "lerp", "logit", "mvlgamma", "nonzero", "off_integers", "over_one", "pair", "pair_alpha", "pair_of_tensors",
-    "pairs_along_last", "polygamma", "positive", "powers", "quotient", "round", "shifts", "steps", "threshold", "two_real",
-    "unary", "where", "within_one", "xlogy",
+    "activation", "addcdiv", "addcmul", "bound", "bounds", "complex_unary", "glu", "gumbel_softmax", "heaviside",
+    "integer_pair", "integers", "lerp", "logit", "mvlgamma", "nonzero", "off_integers", "over_one", "pair",
+    "pair_alpha", "pair_of_tensors", "pairs_along_last", "polygamma", "positive", "powers", "quotient", "round",
+    "rrelu", "shifts", "steps", "threshold", "two_real", "unary", "where", "within_one", "xlogy",
 ]  # fmt: skip
 
 Make = Callable[..., Any]
@@ -211,3 +211,16 @@ def glu(array: Make) -> Iterator[Call]:
     """A tensor with an even dim."""
     yield (array(3, 4),), {}
     yield (array(4, 3), 0), {}
+
+
+def rrelu(array: Make) -> Iterator[Call]:
+    """With the mean slope and with random ones."""
+    yield (array(3, 4),), {}
+    yield (array(3, 4), 0.1, 0.6), {"training": True}
+    yield (array(2, 5), 0.3, 0.3, True), {}
+
+
+def gumbel_softmax(array: Make) -> Iterator[Call]:
+    """Soft and hard samples, along both dims."""
+    yield (array(3, 4),), {}
+    yield (array(3, 4),), {"tau": 0.5, "hard": True, "dim": 0}

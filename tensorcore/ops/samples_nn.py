@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "addmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cross",
-    "einsum", "embedding", "fold", "inner", "interpolate", "linear", "lp_pool1d", "lp_pool2d", "lp_pool3d", "matmul",
-    "matrix_power", "max_unpool1d", "max_unpool2d", "max_unpool3d", "pad", "pixel_shuffle", "pixel_unshuffle",
-    "pool1d", "pool2d", "pool3d", "tensordot",
-    "unfold",
+    "addmm", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "cross", "einsum", "embedding", "embedding_bag", "fold", "fractional2d", "fractional3d",
+    "inner", "linear", "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "matmul", "matrix_power",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d", "pad", "pixel_shuffle", "pixel_unshuffle", "pool1d", "pool2d",
+    "pool3d", "tensordot", "unfold",
 ]  # fmt: skip
 
 Make = Callable[..., Any]
@@ -117,6 +117,12 @@ def conv3d(array: Make) -> Iterator[Call]:
     yield (array(1, 2, 4, 3, 4), array(2, 2, 2, 2, 2), array(2)), {"padding": 1, "stride": 2}
 
 
+def conv_tbc(array: Make) -> Iterator[Call]:
+    """Time first, with and without padding."""
+    yield (array(5, 2, 3), array(2, 3, 4), array(4)), {}
+    yield (array(5, 2, 3), array(3, 3, 2), array(2), 1), {}
+
+
 def conv_transpose1d(array: Make) -> Iterator[Call]:
     """One dim."""
     yield (array(2, 3, 4), array(3, 2, 3), array(2)), {"stride": 2, "padding": 1, "output_padding": 1}
@@ -126,6 +132,7 @@ def conv_transpose2d(array: Make) -> Iterator[Call]:
     """Two dims, with groups and dilation."""
     yield (array(2, 3, 3, 3), array(3, 2, 2, 3), array(2)), {}
     yield (array(1, 4, 3, 3), array(4, 1, 2, 3)), {"stride": 2, "groups": 2, "dilation": (2, 1)}
+    yield (array(1, 2, 3, 3), array(2, 1, 2, 3), array(1)), {"stride": (3, 2), "output_padding": (2, 3), "dilation": 4}
 
 
 def conv_transpose3d(array: Make) -> Iterator[Call]:
@@ -201,11 +208,10 @@ def pad(array: Make) -> Iterator[Call]:
     yield (array(1, 2, 3, 4), (2, 1, 1, 0)), {"mode": "circular"}
 
 
-def interpolate(array: Make) -> Iterator[Call]:
-    """Nearest and linear, up and down."""
-    yield (array(1, 2, 3, 4),), {"scale_factor": 2}
-    yield (array(1, 2, 5, 4),), {"size": (3, 7), "mode": "bilinear"}
-    yield (array(1, 2, 5, 4),), {"size": (3, 7), "mode": "bilinear", "align_corners": True}
+def channel_shuffle(array: Make) -> Iterator[Call]:
+    """Two and three runs of channels."""
+    yield (array(2, 6, 2, 3), 3), {}
+    yield (array(1, 4, 3), 2), {}
 
 
 def pixel_shuffle(array: Make) -> Iterator[Call]:
@@ -237,3 +243,45 @@ def _unpool(ndim: int) -> Callable[[Make], Iterator[Call]]:
 
 
 max_unpool1d, max_unpool2d, max_unpool3d = _unpool(1), _unpool(2), _unpool(3)
+
+
+def embedding_bag(array: Make) -> Iterator[Call]:
+    """Bags of one length and of several, an empty one; all modes, weights, padding."""
+    square, line = np.array([[1, 2, 1], [0, 4, 4]]), np.array([1, 2, 4, 4, 0, 3])
+    starts = np.array([0, 2, 2, 5])
+    for mode in ("sum", "mean", "max"):
+        yield (square, array(5, 3)), {"mode": mode}
+        yield (line, array(5, 3), starts), {"mode": mode, "padding_idx": 4}
+    yield (line, array(5, 3), starts), {"scale_grad_by_freq": True}
+    yield (line, array(5, 3), starts), {"mode": "sum", "per_sample_weights": array(6)}
+    yield (square, array(5, 3)), {"mode": "sum", "per_sample_weights": array(2, 3), "padding_idx": -1}
+
+
+def fractional2d(array: Make) -> Iterator[Call]:
+    """Windows by count and by ratio, at given places."""
+    yield (array(2, 3, 7, 6), 2, (3, 4)), {"_random_samples": array(2, 3, 2, low=0.0, high=0.99)}
+    yield (array(3, 7, 6), (3, 2)), {"output_ratio": (0.5, 0.6), "_random_samples": array(1, 3, 2, low=0.0, high=0.99)}
+    yield (
+        (array(2, 3, 7, 6), 2, (3, 4)),
+        {"return_indices": True, "_random_samples": array(2, 3, 2, low=0.0, high=0.99)},
+    )
+
+
+def fractional3d(array: Make) -> Iterator[Call]:
+    """Windows by count and by ratio, at given places."""
+    yield (array(1, 2, 5, 4, 6), 2, (3, 2, 4)), {"_random_samples": array(1, 2, 3, low=0.0, high=0.99)}
+    yield (
+        (array(2, 5, 4, 6), 2),
+        {
+            "output_ratio": (0.5, 0.5, 0.6),
+            "return_indices": True,
+            "_random_samples": array(1, 2, 3, low=0.0, high=0.99),
+        },
+    )
+
+
+def local_response_norm(array: Make) -> Iterator[Call]:
+    """Even and odd numbers of neighbours, one to three dims behind the channels."""
+    yield (array(2, 4, 3), 3), {}
+    yield (array(2, 5, 2, 3), 2), {"alpha": 0.5, "beta": 0.5, "k": 2.0}
+    yield (array(1, 3, 2, 2, 2), 5), {}

@@ -12,7 +12,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.extreme import picking, put_back
 from tensorcore.ops.fused import differentiate
 from tensorcore.ops.record import record
-from tensorcore.ops.reduce import check_floating, check_real, over_dims, return_type, stored
+from tensorcore.ops.reduce import NotImplementedFor, check_floating, check_real, over_dims, return_type, stored
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -40,7 +40,8 @@ def _from_the_end(g: Tensor, dim: int) -> Tensor:
 def _cumprod_gradient(g: Tensor, input: Tensor, out: Tensor, dim: int) -> Tensor:
     if not input.native.shape or input.native.shape[dim] == 1:
         return g
-    if not bool((input.detach() != 0).all()):
+    # Examples of a vmap differ in whether they have a zero.
+    if input.device.many or not bool((input.detach() != 0).all()):
         return differentiate(lambda x: _cumprod_by_hand(x, dim), (input,), g)[0]
     return _from_the_end(g * conjugate(out), dim) / conjugate(input)
 
@@ -72,6 +73,10 @@ def _scan(op: Op, input: Tensor, dim: int, dtype: Any, out: Any) -> Tensor:
         dtype = dtypes.int64
     if dtype is not None:
         input = input.to(dtypes.as_dtype(dtype, op.name))
+    if input.dtype is dtypes.bool_:
+        raise NotImplementedFor(
+            f"{op.name}: expected a dtype of numbers, got torch.bool: not implemented for it; pass int64"
+        )
     return stored(op.name, apply(op, (input,), {"dim": at}), out)
 
 

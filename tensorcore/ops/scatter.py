@@ -15,6 +15,7 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import _before, attach, check_writable
 from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.operands import lifted
 from tensorcore.ops.output import store, written
 from tensorcore.ops.record import record
 from tensorcore.ops.scatter_gradients import padded, reduce_gradients
@@ -64,7 +65,7 @@ _index_copy = Op(
 _index_fill = Op(
     "index_fill", "input index value", "One value at indices along a dim.", register=False,
     grads=dict(input=lambda g, index, dim: index_fill(g, dim, index, 0),
-               value=lambda g, index, dim: _chosen(g, dim, index).sum()),
+               value=lambda g, index, dim: (g * index_fill(g.new_zeros(g.shape), dim, index, 1)).sum()),
 )  # fmt: skip
 
 
@@ -84,6 +85,8 @@ _index_reduce = Op("index_reduce", "input index src", "Slices combined at indice
 
 def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[Exception], write: bool) -> Tensor:
     """Run a primitive whose kernel raises IndexError for an index outside, into a copy or into the first input."""
+    if not write:
+        inputs = lifted(op.name, *inputs)
     input = inputs[0]
     if (
         input.dtype.is_complex
@@ -161,9 +164,12 @@ def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
     return enter
 
 
-def long(op: str, index: Any, *, names: tuple[str, ...] = ("int64", "int32")) -> Tensor:
+def long(op: str, index: Any, *, names: tuple[str, ...] = ("int64", "int32"), empty: bool = False) -> Tensor:
+    """The index, once its dtype is checked; with ``empty`` one of no elements may have any."""
     if not isinstance(index, Tensor):
         raise ArgumentTypeError(f"{op}: expected index to be a Tensor, got {index!r}; wrap it in torch.tensor(...)")
+    if empty and not prod(index.native.shape):
+        return index.to(dtypes.int64)  # type: ignore[attr-defined, no-any-return]
     if index.dtype.name not in names:
         raise DtypeError(f"{op}: Expected dtype int64 for index, got {index.dtype}; convert it with .long()")
     return index
@@ -238,8 +244,10 @@ def _check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim
 @operation(samples=samples.gather)
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """``input[index[i, j], j]`` for ``dim`` 0, and so on: the elements at ``index`` along ``dim``, in the index's shape."""
-    long("gather", index)
+    index = long("gather", index, empty=True)
     at = _check_places("gather", input, index, None, dim)
+    if not index.numel():  # of any shape
+        input = input.reshape(-1)[:0].reshape(index.native.shape)  # type: ignore[attr-defined]
     made = call(_gather, (input, index), {"dim": at}, ShapeError, False)
     return made if out is None else store("gather", made, out)
 
@@ -261,6 +269,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
     shape, places = list(input.native.shape), list(indices.native.shape)
     common = rules.broadcast("take_along_dim", (*shape[:at], 1, *shape[at + 1 :]), (*places[:at], 1, *places[at + 1 :]))
     input = input.expand(*common[:at], shape[at], *common[at + 1 :])  # type: ignore[attr-defined]
+    indices = indices + (indices < 0) * shape[at] if prod(places) else indices  # type: ignore[operator]
     made = gather(input, at, indices.expand(*common[:at], places[at], *common[at + 1 :]))  # type: ignore[attr-defined]
     return made if out is None else store("take_along_dim", made, out)
 
@@ -273,7 +282,7 @@ def scatter(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None, 
     Args:
         reduce: ``"add"`` or ``"multiply"`` with what is there, instead of replacing it.
     """
-    long(name, index)
+    index = long(name, index, empty=True)
     if src is None:
         src = value
     given = isinstance(src, Tensor)
@@ -295,7 +304,7 @@ def scatter(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None, 
 @both("scatter_add")
 def scatter_add(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, *, write: bool = False) -> Tensor:
     """``input`` with ``src[i, j]`` added at ``[index[i, j], j]`` for ``dim`` 0, and so on; equal indices all count."""
-    long(name, index)
+    index = long(name, index, empty=True)
     if not isinstance(src, Tensor):
         raise ArgumentTypeError(f"{name}: expected src to be a Tensor, got {src!r}; use scatter(..., reduce='add')")
     same_dtype(name, input, src, "src")
@@ -312,7 +321,7 @@ def scatter_reduce(name: str, input: Tensor, dim: int, index: Tensor, src: Tenso
         reduce: ``sum``, ``prod``, ``mean``, ``amax`` or ``amin``.
         include_self: whether what is in ``input`` counts in places that ``index`` names.
     """
-    long(name, index)
+    index = long(name, index, empty=True)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise ShapeError(
             f"{name}: reduce argument must be either sum, prod, mean, amax or amin, got {reduce}; pass one of those"
@@ -432,12 +441,6 @@ def index_reduce(name: str, input: Tensor, dim: int, index: Tensor, source: Tens
 
 def _times(g: Tensor, alpha: Any) -> Tensor:
     return g if alpha == 1 else g * alpha
-
-
-def _chosen(g: Tensor, dim: int, index: Tensor) -> Tensor:
-    """``index_select`` that counts negative indices from the end."""
-    size = g.native.shape[dim] if g.native.shape else 1
-    return index_select(g, dim, index + size * (index < 0).to(index.dtype))  # type: ignore[attr-defined, operator]
 
 
 def _slices(g: Tensor, dim: int, index: Tensor, shape: tuple[int, ...]) -> Tensor:

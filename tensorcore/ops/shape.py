@@ -48,7 +48,7 @@ _SWAP, _KEEP = {"dims": (1, 0)}, ({"dims": ()}, {"dims": (0,)})
 
 
 @operation(samples=samples.view)
-def view(input: Tensor, *shape: Any) -> Tensor:
+def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """The same memory in another shape, or its bits as another dtype.
 
     Args:
@@ -57,6 +57,8 @@ def view(input: Tensor, *shape: Any) -> Tensor:
 
     Raises where only a copy could have that shape.
     """
+    if not shape:
+        shape = () if size is None and dtype is None else (dtype if size is None else size,)
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         return _view_dtype(input, shape[0])
     sizes = rules.as_shape("view", shape)
@@ -104,9 +106,10 @@ def _view_dtype(input: Tensor, dtype: dtypes.dtype) -> Tensor:
 
 
 @operation(samples=samples.reshape)
-def reshape(input: Tensor, *shape: Any) -> Tensor:
-    """The same elements in another shape: a view where possible, else a copy. One size may be -1."""
-    sizes = rules.infer_size("reshape", rules.as_shape("reshape", shape), prod(input.native.shape))
+def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
+    """The same elements in another ``shape``: a view where possible, else a copy. One size may be -1."""
+    sizes = rules.as_shape("reshape", sizes if shape is None else (shape,))
+    sizes = rules.infer_size("reshape", sizes, prod(input.native.shape))
     native = input.device.kernels["view"](input.native, shape=sizes)
     if native is not None:
         return _view.view(input, {"shape": sizes}, native)
@@ -119,10 +122,10 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
 
 
 @operation(samples=samples.permute)
-def permute(input: Tensor, *dims: Any) -> Tensor:
+def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     """The same memory with its dims in the order ``dims``."""
     ndim = len(input.native.shape)
-    order = rules.as_shape("permute", dims)
+    order = rules.as_shape("permute", order if dims is None else (dims,))
     if len(order) != ndim:
         raise ShapeError(
             f"permute: expected as many dims as the tensor has ({ndim}), got {list(order)}; name each dim once"
@@ -198,9 +201,9 @@ def moveaxis(input: Tensor, source: int | Sequence[int], destination: int | Sequ
 
 
 @operation(samples=samples.expand)
-def expand(input: Tensor, *sizes: Any, implicit: bool = False) -> Tensor:
+def expand(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) -> Tensor:
     """A view with dims of size 1 repeated, without a copy; -1 keeps a size, new dims come in front."""
-    return _expanded("expand", input, rules.as_shape("expand", sizes))
+    return _expanded("expand", input, rules.as_shape("expand", sizes if size is None else (size,)))
 
 
 def _expanded(op: str, input: Tensor, wanted: tuple[int, ...]) -> Tensor:
@@ -279,10 +282,10 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 def _reshaping(name: str, function: Any) -> None:
     """An in-place form that changes how the tensor shows its memory, and none of the values."""
 
-    def call(input: Tensor, *args: Any) -> Tensor:
+    def call(input: Tensor, *args: Any, **named: Any) -> Tensor:
         if input.node is not None or input.origin is not None:
             check_writable(name, input)
-        op, options = function(input, *args)
+        op, options = function(input, *args, **named)
         view = input.origin
         before = new_tensor(input.native, input.dtype, input.device)
         before.node, before.version, before.origin = input.node, input.version, view

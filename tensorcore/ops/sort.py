@@ -203,12 +203,13 @@ def _chosen(input: Tensor, natives: Any, return_inverse: bool, return_counts: bo
 
 @operation(samples=samples.sorted_rows, method=False)
 def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
-                 side: str | None = None, out: Tensor | None = None) -> Tensor:  # fmt: skip
+                 side: str | None = None, out: Tensor | None = None, sorter: Tensor | None = None) -> Tensor:  # fmt: skip
     """Where each value of ``input`` would be put in a sorted sequence so that it stays sorted.
 
     Args:
         sorted_sequence: sorted along its last dim; of one dim, or with the leading dims of ``input``.
         right: after equal elements instead of before them; ``side="right"`` says the same.
+        sorter: indices along the last dim that put the sequence in order, for one that is not.
     """
     if side not in (None, "left", "right"):
         raise ShapeError(f"searchsorted: side can only be 'left' or 'right' but got {side!r}; pass one of them")
@@ -223,6 +224,8 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
         raise ShapeError(
             "searchsorted: boundaries tensor should have positive dimension, got a 0-d sequence; unsqueeze it first"
         )
+    if sorter is not None:
+        sorted_sequence = _in_order(sorted_sequence, sorter)
     if len(shape) != 1 and tuple(shape[:-1]) != tuple(wanted[:-1]):
         raise ShapeError(
             f"searchsorted: expected a sequence of one dim or the leading dims of input, got {list(shape)} and "
@@ -235,3 +238,18 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
         dtype=dtypes.int64,
     )
     return stored("searchsorted", made.to(dtypes.int32) if out_int32 else made, out)
+
+
+def _in_order(sequence: Tensor, sorter: Tensor) -> Tensor:
+    if not isinstance(sorter, Tensor) or sorter.dtype is not dtypes.int64:
+        raise DtypeError(
+            f"searchsorted: sorter must be a tensor of long dtype, got {sorter!r}; pass what argsort gives"
+        )
+    if tuple(sorter.native.shape) != tuple(sequence.native.shape):
+        raise ShapeError(
+            f"searchsorted: boundary and sorter must have the same size, got {list(sequence.shape)} and "
+            f"{list(sorter.shape)}; pass what argsort gives"
+        )
+    from tensorcore.ops.scatter import gather
+
+    return gather(sequence.detach(), -1, sorter)

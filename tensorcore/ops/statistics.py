@@ -12,10 +12,11 @@ from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.extreme import ties
-from tensorcore.ops.reduce import Dims, count_of, kept, over_dims, return_type, stored
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.reduce import Dims, check_tensor, count_of, kept, over_dims, return_type, stored
 from tensorcore.tensor import Tensor
 
-__all__ = ["norm", "std", "std_mean", "var", "var_mean"]
+__all__ = ["norm", "std", "std_mean", "var", "var_mean", "vector_norm"]
 
 
 def _away(input: Tensor, dim: Any) -> Tensor:
@@ -157,14 +158,32 @@ _norm = Op("linalg_vector_norm", "input", "The p-norm over dims.", kernel="norm"
            grads=dict(input=_norm_gradient))  # fmt: skip
 
 
+def as_dtype(op: str, x: Tensor, dtype: Any) -> Tensor:
+    """``x`` in the dtype that a norm is asked to compute in, which must hold it without loss."""
+    if dtype is None:
+        return x
+    dtype = dtypes.as_dtype(dtype, op)
+    if dtype.kind not in ("floating", "complex"):
+        raise DtypeError(f"{op}: dtype should be floating point or complex, got {dtype}; pass torch.float64")
+    if dtype.is_complex is not x.dtype.is_complex:
+        kind = "complex" if x.dtype.is_complex else "real"
+        raise DtypeError(f"{op}: dtype should be {kind} for {kind} inputs, got {dtype}; pass one of that kind")
+    if dtypes.promote_types(x.dtype, dtype) is not dtype:
+        raise DtypeError(
+            f"{op}: the dtype of the input ({x.dtype}) should be convertible without narrowing to the specified dtype, got "
+            f"{dtype}; pass a wider one"
+        )
+    return x.to(dtype)
+
+
+@operation(samples=samples.vector_norm, method=False, name="linalg_vector_norm")
 def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None,
                 out: Tensor | None = None) -> Tensor:  # fmt: skip
     """The ``ord``-norm of the elements along ``dim`` (of all where None) as vectors: ``sum(|x|**ord)**(1/ord)``.
 
     ``inf`` and ``-inf`` give the largest and the smallest size, 0 counts what is not zero.
     """
-    if dtype is not None:
-        x = x.to(dtypes.as_dtype(dtype, "linalg.vector_norm"))
+    check_tensor("linalg.vector_norm", x)
     if x.dtype.kind not in ("floating", "complex"):
         raise DtypeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input, got {x.dtype}; convert it "
@@ -174,6 +193,7 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
         raise ArgumentTypeError(
             f"linalg.vector_norm: expected ord to be a number, got {ord!r}; matrix norms are matrix_norm's"
         )
+    x = as_dtype("linalg.vector_norm", x, dtype)
     shape = x.native.shape
     dims = None if dim is None else rules.wrap_dims("linalg.vector_norm", dim, len(shape)) or None
     if not shape:
@@ -197,11 +217,16 @@ def norm(
     out: Tensor | None = None,
     dtype: Any = None,
 ) -> Tensor:
-    """The p-norm of the elements along ``dim``, or of all; ``"fro"`` is the 2-norm over any number of dims."""
+    """The p-norm of the elements along ``dim``, or of all; ``"fro"`` is the 2-norm over any number of dims.
+
+    ``"nuc"`` is the nuclear norm of the matrices in two dims, the last two where ``dim`` is None.
+    """
+    if p == "nuc":
+        from tensorcore.ops.matrix_norm import matrix_norm
+
+        return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype, out=out)
     if isinstance(p, str):
         if p != "fro":
-            raise GradientError(
-                f"norm: expected p to be a number or 'fro', got {p!r}; linalg.matrix_norm has the others"
-            )
+            raise GradientError(f"norm: expected p to be a number or 'fro', got {p!r}; linalg.matrix_norm has others")
         p = 2
     return vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype, out=out)

@@ -165,6 +165,11 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     return _unfold.view(input, {"dim": at, "size": size, "step": step})
 
 
+def window_sum(windows: Tensor, shape: tuple[int, ...], dim: int, size: int, step: int) -> Tensor:
+    """The sum of windows, as ``unfold`` shows them, each in its place in a tensor of ``shape``."""
+    return apply(_fold, (windows,), {"shape": shape, "dim": dim, "size": size, "step": step})
+
+
 @operation(samples=samples.as_strided)
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """A view of the storage under ``input`` with any sizes, strides and offset, all in elements.
@@ -277,8 +282,12 @@ def _slices(op: Op, input: Tensor, dim: int, sizes: list[int]) -> tuple[Tensor, 
 
 
 @operation(samples=samples.split)
-def split(tensor: Tensor, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+def split(
+    tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
+) -> tuple[Tensor, ...]:
     """Views of the parts along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
+    if split_size is not None:
+        split_size_or_sections = split_size  # what the method calls it
     if not isinstance(split_size_or_sections, int):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     shape, size = tensor.native.shape, split_size_or_sections

@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
-from tensorcore.optim import lr_scheduler
-from tensorcore.optim.adam import Adam, AdamW
-from tensorcore.optim.optimizer import Optimizer, required
-from tensorcore.optim.sgd import SGD
+from importlib import import_module
+from typing import Any
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "lr_scheduler", "required"]
+from tensorcore.optim.optimizer import Optimizer, required
+
+__all__ = [
+    "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon", "NAdam", "Optimizer",
+    "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "required", "swa_utils", "swap_in_optimizer_params_and_state",
+]  # fmt: skip
+
+# Where each is, imported when a program first names it: most programs use one of them.
+_ROOMS = {
+    "ASGD": "asgd", "LBFGS": "lbfgs", "SGD": "sgd", "Adadelta": "adadelta", "Adafactor": "adafactor",
+    "Adagrad": "adagrad", "Adam": "adam", "AdamW": "adamw", "Adamax": "adamax", "Muon": "muon", "NAdam": "nadam",
+    "RAdam": "radam", "RMSprop": "rmsprop", "Rprop": "rprop", "SparseAdam": "sparse_adam", "swap_in_optimizer_params_and_state": "swap",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("lr_scheduler", "swa_utils"):
+        return import_module(f"tensorcore.optim.{name}")
+    if name in _ROOMS:
+        found = getattr(import_module(f"tensorcore.optim.{_ROOMS[name]}"), name)
+        globals()[name] = found
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -10,16 +10,23 @@ from copy import deepcopy
 from itertools import chain
 from typing import Any
 
-from tensorcore.errors import ArgumentError, ArgumentTypeError
+from tensorcore.dtypes import float32
+from tensorcore.errors import ArgumentError, ArgumentTypeError, UsageError
 from tensorcore.nn.hooks import RemovableHandle
 from tensorcore.nn.members import type_name
 from tensorcore.nn.module import clear_grad
-from tensorcore.tape.mode import enable_grad, no_grad, set_grad_enabled
+from tensorcore.tape.aside import aside
+from tensorcore.tape.mode import enable_grad
 from tensorcore.tensor import Tensor
 
-__all__ = ["Optimizer", "required"]
+__all__ = [
+    "Optimizer", "closed", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required",
+]  # fmt: skip
 
 Hook = Callable[..., Any]
+# The hooks of all optimizers.
+_PRE: OrderedDict[int, Hook] = OrderedDict()
+_POST: OrderedDict[int, Hook] = OrderedDict()
 
 
 class _Required:
@@ -80,6 +87,7 @@ class Optimizer:
         """Change the parameters once; ``closure`` computes the loss anew and returns it."""
         raise NotImplementedError
 
+    @aside(clears=lambda self: tuple(one for group in self.param_groups for one in group["params"]))
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or fill them with zeros."""
         for group in self.param_groups:
@@ -185,10 +193,11 @@ class Optimizer:
                 strict=True,
             )
         )
+        options = {one: group for group in saved for one in group["params"]}
         state: defaultdict[Any, Any] = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in params:
-                state[params[key]] = _loaded(params[key], value)
+                state[params[key]] = _loaded(params[key], value, options[key])
             else:
                 state[key] = value
         for ours, theirs in zip(groups, saved, strict=True):
@@ -248,22 +257,36 @@ class Optimizer:
         return f"{type(self).__name__} ({''.join(groups)})"
 
 
+def register_optimizer_step_pre_hook(hook: Hook) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` before each step of every optimizer."""
+    return RemovableHandle(_PRE, hook)
+
+
+def register_optimizer_step_post_hook(hook: Hook) -> RemovableHandle:
+    """Call ``hook(optimizer, args, kwargs)`` after each step of every optimizer."""
+    return RemovableHandle(_POST, hook)
+
+
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     """``step`` with the hooks around it."""
 
+    @aside()
     @functools.wraps(step)
     def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        for hook in list(self._optimizer_step_pre_hooks.values()):  # type: ignore[attr-defined]
+        if type(self).step is not wrapped:
+            # Called by the step of a subclass, around which the hooks run.
+            return step(self, *args, **kwargs)
+        for hook in [*_PRE.values(), *self._optimizer_step_pre_hooks.values()]:  # type: ignore[attr-defined]
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not (isinstance(changed, tuple) and len(changed) == 2):
-                    raise RuntimeError(
-                        f"step: step pre-hook must return None or a tuple of (new_args, new_kwargs), got {changed}."
+                    raise UsageError(
+                        f"step: a pre-hook must return None or a tuple of (new_args, new_kwargs), but got {changed}."
                     )
                 args, kwargs = changed
         result = step(self, *args, **kwargs)
         self._opt_called = True  # learning rate schedulers ask whether they come after a step
-        for hook in list(self._optimizer_step_post_hooks.values()):  # type: ignore[attr-defined]
+        for hook in [*self._optimizer_step_post_hooks.values(), *_POST.values()]:  # type: ignore[attr-defined]
             hook(self, args, kwargs)
         return result
 
@@ -278,50 +301,20 @@ def closed(closure: Callable[[], Any] | None) -> Any:
         return closure()
 
 
-def recording(group: dict[str, Any]) -> set_grad_enabled | no_grad:
-    """The mode that a group's update runs in: off the tape, unless it shall be differentiated itself."""
-    return enable_grad() if group.get("differentiable") else no_grad()
+def _loaded(param: Tensor, value: Any, group: dict[str, Any], key: Any = None) -> Any:
+    """A copy of one state value, its tensors on the parameter's device and in its dtype.
 
-
-def with_gradients(group: dict[str, Any]) -> dict[tuple[Any, Any], list[Tensor]]:
-    """The group's parameters that have a gradient, by device and dtype."""
-    found: dict[tuple[Any, Any], list[Tensor]] = {}
-    for one in group["params"]:
-        if one.grad is not None:
-            found.setdefault((one.device, one.dtype), []).append(one)
-    return found
-
-
-def number(value: Any) -> Any:
-    """An option that may be a tensor of one element, as a Python number."""
-    return value.item() if isinstance(value, Tensor) else value
-
-
-def check_lr(lr: Any) -> None:
-    """Raise for a learning rate that no optimizer takes."""
-    if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ArgumentError("Tensor lr must be 1-element, got more; pass a float")
-    if not lr >= 0.0:
-        raise ArgumentError(f"Invalid learning rate: {lr}; expected at least 0")
-
-
-def check_modes(foreach: Any, differentiable: bool, fused: Any) -> None:
-    """Raise for ways to compute a step that exclude one another."""
-    if fused and differentiable:
-        raise RuntimeError("`fused` does not support `differentiable`")
-    if fused and foreach:
-        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
-
-
-def _loaded(param: Tensor, value: Any, key: Any = None) -> Any:
-    """A copy of one state value, its tensors on the parameter's device and in its dtype. Step counts stay."""
+    A count of steps stays as it is, unless the group counts on the device.
+    """
     if isinstance(value, Tensor):
         if key == "step":
+            if group.get("capturable") or group.get("fused"):
+                return value.detach().to(param.device, float32, copy=True)  # type: ignore[attr-defined]
             return value.clone()  # type: ignore[attr-defined]
         dtype = param.dtype if param.dtype.is_floating_point else value.dtype
         return value.detach().to(param.device, dtype, copy=True)  # type: ignore[attr-defined]
     if isinstance(value, dict):
-        return {name: _loaded(param, one, name) for name, one in value.items()}
+        return {name: _loaded(param, one, group, name) for name, one in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
-        return type(value)(_loaded(param, one) for one in value)  # type: ignore[call-arg]
+        return type(value)(_loaded(param, one, group) for one in value)  # type: ignore[call-arg]
     return value

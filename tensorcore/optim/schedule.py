@@ -1,41 +1,52 @@
-"""Learning rate schedulers that compute the next rate from the current one."""
+"""LRScheduler: what all learning rate schedulers share, and the two that take functions."""
 
 from __future__ import annotations
 
-import math
 import types
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorcore.errors import ArgumentError, ArgumentTypeError
 from tensorcore.optim.optimizer import Optimizer
+from tensorcore.tape.aside import aside
 from tensorcore.tensor import Tensor
 
-__all__ = [
-    "ConstantLR", "CosineAnnealingLR", "ExponentialLR", "LRScheduler", "LambdaLR", "LinearLR", "MultiStepLR",
-    "MultiplicativeLR", "PolynomialLR", "Rates", "StepLR", "checked", "per_group",
-]  # fmt: skip
+__all__ = ["LRScheduler", "LambdaLR", "MultiplicativeLR", "Rates", "assign", "checked", "held", "per_group"]
 
-Rates = list[float]
+Rates = list[Any]
+
+_EPOCH = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is "
+    "used instead of the new chainable form, where available."
+)
 
 
 class LRScheduler:
-    """The base of schedulers. A subclass writes ``get_lr``, which gives the next rate of each group.
+    """The base of schedulers: after each step or epoch it sets the ``lr`` of an optimizer's groups.
+
+    A subclass writes ``get_lr``, which gives the next rate of each group; those here write ``rates`` behind it.
+    A rate that is a tensor is filled, so that it stays the same tensor.
 
     Args:
         optimizer: whose groups are scheduled.
         last_epoch: how many steps were taken already, less one; needs ``initial_lr`` in the groups where not -1.
     """
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = aside()(cls.step)  # type: ignore[method-assign]
+
+    _get_lr_called_within_step = False
     _is_initial = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self.optimizer = checked(optimizer)
         if last_epoch == -1:
             for group in optimizer.param_groups:
-                group.setdefault("initial_lr", _value(group["lr"]))
+                group.setdefault("initial_lr", held(group, "lr"))
         else:
             for i, group in enumerate(optimizer.param_groups):
                 if "initial_lr" not in group:
@@ -43,8 +54,14 @@ class LRScheduler:
                         f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with "
                         f"last_epoch >= 0, got last_epoch={last_epoch}; load the optimizer's state first"
                     )
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.base_lrs = [held(group, "initial_lr") for group in optimizer.param_groups]
         self.last_epoch = last_epoch
+        if not hasattr(optimizer, "_scheduled_step"):
+            optimizer._scheduled_step = _function(optimizer.step)  # type: ignore[attr-defined]
+        self._initial_step()
+
+    def _initial_step(self) -> None:
+        """Set the first rates."""
         self._step_count = 0
         self._is_initial = True
         try:
@@ -53,6 +70,16 @@ class LRScheduler:
             self._is_initial = False
 
     def get_lr(self) -> Rates:
+        """The next rate of each group, for ``step`` alone; ``get_last_lr`` is for everybody else."""
+        if not self._get_lr_called_within_step:
+            warnings.warn(
+                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self.rates()
+
+    def rates(self) -> Rates:
         """The next rate of each group."""
         raise NotImplementedError
 
@@ -60,32 +87,40 @@ class LRScheduler:
         """The rates that were set last."""
         return self._last_lr
 
-    def step(self) -> None:
-        """Set the next rates; call it after the optimizer's ``step``."""
-        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
-            warnings.warn(
-                "Detected call of `lr_scheduler.step()` before `optimizer.step()`, which skips the first value of the "
-                "learning rate schedule; call `optimizer.step()` before `lr_scheduler.step()`",
-                UserWarning,
-                stacklevel=2,
-            )
-        self._step_count += 1
-        self.last_epoch += 1
-        self._set(self.get_lr())
+    @aside()
+    def step(self, epoch: int | None = None) -> None:
+        """Set the next rates; call it after the optimizer's ``step``.
 
-    def _set(self, rates: Iterable[float]) -> None:
+        Args:
+            epoch: deprecated; the number of the step whose rates are set.
+        """
+        if self._step_count == 1:
+            _check_order(self.optimizer)
+        self._step_count += 1
+        if epoch is not None:
+            warnings.warn(_EPOCH, UserWarning, stacklevel=2)
+        self._update_lr(epoch)
+
+    def _update_lr(self, epoch: int | None = None) -> None:
+        self._get_lr_called_within_step = True
+        try:
+            self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+            closed = getattr(self, "_get_closed_form_lr", None)
+            rates = self.get_lr() if epoch is None or closed is None else closed()
+        finally:
+            self._get_lr_called_within_step = False
+        self._set(rates)
+
+    def _set(self, rates: Iterable[Any]) -> None:
         for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)  # type: ignore[attr-defined]
-            else:
-                group["lr"] = rate
+            assign(group, "lr", rate)
         self._last_lr: Rates = self._current()
 
     def _current(self) -> Rates:
-        return [_value(group["lr"]) for group in self.optimizer.param_groups]
+        return [held(group, "lr") for group in self.optimizer.param_groups]
 
     def _scaled(self, factor: float) -> Rates:
-        return [rate * factor for rate in self._current()]
+        return [group["lr"] * factor for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer."""
@@ -107,11 +142,14 @@ class _FunctionLR(LRScheduler):
         if several and len(lr_lambda) != count:
             raise ArgumentError(f"Expected {count} lr_lambdas, but got {len(lr_lambda)}; pass one for each group")
         self.lr_lambdas = list(lr_lambda) if several else [lr_lambda] * count
+        for one in self.lr_lambdas:
+            if not callable(one):
+                raise ArgumentTypeError(f"lr_lambda should be a function, but got {type(one).__name__}")
         super().__init__(optimizer, last_epoch)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer; of the functions only the attributes of callable objects."""
-        state = {key: value for key, value in self.__dict__.items() if key not in ("optimizer", "lr_lambdas")}
+        state = {key: value for key, value in super().state_dict().items() if key != "lr_lambdas"}
         state["lr_lambdas"] = [
             None if isinstance(one, types.FunctionType) else dict(one.__dict__) for one in self.lr_lambdas
         ]
@@ -119,7 +157,7 @@ class _FunctionLR(LRScheduler):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over what ``state_dict`` gave."""
-        self.__dict__.update({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
+        super().load_state_dict({key: value for key, value in state_dict.items() if key != "lr_lambdas"})
         for function, attributes in zip(self.lr_lambdas, state_dict["lr_lambdas"], strict=True):
             if attributes is not None:
                 function.__dict__.update(attributes)
@@ -128,143 +166,17 @@ class _FunctionLR(LRScheduler):
 class LambdaLR(_FunctionLR):
     """The first rate times ``lr_lambda(step)``."""
 
-    def get_lr(self) -> Rates:
+    def rates(self) -> Rates:
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
 class MultiplicativeLR(_FunctionLR):
     """The current rate times ``lr_lambda(step)``."""
 
-    def get_lr(self) -> Rates:
+    def rates(self) -> Rates:
         if self._is_initial:
             return self._current()
         return [rate * f(self.last_epoch) for rate, f in zip(self._current(), self.lr_lambdas, strict=True)]
-
-
-class StepLR(LRScheduler):
-    """Times ``gamma`` every ``step_size`` steps."""
-
-    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
-        self.step_size = step_size
-        self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self) -> Rates:
-        due = self.last_epoch != 0 and self.last_epoch % self.step_size == 0
-        return self._scaled(self.gamma) if due else self._current()
-
-
-class MultiStepLR(LRScheduler):
-    """Times ``gamma`` at each of ``milestones``, once for each time a milestone is named."""
-
-    def __init__(
-        self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
-    ) -> None:
-        self.milestones = Counter(milestones)
-        self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self) -> Rates:
-        times = self.milestones.get(self.last_epoch, 0)
-        return self._scaled(self.gamma**times) if times else self._current()
-
-
-class ConstantLR(LRScheduler):
-    """The rate times ``factor`` for the first ``total_iters`` steps."""
-
-    def __init__(
-        self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
-    ) -> None:
-        if not 0 <= factor <= 1.0:
-            raise ArgumentError(f"Constant multiplicative factor expected to be between 0 and 1, got {factor}")
-        self.factor = factor
-        self.total_iters = total_iters
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self) -> Rates:
-        if self.last_epoch == 0:
-            return self._scaled(self.factor)
-        return self._scaled(1.0 / self.factor) if self.last_epoch == self.total_iters else self._current()
-
-
-class LinearLR(LRScheduler):
-    """The rate times a factor that moves from ``start_factor`` to ``end_factor`` over ``total_iters`` steps."""
-
-    def __init__(
-        self,
-        optimizer: Optimizer,
-        start_factor: float = 1.0 / 3,
-        end_factor: float = 1.0,
-        total_iters: int = 5,
-        last_epoch: int = -1,
-    ) -> None:
-        if not 0 < start_factor <= 1.0:
-            raise ArgumentError(
-                "Starting multiplicative factor expected to be greater than 0 and less or equal to 1, got "
-                f"{start_factor}"
-            )
-        if not 0 <= end_factor <= 1.0:
-            raise ArgumentError(f"Ending multiplicative factor expected to be between 0 and 1, got {end_factor}")
-        self.start_factor = start_factor
-        self.end_factor = end_factor
-        self.total_iters = total_iters
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self) -> Rates:
-        if self.last_epoch == 0:
-            return self._scaled(self.start_factor)
-        if self._is_initial or self.last_epoch > self.total_iters:
-            return self._current()
-        rise = self.end_factor - self.start_factor
-        return self._scaled(1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
-
-
-class ExponentialLR(LRScheduler):
-    """Times ``gamma`` at each step."""
-
-    def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
-        self.gamma = gamma
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self) -> Rates:
-        return self._current() if self._is_initial else self._scaled(self.gamma)
-
-
-class PolynomialLR(LRScheduler):
-    """Down to 0 over ``total_iters`` steps, as a polynomial of degree ``power``."""
-
-    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
-        self.total_iters = total_iters
-        self.power = power
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self) -> Rates:
-        if self._is_initial or self.last_epoch > self.total_iters:
-            return self._current()
-        left = 1.0 - self.last_epoch / self.total_iters
-        return self._scaled((left / (1.0 - (self.last_epoch - 1) / self.total_iters)) ** self.power)
-
-
-class CosineAnnealingLR(LRScheduler):
-    """Along half a cosine down to ``eta_min`` at step ``T_max``, and up again (arXiv:1608.03983)."""
-
-    def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
-        self.T_max = T_max
-        self.eta_min = eta_min
-        super().__init__(optimizer, last_epoch)
-
-    def get_lr(self) -> Rates:
-        if self._is_initial:
-            return self._current()
-        now = 1 + math.cos(math.pi * self.last_epoch / self.T_max)
-        if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
-            # The last rate was eta_min, from which no factor leads up again.
-            rise = (1 - math.cos(math.pi / self.T_max)) / 2
-            return [
-                rate + (base - self.eta_min) * rise for rate, base in zip(self._current(), self.base_lrs, strict=True)
-            ]
-        before = 1 + math.cos(math.pi * (self.last_epoch - 1) / self.T_max)
-        return [now / before * (rate - self.eta_min) + self.eta_min for rate in self._current()]
 
 
 def checked(optimizer: Any) -> Optimizer:
@@ -276,14 +188,47 @@ def checked(optimizer: Any) -> Optimizer:
     return optimizer
 
 
-def _value(rate: Any) -> Any:
-    return rate.item() if isinstance(rate, Tensor) else rate
+def held(group: dict[str, Any], key: str) -> Any:
+    """An option of a group; a copy of one that is a tensor, which the next step will fill."""
+    value = group[key]
+    return value.clone() if isinstance(value, Tensor) else value  # type: ignore[attr-defined]
+
+
+def assign(group: dict[str, Any], key: str, value: Any) -> None:
+    """Set an option of a group; a tensor stays, and takes the value."""
+    if isinstance(group[key], Tensor):
+        group[key].fill_(value.item() if isinstance(value, Tensor) else value)
+    else:
+        group[key] = value
 
 
 def per_group(name: str, value: Any, count: int) -> list[Any]:
     """An option of a scheduler as a list with one value for each group."""
-    if not isinstance(value, (list, tuple)):
-        return [value] * count
-    if len(value) != count:
-        raise ArgumentError(f"{name} must have the same length as optimizer.param_groups, got {len(value)} for {count}")
-    return list(value)
+    values = list(value) if isinstance(value, (list, tuple)) else [value] * count
+    if len(values) != count:
+        raise ArgumentError(
+            f"{name} must have the same length as optimizer.param_groups, got {len(values)} for {count}"
+        )
+    return [one.clone() if isinstance(one, Tensor) else one for one in values]  # type: ignore[attr-defined]
+
+
+def _function(method: Any) -> Any:
+    return getattr(method, "__func__", method)
+
+
+def _check_order(optimizer: Any) -> None:
+    """Warn where the second step of a scheduler comes before the first of its optimizer, or where nobody can say."""
+    if _function(optimizer.step) is not optimizer._scheduled_step:
+        warnings.warn(
+            "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization; make sure "
+            "to call `optimizer.step()` before `lr_scheduler.step()`",
+            UserWarning,
+            stacklevel=3,
+        )
+    elif not getattr(optimizer, "_opt_called", False):
+        warnings.warn(
+            "Detected call of `lr_scheduler.step()` before `optimizer.step()`, which skips the first value of the "
+            "learning rate schedule; call `optimizer.step()` before `lr_scheduler.step()`",
+            UserWarning,
+            stacklevel=3,
+        )

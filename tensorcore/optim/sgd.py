@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from tensorcore.errors import ArgumentError
+from tensorcore.errors import ArgumentError, UsageError
+from tensorcore.ops.create import zeros_like
 from tensorcore.ops.output import written
-from tensorcore.optim.optimizer import Optimizer, check_lr, check_modes, closed, number, recording, with_gradients
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.optim.algorithm import Algorithm, check_fused, check_lr, check_modes, check_numbers, number
+from tensorcore.tape.mode import no_grad
+from tensorcore.tensor import Tensor
 
 __all__ = ["SGD"]
 
 
-class SGD(Optimizer):
+class SGD(Algorithm):
     """Stochastic gradient descent (momentum as in Sutskever et al., ICML 2013, without their factor lr in the buffer).
 
     Args:
@@ -27,6 +29,8 @@ class SGD(Optimizer):
         foreach, fused: how PyTorch computes the step; here every group takes one kernel, whatever they say.
         differentiable: record the step itself.
     """
+
+    arrays = ("momentum_buffer",)
 
     def __init__(
         self,
@@ -43,10 +47,7 @@ class SGD(Optimizer):
         fused: bool | None = None,
     ) -> None:
         check_lr(lr)
-        if not momentum >= 0.0:
-            raise ArgumentError(f"Invalid momentum value: {momentum}; expected at least 0")
-        if not weight_decay >= 0.0:
-            raise ArgumentError(f"Invalid weight_decay value: {weight_decay}; expected at least 0")
+        check_numbers(momentum=momentum, weight_decay=weight_decay)
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ArgumentError(
                 f"Nesterov momentum requires a momentum and zero dampening, got momentum={momentum}, "
@@ -59,58 +60,70 @@ class SGD(Optimizer):
         }  # fmt: skip
         super().__init__(params, defaults)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change the parameters once."""
-        loss = closed(closure)
-        for group in self.param_groups:
-            for (device, dtype), params in with_gradients(group).items():
-                kernel = device.kernels["sgd_step"]
-                if group["differentiable"] or not kernel:
-                    with recording(group):
-                        for one in params:
-                            self._step(one, group)
-                    continue
-                options = {
-                    "lr": number(group["lr"]), "weight_decay": number(group["weight_decay"]),
-                    "momentum": group["momentum"], "dampening": group["dampening"], "nesterov": group["nesterov"],
-                    "maximize": group["maximize"],
-                }  # fmt: skip
-                if not group["momentum"]:
-                    kernel([one.native for one in params], [one.grad.native for one in params], None, **options)
-                else:
-                    fresh = [one for one in params if self.state[one].get("momentum_buffer") is None]
-                    for one in fresh:
-                        buffer = device.allocate(tuple(one.native.shape), dtype)
-                        self.state[one]["momentum_buffer"] = new_tensor(buffer, dtype, device)
-                    # A kernel takes either parameters that have their first step or none of them.
-                    old = [one for one in params if one not in set(fresh)] if fresh else params
-                    for first, some in ((True, fresh), (False, old)):
-                        if some:
-                            buffers = [self.state[one]["momentum_buffer"] for one in some]
-                            kernel(
-                                [one.native for one in some], [one.grad.native for one in some],
-                                [one.native for one in buffers], first=first, **options,
-                            )  # fmt: skip
-                            for one in buffers:
-                                written(one)
-                for one in params:
-                    written(one)
-        return loss
+    def state_of(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """The state of a parameter: its momentum, once it has one."""
+        if group["fused"]:
+            check_fused(param)
+        return self.state[param] if group["momentum"] else {}
 
-    def _step(self, param: Tensor, group: dict[str, Any]) -> None:
-        """The same in tensor operations, for a backend without the kernel and for steps that are recorded."""
-        grad: Any = -param.grad if group["maximize"] else param.grad  # type: ignore[operator]
-        lr, momentum, decay = group["lr"], group["momentum"], group["weight_decay"]
-        if decay:
-            grad = grad + param * decay
-        if momentum:
-            buffer = self.state[param].get("momentum_buffer")
-            if buffer is None:
-                buffer = grad.clone() if group["differentiable"] else grad.detach().clone()
-            elif group["differentiable"]:
-                buffer = buffer * momentum + grad * (1 - group["dampening"])
-            else:
-                buffer.mul_(momentum).add_(grad * (1 - group["dampening"]))
-            self.state[param]["momentum_buffer"] = buffer
-            grad = grad + buffer * momentum if group["nesterov"] else buffer
-        param.sub_(grad * lr)  # type: ignore[attr-defined]
+    def numbers(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+        first = bool(group["momentum"]) and state.get("momentum_buffer") is None
+        if first:
+            state["momentum_buffer"] = zeros_like(param)
+        return {
+            "lr": group["lr"], "momentum": group["momentum"], "dampening": group["dampening"],
+            "nesterov": group["nesterov"], "first": first,
+        }  # fmt: skip
+
+    def sparse(self, param: Any, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """The step along a sparse gradient, without momentum or weight decay."""
+        if group["momentum"] or group["weight_decay"]:
+            raise UsageError(
+                "SGD: expected neither momentum nor weight_decay with sparse gradients, got one; use SparseAdam"
+            )
+        length = number(group["lr"]) * (-1 if group["maximize"] else 1)
+        at = tuple(gradient.indices().unbind(0))
+        with no_grad():
+            param[at] = param[at] - length * gradient.values()
+
+    @staticmethod
+    def formula(
+        xp: Any, p: Any, g: Any, b: Any = None, *,
+        lr: Any, momentum: float, dampening: float, nesterov: bool, first: bool,
+    ) -> None:  # fmt: skip
+        if b is not None:
+            b *= momentum
+            b += g if first else (1 - dampening) * g
+            g = g + momentum * b if nesterov else b
+        p -= lr * g
+
+    def fused(self, device: Any, params: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
+        """The step in the kernel ``sgd_step``, where the backend has it."""
+        kernel = device.kernels["sgd_step"]
+        if not kernel:
+            return super().fused(device, params, states, group)
+        options = {
+            "lr": number(group["lr"]), "weight_decay": number(group["weight_decay"]),
+            "momentum": group["momentum"], "dampening": group["dampening"], "nesterov": group["nesterov"],
+            "maximize": group["maximize"],
+        }  # fmt: skip
+        if not group["momentum"]:
+            kernel([one.native for one in params], [one.grad.native for one in params], None, **options)
+        else:
+            # A kernel takes either parameters that have their first step or none of them.
+            fresh = [state.get("momentum_buffer") is None for state in states]
+            for first in (True, False) if any(fresh) else (False,):
+                some = [i for i, one in enumerate(fresh) if one is first]
+                if first:
+                    for i in some:
+                        states[i]["momentum_buffer"] = zeros_like(params[i])
+                if some:
+                    kernel(
+                        [params[i].native for i in some], [params[i].grad.native for i in some],
+                        [states[i]["momentum_buffer"].native for i in some], first=first, **options,
+                    )  # fmt: skip
+            for state in states:
+                written(state["momentum_buffer"])
+        for one in params:
+            written(one)
+        return True

@@ -66,7 +66,7 @@ def walk(
     # next one is added to in place; of a node with several results a dict of tensors by index.
     pending: dict[Any, Any] = {}
     heap: list[tuple[int, Node]] = []
-    watched = targets is not None or mode.anomaly
+    watched = targets is not None or mode.anomaly or mode.around is not None
     before, walks = mode.enabled, mode.walks
     mode.walks = (*walks, Walk(roots, wanted, targets))
     mode.enabled = create
@@ -127,11 +127,13 @@ def walk(
                             heappush(heap, (edge.order, edge))
                             if edge.order < youngest:
                                 youngest = edge.order
-                    elif type(held) is list:
+                    elif type(held) is list and type(g.native) is g.device.array:
                         held = held[0]
-                        held.device.kernels["add"](held.native, g.native, held.native)
+                        held.device.kernels["add"](held.native, g.native, out=held.native)
                     else:
-                        pending[edge] = held + g if create else [held + g]
+                        held = (held[0] if type(held) is list else held) + g
+                        # A sum without an array of its own, as of sparse gradients, is not added to in place.
+                        pending[edge] = held if create or type(held.native) is not held.device.array else [held]
                     if uses is not None and edge in uses:
                         uses[edge] -= 1
                         if not uses[edge]:
@@ -224,7 +226,7 @@ def _complete(leaf: Node, pending: dict[Any, Any]) -> None:
     g = pending.pop(leaf)
     if type(g) is list:
         g = g.pop()
-    if leaf.extra is None:
+    if leaf.extra is None and mode.around is None:
         leaf.op.backward(leaf, g)
     else:
         _watched(leaf, _prehooked(leaf, _before(leaf, g, None, {})), None, None)
@@ -300,7 +302,7 @@ def _watched(node: Node, g: Any, wanted: set[Any] | None, targets: set[Any] | No
     """The node's formulas with all that may be around them: anomaly mode, post-hooks, a choice of edges."""
     extra = node.extra or {}
     try:
-        grads = node.op.backward(node, g)
+        grads = (mode.around or node.op.backward)(node, g)
     except Exception as error:
         if mode.anomaly:
             error.add_note(f"Error detected in {node.name()}. {_trace(extra)}")
@@ -351,7 +353,8 @@ def _leads(edge: Any, wanted: set[Any] | None, targets: set[Any]) -> bool:
 def _listening() -> bool:
     """Whether a living leaf still has a hook that wants its gradient at once."""
     listeners = Eager.listeners
-    for key, reference in list(listeners.items()):
+    # A copy in one step: other threads, and the end of leaves, change it meanwhile.
+    for key, reference in listeners.copy().items():
         leaf = reference()
         if leaf is None or not (leaf.extra or {}).get("post_accumulate"):
             listeners.pop(key, None)

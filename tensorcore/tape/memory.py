@@ -6,7 +6,7 @@ import itertools
 import weakref
 from typing import Any
 
-__all__ = ["NEVER", "Version", "View", "next_order"]
+__all__ = ["NEVER", "Version", "View", "next_order", "writes"]
 
 # Counts down, so that a heap of nodes pops the youngest first. Writes to tensors take their
 # numbers from the same clock, which tells whether a saved tensor was written after it was saved.
@@ -45,6 +45,11 @@ class Version:
             views = self.views = [ref for ref in views if ref() is not None]
             self.limit = max(8, 2 * len(views))
         views.append(weakref.ref(view))
+
+
+def writes(version: Version | None) -> int:
+    """How often the memory was written; a memory that nobody shared or wrote has no version yet."""
+    return 0 if version is None else version.count
 
 
 class View:

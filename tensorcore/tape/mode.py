@@ -12,6 +12,7 @@ __all__ = [
     "inference_mode",
     "is_grad_enabled",
     "is_inference_mode_enabled",
+    "makers",
     "mode",
     "no_grad",
     "set_grad_enabled",
@@ -36,6 +37,10 @@ class Mode(threading.local):
     check_nan = True
     packers: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = ()
     walks: tuple[Any, ...] = ()  # the backward walks under way on this thread, the innermost last
+    levels: tuple[Any, ...] = ()  # the vmaps under way on this thread, the innermost last
+    # Runs a node's formulas in the place of ``node.op.backward(node, g)``; set on the class, for the walks of all threads.
+    around: Callable[[Any, Any], Any] | None = None
+    tracer: Any = None  # what writes down the calls of this thread, so that they can be replayed
     packing_disabled: str | None = None  # the message for those who enter saved_tensors_hooks all the same
 
     def settle(self) -> None:
@@ -48,22 +53,26 @@ class Mode(threading.local):
 
 
 class Unusual:
-    """How many threads are not ``plain``.
+    """How many threads are not ``plain``, and how many are in inference mode.
 
     While there is none, the hot path need not ask which thread it runs on: reading a thread-local
     costs 35 ns, this counter 5. A thread that ends inside ``no_grad`` leaves it too high, which
     costs time and nothing else.
     """
 
-    __slots__ = ("threads",)
+    __slots__ = ("inference", "threads")
 
     threads: int
+    inference: int
 
 
 _counting = threading.Lock()
 unusual = Unusual()
-unusual.threads = 0
+unusual.threads = unusual.inference = 0
 mode = Mode()
+# The namespaces that make tensors by the name ``new``. While a thread is in inference mode another maker stands there,
+# which marks that thread's tensors; in all other programs nobody asks.
+makers: list[dict[str, Any]] = []
 
 
 def is_grad_enabled() -> bool:
@@ -196,11 +205,12 @@ class inference_mode(_Switch):
 
     def __enter__(self) -> None:
         self.before = mode.inference, mode.enabled
-        mode.inference = self.target
+        _switch_inference(self.target)
         _switch(not self.target)
 
     def __exit__(self, *exc: object) -> None:
-        mode.inference, enabled = self.before
+        inference, enabled = self.before
+        _switch_inference(inference)
         _switch(enabled)
 
 
@@ -209,3 +219,20 @@ def _switch(enabled: bool) -> bool:
     mode.enabled = enabled
     mode.settle()
     return before
+
+
+def _switch_inference(inference: bool) -> None:
+    if inference is mode.inference:
+        return
+    mode.inference = inference
+    with _counting:
+        unusual.inference += 1 if inference else -1
+        for namespace in makers:
+            namespace["new"] = _marked if unusual.inference else object.__new__
+
+
+def _marked(cls: type) -> Any:
+    made: Any = object.__new__(cls)
+    if mode.inference and hasattr(cls, "inference"):  # nodes are made by the same name
+        made.inference = True
+    return made

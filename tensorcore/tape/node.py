@@ -134,8 +134,10 @@ class Accumulate:
                 node.grad = g if alone and g.is_contiguous() else g.clone()
             elif mode.enabled or g.dtype is not held.dtype or g.device is not held.device:
                 node.grad = held + g
+            elif type(g.native) is not type(held.native) or not hasattr(g.native, "ndim"):
+                node.grad = held + g  # sparse
             elif held.is_contiguous():
-                held.device.kernels["add"](held.native, g.native, held.native)
+                held.device.kernels["add"](held.native, g.native, out=held.native)
                 if held.version is None:
                     held.version = Version()
                 held.version.bump()

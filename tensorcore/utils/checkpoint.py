@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import warnings
 import weakref
@@ -167,6 +168,7 @@ class _Frame:
         self.args = [_Kept(one, pair) for one in args]
         self.kwargs = {key: _Kept(one, pair) for key, one in kwargs.items()}
         self.random = _random_state() if preserve else None
+        self.regions = _regions()
         self.saved: list[tuple[Any, ...]] = []  # shape, dtype and device of each saved tensor
         self.values: dict[int, Tensor] = {}  # recomputed, and not asked for yet
         self.walk: Any = None  # the backward that they were computed for
@@ -209,7 +211,14 @@ class _Frame:
         kwargs = {key: one.get() for key, one in self.kwargs.items()}
         # Unpacked here only by a function that differentiates inside.
         hooks = saved_tensors_hooks(keep, lambda tensor: tensor)
-        with _random_again(self.random), self.context, enable_grad(), contextlib.suppress(_Complete), hooks:
+        with (
+            _random_again(self.random),
+            _again(self.regions),
+            self.context,
+            enable_grad(),
+            contextlib.suppress(_Complete),
+            hooks,
+        ):
             self.function(*args, **kwargs)
         if len(values) != len(self.saved):
             raise CheckpointError(
@@ -254,6 +263,7 @@ class CheckpointFunction(Function):
     def forward(ctx: Any, function: Any, preserve: bool, *args: Any) -> Any:
         ctx.function = function
         ctx.random = _random_state() if preserve else None
+        ctx.regions = _regions()
         ctx.args = [None if isinstance(one, Tensor) else one for one in args]
         ctx.places = [i for i, one in enumerate(args) if isinstance(one, Tensor)]
         ctx.save_for_backward(*[args[i] for i in ctx.places])
@@ -272,7 +282,7 @@ class CheckpointFunction(Function):
             args[i] = tensor.detach()
             if tensor.requires_grad:
                 args[i].requires_grad_()
-        with _random_again(ctx.random), enable_grad():
+        with _random_again(ctx.random), _again(ctx.regions), enable_grad():
             outputs = ctx.function(*args)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [
@@ -295,6 +305,16 @@ def _traits(tensor: Tensor) -> tuple[Any, ...]:
 def _text(traits: Iterable[Any]) -> str:
     shape, dtype, device = traits
     return f"shape {list(shape)}, {dtype} on {device}"
+
+
+def _regions() -> Any:
+    """The autocast regions around a forward; None where the program has not met autocast."""
+    amp = sys.modules.get("tensorcore.amp.state")
+    return None if amp is None else amp.regions()
+
+
+def _again(regions: Any) -> Any:
+    return contextlib.nullcontext() if regions is None else sys.modules["tensorcore.amp.state"].again(regions)
 
 
 def _random_family() -> Any:

@@ -23,6 +23,55 @@ def modes_nest(t):
 
 
 @program
+def tensors_of_inference_mode(t):
+    x = t.tensor([1.0, 2.0])
+    with t.inference_mode():
+        made, drawn, view = x + 1, t.rand(2), x[:1]
+        made.mul_(2)
+        x.add_(1)
+        with t.inference_mode(False):
+            normal = x * 1
+    log = [made.is_inference(), drawn.is_inference(), made[0].is_inference(), made.tolist()]
+    log += [
+        view.is_inference(),
+        normal.is_inference(),
+        x.is_inference(),
+        (x + 1).is_inference(),
+        x.tolist(),
+        x._version,
+    ]
+    return [*log, made.clone().is_inference(), (made + 1).is_inference()]
+
+
+@program
+def inference_tensor_is_written_outside(t):
+    with t.inference_mode():
+        x = t.ones(2)
+    x.add_(1)
+
+
+@program
+def view_of_an_inference_tensor_is_written_outside(t):
+    with t.inference_mode():
+        x = t.ones(2)
+    x[0].zero_()
+
+
+@program
+def inference_tensor_requires_grad_outside(t):
+    with t.inference_mode():
+        x = t.ones(2)
+    x.requires_grad_()
+
+
+@program
+def inference_tensor_has_no_version(t):
+    with t.inference_mode():
+        x = t.ones(2)
+    return x._version
+
+
+@program
 def modes_decorate(t):
     @t.no_grad()
     def plain():

@@ -83,7 +83,7 @@ def test_an_op_gives_on_meta_what_it_gives_on_the_host(name: str) -> None:
 
 # Ops of which no sample runs without values.
 VALUE_DEPENDENT = {
-    "allclose", "argwhere", "bincount", "masked_select", "nonzero", "unique", "unique_consecutive",
+    "allclose", "argwhere", "bincount", "is_nonzero", "ctc_loss", "masked_select", "nonzero", "unique", "unique_consecutive",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tensorcore.backend.registry import Registry, communicator, device, isolated_registry, plugins
 from tensorcore.errors import DeviceUnavailable, PluginError
-from tensorcore.plugin import Backend, hookimpl
+from tensorcore.plugin import INTERFACE_VERSION, Backend, hookimpl
 from tests.backend.sabotage import GOOD, failure, offering
 
 
@@ -21,7 +21,12 @@ def test_an_installed_plugin_is_found(site):
     registry = Registry()
     assert registry.device("good").name == "good"
     state = registry.plugins()[0]
-    assert (state.distribution, state.version, state.module, state.interface) == ("good", "2.5", "good", (1, 0))
+    assert (state.distribution, state.version, state.module, state.interface) == (
+        "good",
+        "2.5",
+        "good",
+        INTERFACE_VERSION,
+    )
 
 
 def test_a_missing_dependency_is_named_with_the_line_to_type(site):

@@ -182,17 +182,17 @@ def test_one_distribution_may_name_its_devices_one_by_one(site):
     [
         (
             "(1, 3)",
-            "device: expected plugin 'bad' (package bad 1.0) to be written for backend interface 1.0, got 1.3; "
+            "device: expected plugin 'bad' (package bad 1.0) to be written for backend interface 1.1, got 1.3; "
             "the plugin is newer than tensorcore, type: pip install --upgrade tensorcore",
         ),
         (
             "(2, 0)",
-            "device: expected plugin 'bad' (package bad 1.0) to be written for backend interface 1.0, got 2.0; "
+            "device: expected plugin 'bad' (package bad 1.0) to be written for backend interface 1.1, got 2.0; "
             "the plugin is newer than tensorcore, type: pip install --upgrade tensorcore",
         ),
         (
             "(0, 9)",
-            "device: expected plugin 'bad' (package bad 1.0) to be written for backend interface 1.0, got 0.9; "
+            "device: expected plugin 'bad' (package bad 1.0) to be written for backend interface 1.1, got 0.9; "
             "the plugin is older than tensorcore, type: pip install --upgrade bad",
         ),
         (

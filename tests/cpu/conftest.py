@@ -1,8 +1,12 @@
-"""What the tests of the CPU plugin can ask for: an allocator."""
+"""What the tests of the CPU plugin can ask for: an allocator, each instruction set."""
 
 import pytest
 
 from tensorcore_cpu.memory import Allocator
+
+from .native import isa
+
+__all__ = ["allocator", "isa"]
 
 
 @pytest.fixture

@@ -103,15 +103,6 @@ def test_a_stream_is_batched():
     assert len(data.DataLoader(Stream(), batch_size=2, drop_last=True)) == 2
 
 
-def test_workers_are_said_to_be_missing_once():
-    """``num_workers`` warns the first time, and the samples come all the same."""
-    data.dataloader._Told.workers = False
-    with pytest.warns(UserWarning, match="loaded in the main process"):
-        loader = data.DataLoader(numbers(4), num_workers=2)
-    assert [x.item() for x, _ in loader] == [0, 1, 2, 3]
-    data.DataLoader(numbers(4), num_workers=2)
-
-
 def test_data_sets_add_up():
     """Concatenated data sets are one after the other, counted from either end."""
     both = numbers(2) + numbers(3)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import copy
-import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tensorcore.ops.define import OPS
+from tensorcore.ops.samples import find_function
+from tensorcore.testing.calls import RANDOM, UNDEFINED, Call, calls_of, degenerate, misfits, refused
+from tensorcore.testing.invariants import defined
 
 __all__ = [
-    "Call", "at_specials", "build", "calls_of", "counterpart", "degenerate", "derivative", "flat", "misfits", "numbers",
-    "refused", "run", "same",
+    "RANDOM", "UNDEFINED", "Call", "at_specials", "build", "calls_of", "counterpart", "degenerate", "derivative", "flat",
+    "misfits", "numbers", "own", "refused", "run", "same",
 ]  # fmt: skip
 
 # Nothing is said of elements where any of these meets another dtype than it is made for.
@@ -24,43 +26,6 @@ SPECIALS = {
     "float64": (np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-320, -5e-320, 1.5e308, -1.5e308, 1.0, -1.0, 0.5, 2.5),
 }
 TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-6, "complex64": 2e-6, "float64": 1e-10}
-
-
-class Call(NamedTuple):
-    """One sampled call: arrays stand where tensors belong."""
-
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-    def floats(self) -> list[np.ndarray]:
-        """The arrays of floats among the arguments, in order; those in lists are left out."""
-        return [one for one in (*self.args, *self.kwargs.values()) if _float(one)]
-
-    def replaced(self, change: Callable[[np.ndarray, int], np.ndarray], every: bool = False) -> Call:
-        """The call with ``change(array, position)`` for each array of floats, or with ``every`` for each array."""
-        position = -1
-
-        def changed(one: Any) -> Any:
-            nonlocal position
-            if isinstance(one, (list, tuple)) and any(isinstance(part, np.ndarray) for part in one):
-                return type(one)(changed(part) for part in one)
-            if not (isinstance(one, np.ndarray) if every else _float(one)):
-                return one
-            position += 1
-            return change(one, position)
-
-        return Call(tuple(map(changed, self.args)), {key: changed(one) for key, one in self.kwargs.items()})
-
-
-def calls_of(name: str) -> Iterator[Call]:
-    """The sampled calls of an op, with the same numbers at every request."""
-    rng = np.random.default_rng(7)
-
-    def array(*shape: int, low: float = -2.0, high: float = 2.0) -> np.ndarray:
-        return rng.uniform(low, high, shape)
-
-    for args, kwargs in OPS[name].samples(array):
-        yield Call(args, kwargs)
 
 
 def at_specials(call: Call, dtype: str, grid: bool) -> Iterator[tuple[str, Call]]:
@@ -89,41 +54,6 @@ def at_specials(call: Call, dtype: str, grid: bool) -> Iterator[tuple[str, Call]
         yield f"half {value}", placed(value, True)
     infinities = call.replaced(lambda array, _: np.where(np.indices(array.shape).sum(0) % 2, np.inf, -np.inf))
     yield "both infinities", infinities
-
-
-def degenerate(call: Call) -> Iterator[tuple[str, Call]]:
-    """The call with arrays of no elements, and with arrays of no dims."""
-    yield "no rows", call.replaced(lambda array, _: array[:0] if array.ndim else array, every=True)
-    yield "no columns", call.replaced(lambda array, _: array[..., :0] if array.ndim else array, every=True)
-    yield (
-        "no dims",
-        call.replaced(lambda array, _: array.reshape(-1)[:1].reshape(()) if array.size else array, every=True),
-    )
-
-
-def misfits(call: Call) -> Iterator[tuple[str, Call]]:
-    """The call with one array of one more row, column or dim than it should have."""
-    for i in range(len(call.floats())):
-        for what, grow in (
-            ("row", lambda array: np.concatenate([array, array[:1]]) if array.ndim else array),
-            ("column", lambda array: np.concatenate([array, array[..., :1]], -1) if array.ndim else array),
-            ("dim", lambda array: np.stack([array, array, array])),
-        ):
-            yield f"array {i} with a {what} more", call.replaced(lambda array, at: grow(array) if at == i else array)  # noqa: B023
-
-
-def refused(name: str, call: Call) -> Call | None:
-    """The call with a dim that no tensor has, if the op has a parameter for one."""
-    names = list(inspect.signature(OPS[name].function).parameters)  # type: ignore[arg-type]
-    if names[0] == "name":  # of functions that serve the form with an underscore too
-        del names[0]
-    key = next((one for one in ("dim", "dims", "axis", "dim0") if one in names), None)
-    if key is None:
-        return None
-    at = names.index(key)
-    if at < len(call.args):
-        return Call((*call.args[:at], 99, *call.args[at + 1 :]), call.kwargs)
-    return Call(call.args, {**call.kwargs, key: 99})
 
 
 def arranged(array: np.ndarray, layout: str) -> np.ndarray:
@@ -155,13 +85,15 @@ def build(module: Any, value: Any, dtype: str, layout: str = "contiguous", grad:
     return copy.copy(value)
 
 
+def own(name: str) -> Callable[..., Any]:
+    """Our function of that name, see ``invariants.py``."""
+    return defined(name, OPS[name].function)  # type: ignore[arg-type]
+
+
 def counterpart(torch: Any, name: str) -> Callable[..., Any] | None:
     """PyTorch's function of the same name, wherever it keeps it."""
-    for place in (torch.nn.functional, torch, torch.linalg, torch.special, torch.fft, torch.Tensor):
-        found = getattr(place, name, None)
-        if callable(found):
-            return found
-    return None
+    found = find_function(torch, name)
+    return None if found is None else defined(name, found)
 
 
 def flat(result: Any) -> list[Any]:
@@ -221,7 +153,3 @@ def derivative(module: Any, result: Any, inputs: list[Any]) -> list[Any] | None:
         term = (one.abs() if one.dtype.is_complex else one).mul(weight).sum()
         total = term if total is None else total + term
     return list(module.autograd.grad(total, leaves, create_graph=True, allow_unused=True, materialize_grads=True))
-
-
-def _float(value: Any) -> bool:
-    return isinstance(value, np.ndarray) and value.dtype == np.float64

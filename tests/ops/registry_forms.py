@@ -2,47 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from tensorcore.ops.define import OPS
+from tensorcore.testing.calls import RANDOM, UNDEFINED, Call, calls_of, mapped, tensors_of
 
 __all__ = ["SAMPLED", "Call", "calls_of", "counterpart", "tensors_of", "with_leaves", "with_tensors"]
 
-SAMPLED = sorted(name for name, op in OPS.items() if op.samples is not None and op.function is not None)
-
-
-class Call(NamedTuple):
-    """One sampled call: arrays stand where tensors belong."""
-
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-
-
-def calls_of(name: str, seed: int = 7) -> Iterator[Call]:
-    """The sampled calls of an op, with the same numbers at every request."""
-    rng = np.random.default_rng(seed)
-
-    def array(*shape: int, low: float = -2.0, high: float = 2.0) -> np.ndarray:
-        return rng.uniform(low, high, shape)
-
-    for args, kwargs in OPS[name].samples(array):
-        yield Call(args, kwargs)
-
-
-def mapped(value: Any, change: Callable[[np.ndarray], Any]) -> Any:
-    """The value with every array in it, however deep, replaced by what ``change`` makes of it."""
-    if isinstance(value, np.ndarray):
-        return change(np.asarray(value))
-    if isinstance(value, Call):
-        return Call(mapped(value.args, change), mapped(value.kwargs, change))
-    if isinstance(value, dict):
-        return {key: mapped(one, change) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)([mapped(one, change) for one in value])
-    return value
+SAMPLED = sorted(
+    name
+    for name, op in OPS.items()
+    if op.samples is not None and op.function is not None and name not in RANDOM | UNDEFINED
+)
 
 
 def with_tensors(module: Any, call: Call, dtype: str = "float64", grad: bool = False) -> Call:
@@ -76,17 +50,10 @@ def with_leaves(call: Call) -> tuple[list[np.ndarray], Callable[[list[Any]], Cal
     return arrays, rebuilt
 
 
-def tensors_of(result: Any) -> list[Any]:
-    """The tensors of a result, one or several, however they are nested."""
-    if isinstance(result, dict):
-        result = list(result.values())
-    if isinstance(result, (list, tuple)):
-        return [tensor for one in result for tensor in tensors_of(one)]
-    return [result] if hasattr(result, "dtype") else []
-
-
 def counterpart(torch: Any, name: str) -> Callable[..., Any] | None:
     """PyTorch's function of the same name, wherever it keeps it."""
+    if name.startswith("linalg_"):
+        return getattr(torch.linalg, name.removeprefix("linalg_"))  # type: ignore[no-any-return]
     for place in (torch.nn.functional, torch, torch.linalg, torch.special, torch.Tensor):
         found = getattr(place, name, None)
         if callable(found):

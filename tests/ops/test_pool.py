@@ -49,7 +49,7 @@ def test_max_pool_of_ties_and_nan(torch, options):
 def test_avg_pool_divisors(torch, options):
     """Each window is divided by what PyTorch divides it by."""
     values = np.random.default_rng(8).standard_normal((2, 3, 6, 7))
-    ours = tc.avg_pool2d(tc.tensor(values), 3, **options)
+    ours = tc.nn.functional.avg_pool2d(tc.tensor(values), 3, **options)
     theirs = torch.nn.functional.avg_pool2d(torch.tensor(values), 3, **options)
     np.testing.assert_allclose(ours.numpy(), theirs.numpy(), rtol=1e-12)
 
@@ -58,7 +58,7 @@ def test_avg_pool_divisors(torch, options):
 def test_adaptive_max_pool_indices(torch):
     """Indices count within the input's channel."""
     values = np.random.default_rng(8).standard_normal((2, 3, 7, 5))
-    _, ours = tc.adaptive_max_pool2d(tc.tensor(values), (3, 2), return_indices=True)
+    _, ours = tc.nn.functional.adaptive_max_pool2d(tc.tensor(values), (3, 2), return_indices=True)
     _, theirs = torch.nn.functional.adaptive_max_pool2d(torch.tensor(values), (3, 2), return_indices=True)
     assert ours.tolist() == theirs.tolist()
 
@@ -71,7 +71,7 @@ def test_max_pool():
 def test_max_unpool_puts_maxima_back():
     """What ``max_pool`` took goes back to where it was, zeros elsewhere."""
     made, at = tc.max_pool1d(tc.tensor([[1.0, 3.0, 2.0, 5.0]]), 2, return_indices=True)
-    assert tc.max_unpool1d(made, at, 2).tolist() == [[0.0, 3.0, 0.0, 5.0]]
+    assert tc.nn.functional.max_unpool1d(made, at, 2).tolist() == [[0.0, 3.0, 0.0, 5.0]]
 
 
 @pytest.mark.parametrize("size, options, text", [
@@ -108,7 +108,7 @@ def test_embedding_max_norm(torch):
 
 def test_pad_order():
     """The first pair is the last dim's."""
-    assert tc.pad(tc.tensor([[1.0]]), (1, 0, 0, 1)).tolist() == [[0.0, 1.0], [0.0, 0.0]]
+    assert tc.nn.functional.pad(tc.tensor([[1.0]]), (1, 0, 0, 1)).tolist() == [[0.0, 1.0], [0.0, 0.0]]
 
 
 @pytest.mark.parametrize("amounts, mode, error", [
@@ -118,4 +118,4 @@ def test_pad_order():
 def test_pad_errors(amounts, mode, error):
     """Paddings that cannot be are errors of PyTorch's types."""
     with pytest.raises(error):
-        tc.pad(tc.ones(1, 2, 2), amounts, mode)
+        tc.nn.functional.pad(tc.ones(1, 2, 2), amounts, mode)

@@ -79,10 +79,7 @@ def test_other_draws(torch, draw):
 ])  # fmt: skip
 def test_dropouts(torch, name, shape, inplace):
     """Dropout keeps what PyTorch keeps."""
-    same(
-        torch, lambda m: getattr(m, name)(m.ones(shape), 0.3, True, inplace),
-        lambda m: getattr(m.nn.functional, name)(m.ones(shape), 0.3, True, inplace),
-    )  # fmt: skip
+    same(torch, lambda m: getattr(m.nn.functional, name)(m.ones(shape), 0.3, True, inplace))
 
 
 def test_dropout_gradient_is_its_mask():

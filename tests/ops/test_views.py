@@ -337,3 +337,9 @@ def test_dead_views_are_forgotten() -> None:
     for _ in range(1000):
         x[0]
     assert len(x.version.views) < 20
+
+
+def test_a_clone_of_an_expanded_tensor_is_row_major_in_its_new_dim() -> None:
+    """A dim of stride 0 comes to lie where a new dim would, not inside the others."""
+    assert tc.ones(3, 4).expand(2, 3, 4).clone().stride() == (12, 4, 1)
+    assert tc.ones(4, 3).t().expand(2, 3, 4).clone().stride() == (12, 1, 3)

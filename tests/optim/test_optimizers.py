@@ -1,4 +1,4 @@
-"""Optimizers: literal steps, PyTorch's trajectories, parameter groups, state, hooks, and errors."""
+"""Optimizers: literal steps, parameter groups, state, hooks, and errors."""
 
 import copy
 import pickle
@@ -8,6 +8,7 @@ import pytest
 
 import tensorcore as tc
 from tensorcore import nn, optim
+from tests.optim.trajectories import problem
 
 
 def parameter(*values):
@@ -50,106 +51,6 @@ def test_adams_first_step_has_the_length_lr(make):
 def test_decoupled_decay_shrinks_the_parameter():
     """AdamW takes lr * weight_decay of the parameter away before the step."""
     assert step(lambda p: optim.AdamW(p, lr=0.1, weight_decay=0.5), 0.0) == pytest.approx(0.95)
-
-
-TRAJECTORIES = {
-    "SGD": lambda o, p: o.SGD(p, lr=0.05),
-    "SGD momentum": lambda o, p: o.SGD(p, lr=0.01, momentum=0.9, dampening=0.1, weight_decay=0.01),
-    "SGD nesterov": lambda o, p: o.SGD(p, lr=0.01, momentum=0.9, nesterov=True, weight_decay=0.01),
-    "SGD maximize": lambda o, p: o.SGD(p, lr=0.001, momentum=0.5, maximize=True),
-    "Adam": lambda o, p: o.Adam(p, lr=0.01, weight_decay=0.1),
-    "Adam amsgrad": lambda o, p: o.Adam(p, lr=0.01, betas=(0.8, 0.95), eps=1e-6, amsgrad=True),
-    "Adam maximize": lambda o, p: o.Adam(p, lr=0.001, maximize=True),
-    "Adam decoupled": lambda o, p: o.Adam(p, lr=0.01, weight_decay=0.1, decoupled_weight_decay=True),
-    "AdamW": lambda o, p: o.AdamW(p, lr=0.01, weight_decay=0.1),
-    "AdamW amsgrad maximize": lambda o, p: o.AdamW(p, lr=0.001, amsgrad=True, maximize=True),
-    "lr as a tensor": lambda o, p: o.SGD(p, lr=(tc if o is optim else __import__("torch")).tensor(0.05)),
-    "groups": lambda o, p: o.SGD([{"params": p[:1], "lr": 0.1}, {"params": p[1:], "momentum": 0.9}], lr=0.01),
-}
-
-
-def problem(library, dtype):
-    """A small regression with a parameter of many pieces, a matrix and a 0-d one."""
-    rng = np.random.default_rng(8)
-
-    def make(array):
-        return library.tensor(array, dtype=getattr(library, dtype))
-
-    x, y = make(rng.standard_normal((16, 5))), make(rng.standard_normal((16, 3)))
-    params = [library.nn.Parameter(make(rng.standard_normal(shape))) for shape in ((5, 3), (3,), (), (70000,))]
-
-    def loss():
-        out = (x @ params[0] + params[1]) * params[2]
-        return ((out - y) ** 2).mean() + (params[3] ** 2).mean()
-
-    return params, loss
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", TRAJECTORIES)
-def test_trajectory_equals_pytorchs(name, dtype, torch):
-    """After 100 steps the parameters and the state agree to rounding."""
-    found = []
-    for library in (tc, torch):
-        params, loss = problem(library, dtype)
-        optimizer = TRAJECTORIES[name](library.optim, params)
-        for _ in range(100):
-            optimizer.zero_grad()
-            loss().backward()
-            optimizer.step()
-        found.append((params, optimizer))
-    (ours, mine), (theirs, other) = found
-    tolerance = {"rtol": 2e-4, "atol": 1e-5} if dtype == "float32" else {"rtol": 1e-9, "atol": 1e-11}
-    for a, b in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), **tolerance)
-    assert repr(mine) == repr(other)
-    state, expected = mine.state_dict(), other.state_dict()
-    assert repr(state["param_groups"]) == repr(expected["param_groups"])
-    # PyTorch notes the momentum of a parameter without one as None.
-    named = {i: [key for key in one if one[key] is not None] for i, one in expected["state"].items()}
-    assert {i: list(one) for i, one in state["state"].items()} == {i: keys for i, keys in named.items() if keys}
-    for i, one in state["state"].items():
-        for key, value in one.items():
-            np.testing.assert_allclose(value.numpy(), expected["state"][i][key].numpy(), **tolerance)
-
-
-@pytest.mark.oracle
-@pytest.mark.parametrize("name", ["SGD momentum", "Adam amsgrad", "AdamW"])
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_16_bit_parameters_move_as_pytorchs(name, dtype, torch):
-    """Ten steps of 16-bit parameters stay within their coarse rounding of PyTorch's."""
-    found = []
-    for library in (tc, torch):
-        one = library.nn.Parameter(library.ones(4, dtype=getattr(library, dtype)))
-        optimizer = TRAJECTORIES[name](library.optim, [one])
-        for i in range(10):
-            one.grad = library.tensor([0.5, -1.0, 2.0, 0.1 + 0.1 * i], dtype=getattr(library, dtype))
-            optimizer.step()
-        found.append(one.detach().float().tolist())
-    np.testing.assert_allclose(*found, atol=0.03)
-
-
-@pytest.mark.parametrize("name", ["SGD momentum", "SGD nesterov", "Adam", "Adam amsgrad", "AdamW", "SGD maximize"])
-def test_the_plain_path_equals_the_kernel(name):
-    """Where a backend has no kernel the step is computed in tensor operations, with the same result."""
-    device = tc.device("cpu")
-    found = []
-    kernels = {key: device.kernels[key] for key in ("sgd_step", "adam_step")}
-    for table in (kernels, dict.fromkeys(kernels)):
-        device.kernels.update(table)
-        try:
-            params, loss = problem(tc, "float64")
-            optimizer = TRAJECTORIES[name](optim, params)
-            for _ in range(5):
-                optimizer.zero_grad()
-                loss().backward()
-                optimizer.step()
-        finally:
-            device.kernels.update(kernels)
-        found.append([one.detach().numpy() for one in params])
-    for a, b in zip(*found, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-11)
 
 
 def test_strided_and_complex_parameters_step():
@@ -308,6 +209,28 @@ def one():
         (lambda: optim.Adam(one(), eps=-1), ValueError, "Invalid epsilon value: -1"),
         (lambda: optim.Adam(one(), lr=float("nan")), ValueError, "Invalid learning rate: nan"),
         (lambda: optim.SGD([parameter(1.0) * 2]), ValueError, "can't optimize a non-leaf Tensor"),
+        (lambda: optim.Adam(one(), betas=(0, 0.9)), ValueError, "betas must be either both floats or both Tensors"),
+        (lambda: optim.Adam(one(), lr=tc.ones(2)), ValueError, "Tensor lr must be 1-element"),
+        (lambda: optim.Adam(one(), lr=tc.tensor(0.1), foreach=True), ValueError, "lr as a Tensor is not supported"),
+        (lambda: optim.Adam(one(), fused=True, foreach=True), RuntimeError, "cannot be `True` together"),
+        (lambda: optim.SGD(one(), fused=True, differentiable=True), RuntimeError, "does not support `differentiable`"),
+        (lambda: optim.Adamax(one(), eps=-1), ValueError, "Invalid epsilon value: -1"),
+        (lambda: optim.NAdam(one(), momentum_decay=-1), ValueError, "Invalid momentum_decay value: -1"),
+        (lambda: optim.RAdam(one(), weight_decay=-1), ValueError, "Invalid weight_decay value: -1"),
+        (lambda: optim.RMSprop(one(), alpha=-1), ValueError, "Invalid alpha value: -1"),
+        (lambda: optim.Adagrad(one(), lr_decay=-1), ValueError, "Invalid lr_decay value: -1"),
+        (lambda: optim.Adadelta(one(), rho=2), ValueError, "Invalid rho value: 2"),
+        (lambda: optim.ASGD(one(), lr=-1), ValueError, "Invalid learning rate: -1"),
+        (lambda: optim.Rprop(one(), etas=(1.0, 1.2)), ValueError, "Invalid eta values: 1.0, 1.2"),
+        (lambda: optim.Adafactor(one(), beta2_decay=1), ValueError, "beta2_decay should be <= 0 but is: 1"),
+        (lambda: optim.Adafactor(one(), d=0.5), ValueError, "Clipping threshold d should be >= 1 but is: 0.5"),
+        (lambda: optim.Muon(one()), ValueError, "Muon only supports 2D parameters"),
+        (lambda: optim.Muon([nn.Parameter(tc.ones(2, 2))], adjust_lr_fn="x"), ValueError, "x is not supported"),
+        (
+            lambda: optim.LBFGS([{"params": one()}, {"params": one()}]),
+            ValueError,
+            "LBFGS doesn't support per-parameter options",
+        ),
         (lambda: optim.SGD(one()).add_param_group(3), TypeError, "param_group must be a dict"),
         (lambda: optim.SGD([("a", parameter(1.0)), parameter(2.0)]), ValueError, "with/without names"),
     ],
@@ -342,3 +265,137 @@ def test_named_parameters_keep_their_names():
     """Pairs of name and tensor put the names into the group and its state."""
     optimizer = optim.SGD(nn.Linear(1, 1).named_parameters(), lr=0.1)
     assert optimizer.state_dict()["param_groups"][0]["param_names"] == ["weight", "bias"]
+
+
+def test_an_optimizer_works_on_other_tensors_for_a_while():
+    """Within the context a step moves the tensors that were swapped in and their state; after it all is as before."""
+    one, other = parameter(1.0), tc.tensor([5.0])
+    optimizer = optim.SGD([one], lr=0.5, momentum=0.5)
+    one.grad = tc.ones(1)
+    optimizer.step()
+    state = copy.deepcopy(optimizer.state_dict())
+    state["param_groups"][0]["lr"] = 1.0
+    with optim.swap_in_optimizer_params_and_state(optimizer, {"w": other}, state):
+        other.grad = tc.ones(1)
+        optimizer.step()
+    assert other.tolist() == [3.5]
+    assert state["state"][0]["momentum_buffer"].tolist() == [1.5]
+    assert one.tolist() == [0.5]
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    assert optimizer.state[one]["momentum_buffer"].tolist() == [1.0]
+    del state["param_groups"][0]["lr"]
+    with (
+        pytest.raises(RuntimeError, match="exactly match"),
+        optim.swap_in_optimizer_params_and_state(optimizer, {"w": other}, state),
+    ):
+        pass
+
+
+def test_hooks_of_all_optimizers():
+    """A hook for every optimizer runs around each step, once even where a subclass calls its base's step."""
+    from tensorcore.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+    class Twice(optim.SGD):
+        def step(self, closure=None):
+            super().step()
+            return super().step(closure)
+
+    seen = []
+    handles = [
+        register_optimizer_step_pre_hook(lambda *_: seen.append("before")),
+        register_optimizer_step_post_hook(lambda *_: seen.append("after")),
+    ]
+    one = parameter(1.0)
+    one.grad = tc.ones(1)
+    Twice([one], lr=0.25).step()
+    for handle in handles:
+        handle.remove()
+    optim.SGD([one]).step()
+    assert seen == ["before", "after"]
+
+
+def test_a_pre_hook_may_change_the_arguments():
+    """What a pre-hook returns is what the step gets; anything but a pair is refused."""
+    optimizer = optim.SGD([parameter(1.0)])
+    handle = optimizer.register_step_pre_hook(lambda *_: ((lambda: 7,), {}))
+    assert optimizer.step() == 7
+    handle.remove()
+    optimizer.register_step_pre_hook(lambda *_: 3)
+    with pytest.raises(RuntimeError, match="must return None or a tuple"):
+        optimizer.step()
+
+
+@pytest.mark.parametrize("name", ["Adam", "RMSprop", "NAdam", "ASGD"])
+def test_counts_are_where_capturable_says(name):
+    """With ``capturable`` the numbers of the state are on the parameter's device."""
+    one = nn.Parameter(tc.ones(2, device="cpu"))
+    one.grad = tc.ones(2)
+    optimizer = getattr(optim, name)([one], capturable=True)
+    optimizer.step()
+    assert optimizer.state[one]["step"].device is one.device
+    assert optimizer.state[one]["step"].item() == 1
+
+
+def quadratic(library, name, calls=None, **options):
+    """Where an optimizer with a closure ends on Rosenbrock's valley, and its losses."""
+    one = library.nn.Parameter(library.tensor([-1.2, 1.0], dtype=library.float64))
+    two = library.nn.Parameter(library.tensor(0.5, dtype=library.float64))
+    optimizer = getattr(library.optim, name)([one, two], **options)
+    losses = []
+
+    def closure():
+        optimizer.zero_grad()
+        loss = 100 * (one[1] - one[0] ** 2) ** 2 + (1 - one[0]) ** 2 + (two - one[1]) ** 2
+        loss.backward()
+        if calls is not None:
+            calls.append(loss.item())
+        return loss
+
+    for _ in range(6):
+        losses.append(optimizer.step(closure).item())
+    return losses, [*one.tolist(), two.item()], optimizer
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"line_search_fn": "strong_wolfe"},
+        {"line_search_fn": "strong_wolfe", "history_size": 2, "max_iter": 7},
+        {"line_search_fn": "strong_wolfe", "lr": 0.3, "max_eval": 9},
+        {"lr": 0.001},
+        {"lr": 0.002, "history_size": 3, "max_iter": 5, "tolerance_change": 1e-3},
+    ],
+    ids=str,
+)
+def test_lbfgs_moves_as_pytorchs(options, torch):
+    """The closure is called at the same points, and the same end is reached."""
+    ours, theirs = [], []
+    (_, found, mine), (_, expected, other) = quadratic(tc, "LBFGS", ours, **options), quadratic(
+        torch, "LBFGS", theirs, **options
+    )  # fmt: skip
+    assert len(ours) == len(theirs)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-12)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert repr(mine) == repr(other)
+    (state,), (known,) = mine.state_dict()["state"].values(), other.state_dict()["state"].values()
+    assert {key for key in known if key != "al"} == set(state)
+    assert [state[key] for key in ("n_iter", "func_evals")] == [known[key] for key in ("n_iter", "func_evals")]
+
+
+def test_lbfgs_finds_the_valleys_end():
+    """Quasi-Newton steps with a line search come to the minimum."""
+    losses, end, _ = quadratic(tc, "LBFGS", line_search_fn="strong_wolfe")
+    assert losses[0] > 1
+    np.testing.assert_allclose(end, [1.0, 1.0, 1.0], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RAdam", "Rprop"])
+def test_steps_without_values(name):
+    """On the device without values a step runs and leaves shapes."""
+    one = nn.Parameter(tc.ones(3, device="meta"))
+    one.grad = tc.ones(3, device="meta")
+    optimizer = getattr(optim, name)([one])
+    optimizer.step()
+    optimizer.step()
+    assert tuple(one.shape) == (3,)

@@ -105,3 +105,42 @@ def test_what_the_format_lacks_is_refused(tmp_path, tensors, metadata, error):
     with pytest.raises(error, match="save_file: expected"):
         safetensors.save_file(tensors, tmp_path / "a", metadata)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_tensors_are_read_when_asked_for(tmp_path):
+    """An open file lists names, shapes and dtypes, and gives tensors and parts of them, on the device asked for."""
+    safetensors.save_file(
+        {"a": tc.arange(12.0).reshape(3, 4), "b": tc.ones(2, dtype=tc.bfloat16)}, tmp_path / "a", {"k": "v"}
+    )
+    with safetensors.safe_open(tmp_path / "a", framework="pt", device="cpu") as file:
+        assert (file.keys(), file.offset_keys(), file.metadata()) == (["a", "b"], ["a", "b"], {"k": "v"})
+        assert file.get_tensor("b").tolist() == [1, 1]
+        part = file.get_slice("a")
+        assert (part.get_shape(), part.get_dtype()) == ([3, 4], "F32")
+        assert part[1:, ::2].tolist() == [[4, 6], [8, 10]]
+        assert part[..., 0].tolist() == [0, 4, 8]
+        assert part[2, 3].item() == 11
+        with pytest.raises(IndexError, match="get_slice: expected an index"):
+            part[5]
+        with pytest.raises(KeyError, match="'c'"):
+            file.get_tensor("c")
+    with safetensors.safe_open(tmp_path / "a", device="meta") as file:
+        assert file.get_tensor("a").is_meta
+
+
+def test_bytes_instead_of_a_file(tmp_path):
+    """``save`` gives what ``save_file`` writes, and ``load`` reads it."""
+    tensors = {"a": tc.arange(3), "b": tc.tensor(1.5)}
+    safetensors.save_file(tensors, tmp_path / "a")
+    data = safetensors.save(tensors)
+    assert data == (tmp_path / "a").read_bytes()
+    assert {name: one.tolist() for name, one in safetensors.load(data).items()} == {"a": [0, 1, 2], "b": 1.5}
+
+
+def test_tensors_that_overlap_are_refused():
+    """Two tensors over one part of the file are nothing that a writer makes."""
+    header = (
+        b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    )
+    with pytest.raises(tc.errors.LoadError, match="overlap"):
+        safetensors.load(len(header).to_bytes(8, "little") + header + b"\0\0\0\0")

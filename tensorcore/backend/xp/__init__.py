@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,19 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
 from tensorcore.backend.strides import contiguous_strides
-from tensorcore.backend.xp import conv, elementwise, indexing, linalg, movement, norm, optim, pool, reduce, sort
+from tensorcore.backend.xp import (
+    activate,
+    conv,
+    elementwise,
+    indexing,
+    linalg,
+    movement,
+    norm,
+    optim,
+    pool,
+    reduce,
+    sort,
+)
 from tensorcore.backend.xp.dlpack import export_array, import_array
 
 __all__ = ["XPBackend"]
@@ -19,7 +33,20 @@ __all__ = ["XPBackend"]
 # filter concerns only calls from our own modules.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tensorcore")
 
-FAMILIES = (elementwise, movement, indexing, reduce, linalg, sort, norm, conv, pool, optim)
+FAMILIES = (elementwise, movement, indexing, reduce, linalg, sort, norm, activate, conv, pool, optim)
+# Imported when one of their kernels is first asked for.
+LATE = {
+    name: family
+    for family, names in {
+        "fourier": "fft_c2c fft_r2c fft_c2r",
+        "lapack": "cholesky eig eigh geqrf householder_product inverse ldl_factor ldl_solve lstsq lu_factor lu_solve ormqr "
+        "solve_triangular svd unpack_pivots",
+        "recurrent": "lstm_steps gru_steps rnn_steps lstm_steps_backward gru_steps_backward rnn_steps_backward",
+        "sparse": "sparse_matmul sparse_matmul_backward",
+        "sequence": "attention attention_backward ctc_loss ctc_loss_backward",
+    }.items()
+    for name in names.split()
+}
 
 
 class XPBackend(Backend):
@@ -38,14 +65,26 @@ class XPBackend(Backend):
         self.dlpack_type = 1 if xp is np else None
         self.array = xp.ndarray
         self.table: dict[str, Kernel] = {}
+        self.arrived: dict[str, Kernel] = {}
         for family in FAMILIES:
             kernels = family.kernels(self)
             twice = self.table.keys() & kernels.keys()
             assert not twice, f"{family.__name__} defines kernels of another family again: {sorted(twice)}"
             self.table.update(kernels)
+        self.table.update({name: partial(self._arrive, name) for name in LATE})
 
     def find_kernel(self, name: str) -> Kernel | None:
-        return super().find_kernel(name) or self.table.get(name)
+        found = super().find_kernel(name) or self.table.get(name)
+        return self._late(name) if name in LATE and type(found) is partial else found
+
+    def _late(self, name: str) -> Kernel:
+        # Not into the table, where another kernel may stand over the stub and fall back to it.
+        if name not in self.arrived:
+            self.arrived.update(import_module(f"tensorcore.backend.xp.{LATE[name]}").kernels(self))
+        return self.arrived[name]
+
+    def _arrive(self, name: str, *natives: Native, **options: Any) -> Any:
+        return self._late(name)(*natives, **options)
 
     def xp_dtype(self, dtype: dtypes.dtype) -> Any:
         """The namespace's own dtype for one of ours."""
@@ -53,6 +92,9 @@ class XPBackend(Backend):
 
     def as_native(self, value: Any) -> Native:
         return self.xp.asarray(value)
+
+    def dtype_of(self, native: Native) -> dtypes.dtype:
+        return dtypes.from_numpy_dtype(native.dtype)
 
     def allocate(self, shape: tuple[int, ...], dtype: dtypes.dtype) -> Native:
         return self.xp.empty(shape, self.xp_dtype(dtype))
@@ -73,9 +115,12 @@ class XPBackend(Backend):
     def as_strided(self, native: Native, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Native:
         # The constructor checks that every element lies inside the buffer, and takes buffers of any dtype.
         size = native.itemsize
-        return self.xp.ndarray(
-            shape, native.dtype, self._owner(native), offset * size, tuple([step * size for step in strides])
-        )
+        steps = tuple([step * size for step in strides])
+        return self.over(self._owner(native), shape, native.dtype, offset * size, steps)
+
+    def over(self, native: Native, shape: tuple[int, ...], dtype: Any, start: int, strides: tuple[int, ...]) -> Native:
+        """A native array over the memory of another, ``start`` bytes behind its first element; strides in bytes."""
+        return self.xp.ndarray(shape, dtype, native, start, strides)
 
     def strides(self, native: Native) -> tuple[int, ...]:
         size = native.itemsize
@@ -119,6 +164,9 @@ class XPBackend(Backend):
             return super().from_dlpack(exporter, **options)
         array = import_array(exporter, **options)
         return array, dtypes.from_numpy_dtype(array.dtype)
+
+    def report(self) -> dict[str, str | int | float | bool | None]:
+        return {"library": f"{self.xp.__name__} {getattr(self.xp, '__version__', 'of unknown version')}"}
 
     def data_pointer(self, native: Native) -> int:
         return native.__array_interface__["data"][0]  # type: ignore[no-any-return]

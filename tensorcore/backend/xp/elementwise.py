@@ -28,7 +28,7 @@ UNARY = {
 BINARY = {
     "add": "add", "atan2": "arctan2", "bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or",
     "bitwise_xor": "bitwise_xor", "copysign": "copysign", "div": "true_divide", "eq": "equal", "fmax": "fmax",
-    "fmin": "fmin", "ge": "greater_equal", "gt": "greater", "hypot": "hypot", "le": "less_equal",
+    "fmin": "fmin", "gcd": "gcd", "ge": "greater_equal", "gt": "greater", "hypot": "hypot", "lcm": "lcm", "le": "less_equal",
     "logaddexp": "logaddexp", "logaddexp2": "logaddexp2", "logical_and": "logical_and", "logical_or": "logical_or",
     "logical_xor": "logical_xor", "lt": "less", "maximum": "maximum", "minimum": "minimum", "mul": "multiply",
     "ne": "not_equal", "nextafter": "nextafter", "sub": "subtract", "bitwise_left_shift": "left_shift",
@@ -253,7 +253,7 @@ def _complex(backend: XPBackend) -> tuple[Kernel, ...]:
         dtype = np.dtype(np.complex64 if x.itemsize == 4 else np.complex128)
         flat = backend.storage(x)
         _, offset = backend.layout(x)
-        return xp.ndarray(x.shape[:-1], dtype, flat, offset * x.itemsize, x.strides[:-1])
+        return backend.over(flat, x.shape[:-1], dtype, offset * x.itemsize, x.strides[:-1])
 
     def complex(x: Native, y: Native, out: Any = None) -> Native:
         shape = np.broadcast_shapes(x.shape, y.shape)

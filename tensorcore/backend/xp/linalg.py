@@ -80,7 +80,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made
 
     def cross(x: Native, y: Native, *, dim: int) -> Native:
-        return xp.cross(x, y, axis=dim)
+        return xp.ascontiguousarray(xp.cross(x, y, axis=dim))
 
     def take_diagonal(x: Native, *, dim1: int, dim2: int) -> Native:
         """The elements of equal index along two dims; they become the last dim."""
@@ -94,9 +94,6 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         moved[..., at, at] = x
         return made
 
-    def inverse(x: Native) -> Native:
-        return xp.linalg.inv(x)
-
     return {function.__name__: function for function in (
-        matmul, matmul_nt, matmul_tn, linear, addmm, cross, take_diagonal, put_diagonal, inverse,
+        matmul, matmul_nt, matmul_tn, linear, addmm, cross, take_diagonal, put_diagonal,
     )}  # fmt: skip

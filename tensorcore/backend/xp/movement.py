@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorcore.backend.places import as_diagonal, as_unsqueeze, as_windows
+from tensorcore.backend.places import as_diagonal, as_unsqueeze, as_windows, in_memory, kept_strides
 from tensorcore.backend.strides import view_strides
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ __all__ = ["kernels"]
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
     """The family's kernels for one backend."""
-    xp = backend.xp
+    xp, over = backend.xp, backend.over
 
     # Creation
 
@@ -58,7 +58,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def clone(x: Native) -> Native:
         """A copy with the strides of ``x`` where it is dense."""
-        return xp.copy(x, order="K")
+        if 0 not in x.strides:
+            return xp.copy(x, order="K")
+        # An expanded dim, which NumPy would make the innermost one.
+        lie = kept_strides(x.shape, [(x.shape, x.strides)])
+        order = sorted(range(x.ndim), key=lambda i: -lie[i])
+        return xp.transpose(xp.copy(xp.transpose(x, order), order="C"), [order.index(i) for i in range(x.ndim)])
 
     def contiguous(x: Native) -> Native:
         return xp.copy(x, order="C")
@@ -78,7 +83,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def tri(x: Native, *, diagonal: int, upper: bool) -> Native:
         rows, columns = x.shape[-2:]
         below = xp.arange(columns) - xp.arange(rows)[:, None] <= diagonal - upper
-        return xp.where(below != upper, x, xp.zeros((), x.dtype))
+        return xp.ascontiguousarray(xp.where(below != upper, x, xp.zeros((), x.dtype)))
 
     def flip(x: Native, *, dims: tuple[int, ...]) -> Native:
         key = tuple([slice(None, None, -1 if i in dims else 1) for i in range(x.ndim)])
@@ -127,8 +132,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         size = x.itemsize
         if x.flags.forc:
             # Its own memory without gaps: no need for the two addresses that layout compares (0.9 us each).
-            return xp.ndarray(shape, x.dtype, x, offset * size if 0 not in shape else 0,
-                              tuple([step * size for step in strides]))  # fmt: skip
+            steps = tuple([step * size for step in strides])
+            return over(x, shape, x.dtype, offset * size if 0 not in shape else 0, steps)
         return as_strided(x, shape=shape, strides=strides, offset=offset)
 
     def as_strided(x: Native, *, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Native:
@@ -223,28 +228,21 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             made[(*before, slice(i, i + (count - 1) * step + 1, step))] += x[..., i]
         return made.reshape(shape)
 
-    def places(shape: tuple[int, ...], strides: tuple[int, ...]) -> Native:
-        """Where in a flat memory each element of a strided tensor lies."""
-        at = xp.zeros(shape, np.int64)
-        for i, (size, step) in enumerate(zip(shape, strides, strict=True)):
-            at += (xp.arange(size) * step).reshape((-1,) + (1,) * (len(shape) - 1 - i))
-        return at
-
     def regather(x: Native, *, own: tuple[Any, ...], wanted: tuple[Any, ...]) -> Native:
         """The elements of ``x``, laid out as ``own`` says, that a tensor of the geometry ``wanted`` shows.
 
         A geometry is shape, strides and offset; where elements of ``x`` share a place, their sum counts.
         """
-        from_, to = places(*own[:2]), places(*wanted[:2])
+        from_, to = in_memory(xp, *own[:2]), in_memory(xp, *wanted[:2])
         low = min(own[2], wanted[2])
-        span = int(max(from_.max(initial=0) + own[2], to.max(initial=0) + wanted[2])) - low + 1
+        span = max([(int(one.max()) if one.size else 0) + it[2] for one, it in ((from_, own), (to, wanted))]) - low + 1
         memory = xp.zeros(span, x.dtype)
         xp.add.at(memory, from_.ravel() + (own[2] - low), x.ravel())
         return memory[to + (wanted[2] - low)]
 
     def shared(x: Native, *, geometry: tuple[Any, ...]) -> Native:
         """``x`` divided by how many elements of a tensor of this geometry share each place."""
-        at = places(*geometry[:2])
+        at = in_memory(xp, *geometry[:2])
         return (x / xp.bincount(at.ravel(), minlength=1)[at]).astype(x.dtype)
 
     return {function.__name__: function for function in (

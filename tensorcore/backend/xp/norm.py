@@ -141,6 +141,32 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             g_input = rest.reshape(x.shape).astype(x.dtype, copy=False)
         return g_input, g_weight, g_bias
 
+    def standardize_by(x: Native, mean: Native, var: Native, weight: Any, bias: Any, *, eps: float) -> Native:
+        """``standardize`` per channel (dim 1) with statistics that are given."""
+        affine = (1, -1, *[1] * (x.ndim - 2))
+        scale = x.dtype.type(1) / xp.sqrt(var + x.dtype.type(eps))
+        if weight is not None:
+            scale = scale * weight
+        made = x - mean.reshape(affine)
+        made *= scale.reshape(affine)
+        if bias is not None:
+            made += bias.reshape(affine)
+        return made
+
+    def track_statistics(
+        running_mean: Any, running_var: Any, mean: Native, var: Native, *, momentum: float, count: int
+    ) -> None:
+        """Move running statistics, in place, towards those of ``standardize``, whose rows of channels are averaged.
+
+        ``count`` is how many values each of them is over: the running variance is the unbiased one.
+        """
+        for running, now, factor in ((running_mean, mean, 1.0), (running_var, var, count / max(count - 1, 1))):
+            if running is not None:
+                share = now.reshape(-1, running.size)
+                share = (share[0] if len(share) == 1 else xp.mean(share, 0)) * (momentum * factor)
+                running *= 1.0 - momentum
+                running += share
+
     # Losses
 
     def mse_loss(x: Native, target: Native, *, reduction: str) -> Native:
@@ -209,7 +235,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         amount = each * (
             full.reshape(each.shape) if reduction == "none" else full / weights if reduction == "mean" else full
         )
-        made = xp.exp(logs, order="C")
+        made = xp.ascontiguousarray(xp.exp(logs))
         rows = _rows(made)
         rows *= amount[:, None, :]
         flat = target.reshape(each.shape)
@@ -255,7 +281,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return xp.asarray(made * scale).astype(x.dtype, copy=False), None, None, None
 
     return {function.__name__: function for function in (
-        softmax, softmax_backward, log_softmax, log_softmax_backward, standardize, standardize_backward, mse_loss,
+        softmax, softmax_backward, log_softmax, log_softmax_backward, standardize, standardize_backward, standardize_by,
+        track_statistics, mse_loss,
         mse_loss_backward, nll_loss, nll_loss_backward, cross_entropy, cross_entropy_backward,
         binary_cross_entropy_with_logits, binary_cross_entropy_with_logits_backward,
     )}  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,6 +127,30 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             arrays = (p, grads[i], averages[i], squares[i])
             each(arrays if maxima is None else (*arrays, maxima[i]), step)
 
+    def step(
+        formula: Callable[..., None], arrays: Sequence[Sequence[Native]], numbers: Sequence[dict[str, Any]]
+    ) -> None:
+        """One step of many parameters, in place, by a formula of single elements.
+
+        Args:
+            formula: takes ``xp``, one parameter, its gradient and what else belongs to it, and the numbers by name;
+                it writes all of the arrays but the gradient. Its operators are those of arrays.
+            arrays, numbers: what it takes, for each parameter.
+        """
+        for some, named in zip(arrays, numbers, strict=True):
+            each(tuple(some), partial(formula, xp, **named))
+
+    def unscale(grads: Sequence[Native], *, factor: float) -> Native:
+        """Multiply arrays in place, and say as a 0-d array whether an element of any of them is not finite."""
+        found = False
+        for g in grads:
+            dense = g.flags.c_contiguous and piece is not None
+            for part in pieces((g,)) if dense and g.size > PIECE else ([g],):
+                found = found | ~xp.isfinite(part[0]).all()
+                if factor != 1.0:
+                    multiply(part[0], factor, out=part[0])
+        return xp.asarray(found)
+
     def directed(p: Native, g: Native, scratch: Native, weight_decay: float, maximize: bool) -> Native:
         """The gradient to descend along: turned round to maximize, with weight decay added."""
         if maximize:
@@ -166,7 +191,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         for start in range(0, flat[0].size, PIECE):
             yield [one[start : start + PIECE] for one in flat]
 
-    return {"sgd_step": sgd_step, "adam_step": adam_step}
+    return {"sgd_step": sgd_step, "adam_step": adam_step, "step": step, "unscale": unscale}
 
 
 def _atleast_1d(arrays: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorcore.backend.windows import reach, taps
+from tensorcore.backend.windows import reach, taps, window_sizes
 from tensorcore.dtypes import from_numpy_dtype
 
 if TYPE_CHECKING:
@@ -108,16 +108,6 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             below *= x.shape[i + 2]
         return flat
 
-    def divisors(sizes: Any, counts: Any, kernel: Any, stride: Any, padding: Any, count_padding: bool) -> Native:
-        """How many elements the mean of each window is over."""
-        found: Any = 1
-        for i, (n, c, k, s, p) in enumerate(zip(sizes, counts, kernel, stride, padding, strict=True)):
-            start = np.arange(c) * s - p
-            stop = np.minimum(start + k, n + p)
-            length = stop - start if count_padding else np.minimum(stop, n) - np.maximum(start, 0)
-            found = found * length.reshape(-1, *[1] * (len(sizes) - 1 - i))
-        return found
-
     def avg_pool(
         x: Native, *, counts: Any, kernel: Any, stride: Any, padding: Any, count_padding: bool, divisor: Any
     ) -> Native:
@@ -140,7 +130,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
                 summed = xp.zeros(made_shape, made.dtype) if summed is None else summed
                 summed[(*front, outputs)] += part
             made = summed
-        by = divisor or divisors(x.shape[2:], counts, full, stride, padding, count_padding)
+        by = divisor or xp.asarray(window_sizes(x.shape[2:], counts, full, stride, padding, count_padding))
         if made.dtype.kind in "iu":
             # Cut off at the point as in C, not rounded down.
             return (xp.sign(made) * (xp.abs(made) // by)).astype(x.dtype)
@@ -150,7 +140,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def avg_pool_gradient(g: Native, *, shape: Any, counts: Any, kernel: Any, stride: Any, padding: Any, count_padding: bool,
                           divisor: Any) -> Native:  # fmt: skip
         """The adjoint of ``avg_pool``."""
-        by = divisor or xp.asarray(divisors(shape[2:], counts, kernel, stride, padding, count_padding))
+        by = divisor or xp.asarray(window_sizes(shape[2:], counts, kernel, stride, padding, count_padding))
         wide = g if g.itemsize > 2 else g.astype(np.float32)
         back = wide / (by if divisor else by.astype(wide.dtype))
         for i in range(len(kernel)):

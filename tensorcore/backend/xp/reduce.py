@@ -48,8 +48,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
                 made = empty((), kind)
                 x.ravel().dot(ones[kind][x.size], made)
                 return made
-        if dtype is not None and dtype.numpy != kind:
-            if dtype.itemsize > 2:
+        if dtype is not None and (dtype.numpy != kind or kind.kind in "iu"):  # NumPy widens small integers
+            if dtype.itemsize > 2 or dtype.numpy.kind in "iub":
                 return add(x, dim, dtype.numpy, keepdims=keepdim, out=default)
             return sum(x.astype(dtype.numpy), dim=dim, keepdim=keepdim)
         if kind.itemsize <= 2 and kind.kind not in "iub":
@@ -165,7 +165,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def spread(x: Native, *, shape: tuple[int, ...], dim: Dims = None, keepdim: bool = False) -> Native:
         """A reduced array over the shape from before the reduction, as memory of its own: the transpose of ``sum``."""
         made = empty(shape, x.dtype)
-        if dim is None or not x.ndim:
+        if x.size == 1 and not host:
+            made[...] = x.reshape(())  # a look at the number would make the device wait
+        elif dim is None or not x.ndim:
             made.fill(x.item() if x.dtype.kind != "V" else x) if x.size == 1 else made.__setitem__(..., x)
         else:
             made[...] = x if keepdim else x.reshape(_kept(shape, dim))

@@ -119,17 +119,17 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def unique_consecutive(x: Native, *, dim: int | None = None) -> tuple[Native, Native, Native]:
         """The first of each run of equal elements or slices, the run each belongs to, and the runs' lengths."""
-        lines = x.reshape(-1) if dim is None else np.moveaxis(x, dim, 0)
+        lines = x.reshape(-1) if dim is None else xp.moveaxis(x, dim, 0)
         n = lines.shape[0]
         flat = lines.reshape(n, -1) if n else lines
-        new = np.ones(n, bool)
+        new = xp.ones(n, bool)
         if n:
             new[1:] = (flat[1:] != flat[:-1]).any(axis=1)
-        starts = np.flatnonzero(new)
-        counts = np.diff(np.append(starts, n))
-        inverse = np.cumsum(new) - 1
-        values = lines[starts] if dim is None else np.moveaxis(lines[starts], 0, dim)
-        return np.ascontiguousarray(values), inverse.reshape(x.shape if dim is None else (n,)), counts
+        starts = xp.flatnonzero(new)
+        counts = xp.diff(xp.append(starts, n))
+        inverse = xp.cumsum(new) - 1
+        values = lines[starts] if dim is None else xp.moveaxis(lines[starts], 0, dim)
+        return xp.ascontiguousarray(values), inverse.reshape(x.shape if dim is None else (n,)), counts
 
     def searchsorted(x: Native, values: Native, *, right: bool = False) -> Native:
         """Where each value would go in a sorted sequence (its last dim; the other dims are shared with ``values``)."""

@@ -262,9 +262,20 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
         return widened(derivative)(x, out=out)
 
-    by_name = {
+    def rational(x: Native, *, above: tuple[float, ...], below: tuple[float, ...]) -> Native:
+        """The ratio of two polynomials, the highest power first, in the dtype of ``x``."""
+        if x.size > _BLOCK and on_host:
+            flat = xp.ravel(x)
+            made = xp.empty_like(flat)
+            for start in range(0, flat.size, _BLOCK):
+                made[start : start + _BLOCK] = rational(flat[start : start + _BLOCK], above=above, below=below)
+            return made.reshape(x.shape)
+        result = _polynomial(x, above)
+        return xp.asarray(result if len(below) == 1 else result / _polynomial(x, below))
+
+    by_name: dict[str, Kernel] = {
         "erf": widened(erf, erf32), "erfc": widened(erfc), "erfinv": widened(erfinv),
         "lgamma": widened(lgamma), "digamma": widened(digamma), "trigamma": widened(trigamma),
-        "polygamma": polygamma,
+        "polygamma": polygamma, "rational": rational,
     }  # fmt: skip
     return by_name

@@ -14,6 +14,7 @@ from tensorcore.utils.data.dataset import (
     TensorDataset,
     random_split,
 )
+from tensorcore.utils.data.distributed import DistributedSampler
 from tensorcore.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
@@ -24,8 +25,23 @@ from tensorcore.utils.data.sampler import (
 )
 
 __all__ = [
-    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "IterableDataset", "RandomSampler",
-    "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
-    "WeightedRandomSampler", "collate", "default_collate", "default_collate_fn_map", "default_convert",
-    "get_worker_info", "random_split",
+    "BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DevicePrefetcher", "DistributedSampler", "IterableDataset",
+    "MappedDataset", "NpyDataset", "RandomSampler", "RawDataset", "SafetensorsDataset", "Sampler", "SequentialSampler",
+    "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset", "WeightedRandomSampler", "collate",
+    "default_collate", "default_collate_fn_map", "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
+
+_LATE = ("MappedDataset", "NpyDataset", "RawDataset", "SafetensorsDataset")
+
+
+def __getattr__(name: str) -> object:
+    # What few programs use is imported when one first names it.
+    if name == "DevicePrefetcher":
+        from tensorcore.utils.data.prefetch import DevicePrefetcher
+
+        return DevicePrefetcher
+    if name in _LATE:
+        from tensorcore.utils.data import mapped
+
+        return getattr(mapped, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

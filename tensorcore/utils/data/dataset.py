@@ -15,7 +15,7 @@ from tensorcore.ops.random import Generator, default_generator
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "ChainDataset", "ConcatDataset", "Dataset", "IterableDataset", "StackDataset", "Subset", "TensorDataset",
+    "ChainDataset", "ConcatDataset", "Dataset", "Gathering", "IterableDataset", "StackDataset", "Subset", "TensorDataset",
     "collated", "random_split",
 ]  # fmt: skip
 
@@ -37,6 +37,14 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 
     def __add__(self, other: Any) -> ChainDataset:  # type: ignore[override]
         return ChainDataset([self, other])
+
+
+class Gathering(Dataset[T_co]):
+    """The base of data sets that make a batch of tensors at once, by ``gathered(indices)``."""
+
+    def gathered(self, indices: Sequence[int]) -> list[Tensor]:
+        """The batch that ``default_collate`` would make of these samples."""
+        raise NotImplementedError("Subclasses of Gathering should implement gathered.")
 
 
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
@@ -203,7 +211,7 @@ def collated(dataset: Any, indices: Sequence[int]) -> list[Tensor] | None:
         indices = [held[i] for i in indices]
         dataset = dataset.dataset
     if type(dataset) is not TensorDataset or not dataset.tensors:
-        return None
+        return dataset.gathered(indices) if isinstance(dataset, Gathering) else None
     device, length = dataset.tensors[0].device, len(dataset)
     if any(one.device is not device for one in dataset.tensors) or any(not -length <= i < length for i in indices):
         return None

@@ -12,7 +12,7 @@ from tensorcore.ops.create import as_tensor
 from tensorcore.ops.random import Generator, default_generator
 
 __all__ = [
-    "BatchSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler",
+    "BatchSampler", "EndlessSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler",
     "drawn_seed",
 ]  # fmt: skip
 
@@ -42,6 +42,14 @@ class SequentialSampler(Sampler[int]):
 
     def __len__(self) -> int:
         return len(self.data_source)
+
+
+class EndlessSampler(Sampler[None]):
+    """None for ever: an iterable data set ends when it wants."""
+
+    def __iter__(self) -> Iterator[None]:
+        while True:
+            yield None
 
 
 class RandomSampler(Sampler[int]):

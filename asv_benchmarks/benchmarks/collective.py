@@ -1,0 +1,304 @@
+"""What collectives and a step of distributed training cost between two processes of one machine, beside PyTorch over gloo.
+
+    python -m asv_benchmarks.benchmarks.collective [--large] [--page docs/distributed.md]
+
+Both libraries run in the same two processes, turn by turn, so that they meet the same machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from asv_benchmarks import scaling
+
+__all__ = ["COLLECTIVES", "SIZES", "measure", "table"]
+
+COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
+SIZES = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20, 256 << 20)
+SECONDS = 0.12  # for each library, collective and size
+MARK = "collective:"
+MODULE = "asv_benchmarks.benchmarks.collective"
+
+
+class Collectives:
+    """asv: one all_reduce between two processes, in seconds."""
+
+    params = (SIZES[:4],)
+    param_names = ("bytes",)
+    timeout = 120
+
+    def setup_cache(self) -> dict[str, Any]:
+        return {str(row["bytes"]): row["ours"] for row in measure(SIZES[:4], ("all_reduce",), step=False)["rows"]}
+
+    def track_all_reduce(self, found: dict[str, float], size: int) -> float:
+        return found[str(size)]
+
+    track_all_reduce.unit = "seconds"  # type: ignore[attr-defined]
+
+
+def measure(
+    sizes: Any = SIZES[:5], collectives: Any = COLLECTIVES, ranks: int = 2, step: bool = True, gloo: bool = True
+) -> dict[str, Any]:
+    """The medians in seconds: ``rows`` by collective and size, and ``step``, one of training."""
+    root, load = Path(__file__).parents[2], os.getloadavg()[0]
+    paths = os.pathsep.join([str(root), str(root / "plugins"), os.environ.get("PYTHONPATH", "")])
+    with socket.socket() as one:
+        one.bind(("", 0))
+        port = one.getsockname()[1]
+    asked = {"sizes": list(sizes), "collectives": list(collectives), "step": step, "gloo": gloo, "port": port}
+    done = subprocess.run(
+        [sys.executable, "-m", "tensorcore.distributed.launch", "-n", str(ranks), "-m", MODULE, "--worker", json.dumps(asked)],
+        env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    line = re.search(re.escape(MARK) + "(.*)", done.stdout)
+    if line is None:
+        raise RuntimeError(
+            f"collective: expected times from {ranks} ranks, got exit code {done.returncode}: {done.stderr}"
+        )
+    found: dict[str, Any] = json.loads(line.group(1))
+    return {**found, "load": load}
+
+
+def table(found: dict[str, Any]) -> list[str]:
+    """The rows as Markdown."""
+    lines = ["| collective | bytes | tensorcore | gloo | ratio | GB/s |", "| --- | ---: | ---: | ---: | ---: | ---: |"]
+    for row in found["rows"]:
+        rate = row["bytes"] / row["ours"] / 1e9
+        peer = "" if row["gloo"] is None else f"{1e6 * row['gloo']:,.0f} us"
+        ratio = "" if row["gloo"] is None else f"{row['ours'] / row['gloo']:.2f}"
+        lines.append(
+            f"| {row['collective']} | {_size(row['bytes'])} | {1e6 * row['ours']:,.0f} us | {peer} | {ratio} | {rate:.1f} |"
+        )
+    return lines
+
+
+def _size(count: int) -> str:
+    return f"{count >> 20} MB" if count >= 1 << 20 else f"{count >> 10} KB"
+
+
+# In the two processes
+
+
+def worker(asked: dict[str, Any]) -> None:
+    """Time everything, and have rank 0 print it."""
+    import tensorcore.distributed as dist
+
+    dist.init_process_group()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    peer = _gloo(rank, size, asked["port"]) if asked["gloo"] else None
+    rows = []
+    for nbytes in asked["sizes"]:
+        for name in asked["collectives"]:
+            ours, theirs = (
+                _call(name, nbytes, "ours", rank, size),
+                _call(name, nbytes, "gloo", rank, size) if peer else None,
+            )
+            rows.append({"collective": name, "bytes": nbytes, **_turns(ours, theirs)})
+    found: dict[str, Any] = {"ranks": size, "rows": rows, "memcpy": _memcpy(64 << 20)}
+    if asked["step"]:
+        found["step"] = _turns(*(_training(kind)[0] for kind in (("ours", "gloo") if peer else ("ours",))))
+        found["exposed"] = _exposed()
+    dist.barrier()
+    if rank == 0:
+        print(MARK + json.dumps(found))
+    dist.destroy_process_group()
+    if peer is not None:
+        peer.destroy_process_group()
+
+
+def _gloo(rank: int, size: int, port: int) -> Any:
+    try:
+        import torch.distributed as peer
+    except ImportError:
+        return None
+    peer.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+    return peer
+
+
+def _library(kind: str) -> Any:
+    if kind == "gloo":
+        import torch
+
+        return torch
+    import tensorcore
+
+    return tensorcore
+
+
+def _call(name: str, nbytes: int, kind: str, rank: int, size: int) -> Any:
+    """One call of a collective, ``nbytes`` being the largest tensor that takes part."""
+    torch = _library(kind)
+    import importlib
+
+    dist = importlib.import_module(f"{torch.__name__}.distributed")
+    whole = torch.ones(nbytes // 4)
+    part = torch.ones(nbytes // 4 // size)
+    return {
+        "all_reduce": lambda: dist.all_reduce(whole),
+        "all_gather": lambda: dist.all_gather_into_tensor(whole, part),
+        "reduce_scatter": lambda: dist.reduce_scatter_tensor(part, whole),
+        "broadcast": lambda: dist.broadcast(whole, 0),
+    }[name]
+
+
+def _training(kind: str) -> tuple[Any, Any]:
+    """A step of DistributedDataParallel with a perceptron of 8 M parameters, 32 samples on each rank."""
+    torch = _library(kind)
+    torch.manual_seed(0)
+    if kind == "gloo":
+        torch.set_num_threads(1)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(1024, 2048),
+        torch.nn.ReLU(),
+        torch.nn.Linear(2048, 2048),
+        torch.nn.ReLU(),
+        torch.nn.Linear(2048, 1024),
+    )
+    model = torch.nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    x, y = torch.randn(32, 1024), torch.randn(32, 1024)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(x), y).backward()
+        optimizer.step()
+
+    return step, model
+
+
+def _exposed() -> dict[str, float]:
+    """Seconds of a step, of one that sends nothing, and of the messages alone: what of these computing does not hide."""
+    import tensorcore.distributed as dist
+
+    both, model = _training("ours")
+
+    def alone() -> None:
+        with model.no_sync():
+            both()
+
+    buffers = [bucket.buffer for bucket in model._buckets]
+
+    def messages() -> None:
+        for one in [dist.all_reduce(one, async_op=True) for one in buffers]:
+            one.wait()
+
+    times = {"step": both, "computing": alone, "messages": messages}
+    return {name: _turns(one)["ours"] for name, one in times.items()}
+
+
+def _turns(ours: Any, theirs: Any = None) -> dict[str, Any]:
+    """Median seconds of a call of each, in turns of as many calls as take a moment, the same number on all ranks."""
+    import tensorcore as torch
+    import tensorcore.distributed as dist
+
+    def once(call: Any, count: int) -> float:
+        dist.barrier()
+        start = time.perf_counter()
+        for _ in range(count):
+            call()
+        return (time.perf_counter() - start) / count
+
+    found: dict[str, list[float]] = {"ours": [], "gloo": []}
+    calls = {"ours": ours, **({"gloo": theirs} if theirs is not None else {})}
+    counts = {}
+    for name, call in calls.items():
+        once(call, 1)
+        seconds = torch.tensor([once(call, 1)])
+        dist.broadcast(seconds, 0)
+        counts[name] = max(1, min(2000, int(SECONDS / 3 / max(seconds.item(), 1e-6))))
+    for _ in range(3):
+        for name, call in calls.items():
+            found[name].append(once(call, counts[name]))
+    return {name: statistics.median(times) if times else None for name, times in found.items()}
+
+
+def _memcpy(nbytes: int) -> float:
+    source, target = np.ones(nbytes // 4, np.float32), np.ones(nbytes // 4, np.float32)
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        np.copyto(target, source)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def page(found: dict[str, Any]) -> list[str]:
+    """All that was measured, and what follows from it, as Markdown."""
+    rate = (64 << 20) / found["memcpy"] / 1e9
+    machine = f"{found['ranks']} processes on {os.cpu_count()} cores; load average before: {found['load']:.1f}."
+    lines = [
+        machine,
+        "",
+        *table(found),
+        "",
+        f"A memcpy of 64 MB took {1e3 * found['memcpy']:.1f} ms ({rate:.1f} GB/s).",
+    ]
+    step, parts = found["step"], found["exposed"]
+    peer = (
+        ""
+        if step["gloo"] is None
+        else f", PyTorch over gloo {1e3 * step['gloo']:.0f} ms ({step['ours'] / step['gloo']:.2f})"
+    )
+    lines += [
+        f"A step of DistributedDataParallel, 8 M parameters: {1e3 * step['ours']:.0f} ms{peer}.", "",
+        "| step | computing alone | messages alone | exposed |", "| ---: | ---: | ---: | ---: |",
+        f"| {1e3 * parts['step']:.0f} ms | {1e3 * parts['computing']:.0f} ms | {1e3 * parts['messages']:.0f} ms | "
+        f"{1e3 * max(0.0, parts['step'] - parts['computing']):.0f} ms |",
+    ]  # fmt: skip
+    times = [(row["bytes"], row["ours"]) for row in found["rows"] if row["collective"] == "all_reduce"]
+    cost, nbytes = scaling.fit(times, found["ranks"]), 4 * 8_390_000
+    lines += [
+        "", f"Fitted to all_reduce: alpha {1e6 * cost.alpha:.0f} us a message, beta {1e9 * cost.beta:.2f} ns a byte "
+        f"({1e-9 / cost.beta:.1f} GB/s); half of the rows are within {100 * cost.error:.0f} % of it.", "",
+        "| ranks | all_reduce of 33.6 MB | step, nothing hidden | efficiency |", "| ---: | ---: | ---: | ---: |",
+    ]  # fmt: skip
+    for ranks in (1, 2, 8, 64, 256, 1024):
+        seconds = scaling.step(cost, parts["computing"], nbytes, ranks, 0.0)
+        lines.append(
+            f"| {ranks:,} | {1e3 * scaling.predicted(cost, nbytes, ranks):.0f} ms | {1e3 * seconds:.0f} ms | "
+            f"{100 * parts['computing'] / seconds:.0f} % |"
+        )
+    return lines
+
+
+def write(place: Path, lines: list[str]) -> None:
+    """Put the lines between the marks of a page."""
+    text = place.read_text("utf-8")
+    start, end = "<!-- measured -->\n", "<!-- end of what is measured -->"
+    place.write_text(
+        text[: text.index(start) + len(start)] + "\n".join(lines) + "\n" + text[text.index(end) :], "utf-8"
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--large", action="store_true", help="256 MB too")
+    parser.add_argument("--page", type=Path, help="write the tables between the marks of this page")
+    given = parser.parse_args(argv)
+    if given.worker:
+        worker(json.loads(given.worker))
+        return 0
+    lines = page(measure(SIZES if given.large else SIZES[:5], ranks=given.ranks))
+    print("\n".join(lines))
+    if given.page:
+        write(given.page, lines)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

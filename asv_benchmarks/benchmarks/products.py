@@ -1,0 +1,86 @@
+"""Matrix products, linear layers, attention and recurrent layers, forward and backward."""
+
+from __future__ import annotations
+
+from ..harness import PEERS, Row, Timed, open_peer, prepare
+
+__all__ = ["ROWS", "Products"]
+
+MATRICES = """
+torch.manual_seed(8)
+x = torch.rand({shape}, dtype=torch.{dtype}, device=device)
+y = torch.rand({shape}, dtype=torch.{dtype}, device=device)
+"""
+HEADS = """
+torch.manual_seed(8)
+x = torch.rand(64, 64, 32, device=device)
+y = torch.rand(64, 64, 32, device=device)
+"""
+LINEAR = """
+torch.manual_seed(8)
+x = torch.rand({rows}, {inner}, device=device)
+weight, bias = torch.rand({outs}, {inner}, device=device), torch.rand({outs}, device=device)
+"""
+ATTENTION = """
+torch.manual_seed(8)
+q, k, v = [torch.rand(1, 8, 1024, 64, device=device, requires_grad=True) for _ in range(3)]
+attend = torch.nn.functional.scaled_dot_product_attention
+ones = torch.ones(1, 8, 1024, 64, device=device)
+
+def forward(**options):
+    with torch.no_grad():
+        return attend(q, k, v, **options)
+"""
+RECURRENT = """
+torch.manual_seed(8)
+layer = torch.nn.{name}(200, 200).to(device)
+x = torch.rand(35, 20, 200, device=device)
+ones = torch.ones(35, 20, 200, device=device)
+
+def forward():
+    with torch.no_grad():
+        return layer(x)
+"""
+
+
+def _square(dtype: str, size: int) -> list[Row]:
+    setup = MATRICES.format(shape=f"{size}, {size}", dtype=dtype)
+    bodies = {"": "x @ y"} | ({" right transposed": "x @ y.T", " left transposed": "x.T @ y"} if size <= 512 else {})
+    return [
+        Row(f"product {dtype} {size}{name}", setup, body, 1.0 if size >= 64 else None, threads=(1, 2))
+        for name, body in bodies.items()
+    ]
+
+
+ROWS = [
+    *[row for dtype in ("float32", "float64") for size in (8, 64, 256, 1024, 2048) for row in _square(dtype, size)],
+    Row("product 32x12 of 64x64", MATRICES.format(shape="32, 12, 64, 64", dtype="float32"), "x @ y", 1.0, threads=(1, 2)),
+    Row("product 64 of 64x32 by 32x64", HEADS, "x @ y.transpose(1, 2)", 1.0, threads=(1, 2)),
+    *[
+        Row(f"linear {rows}x{inner} to {outs}", LINEAR.format(rows=rows, inner=inner, outs=outs),
+            "torch.nn.functional.linear(x, weight, bias)", 1.0, threads=(1, 2))
+        for rows, inner, outs in ((1, 784, 256), (8, 256, 256), (128, 784, 256), (1024, 512, 128))
+    ],
+    Row("attention 8 heads 1024 long", ATTENTION, "forward()", 1.0, threads=(1, 2)),
+    Row("attention 8 heads 1024 long, causal", ATTENTION, "forward(is_causal=True)", 1.0, threads=(1, 2)),
+    Row("attention 8 heads 1024 long, forward and backward", ATTENTION, "attend(q, k, v).backward(ones)", 1.0, threads=(1, 2)),
+    *[
+        Row(f"{name} layer, 200 units, 35 long, batch 20, {what}", RECURRENT.format(name=name), body, target, threads=(1, 2))
+        for name in ("LSTM", "GRU", "RNN")
+        for what, body, target in (("forward", "forward()", None), ("forward and backward", "layer(x)[0].backward(ones)", 0.85))
+    ],
+]  # fmt: skip
+
+
+class Products:
+    """Seconds of one run."""
+
+    params = ([row.name for row in ROWS], PEERS)
+    param_names = ("row", "peer")
+    timed: Timed
+
+    def setup(self, row: str, peer: str) -> None:
+        self.timed = prepare(next(r for r in ROWS if r.name == row), open_peer(peer))
+
+    def time_once(self, row: str, peer: str) -> None:
+        self.timed.loop(range(1))

@@ -1,0 +1,70 @@
+"""Single ops at sizes from the first cache to memory: elementwise functions, casts, reductions, copies, picks."""
+
+from __future__ import annotations
+
+from ..harness import PEERS, Row, Timed, open_peer, prepare
+
+__all__ = ["ROWS", "Sizes"]
+
+SIZES = {"1e3": 1_000, "1e5": 100_000, "1e7": 10_000_000}
+SETUP = """
+torch.manual_seed(8)
+size, side = {size}, {side}
+x = torch.randn(size, device=device)
+y = torch.rand(size, device=device) + 0.5
+chosen = x > 0
+whole = (x * 100).to(torch.int64)
+m = x[: side * side].reshape(side, side)
+row, column = m[0], m[:, :1]
+spread = torch.cat([x, x])[::2]
+places = torch.randperm(side, device=device)
+picks = torch.randint(side, (side, side), device=device)
+"""
+
+ELEMENTWISE = [
+    ("add", "x + y"), ("mul number", "x * 2.5"), ("exp", "x.exp()"), ("log", "y.log()"), ("tanh", "x.tanh()"),
+    ("sigmoid", "x.sigmoid()"), ("gelu", "torch.nn.functional.gelu(x)"), ("silu", "torch.nn.functional.silu(x)"),
+    ("relu", "x.relu()"), ("sqrt", "y.sqrt()"), ("clamp", "x.clamp(-1.0, 1.0)"), ("where", "torch.where(chosen, x, y)"),
+    ("compare", "x < y"), ("to float64", "x.to(torch.float64)"), ("to bfloat16", "x.to(torch.bfloat16)"),
+    ("from int64", "whole.to(torch.float32)"), ("add row", "m + row"), ("add column", "m + column"),
+    ("add transposed", "m + m.T"), ("strided mul", "spread * 2.0"), ("strided exp", "spread.exp()"),
+]  # fmt: skip
+REDUCTIONS = [
+    ("sum", "x.sum()"), ("sum dim 0", "m.sum(0)"), ("sum dim 1", "m.sum(1)"), ("mean", "x.mean()"), ("max", "x.max()"),
+    ("max dim 0", "m.max(0)"), ("amax dim 1", "m.amax(1)"), ("argmax", "x.argmax()"), ("argmax dim 1", "m.argmax(1)"),
+    ("var", "x.var()"), ("var dim 0", "m.var(0)"), ("var dim 1", "m.var(1)"), ("any", "chosen.any()"),
+    ("cumsum", "x.cumsum(0)"), ("cumsum dim 0", "m.cumsum(0)"),
+]  # fmt: skip
+MOVES = [
+    ("clone", "x.clone()"), ("transposed copy", "m.T.contiguous()"), ("cat", "torch.cat([x, y])"),
+    ("stack", "torch.stack([x, y], -1)"), ("index_select", "m.index_select(0, places)"), ("gather", "m.gather(1, picks)"),
+]  # fmt: skip
+
+
+def _rows(group: str, lines: list[tuple[str, str]], target: float) -> list[Row]:
+    return [
+        Row(f"{group} {name} {size}", SETUP.format(size=count, side=int(count**0.5)), body, target, threads=(1, 2))
+        for name, body in lines
+        for size, count in SIZES.items()
+    ]
+
+
+ROWS = [
+    *_rows("elementwise", ELEMENTWISE, 0.9),
+    *_rows("reduction", REDUCTIONS, 1.0),
+    *_rows("move", MOVES, 0.8),
+]
+
+
+class Sizes:
+    """Seconds of one run of each row."""
+
+    params = ([row.name for row in ROWS], PEERS)
+    param_names = ("row", "peer")
+    timed: Timed
+
+    def setup(self, row: str, peer: str) -> None:
+        self.timed = prepare(next(one for one in ROWS if one.name == row), open_peer(peer))
+
+    def time_one(self, row: str, peer: str) -> None:
+        self.timed.loop(range(1))

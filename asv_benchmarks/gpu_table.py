@@ -1,0 +1,133 @@
+"""Times the rows of ``gpu_rows`` on one device beside PyTorch in the same process, and writes them down.
+
+``python -m asv_benchmarks.gpu_table --json FILE [--device cuda] [--small] [--seconds N] [--only NAME]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import importlib.util
+import json
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from .gpu_rows import ROWS, SMALL, Row, Sizes
+from .table import duration
+
+__all__ = ["main"]
+
+LINE = "{:<44} {:>10} {:>10} {:>7} {:>9} {:>9} {}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure, print and write; 1 where a row does not run."""
+    parser = argparse.ArgumentParser(description="Times beside PyTorch on a GPU.")
+    parser.add_argument("--json", type=Path, required=True, help="where the results go")
+    parser.add_argument("--device", default="cuda", help="the device (cuda)")
+    parser.add_argument("--small", action="store_true", help="tiny sizes, to see that all rows run")
+    parser.add_argument("--seconds", type=float, default=240.0, help="start no row after so many seconds (240)")
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    options = parser.parse_args(arguments)
+    import tensorcore
+
+    peer = _peer(options.device)
+    sizes, ends = SMALL if options.small else Sizes(), time.monotonic() + options.seconds
+    print(LINE.format("row", "ours", "PyTorch", "ratio", "GB/s", "TFLOP/s", "").rstrip())
+    results, broken = [], 0
+    for row in ROWS:
+        if options.only not in row.name:
+            continue
+        if time.monotonic() > ends:
+            results.append({"row": row.name, "left out": "no time was left"})
+            continue
+        found = measured(row, tensorcore, peer, options.device, sizes)
+        broken += "error" in found
+        results.append(found)
+        print(_line(found), flush=True)
+    text = {"device": _device(tensorcore, options.device), "small": options.small, "rows": results}
+    options.json.write_text(json.dumps(text, indent=1) + "\n", "utf-8")
+    print(f"{len(results)} rows, {broken} broken")
+    return 1 if broken else 0
+
+
+def measured(row: Row, ours: Any, peer: Any, device: str, sizes: Sizes) -> dict[str, Any]:
+    """One row: the medians of both, their ratio, and the share of what the hardware can move."""
+    found: dict[str, Any] = {"row": row.name, "target": row.target}
+    for name, library in (("ours", ours), ("peer", peer)):
+        if library is None:
+            continue
+        try:
+            library.cuda.reset_peak_memory_stats()
+            program = row.make(library, device, sizes)
+            found[name] = timed(program, library.cuda.synchronize, sizes is SMALL)
+            found[f"{name} peak bytes"] = library.cuda.max_memory_allocated()
+        except Exception as error:  # a row that does not run is a result
+            found["error" if name == "ours" else "peer error"] = f"{type(error).__name__}: {error}"[:300]
+        program = None
+        gc.collect()
+        library.cuda.empty_cache()
+    if "ours" in found and sizes is not SMALL:
+        found["GB/s"] = row.bytes(sizes) / found["ours"] / 1e9 or None
+        found["TFLOP/s"] = row.operations(sizes) / found["ours"] / 1e12 or None
+    if "ours" in found and "peer" in found:
+        found["ratio"] = found["ours"] / found["peer"]
+    return found
+
+
+def timed(program: Any, synchronize: Any, once: bool) -> float:
+    """Seconds of a run: the median of seven, each of as many runs as take 20 ms."""
+    for _ in range(1 if once else 3):
+        program()
+    synchronize()
+    count = 1
+    while True:
+        started = time.perf_counter()
+        for _ in range(count):
+            program()
+        synchronize()
+        seconds = time.perf_counter() - started
+        if once:
+            return seconds
+        if seconds > 0.02 or count >= 1 << 14:
+            break
+        count *= 2
+    found = [seconds / count]
+    for _ in range(6):
+        started = time.perf_counter()
+        for _ in range(count):
+            program()
+        synchronize()
+        found.append((time.perf_counter() - started) / count)
+    return statistics.median(found)
+
+
+def _peer(device: str) -> Any:
+    if importlib.util.find_spec("torch") is None:
+        return None
+    torch = importlib.import_module("torch")
+    return torch if torch.cuda.is_available() else None
+
+
+def _device(ours: Any, device: str) -> str:
+    return f"{ours.cuda.get_device_name(device)}, {ours.device(device).report()['library']}"
+
+
+def _line(found: dict[str, Any]) -> str:
+    if "error" in found:
+        return f"{found['row']:<44} broken: {found['error']}"
+    number = {name: f"{found[name]:.0f}" if found.get(name) else "" for name in ("GB/s", "TFLOP/s")}
+    ratio = f"{found['ratio']:.2f}" if "ratio" in found else ""
+    verdict = "" if not ratio else "ok" if found["ratio"] <= found["target"] else "MISS"
+    peer = duration(found["peer"]) if "peer" in found else ""
+    return LINE.format(
+        found["row"], duration(found["ours"]), peer, ratio, number["GB/s"], number["TFLOP/s"], verdict
+    ).rstrip()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""The kernels in C, where they were built: they stand in the kernel table before NumPy's, and hand on what they cannot take.
+
+Environment variables, read once when the CPU is first used: ``TENSORCORE_NATIVE=0`` leaves all of them out, ``=1`` makes
+it an error that they are missing; ``TENSORCORE_NATIVE_ISA=avx2`` or ``plain`` chooses an older instruction set.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tensorcore.plugin import dtypes
+
+__all__ = ["available", "empty_cache", "fuse", "fusible", "isa", "memory_stats", "over", "reason", "threads"]
+
+_wanted = os.environ.get("TENSORCORE_NATIVE", "")
+_library: Any = None
+reason = "TENSORCORE_NATIVE=0 turns it off"
+if _wanted != "0":
+    try:
+        import tensorcore_cpu.native._native as _library
+    except ImportError as error:
+        if _wanted == "1":
+            raise
+        reason = f"it was not built, or not for this Python: {error}"
+    else:
+        reason = ""
+        _library.set_bfloat16(dtypes.bfloat16.numpy)
+
+
+def available() -> bool:
+    """Whether the C kernels run in this process; ``reason`` says why not."""
+    return _library is not None
+
+
+def isa(name: str | None = None) -> str | None:
+    """Sets, if given, the instruction set of all kernels, and returns the one in force: avx512, avx2 or plain.
+
+    Raises ValueError where this machine does not have it. For tests: no kernel may be running.
+    """
+    return None if _library is None else _library.isa(name)
+
+
+def over(table: dict[str, Any]) -> dict[str, Any]:
+    """The table with each kernel that exists in C in the place of the one it falls back to."""
+    return table if _library is None else _library.over(table)
+
+
+def draw(capsule: Any, kind: str, shape: tuple[int, ...], dtype: Any, a: float, b: float) -> Any:
+    """An array of draws from the state in a capsule of NumPy's, as ``random.py`` asks for them; None where there are none."""
+    return _library.random(capsule, kind, shape, dtype, a, b)
+
+
+def fuse(*description: Any) -> Any:
+    """A kernel that runs several ops in one pass, from what ``fused.py`` writes down and a fallback."""
+    return _library.fuse(*description)
+
+
+def fusible() -> tuple[dict[str, tuple[int, int, bool, int]], dict[str, int], dict[str, int]]:
+    """What can be fused, by name: elementwise ops (number, operands, whether they give bools, a bit for each type),
+    activations (operands), and what a chain can do (number).
+    """
+    made: tuple[dict[str, tuple[int, int, bool, int]], dict[str, int], dict[str, int]] = _library.fusible()
+    return made
+
+
+def threads(count: int | None = None) -> int:
+    """Sets, if given, how many threads a kernel may use, and returns how many it may."""
+    if _library is None:
+        return 1
+    if count is not None:
+        _library.set_threads(count)
+    return _library.get_threads()
+
+
+def memory_stats() -> dict[str, int]:
+    """Counts of the cached blocks that large results of C kernels lie in, in bytes and blocks."""
+    return {} if _library is None else _library.memory_statistics()
+
+
+def reset_peak_memory_stats() -> None:
+    """Makes every peak among those counts the current value."""
+    if _library is not None:
+        _library.reset_peaks()
+
+
+def empty_cache() -> int:
+    """Gives the unused ones back to the system; how many bytes that were."""
+    return 0 if _library is None else _library.empty_cache()

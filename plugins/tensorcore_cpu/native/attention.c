@@ -1,0 +1,403 @@
+/* Attention over blocks of rows and columns, forward and backward: the scores never exist as a whole. */
+#include "attention.h"
+
+#include "gemm.h"
+#include "native.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+DECLARE_LOOPS(attention_loops, attention_loops);
+
+static const attention_loops *loops;
+
+enum { CAUSAL, SCALE, NEEDS, OPTIONS };
+static PyObject *names[OPTIONS];
+
+enum {
+    ROWS = 48,             /* of a block */
+    STRIP = 1 << 17,       /* scores and slopes of a block in the backward kernel: rows x columns */
+    WORK = 1 << 21,        /* multiplications that are worth a second thread */
+};
+
+/* An array of four dims: data, and steps in elements. */
+typedef struct {
+    char *data;
+    npy_intp step[4];
+} source;
+
+typedef struct {
+    native_type type;
+    size_t bytes;
+    const gemm_real_loops *gemm;
+    const attention_real_loops *loops;
+    npy_intp batch, heads, groups, rows, columns, features, width;
+    source query, key, value, sent;
+    PyArrayObject *mask;
+    npy_intp mask_step[4]; /* in bytes, 0 where it is broadcast */
+    bool truth, causal;
+    double scale;
+    npy_intp splits;       /* of the rows of one head in the forward kernel */
+    char *made, *sums;     /* C-contiguous */
+    const char *kept;      /* the sums that the forward kernel left */
+    char *of_query, *of_key, *of_value; /* gradients, NULL where not wanted */
+    _Atomic bool failed;
+} attention;
+
+static npy_intp at_most(npy_intp a, npy_intp b) { return a < b ? a : b; }
+static npy_intp parts_of(npy_intp count, npy_intp most) { return (count + most - 1) / most; }
+static npy_intp rounded_up(npy_intp count, npy_intp unit) { return parts_of(count, unit) * unit; }
+
+static void *moved(const void *data, npy_intp elements, size_t bytes) {
+    return (char *)data + elements * (npy_intp)bytes;
+}
+
+static char *head_of(const source *from, npy_intp batch, npy_intp head, size_t bytes) {
+    return moved(from->data, batch * from->step[0] + head * from->step[1], bytes);
+}
+
+/* A matrix of one head as the right side of products, `inner` cut into blocks as long as a part may be. */
+typedef struct {
+    npy_intp inner, columns;
+    char *packed;
+} panels;
+
+static size_t panel_bytes(const attention *a, npy_intp inner, npy_intp columns) {
+    return (size_t)(rounded_up(columns, a->gemm->width) * inner) * a->bytes;
+}
+
+static panels pack(const attention *a, const void *data, npy_intp inner_step, npy_intp column_step, npy_intp inner,
+                   npy_intp columns, char *room) {
+    gemm_job job = {.right = data, .right_inner = inner_step, .right_column = column_step};
+    const npy_intp block = a->gemm->most_inner;
+    for (npy_intp first = 0; first < inner; first += block) {
+        gemm_part part = {0, 0, 0, columns, first, at_most(block, inner - first)};
+        a->gemm->pack_right(&job, &part, room + panel_bytes(a, first, columns));
+    }
+    return (panels){inner, columns, room};
+}
+
+/* made = left times rows [first, first + some) of the panels, which begin a block; added to what is there if `more`. */
+static void multiply(const attention *a, const void *left, npy_intp rows, const panels *right, npy_intp first,
+                     npy_intp some, npy_intp column, npy_intp columns, void *made, npy_intp made_row, bool more) {
+    const char *from = right->packed + panel_bytes(a, first, right->columns);
+    const npy_intp inner = at_most(a->gemm->most_inner, right->inner - first);
+    gemm_job job = {.made = made, .made_row = made_row};
+    for (npy_intp j = 0; j < columns; j += a->gemm->width) {
+        gemm_part part = {0, rows, j, at_most(a->gemm->width, columns - j), more, some};
+        a->gemm->multiply(&job, &part, left, moved(from, (column + j) * inner, a->bytes), NULL);
+    }
+}
+
+static void pack_rows(const attention *a, const void *data, npy_intp row_step, npy_intp step, npy_intp rows,
+                      npy_intp inner, void *room) {
+    gemm_job job = {.left = data, .left_row = row_step, .left_inner = step};
+    gemm_part part = {0, rows, 0, 0, 0, inner};
+    a->gemm->pack_left(&job, &part, room);
+}
+
+static attention_part part_at(const attention *a, npy_intp batch, npy_intp head, npy_intp row, npy_intp column,
+                              npy_intp rows, npy_intp columns, void *scores) {
+    attention_part part = {.rows = rows, .columns = columns, .step = a->gemm->left_step, .scores = scores,
+                           .allowed = a->causal ? row + 1 - column : columns, .scale = a->scale};
+    if (a->mask) {
+        part.mask = PyArray_BYTES(a->mask) + batch * a->mask_step[0] + head * a->mask_step[1] +
+                    row * a->mask_step[2] + column * a->mask_step[3];
+        part.mask_row = a->mask_step[2];
+        part.mask_column = a->mask_step[3];
+        part.truth = a->truth;
+    }
+    return part;
+}
+
+/* Forward: pieces are (batch, head, part of the rows). */
+static void forward_body(void *context, npy_intp begin, npy_intp end) {
+    attention *a = context;
+    const npy_intp step = a->gemm->left_step, block = a->gemm->most_inner;
+    const size_t of_keys = panel_bytes(a, a->features, a->columns);
+    const size_t of_values = panel_bytes(a, a->columns, a->width), of_rows = (size_t)(ROWS * step) * a->bytes;
+    char *room = aligned_alloc(64, (of_keys + of_values + 2 * of_rows + 2 * ROWS * sizeof(double) + 63) / 64 * 64);
+    if (!room) {
+        a->failed = true;
+        return;
+    }
+    char *value_room = room + of_keys, *query = value_room + of_values, *scores = query + of_rows;
+    char *top = scores + of_rows, *total = top + ROWS * sizeof(double);
+    npy_intp packed = -1;
+    panels keys = {0}, values = {0};
+    for (npy_intp piece = begin; piece < end; piece++) {
+        const npy_intp one = piece / a->splits, batch = one / a->heads, head = one % a->heads;
+        const npy_intp group = head / (a->heads / a->groups), pair = batch * a->groups + group;
+        const npy_intp share = rounded_up(parts_of(a->rows, a->splits), ROWS), first = piece % a->splits * share;
+        if (packed != pair) {
+            keys = pack(a, head_of(&a->key, batch, group, a->bytes), a->key.step[3], a->key.step[2], a->features,
+                        a->columns, room);
+            values = pack(a, head_of(&a->value, batch, group, a->bytes), a->value.step[2], a->value.step[3],
+                          a->columns, a->width, value_room);
+            packed = pair;
+        }
+        for (npy_intp row = first; row < at_most(first + share, a->rows); row += ROWS) {
+            const npy_intp rows = at_most(ROWS, at_most(first + share, a->rows) - row);
+            const npy_intp columns = a->causal ? at_most(a->columns, row + rows) : a->columns;
+            pack_rows(a, moved(head_of(&a->query, batch, head, a->bytes), row * a->query.step[2], a->bytes),
+                      a->query.step[2], a->query.step[3], rows, a->features, query);
+            a->loops->scale(query, rows, a->features, step, a->scale);
+            char *made = moved(a->made, (one * a->rows + row) * a->width, a->bytes);
+            for (npy_intp r = 0; r < rows; r++) {
+                if (a->type == TYPE_F32)
+                    ((float *)top)[r] = -(float)Py_HUGE_VAL, ((float *)total)[r] = 0;
+                else
+                    ((double *)top)[r] = -Py_HUGE_VAL, ((double *)total)[r] = 0;
+            }
+            attention_part part = {0};
+            for (npy_intp column = 0; column < columns; column += block) {
+                const npy_intp some = at_most(block, columns - column);
+                multiply(a, query, rows, &keys, 0, a->features, column, rounded_up(some, a->gemm->lanes), scores, step,
+                         false);
+                part = part_at(a, batch, head, row, column, rows, some, scores);
+                part.top = top;
+                part.total = total;
+                part.made = column ? made : NULL;
+                part.width = a->width;
+                a->loops->powers(&part);
+                multiply(a, scores, rows, &values, column, some, 0, a->width, made, a->width, column > 0);
+            }
+            part.made = made;
+            part.dots = moved(a->sums, one * a->rows + row, a->bytes);
+            a->loops->finish(&part);
+        }
+    }
+    free(room);
+}
+
+/* Backward: pieces are (batch, group); a few rows of scores and slopes at a time, in blocks of columns. */
+static void backward_body(void *context, npy_intp begin, npy_intp end) {
+    attention *a = context;
+    const npy_intp step = a->gemm->left_step, block = a->gemm->most_inner, repeat = a->heads / a->groups;
+    const npy_intp blocks = parts_of(a->columns, block), height = a->gemm->height;
+    npy_intp most = STRIP / a->columns / height * height;
+    most = most < height ? height : at_most(most, ROWS / height * height);
+    const npy_intp each = most * step; /* elements of one block of scores */
+    const size_t sizes[] = {panel_bytes(a, a->features, a->columns), panel_bytes(a, a->width, a->columns),
+                            panel_bytes(a, a->columns, a->features), panel_bytes(a, most, a->features),
+                            panel_bytes(a, most, a->width), (size_t)each * a->bytes, (size_t)each * a->bytes,
+                            (size_t)(blocks * each) * a->bytes, (size_t)(blocks * each) * a->bytes,
+                            (size_t)(block * step) * a->bytes, ROWS * sizeof(double)};
+    enum { PARTS = sizeof sizes / sizeof *sizes };
+    size_t total = 0;
+    for (int i = 0; i < PARTS; i++)
+        total += (sizes[i] + 63) / 64 * 64;
+    char *room = aligned_alloc(64, total), *at[PARTS];
+    if (!room) {
+        a->failed = true;
+        return;
+    }
+    for (int i = 0; i < PARTS; i++)
+        at[i] = i ? at[i - 1] + (sizes[i - 1] + 63) / 64 * 64 : room;
+    char *query = at[5], *sent = at[6], *scores = at[7], *slopes = at[8], *turned = at[9], *dots = at[10];
+    for (npy_intp piece = begin; piece < end; piece++) {
+        const npy_intp batch = piece / a->groups, group = piece % a->groups;
+        const char *key = head_of(&a->key, batch, group, a->bytes), *value = head_of(&a->value, batch, group, a->bytes);
+        const panels keys = pack(a, key, a->key.step[3], a->key.step[2], a->features, a->columns, at[0]);
+        const panels values = pack(a, value, a->value.step[3], a->value.step[2], a->width, a->columns, at[1]);
+        const panels down = pack(a, key, a->key.step[2], a->key.step[3], a->columns, a->features, at[2]);
+        char *of_key = a->of_key ? moved(a->of_key, piece * a->columns * a->features, a->bytes) : NULL;
+        char *of_value = a->of_value ? moved(a->of_value, piece * a->columns * a->width, a->bytes) : NULL;
+        if (of_key)
+            memset(of_key, 0, (size_t)(a->columns * a->features) * a->bytes);
+        if (of_value)
+            memset(of_value, 0, (size_t)(a->columns * a->width) * a->bytes);
+        for (npy_intp head = group * repeat; head < (group + 1) * repeat; head++) {
+            for (npy_intp row = 0; row < a->rows; row += most) {
+                const npy_intp rows = at_most(most, a->rows - row), one = (batch * a->heads + head) * a->rows + row;
+                const npy_intp columns = a->causal ? at_most(a->columns, row + rows) : a->columns;
+                const char *mine = moved(head_of(&a->query, batch, head, a->bytes), row * a->query.step[2], a->bytes);
+                const char *arrived = moved(head_of(&a->sent, batch, head, a->bytes), row * a->sent.step[2], a->bytes);
+                pack_rows(a, mine, a->query.step[2], a->query.step[3], rows, a->features, query);
+                a->loops->scale(query, rows, a->features, step, a->scale);
+                pack_rows(a, arrived, a->sent.step[2], a->sent.step[3], rows, a->width, sent);
+                const panels queries = pack(a, mine, a->query.step[2], a->query.step[3], rows, a->features, at[3]);
+                const panels gradients = pack(a, arrived, a->sent.step[2], a->sent.step[3], rows, a->width, at[4]);
+                memset(dots, 0, ROWS * sizeof(double));
+                for (npy_intp column = 0; column < columns; column += block) {
+                    const npy_intp some = at_most(block, columns - column), whole = rounded_up(some, a->gemm->lanes);
+                    attention_part part = part_at(a, batch, head, row, column, rows, some,
+                                                  moved(scores, column / block * each, a->bytes));
+                    part.slopes = moved(slopes, column / block * each, a->bytes);
+                    part.dots = dots;
+                    part.sums = moved(a->kept, one, a->bytes);
+                    multiply(a, query, rows, &keys, 0, a->features, column, whole, part.scores, step, false);
+                    a->loops->weights(&part);
+                    multiply(a, sent, rows, &values, 0, a->width, column, whole, part.slopes, step, false);
+                    a->loops->sum_slopes(&part);
+                }
+                for (npy_intp column = 0; column < columns; column += block) {
+                    const npy_intp some = at_most(block, columns - column);
+                    attention_part part = part_at(a, batch, head, row, column, rows, some,
+                                                  moved(scores, column / block * each, a->bytes));
+                    part.slopes = moved(slopes, column / block * each, a->bytes);
+                    part.dots = dots;
+                    if (of_value) {
+                        pack_rows(a, part.scores, 1, step, some, rows, turned);
+                        multiply(a, turned, some, &gradients, 0, rows, 0, a->width,
+                                 moved(of_value, column * a->width, a->bytes), a->width, true);
+                    }
+                    if (!of_key && !a->of_query)
+                        continue;
+                    a->loops->slopes(&part);
+                    if (of_key) {
+                        pack_rows(a, part.slopes, 1, step, some, rows, turned);
+                        multiply(a, turned, some, &queries, 0, rows, 0, a->features,
+                                 moved(of_key, column * a->features, a->bytes), a->features, true);
+                    }
+                    if (a->of_query)
+                        multiply(a, part.slopes, rows, &down, column, some, 0, a->features,
+                                 moved(a->of_query, one * a->features, a->bytes), a->features, column > 0);
+                }
+            }
+        }
+    }
+    free(room);
+}
+
+/* Arguments */
+
+static bool read_source(PyObject *object, native_type type, source *made) {
+    if (native_array_type(object) != type || PyArray_NDIM((PyArrayObject *)object) != 4)
+        return false;
+    PyArrayObject *array = (PyArrayObject *)object;
+    made->data = PyArray_BYTES(array);
+    for (int i = 0; i < 4; i++) {
+        if (!PyArray_DIM(array, i) || PyArray_STRIDE(array, i) % TYPE_SIZE[type])
+            return false;
+        made->step[i] = PyArray_STRIDE(array, i) / TYPE_SIZE[type];
+    }
+    return true;
+}
+
+static bool has_shape(PyObject *object, npy_intp a, npy_intp b, npy_intp c, npy_intp d) {
+    return PyArray_CompareLists(PyArray_DIMS((PyArrayObject *)object), (npy_intp[]){a, b, c, d}, 4);
+}
+
+/* query, key, value, mask. False where the call is not for us. */
+static bool read_call(attention *a, PyObject *const *natives, PyObject **given) {
+    *a = (attention){.type = native_array_type(natives[0])};
+    if ((a->type != TYPE_F32 && a->type != TYPE_F64) || !given[CAUSAL] || !given[SCALE] ||
+        !read_source(natives[0], a->type, &a->query) || !read_source(natives[1], a->type, &a->key) ||
+        !read_source(natives[2], a->type, &a->value))
+        return false;
+    const npy_intp *query = PyArray_DIMS((PyArrayObject *)natives[0]), *key = PyArray_DIMS((PyArrayObject *)natives[1]);
+    a->bytes = TYPE_SIZE[a->type];
+    a->gemm = gemm_real(a->type);
+    a->loops = &loops->real[a->type];
+    a->batch = query[0];
+    a->heads = query[1];
+    a->rows = query[2];
+    a->features = query[3];
+    a->groups = key[1];
+    a->columns = key[2];
+    a->width = PyArray_DIM((PyArrayObject *)natives[2], 3);
+    a->causal = given[CAUSAL] == Py_True;
+    a->scale = PyFloat_AsDouble(given[SCALE]);
+    if (PyErr_Occurred() || a->features > a->gemm->most_inner || a->width > a->gemm->most_inner ||
+        a->heads % a->groups || !has_shape(natives[1], a->batch, a->groups, a->columns, a->features) ||
+        !has_shape(natives[2], a->batch, a->groups, a->columns, a->width))
+        return false;
+    if (natives[3] == Py_None)
+        return true;
+    native_type masking = native_array_type(natives[3]);
+    a->mask = (PyArrayObject *)natives[3];
+    a->truth = masking == TYPE_BOOL;
+    if ((masking != a->type && !a->truth) || PyArray_NDIM(a->mask) != 4)
+        return false;
+    const npy_intp full[4] = {a->batch, a->heads, a->rows, a->columns};
+    for (int i = 0; i < 4; i++) {
+        if (PyArray_DIM(a->mask, i) != full[i] && PyArray_DIM(a->mask, i) != 1)
+            return false;
+        a->mask_step[i] = PyArray_DIM(a->mask, i) == 1 ? 0 : PyArray_STRIDE(a->mask, i);
+    }
+    return true;
+}
+
+/* Entries */
+
+static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *given[OPTIONS];
+    attention a;
+    if (nargs != 4 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !read_call(&a, args, given)) {
+        PyErr_Clear();
+        return NULL;
+    }
+    PyArrayObject *made = native_empty(4, (npy_intp[]){a.batch, a.heads, a.rows, a.width}, a.type);
+    PyArrayObject *sums = native_empty(3, (npy_intp[]){a.batch, a.heads, a.rows}, a.type);
+    if (made && sums) {
+        const npy_intp heads = a.batch * a.heads, work = a.rows * a.columns * (a.features + a.width);
+        a.made = PyArray_BYTES(made);
+        a.sums = PyArray_BYTES(sums);
+        const npy_intp threads = native_threads(), wanted = threads > 1 && heads < 4 * threads ? 4 * threads : heads;
+        a.splits = at_most(parts_of(wanted, heads), parts_of(a.rows, 2 * ROWS));
+        const npy_intp grain = WORK / (work / a.splits + 1) + 1;
+        native_parallel(heads * a.splits, grain, forward_body, &a);
+        if (a.failed)
+            PyErr_NoMemory();
+    }
+    PyObject *tuple = made && sums && !a.failed ? PyTuple_Pack(2, made, sums) : NULL;
+    Py_XDECREF(made);
+    Py_XDECREF(sums);
+    return tuple;
+}
+
+static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *given[OPTIONS];
+    attention a;
+    if (nargs != 6 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !given[NEEDS] ||
+        !PyTuple_CheckExact(given[NEEDS]) || PyTuple_GET_SIZE(given[NEEDS]) != 4 ||
+        (args[4] != Py_None && PyTuple_GET_ITEM(given[NEEDS], 3) == Py_True) || !read_call(&a, args + 1, given) ||
+        !read_source(args[0], a.type, &a.sent) || !has_shape(args[0], a.batch, a.heads, a.rows, a.width) ||
+        native_array_type(args[5]) != a.type || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[5]) ||
+        PyArray_SIZE((PyArrayObject *)args[5]) != a.batch * a.heads * a.rows) {
+        PyErr_Clear();
+        return NULL;
+    }
+    a.kept = PyArray_BYTES((PyArrayObject *)args[5]);
+    char **into[] = {&a.of_query, &a.of_key, &a.of_value};
+    PyObject *tuple = PyTuple_New(4);
+    bool done = tuple != NULL;
+    for (int i = 0; done && i < 4; i++) {
+        PyObject *made = Py_NewRef(Py_None);
+        if (i < 3 && PyTuple_GET_ITEM(given[NEEDS], i) == Py_True) {
+            Py_DECREF(made);
+            made = (PyObject *)native_empty(4, PyArray_DIMS((PyArrayObject *)args[1 + i]), a.type);
+            if (!made) {
+                done = false;
+                break;
+            }
+            *into[i] = PyArray_BYTES((PyArrayObject *)made);
+        }
+        PyTuple_SET_ITEM(tuple, i, made);
+    }
+    if (done) {
+        const npy_intp work = a.rows * a.columns * (a.features + a.width) * (a.heads / a.groups);
+        native_parallel(a.batch * a.groups, WORK / work + 1, backward_body, &a);
+        if (a.failed)
+            PyErr_NoMemory();
+    }
+    if (!done || a.failed)
+        Py_CLEAR(tuple);
+    return tuple;
+}
+
+int attention_init(void) {
+    static const char *const words[OPTIONS] = {"causal", "scale", "needs"};
+    loops = PICK(attention_loops);
+    for (int i = 0; i < OPTIONS; i++)
+        if (!(names[i] = PyUnicode_InternFromString(words[i])))
+            return -1;
+    return 0;
+}
+
+const native_spec attention_kernels[] = {
+    {"attention", run_forward, NULL},
+    {"attention_backward", run_backward, NULL},
+    {NULL, NULL, NULL},
+};

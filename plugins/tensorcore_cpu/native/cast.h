@@ -1,0 +1,12 @@
+/* Casts and copies: the loops that each instruction set fills. */
+#ifndef TENSORCORE_NATIVE_CAST_H
+#define TENSORCORE_NATIVE_CAST_H
+
+#include "types.h"
+
+typedef struct {
+    /* From, to. The diagonal copies. The two half types go to and from float alone: others pass through it. */
+    native_loop cast[TYPES][TYPES];
+} cast_loops;
+
+#endif

@@ -1,0 +1,455 @@
+/* Convolutions in one to three dims and their two gradients: what they take, and how they become sums over taps. */
+#include "conv.h"
+
+#include "native.h"
+
+#include <stdlib.h>
+
+DECLARE_LOOPS(conv_loops, conv_loops);
+
+static const conv_loops *loops;
+
+enum { COUNTS, SHAPE, STRIDE, PADDING, DILATION, GROUPS, OPTIONS };
+static PyObject *names[OPTIONS];
+
+enum {
+    TAPS = 4096,         /* windows with more taps go to NumPy */
+    WORK = 1 << 16,      /* vector operations that are worth a thread */
+    LEAST_SENT = 4,      /* fewer outs than this make the weight's gradient along the rows */
+};
+
+/* What a call says, with dims of size 1 in front where there are fewer than three. */
+typedef struct {
+    ptrdiff_t images, channels, outs, groups; /* channels and outs of a group */
+    ptrdiff_t sizes[3], counts[3], kernel[3], stride[3], padding[3], dilation[3], taps;
+    size_t size; /* bytes of an element */
+    const conv_real_loops *real;
+} convolution;
+
+/* Arguments */
+
+static bool read_three(PyObject *given, int dims, ptrdiff_t fill, ptrdiff_t *made) {
+    if (!given || !PyTuple_Check(given) || PyTuple_GET_SIZE(given) != dims)
+        return false;
+    for (int d = 0; d < 3 - dims; d++)
+        made[d] = fill;
+    for (int d = 0; d < dims; d++) {
+        made[3 - dims + d] = PyLong_AsSsize_t(PyTuple_GET_ITEM(given, d));
+        if (PyErr_Occurred()) {
+            PyErr_Clear();
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Sizes from shapes and options; false where it is not for us. `shape` is that of the input, `window` that of the weight. */
+static bool read_call(convolution *c, PyObject **given, int ndim, const npy_intp *shape, const npy_intp *window,
+                      native_type type) {
+    int dims = ndim - 2;
+    if (dims < 1 || dims > 3 || !read_three(given[STRIDE], dims, 1, c->stride) ||
+        !read_three(given[PADDING], dims, 0, c->padding) || !read_three(given[DILATION], dims, 1, c->dilation) ||
+        !given[GROUPS])
+        return false;
+    c->groups = PyLong_AsSsize_t(given[GROUPS]);
+    if (c->groups < 1) {
+        PyErr_Clear();
+        return false;
+    }
+    for (int d = 0; d < 3; d++) {
+        int at = d - (3 - dims);
+        c->sizes[d] = at < 0 ? 1 : shape[2 + at];
+        c->kernel[d] = at < 0 ? 1 : window[2 + at];
+        if (c->sizes[d] < 1 || c->kernel[d] < 1)
+            return false;
+    }
+    c->images = shape[0];
+    c->channels = window[1];
+    c->outs = window[0] / c->groups;
+    c->taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
+    c->size = TYPE_SIZE[type];
+    c->real = &loops->real[type == TYPE_F64];
+    return c->images > 0 && c->channels > 0 && c->outs > 0 && c->taps <= TAPS;
+}
+
+static bool is_real(PyObject *object, native_type *type) {
+    *type = native_array_type(object);
+    return *type == TYPE_F32 || *type == TYPE_F64;
+}
+
+/* An array's steps in elements, for a dim of its own each: image, channel, depth, height, width. */
+static bool read_steps(PyArrayObject *array, size_t size, ptrdiff_t *steps) {
+    int ndim = PyArray_NDIM(array);
+    for (int i = 0; i < 5; i++) {
+        int at = i < 2 ? i : i - (5 - ndim);
+        npy_intp step = at < 2 && i >= 2 ? 0 : PyArray_STRIDE(array, at);
+        if (step % (npy_intp)size)
+            return false;
+        steps[i] = step / (npy_intp)size;
+    }
+    return true;
+}
+
+/* Memory that is given back together */
+
+typedef struct {
+    void *blocks[6];
+    int count;
+} rooms;
+
+static void *room(rooms *all, ptrdiff_t bytes) {
+    void *block = aligned_alloc(64, ((size_t)bytes + 63) / 64 * 64 + 64);
+    if (block)
+        all->blocks[all->count++] = block;
+    return block;
+}
+
+static void give_back(rooms *all) {
+    while (all->count)
+        free(all->blocks[--all->count]);
+}
+
+/* Padded images */
+
+typedef struct {
+    const conv_images *images;
+    void *padded;
+    size_t size;
+} padding_work;
+
+static void pad_body(void *context, npy_intp begin, npy_intp end) {
+    padding_work *work = context;
+    loops->pad(work->images, work->padded, begin, end, work->size);
+}
+
+/* Fills in the lengths, and copies; NULL where there is no memory. */
+static void *make_padded(rooms *all, conv_images *m, size_t size) {
+    m->phase = (m->padded[2] + m->phases - 1) / m->phases;
+    m->row = m->phases * m->phase;
+    m->channel = m->padded[0] * m->padded[1] * m->row;
+    m->image = m->channels * m->channel;
+    ptrdiff_t total = m->images * m->image;
+    char *padded = room(all, (total + CONV_SLACK) * (ptrdiff_t)size);
+    if (!padded)
+        return NULL;
+    for (size_t i = 0; i < CONV_SLACK * size; i++)
+        padded[(size_t)total * size + i] = 0;
+    padding_work work = {m, padded, size};
+    native_parallel(m->images * m->channels, WORK / (m->channel + 1) + 1, pad_body, &work);
+    return padded;
+}
+
+/* The windows of `conv` in padded images: where each tap is. */
+static void *make_windows(rooms *all, const convolution *c, PyArrayObject *x, conv_images *m, ptrdiff_t *offsets,
+                          ptrdiff_t *move) {
+    *m = (conv_images){.data = PyArray_DATA(x), .images = c->images, .channels = c->channels * c->groups,
+                       .phases = c->stride[2]};
+    if (!read_steps(x, c->size, m->steps))
+        return NULL;
+    for (int d = 0; d < 3; d++) {
+        m->sizes[d] = c->sizes[d];
+        m->before[d] = c->padding[d];
+        m->padded[d] = (c->counts[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1;
+    }
+    void *padded = make_padded(all, m, c->size);
+    ptrdiff_t *next = offsets;
+    for (ptrdiff_t z = 0; z < c->kernel[0]; z++)
+        for (ptrdiff_t y = 0; y < c->kernel[1]; y++)
+            for (ptrdiff_t k = 0; k < c->kernel[2]; k++) {
+                ptrdiff_t x_at = k * c->dilation[2];
+                *next++ = (z * c->dilation[0] * m->padded[1] + y * c->dilation[1]) * m->row +
+                          x_at % m->phases * m->phase + x_at / m->phases;
+            }
+    move[0] = c->stride[0] * m->padded[1] * m->row;
+    move[1] = c->stride[1] * m->row;
+    move[2] = 1;
+    return padded;
+}
+
+/* Sums over taps */
+
+typedef struct {
+    const conv_job *job;
+    const conv_real_loops *real;
+    bool failed;
+} tiles_work;
+
+static void tiles_body(void *context, npy_intp begin, npy_intp end) {
+    tiles_work *work = context;
+    void *space = aligned_alloc(64, ((size_t)work->real->tile_room(work->job) + 63) / 64 * 64);
+    if (space)
+        work->real->tiles(work->job, space, begin, end);
+    else
+        work->failed = true;
+    free(space);
+}
+
+static void direct_body(void *context, npy_intp begin, npy_intp end) {
+    tiles_work *work = context;
+    work->real->direct(work->job, begin, end);
+}
+
+static bool run(const conv_job *job, const conv_real_loops *real) {
+    tiles_work work = {job, real, false};
+    ptrdiff_t inner = job->channels * job->taps, positions = job->counts[0] * job->counts[1] * job->counts[2];
+    if (!positions)
+        return true;
+    if (job->outs < real->least_outs) {
+        native_parallel(job->count * job->outs, WORK * 8 / (inner * positions + 1) + 1, direct_body, &work);
+        return true;
+    }
+    real->pack(job);
+    ptrdiff_t tiles = (job->count * positions + real->columns - 1) / real->columns;
+    native_parallel(tiles, WORK / (inner * job->outs + 1) + 1, tiles_body, &work);
+    return !work.failed;
+}
+
+static const void *at(const void *data, ptrdiff_t elements, size_t size) {
+    return (const char *)data + elements * (ptrdiff_t)size;
+}
+
+/* conv */
+
+static PyObject *convolve(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *given[OPTIONS];
+    native_type type, other;
+    if (nargs != 3 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !is_real(args[0], &type) ||
+        !is_real(args[1], &other) || other != type)
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *weight = (PyArrayObject *)args[1], *bias = NULL;
+    int ndim = PyArray_NDIM(x);
+    if (args[2] != Py_None) {
+        bias = (PyArrayObject *)args[2];
+        if (native_array_type(args[2]) != type || PyArray_NDIM(bias) != 1 || !PyArray_IS_C_CONTIGUOUS(bias))
+            return NULL;
+    }
+    convolution c;
+    if (PyArray_NDIM(weight) != ndim || !read_call(&c, given, ndim, PyArray_DIMS(x), PyArray_DIMS(weight), type) ||
+        !read_three(given[COUNTS], ndim - 2, 1, c.counts) || c.counts[0] < 1 || c.counts[1] < 1 || c.counts[2] < 1)
+        return NULL;
+
+    npy_intp shape[5] = {c.images, c.outs * c.groups};
+    for (int i = 2; i < ndim; i++)
+        shape[i] = c.counts[i + 3 - ndim];
+    PyArrayObject *solid = (PyArrayObject *)PyArray_GETCONTIGUOUS(weight);
+    PyArrayObject *made = solid ? native_empty(ndim, shape, type) : NULL;
+    rooms all = {.count = 0};
+    conv_images m;
+    ptrdiff_t offsets[TAPS], straight[TAPS], positions = c.counts[0] * c.counts[1] * c.counts[2];
+    conv_job job = {.count = c.images, .channels = c.channels, .taps = c.taps, .offsets = offsets, .outs = c.outs,
+                    .weight_out = c.channels * c.taps, .weight_channel = c.taps, .weight_at = straight,
+                    .made_image = c.outs * c.groups * positions, .made_out = positions,
+                    .made_step = {c.counts[1] * c.counts[2], c.counts[2], 1}};
+    for (ptrdiff_t t = 0; t < c.taps; t++)
+        straight[t] = t;
+    const void *padded = made ? make_windows(&all, &c, x, &m, offsets, job.move) : NULL;
+    job.packed = padded ? room(&all, c.real->packed_size(c.outs, c.channels * c.taps) * (ptrdiff_t)c.size) : NULL;
+    bool done = job.packed != NULL;
+    for (ptrdiff_t g = 0; done && g < c.groups; g++) {
+        for (int d = 0; d < 3; d++)
+            job.counts[d] = c.counts[d];
+        job.image = m.image;
+        job.channel = m.channel;
+        job.images = at(padded, g * c.channels * m.channel, c.size);
+        job.weight = at(PyArray_DATA(solid), g * c.outs * c.channels * c.taps, c.size);
+        job.bias = bias ? at(PyArray_DATA(bias), g * c.outs, c.size) : NULL;
+        job.made = (void *)at(PyArray_DATA(made), g * c.outs * positions, c.size);
+        done = run(&job, c.real);
+    }
+    give_back(&all);
+    Py_XDECREF(solid);
+    if (!done)
+        Py_CLEAR(made); /* NumPy's turn, which also knows what to say when there is no memory */
+    return (PyObject *)made;
+}
+
+/* conv_input_gradient: for each phase of the stride its own sum, over the taps that reach that phase. */
+
+static ptrdiff_t floor_divide(ptrdiff_t a, ptrdiff_t b) { return a / b - (a % b < 0); }
+
+static PyObject *input_gradient(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
+                                PyObject *kwnames) {
+    PyObject *given[OPTIONS];
+    native_type type, other;
+    if (nargs != 2 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !is_real(args[0], &type) ||
+        !is_real(args[1], &other) || other != type)
+        return NULL;
+    PyArrayObject *sent = (PyArrayObject *)args[0], *weight = (PyArrayObject *)args[1];
+    int ndim = PyArray_NDIM(sent);
+    npy_intp shape[5];
+    if (ndim < 3 || ndim > 5 || !given[SHAPE] || !PyTuple_Check(given[SHAPE]) || PyTuple_GET_SIZE(given[SHAPE]) != ndim)
+        return NULL;
+    for (int i = 0; i < ndim; i++)
+        shape[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(given[SHAPE], i));
+    convolution c;
+    if (PyErr_Occurred() || PyArray_NDIM(weight) != ndim ||
+        !read_call(&c, given, ndim, shape, PyArray_DIMS(weight), type)) {
+        PyErr_Clear();
+        return NULL;
+    }
+    ptrdiff_t least[3];
+    conv_images m = {.data = PyArray_DATA(sent), .images = c.images, .channels = c.outs * c.groups, .phases = 1};
+    if (!read_steps(sent, c.size, m.steps))
+        return NULL;
+    for (int d = 0; d < 3; d++) {
+        int axis = d - (5 - ndim);
+        m.sizes[d] = axis < 0 ? 1 : PyArray_DIM(sent, 2 + axis);
+        if (m.sizes[d] < 1)
+            return NULL;
+        /* Input x meets output (x + padding - k * dilation) / stride. */
+        least[d] = floor_divide(c.padding[d] - (c.kernel[d] - 1) * c.dilation[d], c.stride[d]);
+        ptrdiff_t most = floor_divide(c.sizes[d] - 1 + c.padding[d], c.stride[d]);
+        m.before[d] = -least[d];
+        m.padded[d] = most - least[d] + 1;
+    }
+    PyArrayObject *solid = (PyArrayObject *)PyArray_GETCONTIGUOUS(weight);
+    PyArrayObject *made = solid ? native_empty(ndim, shape, type) : NULL;
+    rooms all = {.count = 0};
+    ptrdiff_t offsets[TAPS], places[TAPS], plane = c.sizes[0] * c.sizes[1] * c.sizes[2];
+    const void *padded = made ? make_padded(&all, &m, c.size) : NULL;
+    conv_job job = {.image = m.image, .channel = m.channel, .move = {m.padded[1] * m.row, m.row, 1}, .count = c.images,
+                    .channels = c.outs, .offsets = offsets, .weight_out = c.taps, .weight_channel = c.channels * c.taps,
+                    .weight_at = places, .outs = c.channels, .made_image = c.channels * c.groups * plane,
+                    .made_out = plane,
+                    .made_step = {c.stride[0] * c.sizes[1] * c.sizes[2], c.stride[1] * c.sizes[2], c.stride[2]}};
+    job.packed = padded ? room(&all, c.real->packed_size(c.channels, c.outs * c.taps) * (ptrdiff_t)c.size) : NULL;
+    bool done = job.packed != NULL;
+    const ptrdiff_t *s = c.stride;
+    for (ptrdiff_t phase = 0; done && phase < s[0] * s[1] * s[2]; phase++) {
+        const ptrdiff_t f[3] = {phase / (s[1] * s[2]), phase / s[2] % s[1], phase % s[2]};
+        for (int d = 0; d < 3; d++)
+            job.counts[d] = f[d] < c.sizes[d] ? (c.sizes[d] - f[d] - 1) / s[d] + 1 : 0;
+        job.taps = 0;
+        for (ptrdiff_t tap = 0; tap < c.taps; tap++) {
+            const ptrdiff_t k[3] = {tap / (c.kernel[1] * c.kernel[2]), tap / c.kernel[2] % c.kernel[1], tap % c.kernel[2]};
+            ptrdiff_t reach[3];
+            bool meets = true;
+            for (int d = 0; d < 3; d++) {
+                ptrdiff_t distance = f[d] + c.padding[d] - k[d] * c.dilation[d];
+                meets &= distance % s[d] == 0;
+                reach[d] = floor_divide(distance, s[d]) - least[d];
+            }
+            if (!meets)
+                continue;
+            offsets[job.taps] = (reach[0] * m.padded[1] + reach[1]) * m.row + reach[2];
+            places[job.taps++] = tap;
+        }
+        for (ptrdiff_t g = 0; done && g < c.groups; g++) {
+            job.images = at(padded, g * c.outs * m.channel, c.size);
+            job.weight = at(PyArray_DATA(solid), g * c.outs * c.channels * c.taps, c.size);
+            job.made = (void *)at(PyArray_DATA(made),
+                                  g * c.channels * plane + (f[0] * c.sizes[1] + f[1]) * c.sizes[2] + f[2], c.size);
+            done = run(&job, c.real);
+        }
+    }
+    give_back(&all);
+    Py_XDECREF(solid);
+    if (!done)
+        Py_CLEAR(made);
+    return (PyObject *)made;
+}
+
+/* conv_weight_gradient */
+
+typedef struct {
+    const conv_weight_job *job;
+    const conv_real_loops *real;
+} weight_work;
+
+static void turn_body(void *context, npy_intp begin, npy_intp end) {
+    weight_work *work = context;
+    work->real->turn(work->job, begin, end);
+}
+
+static void weight_tiles_body(void *context, npy_intp begin, npy_intp end) {
+    weight_work *work = context;
+    work->real->weight_tiles(work->job, begin, end);
+}
+
+static void weight_direct_body(void *context, npy_intp begin, npy_intp end) {
+    weight_work *work = context;
+    work->real->weight_direct(work->job, begin, end);
+}
+
+static PyObject *weight_gradient(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
+                                 PyObject *kwnames) {
+    PyObject *given[OPTIONS];
+    native_type type, other;
+    if (nargs != 2 || !native_options(args, nargs, kwnames, names, OPTIONS, given) || !is_real(args[0], &type) ||
+        !is_real(args[1], &other) || other != type)
+        return NULL;
+    PyArrayObject *sent = (PyArrayObject *)args[0], *x = (PyArrayObject *)args[1];
+    int ndim = PyArray_NDIM(x);
+    npy_intp window[5];
+    if (ndim < 3 || ndim > 5 || PyArray_NDIM(sent) != ndim || !given[SHAPE] || !PyTuple_Check(given[SHAPE]) ||
+        PyTuple_GET_SIZE(given[SHAPE]) != ndim)
+        return NULL;
+    for (int i = 0; i < ndim; i++)
+        window[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(given[SHAPE], i));
+    convolution c;
+    if (PyErr_Occurred() || !read_call(&c, given, ndim, PyArray_DIMS(x), window, type)) {
+        PyErr_Clear();
+        return NULL;
+    }
+    for (int d = 0; d < 3; d++) {
+        int axis = d - (5 - ndim);
+        c.counts[d] = axis < 0 ? 1 : PyArray_DIM(sent, 2 + axis);
+        if (c.counts[d] < 1)
+            return NULL;
+    }
+    PyArrayObject *solid = (PyArrayObject *)PyArray_GETCONTIGUOUS(sent);
+    PyArrayObject *made = solid ? native_empty(ndim, window, type) : NULL;
+    rooms all = {.count = 0};
+    conv_images m;
+    const conv_real_loops *real = c.real;
+    ptrdiff_t offsets[TAPS], positions = c.counts[0] * c.counts[1] * c.counts[2], inner = c.channels * c.taps;
+    conv_weight_job job = {.count = c.images, .channels = c.channels, .taps = c.taps, .offsets = offsets,
+                           .sent_image = c.outs * c.groups * positions, .sent_out = positions, .outs = c.outs};
+    const void *padded = made ? make_windows(&all, &c, x, &m, offsets, job.move) : NULL;
+    bool done = padded != NULL, direct = c.outs < LEAST_SENT;
+    ptrdiff_t tiles = (inner + real->weight_rows - 1) / real->weight_rows;
+    ptrdiff_t blocks = (c.outs + real->weight_columns - 1) / real->weight_columns;
+    if (done && !direct) {
+        job.turned = room(&all, c.images * blocks * positions * real->weight_columns * (ptrdiff_t)c.size);
+        job.sums = room(&all, tiles * blocks * real->weight_rows * real->weight_columns * (ptrdiff_t)c.size);
+        done = job.turned && job.sums;
+    }
+    for (ptrdiff_t g = 0; done && g < c.groups; g++) {
+        for (int d = 0; d < 3; d++)
+            job.counts[d] = c.counts[d];
+        job.image = m.image;
+        job.channel = m.channel;
+        job.images = at(padded, g * c.channels * m.channel, c.size);
+        job.sent = at(PyArray_DATA(solid), g * c.outs * positions, c.size);
+        job.made = (void *)at(PyArray_DATA(made), g * c.outs * inner, c.size);
+        weight_work work = {&job, real};
+        ptrdiff_t each = c.images * positions;
+        if (direct) {
+            native_parallel(c.outs * c.channels, WORK * 8 / (each * c.taps) + 1, weight_direct_body, &work);
+        } else {
+            native_parallel(c.images, WORK / (positions * c.outs) + 1, turn_body, &work);
+            native_parallel(tiles, WORK / (each * blocks * real->weight_rows) + 1, weight_tiles_body, &work);
+        }
+    }
+    give_back(&all);
+    Py_XDECREF(solid);
+    if (!done)
+        Py_CLEAR(made);
+    return (PyObject *)made;
+}
+
+const native_spec conv_kernels[] = {
+    {"conv", convolve, NULL},
+    {"conv_input_gradient", input_gradient, NULL},
+    {"conv_weight_gradient", weight_gradient, NULL},
+    {NULL},
+};
+
+int conv_init(void) {
+    static const char *const letters[OPTIONS] = {"counts", "shape", "stride", "padding", "dilation", "groups"};
+    loops = PICK(conv_loops);
+    for (int i = 0; i < OPTIONS; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(letters[i])))
+            return -1;
+    return 0;
+}

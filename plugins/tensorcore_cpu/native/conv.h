@@ -1,0 +1,70 @@
+/* Convolutions as sums over taps: what the entries hand to the loops. All of it is in elements, dims are (depth, height, width). */
+#ifndef TENSORCORE_NATIVE_CONV_H
+#define TENSORCORE_NATIVE_CONV_H
+
+#include "types.h"
+
+/* Images with zeros around them, and each row split by phase: with a stride of s, the elements x, x + s, x + 2s, ... lie side
+   by side, so that the windows of neighbouring outputs do too. Reads may run over a row's end by less than SLACK. */
+typedef struct {
+    const void *data;
+    ptrdiff_t images, channels, sizes[3]; /* of the source */
+    ptrdiff_t steps[5];                   /* of the source: image, channel, depth, height, width */
+    ptrdiff_t before[3], padded[3];       /* zeros in front (negative: what is cut off), and sizes with all of them */
+    ptrdiff_t phases, phase;              /* the stride along the width, and the length of one phase of a row */
+    ptrdiff_t row, channel, image;        /* lengths in the padded copy */
+} conv_images;
+
+enum { CONV_SLACK = 64 };
+
+/* made[image, o, z, y, x] = bias[o] + sum over channels c and taps t of weight[o, c, t] * images[image, c, position + t]. */
+typedef struct {
+    const void *images;                     /* the padded copy, at the first channel of the group */
+    ptrdiff_t image, channel, move[3];      /* from one image, channel, and output along each dim to the next */
+    ptrdiff_t count, channels, taps;        /* images, channels, taps */
+    const ptrdiff_t *offsets;               /* of each tap from the window's first element */
+    const void *weight;                     /* as weight[o * weight_out + c * weight_channel + at[t]] */
+    ptrdiff_t weight_out, weight_channel;
+    const ptrdiff_t *weight_at;
+    const void *bias;                       /* NULL for none */
+    void *made;
+    ptrdiff_t outs, counts[3];
+    ptrdiff_t made_image, made_out, made_step[3];
+    void *packed;                           /* room for the weights side by side, see packed_size */
+} conv_job;
+
+/* made[o, c, t] = sum over images and positions of sent[image, o, position] * images[image, c, position + t]. */
+typedef struct {
+    const void *images;
+    ptrdiff_t image, channel, move[3];
+    ptrdiff_t count, channels, taps;
+    const ptrdiff_t *offsets;
+    const void *sent;                       /* C-contiguous rows of outputs */
+    ptrdiff_t sent_image, sent_out;
+    ptrdiff_t outs, counts[3];
+    void *made;                             /* (outs, channels, taps) */
+    void *turned;                           /* room for `sent` with weight_columns outs side by side */
+    void *sums;                             /* room for tiles of weight_rows x weight_columns, aligned to a vector */
+} conv_weight_job;
+
+typedef struct {
+    ptrdiff_t rows, columns;                /* of a tile: outs and positions */
+    ptrdiff_t least_outs;                   /* fewer outs than this go to `direct` */
+    ptrdiff_t (*packed_size)(ptrdiff_t outs, ptrdiff_t inner);
+    void (*pack)(const conv_job *job);
+    ptrdiff_t (*tile_room)(const conv_job *job);
+    void (*tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end);
+    void (*direct)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end);
+    ptrdiff_t weight_columns;               /* outs of a tile of the weight's gradient */
+    void (*turn)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end);
+    ptrdiff_t weight_rows;                  /* of a tile of the weight's gradient */
+    void (*weight_tiles)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end);
+    void (*weight_direct)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end);
+} conv_real_loops;
+
+typedef struct {
+    void (*pad)(const conv_images *images, void *padded, ptrdiff_t begin, ptrdiff_t end, size_t size);
+    conv_real_loops real[2]; /* float, double */
+} conv_loops;
+
+#endif

@@ -1,0 +1,298 @@
+/* Elementwise kernels: what they take, and which loop runs. */
+#include "elementwise.h"
+
+#include "cast.h"
+#include "fused.h"
+#include "plan.h"
+
+DECLARE_LOOPS(elementwise_loops, elementwise_loops);
+DECLARE_LOOPS(cast_loops, cast_loops);
+
+static const elementwise_loops *loops;
+static const cast_loops *casts;
+
+enum { OUT, APPROXIMATE, NEGATIVE_SLOPE, OPTIONS };
+static PyObject *names[OPTIONS], *tanh_name;
+
+enum {
+    GRAIN = 1 << 15, /* elements of cheap ops a thread: under it, waking one costs more than it saves */
+    FUNCTION_GRAIN = 1 << 13,
+    PIECE = 512, /* elements that go through a buffer at a time */
+};
+
+typedef struct {
+    int op;
+    int inputs;
+    bool gives_bool;
+    bool function; /* so dear that operands that do not lie in a row are copied to one first */
+} elementwise_op;
+
+/* Rows */
+
+static void run_loop(void *loop, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    (*(native_loop *)loop)(data, steps, count);
+}
+
+typedef struct {
+    native_loop loop, in, out; /* out is NULL where the loop writes the result itself */
+    int inputs, computed, stored; /* sizes of an operand's element in the loop and in memory */
+} buffered;
+
+static void run_buffered(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    const buffered *through = context;
+    _Alignas(64) char space[PLAN_OPERANDS][PIECE * 8];
+    char *at[PLAN_OPERANDS];
+    ptrdiff_t inner[PLAN_OPERANDS];
+    int last = through->inputs;
+    for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
+        ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
+        for (int k = 0; k < last; k++) {
+            char *const ends[2] = {data[k] + begin * steps[k], space[k]};
+            const ptrdiff_t moves[2] = {steps[k], through->computed};
+            if (steps[k] || !begin)
+                through->in(ends, moves, steps[k] ? piece : 1);
+            at[k] = space[k];
+            inner[k] = steps[k] ? through->computed : 0;
+        }
+        at[last] = through->out ? space[last] : data[last] + begin * steps[last];
+        inner[last] = through->out ? through->computed : steps[last];
+        through->loop(at, inner, piece);
+        if (through->out) {
+            char *const ends[2] = {space[last], data[last] + begin * steps[last]};
+            const ptrdiff_t moves[2] = {through->computed, steps[last]};
+            through->out(ends, moves, piece);
+        }
+    }
+}
+
+/* The whole of an ordinary small call: arrays of one shape in row-major order, or a number beside one. */
+static PyObject *run_dense(const native_operand *operands, int inputs, native_type type, native_type result,
+                           native_loop loop) {
+    PyArrayObject *first = NULL;
+    for (int k = 0; k < inputs; k++) {
+        PyArrayObject *array = operands[k].array;
+        if (!array)
+            continue;
+        if (!PyArray_IS_C_CONTIGUOUS(array))
+            return NULL;
+        if (first && (PyArray_NDIM(array) != PyArray_NDIM(first) ||
+                      !PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(first), PyArray_NDIM(first))))
+            return NULL;
+        first = first ? first : array;
+    }
+    npy_intp count = PyArray_SIZE(first);
+    if (count > FUNCTION_GRAIN)
+        return NULL;
+    PyArrayObject *made = native_empty(PyArray_NDIM(first), PyArray_DIMS(first), result);
+    if (!made)
+        return NULL;
+    char *data[PLAN_OPERANDS];
+    ptrdiff_t steps[PLAN_OPERANDS];
+    for (int k = 0; k < inputs; k++) {
+        data[k] = operands[k].array ? PyArray_BYTES(operands[k].array) : (char *)operands[k].data;
+        steps[k] = operands[k].array ? TYPE_SIZE[type] : 0;
+    }
+    data[inputs] = PyArray_BYTES(made);
+    steps[inputs] = TYPE_SIZE[result];
+    loop(data, steps, count);
+    return (PyObject *)made;
+}
+
+static PyObject *evaluate(const elementwise_op *op, native_type type, const native_operand *operands, PyObject *out) {
+    bool half = type == TYPE_BF16 || type == TYPE_F16;
+    native_loop loop = loops->compute[op->op][half ? TYPE_F32 : type];
+    if (!loop)
+        return NULL;
+    native_type result = op->gives_bool ? TYPE_BOOL : type;
+    if (!out && !half) {
+        PyObject *made = run_dense(operands, op->inputs, type, result, loop);
+        if (made || PyErr_Occurred())
+            return made;
+    }
+    native_plan plan;
+    if (!native_plan_inputs(&plan, operands, op->inputs))
+        return NULL;
+    PyObject *made = native_plan_result(&plan, operands, result, out);
+    if (!made)
+        return NULL;
+    npy_intp grain = op->function || half ? FUNCTION_GRAIN : GRAIN;
+    bool apart = half;
+    for (int k = 0; op->function && plan.ndim && k < plan.operands; k++)
+        apart |= plan.steps[k][plan.ndim - 1] != TYPE_SIZE[type];
+    if (apart) {
+        native_type inside = half ? TYPE_F32 : type;
+        buffered through = {loop, casts->cast[type][inside], op->gives_bool ? NULL : casts->cast[inside][type],
+                            op->inputs, TYPE_SIZE[inside], TYPE_SIZE[type]};
+        native_plan_run(&plan, grain, run_buffered, &through);
+    } else {
+        native_plan_run(&plan, grain, run_loop, &loop);
+    }
+    return made;
+}
+
+/* Entries */
+
+/* The operands' common type; TYPE_NONE where they have none, or where one is neither an array nor a number. */
+static native_type common_type(PyObject *const *args, int count, native_operand *operands) {
+    native_type type = TYPE_NONE;
+    for (int k = 0; k < count; k++) {
+        native_type one = native_array_type(args[k]);
+        if (one == TYPE_NONE) {
+            if (!PyFloat_CheckExact(args[k]) && !PyLong_CheckExact(args[k]))
+                return TYPE_NONE;
+            operands[k].array = NULL;
+            continue;
+        }
+        if (type != TYPE_NONE && one != type)
+            return TYPE_NONE;
+        type = one;
+        operands[k].array = (PyArrayObject *)args[k];
+    }
+    for (int k = 0; type != TYPE_NONE && k < count; k++)
+        if (!operands[k].array && !native_number(args[k], type, &operands[k]))
+            return TYPE_NONE;
+    return type;
+}
+
+static PyObject *none_is_missing(PyObject *option) { return option == Py_None ? NULL : option; }
+
+static PyObject *run_elementwise(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
+                                 PyObject *kwnames) {
+    const elementwise_op *op = kernel->data;
+    native_operand operands[PLAN_OPERANDS];
+    PyObject *out = NULL;
+    if (nargs != op->inputs || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)))
+        return NULL;
+    native_type type = common_type(args, op->inputs, operands);
+    return type == TYPE_NONE ? NULL : evaluate(op, type, operands, none_is_missing(out));
+}
+
+static PyObject *run_gelu(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static const elementwise_op exact = {OP_gelu, 1, false, true}, by_tanh = {OP_gelu_tanh, 1, false, true};
+    native_operand operand;
+    PyObject *approximate = NULL;
+    if (nargs != 1 || (kwnames && !native_options(args, nargs, kwnames, &names[APPROXIMATE], 1, &approximate)))
+        return NULL;
+    bool as_tanh = approximate && PyUnicode_Check(approximate) && !PyUnicode_Compare(approximate, tanh_name);
+    native_type type = common_type(args, 1, &operand);
+    return type == TYPE_NONE ? NULL : evaluate(as_tanh ? &by_tanh : &exact, type, &operand, NULL);
+}
+
+static PyObject *run_leaky_relu(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
+                                PyObject *kwnames) {
+    static const elementwise_op op = {OP_leaky_relu, 2, false, false};
+    native_operand operands[2];
+    PyObject *slope = NULL;
+    if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, &names[NEGATIVE_SLOPE], 1, &slope) || !slope)
+        return NULL;
+    native_type type = common_type(args, 1, operands);
+    if ((type != TYPE_F32 && type != TYPE_F64) || !native_number(slope, type, &operands[1]))
+        return NULL;
+    return evaluate(&op, type, operands, NULL);
+}
+
+/* Exponents for which a product or a root is exact. */
+static PyObject *run_pow(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static const struct {
+        double exponent;
+        elementwise_op op;
+        bool floats_only;
+    } KNOWN[] = {
+        {2, {OP_square, 1}, false}, {3, {OP_cube, 1}, false},       {0.5, {OP_sqrt, 1}, true},
+        {-1, {OP_reciprocal, 1}, true}, {-0.5, {OP_rsqrt, 1}, true}, {-2, {OP_reciprocal_square, 1}, true},
+    };
+    native_operand operand;
+    PyObject *out = NULL;
+    if (nargs != 2 || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)))
+        return NULL;
+    native_type type = native_array_type(args[0]);
+    bool whole = PyLong_CheckExact(args[1]), floating = type == TYPE_F32 || type == TYPE_F64;
+    if (type == TYPE_NONE || (!whole && !(PyFloat_CheckExact(args[1]) && floating)))
+        return NULL;
+    double exponent = whole ? PyLong_AsDouble(args[1]) : PyFloat_AS_DOUBLE(args[1]);
+    if (exponent == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return NULL;
+    }
+    operand.array = (PyArrayObject *)args[0];
+    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
+        if (exponent == KNOWN[i].exponent && (floating || !KNOWN[i].floats_only))
+            return evaluate(&KNOWN[i].op, type, &operand, none_is_missing(out));
+    return NULL;
+}
+
+static PyObject *run_where(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    native_operand operands[3];
+    PyObject *out = NULL;
+    if (nargs != 3 || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)))
+        return NULL;
+    native_type type = common_type(args + 1, 2, operands + 1);
+    if (type == TYPE_NONE || native_array_type(args[0]) != TYPE_BOOL)
+        return NULL;
+    operands[0].array = (PyArrayObject *)args[0];
+    native_plan plan;
+    if (!native_plan_inputs(&plan, operands, 3))
+        return NULL;
+    native_loop loop = loops->compute[OP_where][type];
+    PyObject *made = native_plan_result(&plan, operands, type, none_is_missing(out));
+    if (made)
+        native_plan_run(&plan, GRAIN, run_loop, &loop);
+    return made;
+}
+
+#define OP_NAME(name) [OP_##name] = {#name, 1, false},
+#define TEST_NAME(name) [OP_##name] = {#name, 1, true},
+#define BINARY_NAME(name) [OP_##name] = {#name, 2, false},
+#define COMPARE_NAME(name) [OP_##name] = {#name, 2, true},
+
+PyObject *elementwise_describe(void) {
+    static const struct {
+        const char *name;
+        int inputs;
+        bool gives_bool;
+    } DESCRIBED[OPS] = {
+        UNARY_OPS(OP_NAME) FUNCTION_OPS(OP_NAME) UNARY_TEST_OPS(TEST_NAME) BINARY_OPS(BINARY_NAME)
+        COMPARE_OPS(COMPARE_NAME) OP_NAME(gelu) OP_NAME(gelu_tanh) BINARY_NAME(leaky_relu) OP_NAME(cube)
+        OP_NAME(reciprocal_square) [OP_clamp] = {"clamp", 3, false}, [OP_where] = {"where", 3, false},
+    };
+    PyObject *made = PyDict_New();
+    for (int op = 0; made && op < OPS; op++) {
+        unsigned types = 0;
+        for (int type = 0; type < TYPES; type++)
+            types |= loops->compute[op][type] ? 1u << type : 0;
+        PyObject *one = Py_BuildValue("iiOI", op, DESCRIBED[op].inputs, DESCRIBED[op].gives_bool ? Py_True : Py_False, types);
+        if (!one || PyDict_SetItemString(made, DESCRIBED[op].name, one))
+            Py_CLEAR(made);
+        Py_XDECREF(one);
+    }
+    return made;
+}
+
+int elementwise_init(void) {
+    loops = PICK(elementwise_loops);
+    casts = PICK(cast_loops);
+    names[OUT] = PyUnicode_InternFromString("out");
+    names[APPROXIMATE] = PyUnicode_InternFromString("approximate");
+    names[NEGATIVE_SLOPE] = PyUnicode_InternFromString("negative_slope");
+    tanh_name = PyUnicode_InternFromString("tanh");
+    return names[OUT] && names[APPROXIMATE] && names[NEGATIVE_SLOPE] && tanh_name ? 0 : -1;
+}
+
+#define UNARY_SPEC(name) {#name, run_elementwise, &(const elementwise_op){OP_##name, 1, false, false}},
+#define FUNCTION_SPEC(name) {#name, run_elementwise, &(const elementwise_op){OP_##name, 1, false, true}},
+#define TEST_SPEC(name) {#name, run_elementwise, &(const elementwise_op){OP_##name, 1, true, false}},
+#define BINARY_SPEC(name) {#name, run_elementwise, &(const elementwise_op){OP_##name, 2, false, false}},
+#define COMPARE_SPEC(name) {#name, run_elementwise, &(const elementwise_op){OP_##name, 2, true, false}},
+
+const native_spec elementwise_kernels[] = {
+    UNARY_OPS(UNARY_SPEC) FUNCTION_OPS(FUNCTION_SPEC) UNARY_TEST_OPS(TEST_SPEC) BINARY_OPS(BINARY_SPEC)
+    COMPARE_OPS(COMPARE_SPEC)
+    {"clamp", run_elementwise, &(const elementwise_op){OP_clamp, 3, false, false}},
+    {"clamp_min", run_elementwise, &(const elementwise_op){OP_maximum, 2, false, false}},
+    {"clamp_max", run_elementwise, &(const elementwise_op){OP_minimum, 2, false, false}},
+    {"gelu", run_gelu, NULL},
+    {"leaky_relu", run_leaky_relu, NULL},
+    {"pow", run_pow, NULL},
+    {"where", run_where, NULL},
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,55 @@
+/* Matrix products: what the entries hand to the loops. Steps are in elements. */
+#ifndef TENSORCORE_NATIVE_GEMM_H
+#define TENSORCORE_NATIVE_GEMM_H
+
+#include "types.h"
+
+/* made[i, j] = before[i, j] + sum over k of left[i, k] * right[k, j]. */
+typedef struct {
+    ptrdiff_t rows, columns, inner;
+    const void *left;
+    ptrdiff_t left_row, left_inner;
+    const void *right;
+    ptrdiff_t right_inner, right_column;
+    const void *before; /* NULL for zeros; its columns lie side by side */
+    ptrdiff_t before_row;
+    void *made; /* its columns lie side by side */
+    ptrdiff_t made_row;
+} gemm_job;
+
+/* A part of a product: rows [row, row + rows), columns [column, column + columns), and inner [first, first + inner). */
+typedef struct {
+    ptrdiff_t row, rows, column, columns, first, inner;
+} gemm_part;
+
+typedef struct {
+    ptrdiff_t height, width;     /* of a tile */
+    ptrdiff_t lanes;             /* of a vector: columns come in whole ones where what is made has room for them */
+    ptrdiff_t most_rows;         /* of a part: so many packed rows stay in the second cache */
+    ptrdiff_t most_inner;        /* of a part: so much of a packed panel stays in the first cache */
+    ptrdiff_t left_step;         /* from one packed row to the next */
+    bool slower_than_blas;       /* where large products go to NumPy's BLAS */
+    /* The rows of a part side by side, `left_step` apart. */
+    void (*pack_left)(const gemm_job *job, const gemm_part *part, void *packed);
+    /* The columns of a part in panels of `width`; what is missing in the last one is zeros. */
+    void (*pack_right)(const gemm_job *job, const gemm_part *part, void *packed);
+    /* A part from what was packed. The right side may be NULL where its columns lie side by side: it is then read where it
+       is, and `panel` is room for one panel, for a last one that is no whole number of vectors. */
+    void (*multiply)(const gemm_job *job, const gemm_part *part, const void *left, const void *right, void *panel);
+    /* Columns [begin, end) of a job whose left_inner and right_inner are 1. */
+    void (*dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end);
+} gemm_real_loops;
+
+typedef struct {
+    gemm_real_loops real[2]; /* float, double */
+} gemm_loops;
+
+/* The loops for TYPE_F32 or TYPE_F64, for families that make their products part by part. */
+const gemm_real_loops *gemm_real(native_type type);
+
+/* Runs a product of float (type TYPE_F32) or double numbers, on several threads where that pays; sizes of at least 1. Answers
+   false where there is no memory; something may have been written then. Call it with the GIL, or from a body of
+   native_parallel. */
+bool gemm_run(native_type type, const gemm_job *job);
+
+#endif

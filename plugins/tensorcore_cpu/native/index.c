@@ -1,0 +1,173 @@
+/* Copies of whole rows to other places: cat, stack, index_select; and gather, which picks single elements. */
+#include "index.h"
+
+#include "native.h"
+
+#include <string.h>
+
+DECLARE_LOOPS(index_loops, index_loops);
+
+static const index_loops *loops;
+
+enum { DIM, SHAPE, OPTIONS };
+static PyObject *names[OPTIONS];
+
+enum {
+    GRAIN = 1 << 17, /* bytes that are a reason for a second thread */
+    SHORT = 32,      /* bytes of a row under which calling memcpy for it costs more than NumPy's strided copy */
+    PARTS = 64,      /* arrays that are joined here */
+};
+
+static bool whole(PyObject *number, npy_intp *value) {
+    if (!number || !PyLong_CheckExact(number))
+        return false;
+    *value = PyLong_AsSsize_t(number);
+    if (*value == -1 && PyErr_Occurred())
+        PyErr_Clear();
+    return *value >= 0;
+}
+
+static npy_intp product(const npy_intp *shape, int begin, int end) {
+    npy_intp made = 1;
+    for (int i = begin; i < end; i++)
+        made *= shape[i];
+    return made;
+}
+
+/* cat and stack */
+
+typedef struct {
+    int parts;
+    const char *data[PARTS];
+    npy_intp end[PARTS]; /* of the part within a row of the result, in bytes */
+    npy_intp row;
+    char *made;
+} joined;
+
+static void join_bytes(void *context, npy_intp begin, npy_intp end) {
+    const joined *job = context;
+    npy_intp row = begin / job->row, at = begin % job->row;
+    int part = 0;
+    while (job->end[part] <= at)
+        part++;
+    while (begin < end) {
+        npy_intp first = part ? job->end[part - 1] : 0, length = job->end[part] - first;
+        npy_intp count = job->end[part] - at < end - begin ? job->end[part] - at : end - begin;
+        memcpy(job->made + begin, job->data[part] + row * length + (at - first), (size_t)count);
+        begin += count;
+        at += count;
+        if (at == job->end[part] && ++part == job->parts) {
+            part = 0;
+            at = 0;
+            row++;
+        }
+    }
+}
+
+static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    bool stack = kernel->data != NULL;
+    PyObject *given[OPTIONS];
+    npy_intp dim, shape[NATIVE_DIMS], length = 0;
+    if (nargs != 1 || !PyList_CheckExact(args[0]) || !kwnames ||
+        !native_options(args, nargs, kwnames, names, OPTIONS, given) || !whole(given[DIM], &dim))
+        return NULL;
+    Py_ssize_t count = PyList_GET_SIZE(args[0]);
+    native_type type = TYPE_NONE;
+    PyArrayObject *first = NULL;
+    joined job = {0};
+    if (count > PARTS)
+        return NULL;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        native_type one = native_array_type(PyList_GET_ITEM(args[0], k));
+        PyArrayObject *array = (PyArrayObject *)PyList_GET_ITEM(args[0], k);
+        if (one == TYPE_NONE || (type != TYPE_NONE && one != type) || !PyArray_IS_C_CONTIGUOUS(array))
+            return NULL;
+        type = one;
+        if (!PyArray_SIZE(array))
+            return NULL;
+        if (!first) {
+            first = array;
+            if (PyArray_NDIM(array) + stack > NATIVE_DIMS || dim >= PyArray_NDIM(array) + stack)
+                return NULL;
+        }
+        int ndim = PyArray_NDIM(array);
+        if (ndim != PyArray_NDIM(first))
+            return NULL;
+        for (int i = 0; i < ndim; i++)
+            if (PyArray_DIM(array, i) != PyArray_DIM(first, i) && (stack || i != dim))
+                return NULL;
+        npy_intp bytes = product(PyArray_DIMS(array), (int)dim, ndim) * TYPE_SIZE[type];
+        job.data[job.parts] = PyArray_BYTES(array);
+        job.row += bytes;
+        job.end[job.parts++] = job.row;
+        length += stack ? 1 : PyArray_DIM(array, (int)dim);
+    }
+    if (!first)
+        return NULL;
+    int ndim = PyArray_NDIM(first) + stack;
+    for (int i = 0; i < ndim; i++)
+        shape[i] = i == dim ? length : PyArray_DIM(first, i - (stack && i > dim));
+    npy_intp rows = product(shape, 0, (int)dim);
+    if (rows > 1 && job.row < SHORT * job.parts)
+        return NULL;
+    PyArrayObject *made = native_empty(ndim, shape, type);
+    if (!made)
+        return NULL;
+    job.made = PyArray_BYTES(made);
+    native_parallel(rows * job.row, GRAIN, join_bytes, &job);
+    return (PyObject *)made;
+}
+
+/* index_select and gather */
+
+static void select_rows(void *context, npy_intp begin, npy_intp end) { loops->select_rows(context, begin, end); }
+
+static void gather_rows(void *context, npy_intp begin, npy_intp end) { loops->gather_rows(context, begin, end); }
+
+static void gather_along(void *context, npy_intp begin, npy_intp end) { loops->gather_along(context, begin, end); }
+
+static PyObject *run_pick(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    bool each = kernel->data != NULL; /* an index for each element of the result, or one for each row */
+    PyObject *given[OPTIONS];
+    npy_intp dim, shape[NATIVE_DIMS];
+    if (nargs != 2 || !kwnames || !native_options(args, nargs, kwnames, names, 1, given) || !whole(given[DIM], &dim))
+        return NULL;
+    native_type type = native_array_type(args[0]);
+    if (type == TYPE_NONE || native_array_type(args[1]) != TYPE_I64)
+        return NULL;
+    PyArrayObject *array = (PyArrayObject *)args[0], *index = (PyArrayObject *)args[1];
+    int ndim = PyArray_NDIM(array), axis = (int)dim;
+    if (dim >= ndim || !PyArray_IS_C_CONTIGUOUS(array) || !PyArray_IS_C_CONTIGUOUS(index) || !PyArray_SIZE(index) ||
+        !PyArray_SIZE(array) || PyArray_NDIM(index) != (each ? ndim : 1) ||
+        !loops->inside(PyArray_DATA(index), PyArray_SIZE(index), PyArray_DIM(array, axis)))
+        return NULL;
+    for (int i = 0; i < ndim; i++) {
+        shape[i] = i == axis ? PyArray_DIM(index, each ? i : 0) : PyArray_DIM(array, i);
+        if (each && shape[i] != PyArray_DIM(index, i))
+            return NULL;
+    }
+    PyArrayObject *made = native_empty(ndim, shape, type);
+    if (!made)
+        return NULL;
+    picked job = {PyArray_BYTES(array), PyArray_DATA(index), PyArray_BYTES(made), product(shape, 0, axis),
+                  PyArray_DIM(array, axis), shape[axis], product(shape, axis + 1, ndim), TYPE_SIZE[type]};
+    bool along = each && job.inner == 1;
+    npy_intp rows = along ? job.outer : job.outer * job.count, bytes = (along ? job.count : job.inner) * job.element;
+    native_parallel(rows, GRAIN / bytes + 1, along ? gather_along : each ? gather_rows : select_rows, &job);
+    return (PyObject *)made;
+}
+
+int index_init(void) {
+    loops = PICK(index_loops);
+    names[DIM] = PyUnicode_InternFromString("dim");
+    names[SHAPE] = PyUnicode_InternFromString("shape");
+    return names[DIM] && names[SHAPE] ? 0 : -1;
+}
+
+const native_spec index_kernels[] = {
+    {"cat", run_join, NULL},
+    {"stack", run_join, &(const bool){true}},
+    {"index_select", run_pick, NULL},
+    {"gather", run_pick, &(const bool){true}},
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,25 @@
+/* Picks by number: what each instruction set does for index_select and gather. */
+#ifndef TENSORCORE_NATIVE_INDEX_H
+#define TENSORCORE_NATIVE_INDEX_H
+
+#include "types.h"
+
+typedef struct {
+    const char *data;
+    const int64_t *index;
+    char *made;
+    ptrdiff_t outer, size, count, inner; /* of the source: outer x size x inner; of the result: outer x count x inner */
+    int element;                         /* bytes */
+} picked;
+
+typedef struct {
+    /* Whether all of the numbers are at least 0 and under `size`. */
+    bool (*inside)(const int64_t *index, ptrdiff_t count, ptrdiff_t size);
+    /* Rows of the result from `begin` to `end`: whole ones of the source; of `inner` elements with a number each; along
+       the last dim, of `count` elements with a number each. */
+    void (*select_rows)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
+    void (*gather_rows)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
+    void (*gather_along)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
+} index_loops;
+
+#endif

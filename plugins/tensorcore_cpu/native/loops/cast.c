@@ -1,0 +1,149 @@
+/* The loops of casts and copies. */
+#include "loop.h"
+
+#include "../cast.h"
+
+#include <string.h>
+
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+/* Between numbers. What an integer cannot hold is undefined, as in NumPy; to bool everything but zero is true. */
+
+/* `narrow` is what an element becomes on its way to a narrow integer. */
+#define CASTS_FROM(from, type, narrow)                                                                        \
+    UNARY_LOOP(from##_to_f32, type, float, x) UNARY_LOOP(from##_to_f64, type, double, x)                      \
+    UNARY_LOOP(from##_to_i8, type, int8_t, (narrow)x) UNARY_LOOP(from##_to_i16, type, int16_t, (narrow)x)     \
+    UNARY_LOOP(from##_to_i32, type, int32_t, x) UNARY_LOOP(from##_to_i64, type, int64_t, x)                   \
+    UNARY_LOOP(from##_to_u8, type, uint8_t, (narrow)x) UNARY_LOOP(from##_to_bool, type, uint8_t, x != 0)
+
+CASTS_FROM(f32, float, int32_t)
+CASTS_FROM(f64, double, int32_t)
+CASTS_FROM(i8, int8_t, int8_t)
+CASTS_FROM(i16, int16_t, int16_t)
+CASTS_FROM(i32, int32_t, int32_t)
+CASTS_FROM(i64, int64_t, int64_t)
+CASTS_FROM(u8, uint8_t, uint8_t)
+
+/* bfloat16: the upper half of a float, rounded to even. */
+
+ALWAYS_INLINE float bf16_value(uint16_t half) {
+    uint32_t bits = (uint32_t)half << 16;
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
+ALWAYS_INLINE uint16_t bf16_of(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+    return (uint16_t)(x != x ? ((bits >> 16) & 0x8000) | 0x7fc0 : rounded);
+}
+
+UNARY_LOOP(bf16_to_f32, uint16_t, float, bf16_value(x))
+UNARY_LOOP(f32_to_bf16, float, uint16_t, bf16_of(x))
+
+/* float16 */
+
+ALWAYS_INLINE float f16_value(uint16_t half) {
+    /* The bits in a float's place are the number times 2^-112, denormals included; infinity and NaN come out too small. */
+    uint32_t bits = (uint32_t)(half & 0x7fff) << 13, sign = (uint32_t)(half & 0x8000) << 16;
+    float x;
+    memcpy(&x, &bits, 4);
+    x *= 0x1p112f;
+    memcpy(&bits, &x, 4);
+    bits = bits >= 0x47800000 ? bits | 0x7f800000 : bits;
+    bits |= sign;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
+ALWAYS_INLINE uint16_t f16_of(float x) {
+    uint32_t bits, sign;
+    memcpy(&bits, &x, 4);
+    sign = bits & 0x80000000;
+    bits ^= sign;
+    /* Adding a number whose last place is the half's last place rounds to it. */
+    uint32_t place = (bits & 0x7f800000) + 0x06800000; /* 2^13 times the number's power of two */
+    place = place < 0x3f000000 ? 0x3f000000 : place;   /* denormals of the half share one place: 2^-24 */
+    float size, shift;
+    memcpy(&size, &bits, 4);
+    memcpy(&shift, &place, 4);
+    float rounded = (size + shift) - shift;
+    uint32_t normal, small;
+    memcpy(&normal, &rounded, 4);
+    small = (uint32_t)(int32_t)(rounded * 0x1p24f);
+    uint32_t made = rounded < 0x1p-14f ? small : (normal - 0x38000000) >> 13;
+    made = rounded >= 65536.0f ? 0x7c00 : made;
+    made = bits > 0x7f800000 ? 0x7e00 | ((bits >> 13) & 0x3ff) : bits > 0x477fffff ? 0x7c00 : made;
+    return (uint16_t)(made | (sign >> 16));
+}
+
+#ifdef __F16C__
+UNARY_LOOP(f16_to_f32_rest, uint16_t, float, _cvtsh_ss(x))
+UNARY_LOOP(f32_to_f16_rest, float, uint16_t, _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT))
+
+static void f16_to_f32(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    ptrdiff_t i = 0;
+    if (steps[0] == 2 && steps[1] == 4)
+        for (; i + 8 <= count; i += 8)
+            _mm256_storeu_ps((float *)data[1] + i,
+                             _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)((const uint16_t *)data[0] + i))));
+    char *const rest[2] = {data[0] + i * steps[0], data[1] + i * steps[1]};
+    f16_to_f32_rest(rest, steps, count - i);
+}
+
+static void f32_to_f16(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    ptrdiff_t i = 0;
+    if (steps[0] == 4 && steps[1] == 2)
+        for (; i + 8 <= count; i += 8)
+            _mm_storeu_si128((__m128i *)((uint16_t *)data[1] + i),
+                             _mm256_cvtps_ph(_mm256_loadu_ps((const float *)data[0] + i), _MM_FROUND_TO_NEAREST_INT));
+    char *const rest[2] = {data[0] + i * steps[0], data[1] + i * steps[1]};
+    f32_to_f16_rest(rest, steps, count - i);
+}
+#else
+UNARY_LOOP(f16_to_f32, uint16_t, float, f16_value(x))
+UNARY_LOOP(f32_to_f16, float, uint16_t, f16_of(x))
+#endif
+
+/* Copies */
+
+#define COPY_LOOP(size, type)                                                                                 \
+    static void copy_##size(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                     \
+        type *made = (type *)data[1];                                                                         \
+        if (steps[0] == size && steps[1] == size) {                                                           \
+            memmove(data[1], data[0], (size_t)count * size);                                                  \
+        } else if (steps[0] == 0 && steps[1] == size) {                                                       \
+            type x = *(const type *)data[0];                                                                  \
+            for (ptrdiff_t i = 0; i < count; i++)                                                             \
+                made[i] = x;                                                                                  \
+        } else {                                                                                              \
+            for (ptrdiff_t i = 0; i < count; i++)                                                             \
+                AT(type, 1) = AT(const type, 0);                                                              \
+        }                                                                                                     \
+    }
+COPY_LOOP(1, uint8_t)
+COPY_LOOP(2, uint16_t)
+COPY_LOOP(4, uint32_t)
+COPY_LOOP(8, uint64_t)
+
+#define ROW(from)                                                                                             \
+    [TYPE_F32] = from##_to_f32, [TYPE_F64] = from##_to_f64, [TYPE_I8] = from##_to_i8, [TYPE_I16] = from##_to_i16, \
+    [TYPE_I32] = from##_to_i32, [TYPE_I64] = from##_to_i64, [TYPE_U8] = from##_to_u8, [TYPE_BOOL] = from##_to_bool
+
+const cast_loops ISA(cast_loops) = {.cast = {
+    [TYPE_F32] = {ROW(f32), [TYPE_F32] = copy_4, [TYPE_BF16] = f32_to_bf16, [TYPE_F16] = f32_to_f16},
+    [TYPE_F64] = {ROW(f64), [TYPE_F64] = copy_8},
+    [TYPE_BF16] = {[TYPE_F32] = bf16_to_f32, [TYPE_BF16] = copy_2},
+    [TYPE_F16] = {[TYPE_F32] = f16_to_f32, [TYPE_F16] = copy_2},
+    [TYPE_I8] = {ROW(i8), [TYPE_I8] = copy_1},
+    [TYPE_I16] = {ROW(i16), [TYPE_I16] = copy_2},
+    [TYPE_I32] = {ROW(i32), [TYPE_I32] = copy_4},
+    [TYPE_I64] = {ROW(i64), [TYPE_I64] = copy_8},
+    [TYPE_U8] = {ROW(u8), [TYPE_U8] = copy_1},
+    /* A bool is a byte of 0 or 1. */
+    [TYPE_BOOL] = {ROW(u8), [TYPE_I8] = copy_1, [TYPE_U8] = copy_1, [TYPE_BOOL] = copy_1},
+}};

@@ -1,0 +1,110 @@
+/* The chain of one type. An op has the bits of its loop in elementwise.c: each is one rounding, or the same expression. */
+
+#define EACH _Pragma("GCC unroll 8") for (int k = 0; k < vectors; k++)
+
+#define ALONE(name, expression)                                                                               \
+    case CHAIN_##name:                                                                                        \
+        EACH {                                                                                                \
+            VEC x = value[k];                                                                                 \
+            value[k] = expression;                                                                            \
+        }                                                                                                     \
+        break;
+#define BESIDE(name, expression)                                                                              \
+    case CHAIN_##name:                                                                                        \
+        if (step) {                                                                                           \
+            EACH {                                                                                            \
+                VEC x = value[k], y = ((const VEC_U *)at)[k];                                                 \
+                value[k] = expression;                                                                        \
+            }                                                                                                 \
+        } else {                                                                                              \
+            VEC y = *(const REAL *)at - (VEC){0};                                                             \
+            EACH {                                                                                            \
+                VEC x = value[k];                                                                             \
+                value[k] = expression;                                                                        \
+            }                                                                                                 \
+        }                                                                                                     \
+        break;
+
+/* So many vectors, a constant where this is called, through all ops; `offset` in bytes. */
+ALWAYS_INLINE void F(chain_through)(const chain_op *ops, int count, const char *const *operands,
+                                    const ptrdiff_t *steps, char *const *places, ptrdiff_t offset, int vectors) {
+    const VEC zero = {0};
+    VEC value[TILE];
+    if (steps[0])
+        EACH value[k] = ((const VEC_U *)(operands[0] + offset))[k];
+    else
+        EACH value[k] = *(const REAL *)operands[0] - zero;
+    for (const chain_op *op = ops, *end = ops + count; op < end; op++) {
+        if (op->code == CHAIN_store) {
+            VEC_U *to = (VEC_U *)(places[op->operand] + offset);
+            EACH to[k] = value[k];
+            continue;
+        }
+        ptrdiff_t step = steps[op->operand];
+        const char *at = operands[op->operand] + (step ? offset : 0);
+        switch (op->code) {
+            ALONE(neg, -x)
+            ALONE(abs, (VEC)((MASK)x & WITHOUT_SIGN))
+            ALONE(square, x * x)
+            ALONE(cube, x * x * x)
+            ALONE(relu, CHOOSE(x <= zero, zero, x))
+            ALONE(sqrt, ROOT(x))
+            ALONE(rsqrt, 1 / ROOT(x))
+            ALONE(reciprocal, 1 / x)
+            ALONE(reciprocal_square, 1 / (x * x))
+            ALONE(twice, x + x)
+            BESIDE(add, x + y)
+            BESIDE(sub, x - y)
+            BESIDE(rsub, y - x)
+            BESIDE(mul, x * y)
+            BESIDE(div, x / y)
+            BESIDE(rdiv, y / x)
+            BESIDE(maximum, CHOOSE((x > y) | (x != x), x, y))
+            BESIDE(rmaximum, CHOOSE((y > x) | (y != y), y, x))
+            BESIDE(minimum, CHOOSE((x < y) | (x != x), x, y))
+            BESIDE(rminimum, CHOOSE((y < x) | (y != y), y, x))
+            BESIDE(leaky_relu, CHOOSE(x > zero, x, x * y))
+            BESIDE(raise, CHOOSE(x < y, y, x))
+            BESIDE(lower, CHOOSE(x > y, y, x))
+        }
+    }
+}
+#undef EACH
+#undef ALONE
+#undef BESIDE
+
+static void F(chain)(const chain_op *ops, int count, const char *const *operands, const ptrdiff_t *steps,
+                     char *const *places, ptrdiff_t size) {
+    const ptrdiff_t bytes = size * (ptrdiff_t)sizeof(REAL);
+    ptrdiff_t done = 0;
+    for (; bytes - done >= TILE * VECTOR; done += TILE * VECTOR)
+        F(chain_through)(ops, count, operands, steps, places, done, TILE);
+    for (; bytes - done >= VECTOR; done += VECTOR)
+        F(chain_through)(ops, count, operands, steps, places, done, 1);
+    if (done == bytes)
+        return;
+    /* The rest in vectors of their own. */
+    char in[CHAIN_OPERANDS][VECTOR] = {{0}}, out[CHAIN_OPERANDS][VECTOR];
+    const char *at[CHAIN_OPERANDS];
+    char *to[CHAIN_OPERANDS];
+    size_t rest = (size_t)(bytes - done);
+    int most = 0;
+    for (const chain_op *op = ops; op < ops + count; op++)
+        most = op->code != CHAIN_store && op->operand > most ? op->operand : most;
+    for (int k = 0; k <= most; k++) {
+        at[k] = steps[k] ? in[k] : operands[k];
+        if (steps[k])
+            memcpy(in[k], operands[k] + done, rest);
+    }
+    for (int k = 0; k < CHAIN_OPERANDS; k++)
+        to[k] = out[k];
+    F(chain_through)(ops, count, at, steps, to, 0, 1);
+    for (const chain_op *op = ops; op < ops + count; op++)
+        if (op->code == CHAIN_store)
+            memcpy(places[op->operand] + done, out[op->operand], rest);
+}
+
+#undef MASK
+#undef CHOOSE
+#undef ROOT
+#undef WITHOUT_SIGN

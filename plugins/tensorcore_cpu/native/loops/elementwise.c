@@ -1,0 +1,181 @@
+/* The loops of the elementwise family. */
+#include "functions.h"
+#include "loop.h"
+
+#include "../elementwise.h"
+
+#define UNARY_OF(suffix, type, name, expression) UNARY_LOOP(name##_##suffix, type, type, expression)
+#define TEST_OF(suffix, type, name, expression) UNARY_LOOP(name##_##suffix, type, uint8_t, expression)
+#define BINARY_OF(suffix, type, name, expression) BINARY_LOOP(name##_##suffix, type, type, expression)
+#define COMPARE_OF(suffix, type, name, expression) BINARY_LOOP(name##_##suffix, type, uint8_t, expression)
+/* With an op that has another name, or another suffix, for each type. */
+#define FUNCTION_OF(suffix, type, name) UNARY_LOOP(name##_##suffix, type, type, name##__##suffix(x))
+#define LIBM_OF(name, function)                                                                               \
+    UNARY_LOOP(name##_f32, float, float, function##f(x)) UNARY_LOOP(name##_f64, double, double, function(x))
+
+/* Arithmetic */
+
+REALS(UNARY_OF, neg, -x)
+LIBM_OF(abs, fabs)
+INTEGERS(UNARY_OF, abs, x < 0 ? -x : x)
+REALS(UNARY_OF, square, x * x)
+REALS(UNARY_OF, cube, x * x * x)
+FLOATS(UNARY_OF, relu, x <= 0 ? 0 : x) /* NaN stays */
+INTEGERS(UNARY_OF, relu, x > 0 ? x : 0)
+REALS(UNARY_OF, sign, (x > 0) - (x < 0)) /* 0 for NaN */
+LIBM_OF(sqrt, sqrt)
+FLOATS(UNARY_OF, reciprocal, 1 / x)
+FLOATS(UNARY_OF, reciprocal_square, 1 / (x * x))
+UNARY_LOOP(rsqrt_f32, float, float, 1 / sqrtf(x))
+UNARY_LOOP(rsqrt_f64, double, double, 1 / sqrt(x))
+LIBM_OF(floor, floor)
+LIBM_OF(ceil, ceil)
+LIBM_OF(trunc, trunc)
+LIBM_OF(round, rint)
+INTEGERS(UNARY_OF, bitwise_not, ~x)
+UNARY_LOOP(bitwise_not_bool, uint8_t, uint8_t, x ^ 1)
+
+REALS(BINARY_OF, add, x + y)
+REALS(BINARY_OF, sub, x - y)
+REALS(BINARY_OF, mul, x * y)
+FLOATS(BINARY_OF, div, x / y)
+/* A NaN on either side is the result. */
+FLOATS(BINARY_OF, maximum, (x > y) | (x != x) ? x : y)
+INTEGERS(BINARY_OF, maximum, x > y ? x : y)
+FLOATS(BINARY_OF, minimum, (x < y) | (x != x) ? x : y)
+INTEGERS(BINARY_OF, minimum, x < y ? x : y)
+INTEGERS(BINARY_OF, bitwise_and, x & y)
+INTEGERS(BINARY_OF, bitwise_or, x | y)
+INTEGERS(BINARY_OF, bitwise_xor, x ^ y)
+
+/* Functions */
+
+FLOATS(FUNCTION_OF, exp)
+FLOATS(FUNCTION_OF, expm1)
+FLOATS(FUNCTION_OF, log)
+FLOATS(FUNCTION_OF, log1p)
+FLOATS(FUNCTION_OF, tanh)
+FLOATS(FUNCTION_OF, sigmoid)
+FLOATS(FUNCTION_OF, silu)
+FLOATS(FUNCTION_OF, erf)
+FLOATS(FUNCTION_OF, gelu)
+FLOATS(FUNCTION_OF, gelu_tanh)
+
+/* Tests and comparisons */
+
+FLOATS(TEST_OF, isnan, x != x)
+UNARY_LOOP(isinf_f32, float, uint8_t, fabsf(x) == INFINITY)
+UNARY_LOOP(isinf_f64, double, uint8_t, fabs(x) == INFINITY)
+UNARY_LOOP(isfinite_f32, float, uint8_t, fabsf(x) < INFINITY)
+UNARY_LOOP(isfinite_f64, double, uint8_t, fabs(x) < INFINITY)
+REALS(TEST_OF, logical_not, x == 0)
+UNARY_LOOP(logical_not_bool, uint8_t, uint8_t, x ^ 1)
+
+REALS(COMPARE_OF, eq, x == y)
+REALS(COMPARE_OF, ne, x != y)
+REALS(COMPARE_OF, lt, x < y)
+REALS(COMPARE_OF, le, x <= y)
+REALS(COMPARE_OF, gt, x > y)
+REALS(COMPARE_OF, ge, x >= y)
+REALS(COMPARE_OF, logical_and, (x != 0) & (y != 0))
+REALS(COMPARE_OF, logical_or, (x != 0) | (y != 0))
+REALS(COMPARE_OF, logical_xor, (x != 0) ^ (y != 0))
+/* Bools are bytes of 0 and 1. */
+BINARY_LOOP(and_bool, uint8_t, uint8_t, x & y)
+BINARY_LOOP(or_bool, uint8_t, uint8_t, x | y)
+BINARY_LOOP(xor_bool, uint8_t, uint8_t, x ^ y)
+BINARY_LOOP(same_bool, uint8_t, uint8_t, (x ^ y) ^ 1)
+
+/* With more than two operands */
+
+/* x between two bounds, mostly numbers. A NaN among the three is the result. */
+#define CLAMP_LOOP(suffix, type, name)                                                                        \
+    static void name##_##suffix(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                 \
+        const ptrdiff_t size = sizeof(type);                                                                  \
+        type low = *(const type *)data[1], high = *(const type *)data[2];                                     \
+        bool ordered = low == low && high == high;                                                            \
+        if (steps[0] == size && steps[1] == 0 && steps[2] == 0 && steps[3] == size && ordered) {              \
+            const type *a = (const type *)data[0];                                                            \
+            type *made = (type *)data[3];                                                                     \
+            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
+                type x = a[i];                                                                                \
+                x = x < low ? low : x;                                                                        \
+                made[i] = x > high ? high : x;                                                                \
+            }                                                                                                 \
+        } else {                                                                                              \
+            for (ptrdiff_t i = 0; i < count; i++) {                                                           \
+                type x = AT(const type, 0), y = AT(const type, 1), z = AT(const type, 2);                     \
+                type raised = x > y || x != x ? x : y;                                                        \
+                AT(type, 3) = raised < z || raised != raised ? raised : z;                                    \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+REALS(CLAMP_LOOP, clamp)
+
+/* x, and the slope beside it. */
+FLOATS(BINARY_OF, leaky_relu, x > 0 ? x : x * y)
+
+/* By the size of the elements; x and y may each be one value. */
+#define WHERE_LOOP(suffix, type)                                                                              \
+    static void where_##suffix(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                  \
+        const uint8_t *choice = (const uint8_t *)data[0];                                                     \
+        const type *a = (const type *)data[1], *b = (const type *)data[2];                                    \
+        type *made = (type *)data[3];                                                                         \
+        const ptrdiff_t size = sizeof(type);                                                                  \
+        bool dense = steps[0] == 1 && steps[3] == size;                                                       \
+        if (dense && steps[1] == size && steps[2] == size) {                                                  \
+            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
+                type x = a[i], y = b[i];                                                                      \
+                made[i] = choice[i] ? x : y;                                                                  \
+            }                                                                                                 \
+        } else if (dense && steps[1] == size && steps[2] == 0) {                                              \
+            type y = *b;                                                                                      \
+            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
+                type x = a[i];                                                                                \
+                made[i] = choice[i] ? x : y;                                                                  \
+            }                                                                                                 \
+        } else if (dense && steps[1] == 0 && steps[2] == size) {                                              \
+            type x = *a;                                                                                      \
+            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
+                type y = b[i];                                                                                \
+                made[i] = choice[i] ? x : y;                                                                  \
+            }                                                                                                 \
+        } else if (dense && steps[1] == 0 && steps[2] == 0) {                                                 \
+            type x = *a, y = *b;                                                                              \
+            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)                                                 \
+                made[i] = choice[i] ? x : y;                                                                  \
+        } else {                                                                                              \
+            for (ptrdiff_t i = 0; i < count; i++)                                                             \
+                AT(type, 3) = AT(const uint8_t, 0) ? AT(const type, 1) : AT(const type, 2);                   \
+        }                                                                                                     \
+    }
+WHERE_LOOP(1, uint8_t)
+WHERE_LOOP(2, uint16_t)
+WHERE_LOOP(4, uint32_t)
+WHERE_LOOP(8, uint64_t)
+
+#define FLOAT_ENTRIES(name) [OP_##name][TYPE_F32] = name##_f32, [OP_##name][TYPE_F64] = name##_f64,
+#define INTEGER_ENTRIES(name)                                                                                 \
+    [OP_##name][TYPE_I8] = name##_i8, [OP_##name][TYPE_I16] = name##_i16, [OP_##name][TYPE_I32] = name##_i32, \
+    [OP_##name][TYPE_I64] = name##_i64, [OP_##name][TYPE_U8] = name##_u8,
+#define ENTRIES(name) FLOAT_ENTRIES(name) INTEGER_ENTRIES(name)
+#define BOOL_ENTRY(name, loop) [OP_##name][TYPE_BOOL] = loop,
+
+const elementwise_loops ISA(elementwise_loops) = {.compute = {
+    ENTRIES(neg) ENTRIES(abs) ENTRIES(square) ENTRIES(cube) ENTRIES(relu) ENTRIES(sign) FLOAT_ENTRIES(sqrt)
+    FLOAT_ENTRIES(rsqrt) FLOAT_ENTRIES(reciprocal) FLOAT_ENTRIES(reciprocal_square) FLOAT_ENTRIES(floor)
+    FLOAT_ENTRIES(ceil) FLOAT_ENTRIES(trunc) FLOAT_ENTRIES(round) INTEGER_ENTRIES(bitwise_not)
+    BOOL_ENTRY(bitwise_not, bitwise_not_bool)
+    FUNCTION_OPS(FLOAT_ENTRIES) FLOAT_ENTRIES(gelu) FLOAT_ENTRIES(gelu_tanh) FLOAT_ENTRIES(leaky_relu)
+    FLOAT_ENTRIES(isnan) FLOAT_ENTRIES(isinf) FLOAT_ENTRIES(isfinite) ENTRIES(logical_not)
+    BOOL_ENTRY(logical_not, logical_not_bool)
+    ENTRIES(add) ENTRIES(sub) ENTRIES(mul) FLOAT_ENTRIES(div) ENTRIES(maximum) ENTRIES(minimum)
+    INTEGER_ENTRIES(bitwise_and) INTEGER_ENTRIES(bitwise_or) INTEGER_ENTRIES(bitwise_xor)
+    BOOL_ENTRY(add, or_bool) BOOL_ENTRY(mul, and_bool) BOOL_ENTRY(maximum, or_bool) BOOL_ENTRY(minimum, and_bool)
+    BOOL_ENTRY(bitwise_and, and_bool) BOOL_ENTRY(bitwise_or, or_bool) BOOL_ENTRY(bitwise_xor, xor_bool)
+    COMPARE_OPS(ENTRIES)
+    BOOL_ENTRY(eq, same_bool) BOOL_ENTRY(ne, xor_bool) BOOL_ENTRY(logical_and, and_bool)
+    BOOL_ENTRY(logical_or, or_bool) BOOL_ENTRY(logical_xor, xor_bool)
+    ENTRIES(clamp)
+    [OP_where] = {where_4, where_8, where_2, where_2, where_1, where_2, where_4, where_8, where_1, where_1},
+}};

@@ -1,0 +1,203 @@
+/* The loops of gemm.c for one type, which REAL, V, V_U, LANES, ZIP and F describe; included once for each.
+
+   Tiles of HEIGHT rows and VECTORS vectors of columns over packed operands, blocked so that a panel of the right side stays in
+   the first cache and the rows of the left side in the second (Goto and van de Geijn 2008, "Anatomy of high-performance
+   matrix multiplication"). The left side's rows are copied, not interleaved: each of them is read as a stream. */
+
+#include "tile_of_real.h"
+
+enum { F(WIDTH) = VECTORS * LANES, F(LEFT_STEP) = INNER + LANES, F(LANES) = LANES };
+
+static const REAL F(zeros)[F(WIDTH)];
+
+ALWAYS_INLINE void F(copy)(REAL *to, const REAL *from, ptrdiff_t count) {
+    ptrdiff_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        F(store)(to + i, F(load)(from + i));
+    for (; i < count; i++)
+        to[i] = from[i];
+}
+
+static void F(pack_left)(const gemm_job *job, const gemm_part *part, void *packed) {
+    const REAL *from = (const REAL *)job->left + part->row * job->left_row + part->first * job->left_inner;
+    REAL *to = packed;
+    if (job->left_inner == 1)
+        for (ptrdiff_t r = 0; r < part->rows; r++)
+            F(copy)(to + r * F(LEFT_STEP), from + r * job->left_row, part->inner);
+    else if (job->left_row == 1)
+        F(transpose)(from, job->left_inner, part->inner, part->rows, to, F(LEFT_STEP));
+    else
+        for (ptrdiff_t r = 0; r < part->rows; r++)
+            for (ptrdiff_t k = 0; k < part->inner; k++)
+                to[r * F(LEFT_STEP) + k] = from[r * job->left_row + k * job->left_inner];
+}
+
+static void F(pack_right)(const gemm_job *job, const gemm_part *part, void *packed) {
+    REAL *to = packed;
+    for (ptrdiff_t j = 0; j < part->columns; j += F(WIDTH), to += part->inner * F(WIDTH)) {
+        const REAL *from =
+            (const REAL *)job->right + part->first * job->right_inner + (part->column + j) * job->right_column;
+        ptrdiff_t width = part->columns - j < F(WIDTH) ? part->columns - j : F(WIDTH);
+        if (width < F(WIDTH) && (job->right_inner != 1 || width <= F(WIDTH) - LANES))
+            memset(to, 0, (size_t)(part->inner * F(WIDTH)) * sizeof(REAL));
+        if (job->right_inner == 1)
+            F(transpose)(from, job->right_column, width, part->inner, to, F(WIDTH));
+        else if (job->right_column == 1 && width == F(WIDTH))
+            for (ptrdiff_t k = 0; k < part->inner; k++)
+#pragma GCC unroll 4
+                for (int v = 0; v < VECTORS; v++)
+                    F(store)(to + k * F(WIDTH) + v * LANES, F(load)(from + k * job->right_inner + v * LANES));
+        else
+            for (ptrdiff_t k = 0; k < part->inner; k++)
+                for (ptrdiff_t c = 0; c < width; c++)
+                    to[k * F(WIDTH) + c] = from[k * job->right_inner + c * job->right_column];
+    }
+}
+
+/* Tiles of each height and number of vectors. */
+typedef void (*F(tile_function))(const REAL *rows, const REAL *columns, ptrdiff_t columns_step, ptrdiff_t inner,
+                                 const REAL *before, ptrdiff_t before_step, REAL *made, ptrdiff_t made_step);
+
+#define TILE(height, vectors)                                                                                     \
+    static void F(tile_##height##x##vectors)(const REAL *rows, const REAL *columns, ptrdiff_t columns_step,       \
+                                             ptrdiff_t inner, const REAL *before, ptrdiff_t before_step,          \
+                                             REAL *made, ptrdiff_t made_step) {                                   \
+        F(tile)(rows, F(LEFT_STEP), 1, columns, columns_step, inner, before, before_step, made, made_step, height,\
+                vectors);                                                                                         \
+    }
+TILES(TILE)
+#undef TILE
+#define TILE(height, vectors) [height][vectors] = F(tile_##height##x##vectors),
+static const F(tile_function) F(tile_functions)[HEIGHT + 1][VECTORS + 1] = {TILES(TILE)};
+#undef TILE
+
+static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *left, const void *right, void *panel) {
+    for (ptrdiff_t j = 0; j < part->columns; j += F(WIDTH)) {
+        const ptrdiff_t width = part->columns - j < F(WIDTH) ? part->columns - j : F(WIDTH);
+        const ptrdiff_t column = part->column + j, vectors = (width + LANES - 1) / LANES;
+        const bool whole = width % LANES == 0;
+        const REAL *columns = (const REAL *)right + j * part->inner;
+        ptrdiff_t step = F(WIDTH);
+        if (!right && whole) {
+            columns = (const REAL *)job->right + part->first * job->right_inner + column;
+            step = job->right_inner;
+        } else if (!right) {
+            gemm_part one = *part;
+            one.column = column;
+            one.columns = width;
+            F(pack_right)(job, &one, panel);
+            columns = panel;
+        }
+        for (ptrdiff_t i = 0, height; i < part->rows; i += height) {
+            ptrdiff_t rest = part->rows - i;
+            for (height = rest < HEIGHT ? rest : HEIGHT; !F(tile_functions)[height][1]; height--)
+                continue;
+            const REAL *rows = (const REAL *)left + i * F(LEFT_STEP);
+            REAL *made = (REAL *)job->made + (part->row + i) * job->made_row + column;
+            const REAL *before = F(zeros);
+            ptrdiff_t before_step = 0;
+            if (part->first) {
+                before = made;
+                before_step = job->made_row;
+            } else if (job->before) {
+                before = (const REAL *)job->before + (part->row + i) * job->before_row + column;
+                before_step = job->before_row;
+            }
+            if (whole) {
+                F(tile_functions)[height][vectors](rows, columns, step, part->inner, before, before_step, made,
+                                                   job->made_row);
+                continue;
+            }
+            REAL room[HEIGHT * F(WIDTH)];
+            if (before != F(zeros)) {
+                for (ptrdiff_t r = 0; r < height; r++) {
+                    memset(room + r * F(WIDTH), 0, sizeof(REAL) * F(WIDTH));
+                    F(copy)(room + r * F(WIDTH), before + r * before_step, width);
+                }
+                before = room;
+                before_step = F(WIDTH);
+            }
+            F(tile_functions)[height][vectors](rows, columns, step, part->inner, before, before_step, room, F(WIDTH));
+            for (ptrdiff_t r = 0; r < height; r++)
+                F(copy)(made + r * job->made_row, room + r * F(WIDTH), width);
+        }
+    }
+}
+
+/* Few rows, and on both sides the inner dim side by side: sums of vectors, and nothing is copied. */
+ALWAYS_INLINE void F(dot_tile)(const gemm_job *job, ptrdiff_t row, ptrdiff_t column, int height, int width) {
+    const REAL *left = (const REAL *)job->left + row * job->left_row;
+    const REAL *right = (const REAL *)job->right + column * job->right_column;
+    V sums[4][4];
+    REAL rest[4][4];
+    for (int r = 0; r < height; r++)
+        for (int c = 0; c < width; c++) {
+            sums[r][c] = (V){0};
+            rest[r][c] = 0;
+        }
+    ptrdiff_t k = 0;
+    for (; k + LANES <= job->inner; k += LANES) {
+        V a[4];
+#pragma GCC unroll 4
+        for (int r = 0; r < height; r++)
+            a[r] = F(load)(left + r * job->left_row + k);
+#pragma GCC unroll 4
+        for (int c = 0; c < width; c++) {
+            const V b = F(load)(right + c * job->right_column + k);
+#pragma GCC unroll 4
+            for (int r = 0; r < height; r++)
+                sums[r][c] += a[r] * b;
+        }
+    }
+    for (; k < job->inner; k++)
+        for (int r = 0; r < height; r++)
+            for (int c = 0; c < width; c++)
+                rest[r][c] += left[r * job->left_row + k] * right[c * job->right_column + k];
+#pragma GCC unroll 4
+    for (int r = 0; r < height; r++) {
+#pragma GCC unroll 4
+        for (int c = 0; c < width; c++) {
+            REAL lanes[LANES], sum = rest[r][c];
+            F(store)(lanes, sums[r][c]);
+            for (int half = LANES / 2; half; half /= 2)
+                for (int i = 0; i < half; i++)
+                    lanes[i] += lanes[i + half];
+            sum += lanes[0];
+            if (job->before)
+                sum += ((const REAL *)job->before)[(row + r) * job->before_row + column + c];
+            ((REAL *)job->made)[(row + r) * job->made_row + column + c] = sum;
+        }
+    }
+}
+
+static void F(dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end) {
+    for (ptrdiff_t column = begin; column < end;) {
+        const bool wide = end - column >= 4;
+        for (ptrdiff_t row = 0; row < job->rows;) {
+            const bool high = job->rows - row >= 4, two = job->rows - row >= 2;
+            if (high && wide)
+                F(dot_tile)(job, row, column, 4, 4);
+            else if (high)
+                F(dot_tile)(job, row, column, 4, 1);
+            else if (two && wide)
+                F(dot_tile)(job, row, column, 2, 4);
+            else if (wide)
+                F(dot_tile)(job, row, column, 1, 4);
+            else
+                F(dot_tile)(job, row, column, 1, 1);
+            row += high ? 4 : two && wide ? 2 : 1;
+        }
+        column += wide ? 4 : 1;
+    }
+}
+
+#ifndef GEMM_LOOPS
+#define GEMM_LOOPS(suffix)                                                                                    \
+    {                                                                                                         \
+        .height = HEIGHT, .width = WIDTH_##suffix, .lanes = LANES_##suffix, .most_rows = ROWS,                \
+        .most_inner = INNER,                                                                                  \
+        .left_step = LEFT_STEP_##suffix, .slower_than_blas = SLOWER_THAN_BLAS,                                \
+        .pack_left = pack_left_##suffix, .pack_right = pack_right_##suffix, .multiply = multiply_##suffix,    \
+        .dots = dots_##suffix,                                                                                \
+    }
+#endif

@@ -1,0 +1,76 @@
+/* Picks by number. */
+#include "loop.h"
+
+#include "../index.h"
+
+#include <string.h>
+
+static bool inside(const int64_t *index, ptrdiff_t count, ptrdiff_t size) {
+    uint64_t most = 0;
+    for (ptrdiff_t i = 0; i < count; i++)
+        most = (uint64_t)index[i] > most ? (uint64_t)index[i] : most; /* a negative one is huge */
+    return most < (uint64_t)size;
+}
+
+#define EACH(type)                                                                                             \
+    for (ptrdiff_t i = begin; i < end; i++)                                                                     \
+        ((type *)job->made)[i] = ((const type *)job->data)[i / job->count * job->size + job->index[i % job->count]];
+
+/* Rows of the result from `begin` to `end`. */
+static void select_rows(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
+    ptrdiff_t bytes = job->inner * job->element;
+    if (bytes == 4) {
+        EACH(uint32_t)
+    } else if (bytes == 8) {
+        EACH(uint64_t)
+    } else {
+        ptrdiff_t outer = begin / job->count, at = begin % job->count;
+        for (ptrdiff_t i = begin; i < end; i++) {
+            memcpy(job->made + i * bytes, job->data + (outer * job->size + job->index[at]) * bytes, (size_t)bytes);
+            if (++at == job->count) {
+                at = 0;
+                outer++;
+            }
+        }
+    }
+}
+
+/* Elements of the rows of the result from `begin` to `end`; a row has `inner` of them. */
+#define PICK_EACH(type)                                                                                        \
+    for (ptrdiff_t row = begin; row < end; row++) {                                                             \
+        const type *from = (const type *)job->data + row / job->count * job->size * job->inner;                \
+        const int64_t *index = job->index + row * job->inner;                                                  \
+        type *to = (type *)job->made + row * job->inner;                                                       \
+        INDEPENDENT for (ptrdiff_t j = 0; j < job->inner; j++)                                                              \
+            to[j] = from[index[j] * job->inner + j];                                                           \
+    }
+
+static void gather_rows(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
+    switch (job->element) {
+    case 1: PICK_EACH(uint8_t) break;
+    case 2: PICK_EACH(uint16_t) break;
+    case 4: PICK_EACH(uint32_t) break;
+    default: PICK_EACH(uint64_t)
+    }
+}
+
+/* Elements along the last dim: rows of the result are rows of the source. */
+#define PICK_ALONG(type)                                                                                       \
+    for (ptrdiff_t row = begin; row < end; row++) {                                                             \
+        const type *from = (const type *)job->data + row * job->size;                                          \
+        const int64_t *index = job->index + row * job->count;                                                  \
+        type *to = (type *)job->made + row * job->count;                                                       \
+        INDEPENDENT for (ptrdiff_t j = 0; j < job->count; j++)                                                              \
+            to[j] = from[index[j]];                                                                            \
+    }
+
+static void gather_along(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
+    switch (job->element) {
+    case 1: PICK_ALONG(uint8_t) break;
+    case 2: PICK_ALONG(uint16_t) break;
+    case 4: PICK_ALONG(uint32_t) break;
+    default: PICK_ALONG(uint64_t)
+    }
+}
+
+const index_loops ISA(index_loops) = {inside, select_rows, gather_rows, gather_along};

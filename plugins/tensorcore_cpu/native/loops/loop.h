@@ -1,0 +1,72 @@
+/* Loops over one dim: dense ones that become vectors, and one for any steps. */
+#ifndef TENSORCORE_NATIVE_LOOP_H
+#define TENSORCORE_NATIVE_LOOP_H
+
+#include "isa.h"
+
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep") /* an output may be an input, element by element */
+#endif
+
+#define AT(type, k) (*(type *)(data[k] + i * steps[k]))
+
+/* `expression` of x, of the type `type`, gives a `result`. */
+#define UNARY_LOOP(name, type, result, expression)                                                            \
+    static void name(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                            \
+        if (steps[0] == sizeof(type) && steps[1] == sizeof(result)) {                                         \
+            const type *a = (const type *)data[0];                                                            \
+            result *made = (result *)data[1];                                                                 \
+            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
+                type x = a[i];                                                                                \
+                made[i] = (result)(expression);                                                               \
+            }                                                                                                 \
+        } else {                                                                                              \
+            for (ptrdiff_t i = 0; i < count; i++) {                                                           \
+                type x = AT(const type, 0);                                                                   \
+                AT(result, 1) = (result)(expression);                                                         \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+
+/* Of x and y: both in a row, or one of them the same throughout, a number or a row that is broadcast. */
+#define BINARY_LOOP(name, type, result, expression)                                                           \
+    static void name(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                            \
+        const type *a = (const type *)data[0], *b = (const type *)data[1];                                    \
+        result *made = (result *)data[2];                                                                     \
+        const ptrdiff_t size = sizeof(type);                                                                  \
+        bool dense = steps[2] == sizeof(result);                                                              \
+        if (dense && steps[0] == size && steps[1] == size) {                                                  \
+            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
+                type x = a[i], y = b[i];                                                                      \
+                made[i] = (result)(expression);                                                               \
+            }                                                                                                 \
+        } else if (dense && steps[0] == size && steps[1] == 0) {                                              \
+            type y = *b;                                                                                      \
+            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
+                type x = a[i];                                                                                \
+                made[i] = (result)(expression);                                                               \
+            }                                                                                                 \
+        } else if (dense && steps[0] == 0 && steps[1] == size) {                                              \
+            type x = *a;                                                                                      \
+            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
+                type y = b[i];                                                                                \
+                made[i] = (result)(expression);                                                               \
+            }                                                                                                 \
+        } else {                                                                                              \
+            for (ptrdiff_t i = 0; i < count; i++) {                                                           \
+                type x = AT(const type, 0), y = AT(const type, 1);                                            \
+                AT(result, 2) = (result)(expression);                                                         \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+
+/* X(suffix, type, ...) for the types of a kind. */
+#define FLOATS(X, ...) X(f32, float, __VA_ARGS__) X(f64, double, __VA_ARGS__)
+#define INTEGERS(X, ...)                                                                                      \
+    X(i8, int8_t, __VA_ARGS__) X(i16, int16_t, __VA_ARGS__) X(i32, int32_t, __VA_ARGS__)                      \
+    X(i64, int64_t, __VA_ARGS__) X(u8, uint8_t, __VA_ARGS__)
+#define REALS(X, ...) FLOATS(X, __VA_ARGS__) INTEGERS(X, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,67 @@
+/* The loops of losses for one type. */
+
+static void F(squared_each)(const void *from, const void *target, void *to, ptrdiff_t count) {
+    const REAL *x = from, *y = target;
+    REAL *out = to;
+    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+        REAL away = x[i] - y[i];
+        out[i] = away * away;
+    }
+}
+
+static double F(squared_total)(const void *from, const void *target, ptrdiff_t count) {
+    const REAL *x = from, *y = target;
+    WIDE total = 0;
+#define TERM(AT, i) (AT(x, i) - AT(y, i)) * (AT(x, i) - AT(y, i))
+    ADD_UP(total, count, TERM)
+#undef TERM
+    return (double)total;
+}
+
+static void F(squared_back)(const void *from, const void *target, const void *gradient, bool one, double factor, void *to,
+                            ptrdiff_t count) {
+    const REAL *x = from, *y = target, *g = gradient;
+    REAL *out = to, by = 2 * (REAL)factor;
+    if (one) {
+        by = *g * by;
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+            out[i] = (x[i] - y[i]) * by;
+    } else {
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+            out[i] = (x[i] - y[i]) * (g[i] * by);
+    }
+}
+
+/* max(x, 0) - x y + log(1 + e^-|x|) */
+static void F(logistic_each)(const void *from, const void *target, void *to, ptrdiff_t count) {
+    const REAL *x = from, *y = target;
+    REAL *out = to;
+    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+        out[i] = (x[i] < 0 ? 0 : x[i]) - x[i] * y[i] + F(log1p_)(F(exp_flushed)(-F(abs_)(x[i])));
+}
+
+static double F(logistic_total)(const void *from, const void *target, ptrdiff_t count) {
+    const REAL *x = from, *y = target;
+    REAL space[PIECE];
+    WIDE total = 0;
+    for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
+        ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
+        F(logistic_each)(x + begin, y + begin, space, piece);
+        total += F(row_sum)(space, piece);
+    }
+    return (double)total;
+}
+
+static void F(logistic_back)(const void *from, const void *target, const void *gradient, bool one, double factor, void *to,
+                             ptrdiff_t count) {
+    const REAL *x = from, *y = target, *g = gradient;
+    REAL *out = to, by = (REAL)factor;
+    if (one) {
+        by = *g * by;
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+            out[i] = (F(sigmoid_)(x[i]) - y[i]) * by;
+    } else {
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+            out[i] = (F(sigmoid_)(x[i]) - y[i]) * (g[i] * by);
+    }
+}

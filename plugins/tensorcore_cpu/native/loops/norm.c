@@ -1,0 +1,16 @@
+/* The loops of normalisations. */
+#include "rows.h"
+
+#include "../norm.h"
+
+enum { NORM_BLOCK = 32 }; /* rows whose sums by column are taken in their own precision before they go to a wider one */
+
+#include "as_f32.h"
+#include "norm_of_real.h"
+#include "as_f64.h"
+#include "norm_of_real.h"
+
+const norm_loops ISA(norm_loops) = {{
+    {norm_rows_f32, norm_rows_back_f32, norm_channels_f32, norm_channels_back_f32},
+    {norm_rows_f64, norm_rows_back_f64, norm_channels_f64, norm_channels_back_f64},
+}};

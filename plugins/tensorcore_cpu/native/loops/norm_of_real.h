@@ -1,0 +1,279 @@
+/* The loops of normalisations for one type. */
+
+/* Segments: elements in a row with one mean and one scale */
+
+ALWAYS_INLINE WIDE F(squares_about)(const REAL *x, ptrdiff_t n, REAL middle) {
+    WIDE total = 0;
+#define TERM(AT, i) (AT(x, i) - middle) * (AT(x, i) - middle)
+    ADD_UP(total, n, TERM)
+#undef TERM
+    return total;
+}
+
+/* Adds g to *total, and g times the distance of x from the middle to *products. */
+ALWAYS_INLINE void F(gradient_sums)(const REAL *g, const REAL *x, ptrdiff_t n, REAL middle, WIDE *total, WIDE *products) {
+    WIDE sum = 0, product = 0;
+#define TERM(AT, i) AT(g, i)
+#define OTHER(AT, i) AT(g, i) * (AT(x, i) - middle)
+    ADD_UP_BOTH(sum, n, TERM, product, OTHER)
+#undef TERM
+#undef OTHER
+    *total += sum;
+    *products += product;
+}
+
+/* The same with a weight for each element. */
+ALWAYS_INLINE void F(weighted_sums)(const REAL *g, const REAL *w, const REAL *x, ptrdiff_t n, REAL middle, WIDE *total,
+                                    WIDE *products) {
+    WIDE sum = 0, product = 0;
+#define TERM(AT, i) AT(g, i) * AT(w, i)
+#define OTHER(AT, i) AT(g, i) * AT(w, i) * (AT(x, i) - middle)
+    ADD_UP_BOTH(sum, n, TERM, product, OTHER)
+#undef TERM
+#undef OTHER
+    *total += sum;
+    *products += product;
+}
+
+ALWAYS_INLINE void F(scaled_segment)(const REAL *x, REAL *out, ptrdiff_t n, REAL middle, REAL scale, REAL shift) {
+    INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = (x[i] - middle) * scale + shift;
+}
+
+ALWAYS_INLINE void F(mixed_segment)(const REAL *g, const REAL *x, REAL *out, ptrdiff_t n, REAL middle, REAL of_g, REAL of_x,
+                                    REAL shift) {
+    INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+        out[i] = g[i] * of_g - ((x[i] - middle) * of_x + shift);
+}
+
+/* Rows */
+
+static void F(norm_rows)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count) {
+    ptrdiff_t n = of->n, inner = of->inner, weights = n / inner;
+    const REAL *weight = of->weight, *bias = of->bias;
+    for (ptrdiff_t r = first; r < first + count; r++) {
+        const REAL *x = (const REAL *)of->x + r * n;
+        REAL *out = (REAL *)of->out + r * n, middle = 0;
+        if (of->centre)
+            ((REAL *)of->mean)[r] = middle = (REAL)(F(row_sum)(x, n) / (WIDE)n);
+        REAL var = ((REAL *)of->var)[r] = (REAL)(F(squares_about)(x, n, middle) / (WIDE)n);
+        REAL scale = 1 / (REAL)sqrt(var + (REAL)of->eps);
+        const REAL *w = weight ? weight + r % of->turns * weights : NULL, *b = bias ? bias + r % of->turns * weights : NULL;
+        if (!w && !b) {
+            F(scaled_segment)(x, out, n, middle, scale, 0);
+        } else if (inner > 1) {
+            for (ptrdiff_t k = 0; k < weights; k++)
+                F(scaled_segment)(x + k * inner, out + k * inner, inner, middle, w ? scale * w[k] : scale, b ? b[k] : 0);
+        } else if (w && b) {
+            INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+                out[i] = (x[i] - middle) * scale * w[i] + b[i];
+        } else if (w) {
+            INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+                out[i] = (x[i] - middle) * scale * w[i];
+        } else {
+            INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+                out[i] = (x[i] - middle) * scale + b[i];
+        }
+    }
+}
+
+/* Adds a block's sums by column to the wide ones, and begins anew. */
+ALWAYS_INLINE void F(emptied)(REAL *block, double *total, ptrdiff_t n) {
+    INDEPENDENT for (ptrdiff_t i = 0; i < n; i++) {
+        total[i] += block[i];
+        block[i] = 0;
+    }
+}
+
+static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count, double *weight_total,
+                              double *bias_total, void *space) {
+    ptrdiff_t n = of->n, inner = of->inner, weights = n / inner;
+    const REAL *weight = of->weight;
+    bool whole = inner == 1 && of->turns == 1; /* every row has all weights */
+    REAL *weight_block = space, *bias_block = weight_block + n;
+    for (ptrdiff_t i = 0; whole && i < 2 * n; i++)
+        weight_block[i] = 0;
+    for (ptrdiff_t r = first; r < first + count; r++) {
+        const REAL *x = (const REAL *)of->x + r * n, *g = (const REAL *)of->g + r * n;
+        REAL middle = of->centre ? ((const REAL *)of->mean)[r] : 0;
+        REAL scale = 1 / (REAL)sqrt(((const REAL *)of->var)[r] + (REAL)of->eps);
+        ptrdiff_t start = r % of->turns * weights;
+        const REAL *w = weight ? weight + start : NULL;
+        WIDE total = 0, products = 0;
+        if (inner > 1) {
+            for (ptrdiff_t k = 0; k < weights; k++) {
+                WIDE one = 0, product = 0;
+                F(gradient_sums)(g + k * inner, x + k * inner, inner, middle, &one, &product);
+                total += w ? w[k] * one : one;
+                products += w ? w[k] * product : product;
+                if (weight_total)
+                    weight_total[start + k] += (double)(product * scale);
+                if (bias_total)
+                    bias_total[start + k] += (double)one;
+            }
+        } else if (w) {
+            F(weighted_sums)(g, w, x, n, middle, &total, &products);
+        } else {
+            F(gradient_sums)(g, x, n, middle, &total, &products);
+        }
+        /* The share of the distance from the mean, and the mean of the gradient. */
+        REAL mixed = (REAL)(products * scale / (WIDE)n) * scale * scale;
+        REAL shift = of->centre ? (REAL)(total / (WIDE)n) * scale : 0;
+        REAL *out = of->out ? (REAL *)of->out + r * n : NULL;
+        if (inner > 1 || !w) {
+            for (ptrdiff_t k = 0; out && k < (w ? weights : 1); k++)
+                F(mixed_segment)(g + k * inner, x + k * inner, out + k * inner, w ? inner : n, middle,
+                                 w ? scale * w[k] : scale, mixed, shift);
+        } else if (out) {
+            INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+                out[i] = g[i] * w[i] * scale - ((x[i] - middle) * mixed + shift);
+        }
+        if (inner > 1 || !(weight_total || bias_total))
+            continue;
+        if (whole) {
+            INDEPENDENT for (ptrdiff_t i = 0; i < n; i++) {
+                weight_block[i] += g[i] * ((x[i] - middle) * scale);
+                bias_block[i] += g[i];
+            }
+            if ((r - first) % NORM_BLOCK == NORM_BLOCK - 1 || r == first + count - 1) {
+                if (weight_total)
+                    F(emptied)(weight_block, weight_total, n);
+                if (bias_total)
+                    F(emptied)(bias_block, bias_total, n);
+            }
+        } else {
+            for (ptrdiff_t i = 0; i < n; i++) {
+                if (weight_total)
+                    weight_total[start + i] += g[i] * ((x[i] - middle) * scale);
+                if (bias_total)
+                    bias_total[start + i] += g[i];
+            }
+        }
+    }
+}
+
+/* Channels */
+
+/* Channels of single elements, side by side: each batch is a row of them. */
+static void F(single_channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count) {
+    const REAL *x = (const REAL *)of->x + first, *w = of->weight, *b = of->bias;
+    REAL *out = (REAL *)of->out + first, block[NORM_CHANNELS] = {0}, mean[NORM_CHANNELS] = {0}, scale[NORM_CHANNELS];
+    REAL shift[NORM_CHANNELS];
+    double total[NORM_CHANNELS] = {0};
+    for (ptrdiff_t r = 0; of->centre && !of->given && r < of->batch; r++) {
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+            block[i] += x[r * of->channels + i];
+        if (r % NORM_BLOCK == NORM_BLOCK - 1 || r == of->batch - 1)
+            F(emptied)(block, total, count);
+    }
+    for (ptrdiff_t i = 0; i < count; i++) {
+        mean[i] = of->given ? ((REAL *)of->mean)[first + i] : (REAL)(total[i] / (double)of->batch);
+        if (of->centre && !of->given)
+            ((REAL *)of->mean)[first + i] = mean[i];
+        total[i] = 0;
+    }
+    for (ptrdiff_t r = 0; !of->given && r < of->batch; r++) {
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+            block[i] += (x[r * of->channels + i] - mean[i]) * (x[r * of->channels + i] - mean[i]);
+        if (r % NORM_BLOCK == NORM_BLOCK - 1 || r == of->batch - 1)
+            F(emptied)(block, total, count);
+    }
+    for (ptrdiff_t i = 0; i < count; i++) {
+        if (!of->given)
+            ((REAL *)of->var)[first + i] = (REAL)(total[i] / (double)of->batch);
+        REAL var = ((REAL *)of->var)[first + i];
+        scale[i] = 1 / (REAL)sqrt(var + (REAL)of->eps) * (w ? w[first + i] : 1);
+        shift[i] = b ? b[first + i] : 0;
+    }
+    for (ptrdiff_t r = 0; r < of->batch; r++, x += of->channels, out += of->channels)
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+            out[i] = (x[i] - mean[i]) * scale[i] + shift[i];
+}
+
+static void F(norm_channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count) {
+    if (of->inner == 1) {
+        F(single_channels)(of, first, count);
+        return;
+    }
+    const REAL *w = of->weight, *b = of->bias;
+    ptrdiff_t n = of->inner, step = of->channels * n;
+    for (ptrdiff_t c = first; c < first + count; c++) {
+        const REAL *x = (const REAL *)of->x + c * n;
+        REAL *out = (REAL *)of->out + c * n, middle = of->given ? ((REAL *)of->mean)[c] : 0;
+        WIDE total = 0, squares = 0, size = (WIDE)(of->batch * n);
+        for (ptrdiff_t r = 0; of->centre && !of->given && r < of->batch; r++)
+            total += F(row_sum)(x + r * step, n);
+        if (of->centre && !of->given)
+            ((REAL *)of->mean)[c] = middle = (REAL)(total / size);
+        for (ptrdiff_t r = 0; !of->given && r < of->batch; r++)
+            squares += F(squares_about)(x + r * step, n, middle);
+        if (!of->given)
+            ((REAL *)of->var)[c] = (REAL)(squares / size);
+        REAL var = ((REAL *)of->var)[c];
+        REAL scale = 1 / (REAL)sqrt(var + (REAL)of->eps);
+        for (ptrdiff_t r = 0; r < of->batch; r++)
+            F(scaled_segment)(x + r * step, out + r * step, n, middle, w ? scale * w[c] : scale, b ? b[c] : 0);
+    }
+}
+
+static void F(single_channels_back)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count) {
+    const REAL *x = (const REAL *)of->x + first, *g = (const REAL *)of->g + first, *w = of->weight;
+    REAL block[NORM_CHANNELS] = {0}, other[NORM_CHANNELS] = {0}, mean[NORM_CHANNELS] = {0}, scale[NORM_CHANNELS];
+    REAL mixed[NORM_CHANNELS], shift[NORM_CHANNELS];
+    double total[NORM_CHANNELS] = {0}, products[NORM_CHANNELS] = {0};
+    for (ptrdiff_t i = 0; i < count && of->centre; i++)
+        mean[i] = ((const REAL *)of->mean)[first + i];
+    for (ptrdiff_t r = 0; r < of->batch; r++) {
+        const REAL *row = x + r * of->channels, *grad = g + r * of->channels;
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+            block[i] += grad[i];
+            other[i] += grad[i] * (row[i] - mean[i]);
+        }
+        if (r % NORM_BLOCK == NORM_BLOCK - 1 || r == of->batch - 1) {
+            F(emptied)(block, total, count);
+            F(emptied)(other, products, count);
+        }
+    }
+    for (ptrdiff_t i = 0; i < count; i++) {
+        REAL plain = 1 / (REAL)sqrt(((const REAL *)of->var)[first + i] + (REAL)of->eps);
+        scale[i] = w ? plain * w[first + i] : plain;
+        if (of->weight_gradient)
+            ((REAL *)of->weight_gradient)[first + i] = (REAL)(products[i] * plain);
+        if (of->bias_gradient)
+            ((REAL *)of->bias_gradient)[first + i] = (REAL)total[i];
+        mixed[i] = (REAL)(products[i] * plain / (double)of->batch) * plain * scale[i];
+        shift[i] = of->centre ? (REAL)(total[i] / (double)of->batch) * scale[i] : 0;
+    }
+    REAL *out = (REAL *)of->out + first;
+    for (ptrdiff_t r = 0; of->out && r < of->batch; r++, x += of->channels, g += of->channels, out += of->channels)
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+            out[i] = g[i] * scale[i] - ((x[i] - mean[i]) * mixed[i] + shift[i]);
+}
+
+static void F(norm_channels_back)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count) {
+    if (of->inner == 1) {
+        F(single_channels_back)(of, first, count);
+        return;
+    }
+    ptrdiff_t n = of->inner, step = of->channels * n;
+    const REAL *w = of->weight;
+    for (ptrdiff_t c = first; c < first + count; c++) {
+        const REAL *x = (const REAL *)of->x + c * n, *g = (const REAL *)of->g + c * n;
+        REAL middle = of->centre ? ((const REAL *)of->mean)[c] : 0;
+        REAL plain = 1 / (REAL)sqrt(((const REAL *)of->var)[c] + (REAL)of->eps), scale = w ? plain * w[c] : plain;
+        WIDE total = 0, products = 0, size = (WIDE)(of->batch * n);
+        for (ptrdiff_t r = 0; r < of->batch; r++)
+            F(gradient_sums)(g + r * step, x + r * step, n, middle, &total, &products);
+        if (of->weight_gradient)
+            ((REAL *)of->weight_gradient)[c] = (REAL)(products * plain);
+        if (of->bias_gradient)
+            ((REAL *)of->bias_gradient)[c] = (REAL)total;
+        if (!of->out)
+            continue;
+        REAL *out = (REAL *)of->out + c * n;
+        REAL mixed = (REAL)(products * plain / size) * plain * scale;
+        REAL shift = of->centre ? (REAL)(total / size) * scale : 0;
+        for (ptrdiff_t r = 0; r < of->batch; r++)
+            F(mixed_segment)(g + r * step, x + r * step, out + r * step, n, middle, scale, mixed, shift);
+    }
+}

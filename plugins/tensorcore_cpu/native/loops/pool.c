@@ -1,0 +1,46 @@
+/* The loops of pools. */
+#include "rows.h"
+
+#include "../pool.h"
+
+/* The flat index of each position of the window of output (0, 0, 0), which may lie outside. */
+static void lay_out(const pool_windows *of, ptrdiff_t *offsets) {
+    for (ptrdiff_t kd = 0; kd < of->kernel[0]; kd++)
+        for (ptrdiff_t kh = 0; kh < of->kernel[1]; kh++)
+            for (ptrdiff_t kw = 0; kw < of->kernel[2]; kw++)
+                *offsets++ = ((kd * of->dilation[0] - of->padding[0]) * of->size[1] + kh * of->dilation[1] -
+                              of->padding[1]) * of->size[2] + kw * of->dilation[2] - of->padding[2];
+}
+
+/* The rows of the input that an output row's windows have, in turn: an expression ROW in `at_row`, where each begins. */
+#define EACH_ROW(of, od, oh, ROW)                                                                             \
+    for (ptrdiff_t kd = 0; kd < (of)->kernel[0]; kd++) {                                                      \
+        ptrdiff_t depth = (od) * (of)->stride[0] - (of)->padding[0] + kd * (of)->dilation[0];                 \
+        if (depth < 0 || depth >= (of)->size[0])                                                              \
+            continue;                                                                                         \
+        for (ptrdiff_t kh = 0; kh < (of)->kernel[1]; kh++) {                                                  \
+            ptrdiff_t height = (oh) * (of)->stride[1] - (of)->padding[1] + kh * (of)->dilation[1];            \
+            if (height < 0 || height >= (of)->size[1])                                                        \
+                continue;                                                                                     \
+            ptrdiff_t at_row = (depth * (of)->size[1] + height) * (of)->size[2];                                 \
+            ROW                                                                                               \
+        }                                                                                                     \
+    }
+
+/* How many elements a window has along one dim that counts for a mean. */
+ALWAYS_INLINE ptrdiff_t window_length(const pool_windows *of, int dim, ptrdiff_t at) {
+    ptrdiff_t start = at * of->stride[dim] - of->padding[dim], stop = start + of->kernel[dim];
+    ptrdiff_t end = of->size[dim] + (of->count_padding ? of->padding[dim] : 0);
+    start = start < 0 && !of->count_padding ? 0 : start;
+    return (stop < end ? stop : end) - start;
+}
+
+#include "as_f32.h"
+#include "pool_of_real.h"
+#include "as_f64.h"
+#include "pool_of_real.h"
+
+const pool_loops ISA(pool_loops) = {{
+    {max_plane_f32, max_places_f32, max_back_plane_f32, mean_plane_f32, mean_back_plane_f32},
+    {max_plane_f64, max_places_f64, max_back_plane_f64, mean_plane_f64, mean_back_plane_f64},
+}};

@@ -1,0 +1,295 @@
+/* Reductions of rows and of strips of columns. */
+#include "loop.h"
+
+#include "../reduce.h"
+
+#include <string.h>
+
+/* Adds with what the addition loses (Neumaier's form of Kahan's sum would compare; Knuth's needs no comparison). */
+ALWAYS_INLINE void add_exactly(double *sum, double *lost, double x) {
+    double before = *sum, after = before + x, part = after - before;
+    *lost += (before - (after - part)) + (x - part);
+    *sum = after;
+}
+
+/* Blocks of so many additions a lane, in four lanes of vectors; then the sum goes on in double. */
+enum { FLUSH_f32 = 16, FLUSH_f64 = 8 };
+
+typedef float half_vf __attribute__((vector_size(VECTOR / 2)));
+
+/* The sums of blocks, in double; for doubles with what the additions lose. */
+typedef struct {
+    vd sum, lost;
+} wide_sum;
+
+ALWAYS_INLINE void add_block_f32(wide_sum *to, vf block) {
+    half_vf halves[2];
+    memcpy(halves, &block, sizeof block);
+    to->sum += __builtin_convertvector(halves[0], vd) + __builtin_convertvector(halves[1], vd);
+}
+
+ALWAYS_INLINE void add_block_f64(wide_sum *to, vd block) {
+    vd before = to->sum, after = before + block, part = after - before;
+    to->lost += (before - (after - part)) + (block - part);
+    to->sum = after;
+}
+
+ALWAYS_INLINE double total_f32(wide_sum of, double rest) {
+    double lanes[LANES_F64];
+    memcpy(lanes, &of.sum, sizeof lanes);
+    for (int width = LANES_F64 / 2; width; width /= 2)
+        for (int k = 0; k < width; k++)
+            lanes[k] += lanes[k + width];
+    return lanes[0] + rest;
+}
+
+ALWAYS_INLINE double total_f64(wide_sum of, double rest) {
+    double sum = rest, lost = 0, lanes_lost = 0;
+    for (int k = 0; k < LANES_F64; k++) {
+        add_exactly(&sum, &lost, of.sum[k]);
+        lanes_lost += of.lost[k];
+    }
+    lost += lanes_lost;
+    return lost == lost ? sum + lost : sum; /* infinities lose a NaN */
+}
+
+#define ROW_SUM(name, suffix, type, vector, lanes, expression)                                                \
+    static double name(const void *row, ptrdiff_t count, double centre) {                                     \
+        const type *data = row, c = (type)centre;                                                             \
+        wide_sum sum = {{0}, {0}};                                                                            \
+        ptrdiff_t i = 0;                                                                                      \
+        (void)c;                                                                                              \
+        while (count - i >= lanes) {                                                                          \
+            vector s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, x;                                                 \
+            ptrdiff_t end = i + (count - i) / (4 * lanes) * (4 * lanes);                                      \
+            end = end - i > FLUSH_##suffix * 4 * lanes ? i + FLUSH_##suffix * 4 * lanes : end;                \
+            if (end == i)                                                                                     \
+                for (; count - i >= lanes; i += lanes) {                                                      \
+                    x = *(const vector##_u *)(data + i);                                                      \
+                    s0 += expression;                                                                         \
+                }                                                                                             \
+            for (; i < end; i += 4 * lanes) {                                                                 \
+                x = *(const vector##_u *)(data + i);                                                          \
+                s0 += expression;                                                                             \
+                x = *(const vector##_u *)(data + i + lanes);                                                  \
+                s1 += expression;                                                                             \
+                x = *(const vector##_u *)(data + i + 2 * lanes);                                              \
+                s2 += expression;                                                                             \
+                x = *(const vector##_u *)(data + i + 3 * lanes);                                              \
+                s3 += expression;                                                                             \
+            }                                                                                                 \
+            add_block_##suffix(&sum, (s0 + s1) + (s2 + s3));                                                  \
+        }                                                                                                     \
+        double rest = 0;                                                                                      \
+        for (; i < count; i++) {                                                                              \
+            type x = data[i];                                                                                 \
+            rest += expression;                                                                               \
+        }                                                                                                     \
+        return total_##suffix(sum, rest);                                                                              \
+    }
+
+#define STRIP_SUM(name, type, expression)                                                                     \
+    static void name(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, const double *centre, \
+                     double *into) {                                                                          \
+        double lost[STRIP] = {0};                                                                             \
+        ptrdiff_t row = 0;                                                                                    \
+        for (; row + 8 <= rows; row += 8) {                                                                   \
+            const type *at = (const type *)data + row * step;                                                 \
+            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {                                               \
+                type c = (type)centre[j], s[8];                                                               \
+                (void)c;                                                                                      \
+                for (int k = 0; k < 8; k++) {                                                                 \
+                    type x = at[k * step + j];                                                                \
+                    s[k] = expression;                                                                        \
+                }                                                                                             \
+                add_exactly(&into[j], &lost[j],                                                               \
+                            ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])));               \
+            }                                                                                                 \
+        }                                                                                                     \
+        for (; row < rows; row++) {                                                                           \
+            const type *at = (const type *)data + row * step;                                                 \
+            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {                                               \
+                type c = (type)centre[j], x = at[j];                                                          \
+                (void)c;                                                                                      \
+                add_exactly(&into[j], &lost[j], expression);                                                  \
+            }                                                                                                 \
+        }                                                                                                     \
+        for (ptrdiff_t j = 0; j < width; j++)                                                                 \
+            into[j] += lost[j] == lost[j] ? lost[j] : 0;                                                      \
+    }
+
+/* The bits of a where the mask is set, else those of b. */
+#define CHOOSE(vector, mask_vector, mask, a, b) \
+    ((vector)(((mask_vector)(a) & (mask)) | ((mask_vector)(b) & ~(mask))))
+
+#define ROW_EXTREME(name, type, vector, mask_vector, lanes, beats)                                            \
+    ALWAYS_INLINE vector name##_of_two(vector x, vector best) {                                               \
+        mask_vector mask = (x beats best) | (x != x);                                                         \
+        return CHOOSE(vector, mask_vector, mask, x, best);                                                    \
+    }                                                                                                         \
+    static type name(const type *data, ptrdiff_t count) {                                                     \
+        type best = data[0];                                                                                  \
+        if (count < lanes) {                                                                                  \
+            for (ptrdiff_t i = 1; i < count; i++)                                                             \
+                best = (data[i] beats best) | (data[i] != data[i]) ? data[i] : best;                          \
+            return best;                                                                                      \
+        }                                                                                                     \
+        const vector##_u *at = (const vector##_u *)data;                                                      \
+        ptrdiff_t vectors = count / lanes, i = 1;                                                             \
+        vector m0 = at[0], m1 = m0, m2 = m0, m3 = m0;                                                         \
+        for (; i + 4 <= vectors; i += 4) {                                                                    \
+            m0 = name##_of_two(at[i], m0);                                                                    \
+            m1 = name##_of_two(at[i + 1], m1);                                                                \
+            m2 = name##_of_two(at[i + 2], m2);                                                                \
+            m3 = name##_of_two(at[i + 3], m3);                                                                \
+        }                                                                                                     \
+        for (; i < vectors; i++)                                                                              \
+            m0 = name##_of_two(at[i], m0);                                                                    \
+        m1 = name##_of_two(*(const vector##_u *)(data + count - lanes), m1); /* the rest, some of it again */ \
+        m0 = name##_of_two(name##_of_two(m0, m1), name##_of_two(m2, m3));                                     \
+        type last[lanes];                                                                                     \
+        memcpy(last, &m0, sizeof last);                                                                       \
+        for (int width = lanes / 2; width; width /= 2)                                                        \
+            for (int k = 0; k < width; k++)                                                                   \
+                last[k] = (last[k + width] beats last[k]) | (last[k + width] != last[k + width]) ? last[k + width] : last[k]; \
+        best = last[0];                                                                                       \
+        return best;                                                                                          \
+    }
+
+#define STRIP_EXTREME(name, type, index, beats)                                                               \
+    static void name(const type *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, type *values) {       \
+        for (ptrdiff_t row = 1; row < rows; row++) {                                                          \
+            const type *at = data + row * step;                                                               \
+            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {                                               \
+                type x = at[j], best = values[j];                                                             \
+                values[j] = (x beats best) | (x != x) ? x : best;                                             \
+            }                                                                                                 \
+        }                                                                                                     \
+    }                                                                                                         \
+    static void name##_place(const type *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, type *values, \
+                             int64_t *places) {                                                               \
+        index at_row[STRIP] = {0};                                                                            \
+        for (ptrdiff_t row = 1; row < rows; row++) {                                                          \
+            const type *at = data + row * step;                                                               \
+            index here = (index)row;                                                                          \
+            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {                                               \
+                type x = at[j], best = values[j];                                                             \
+                /* The first NaN stays. */                                                                    \
+                bool better = (x beats best) | ((x != x) & (best == best));                                   \
+                values[j] = better ? x : best;                                                                \
+                at_row[j] = better ? here : at_row[j];                                                        \
+            }                                                                                                 \
+        }                                                                                                     \
+        for (ptrdiff_t j = 0; j < width; j++)                                                                 \
+            places[j] = at_row[j];                                                                            \
+    }
+
+#define FAMILY(suffix, type, vector, mask_vector, lanes, index)                                               \
+    ROW_SUM(sum_of_##suffix, suffix, type, vector, lanes, x)                                                          \
+    ROW_SUM(away_##suffix, suffix, type, vector, lanes, ((x - c) * (x - c)))                                          \
+    STRIP_SUM(sum_strip_of_##suffix, type, x)                                                                 \
+    STRIP_SUM(away_strip_##suffix, type, ((x - c) * (x - c)))                                                 \
+    ROW_EXTREME(largest_##suffix, type, vector, mask_vector, lanes, >)                                        \
+    ROW_EXTREME(smallest_##suffix, type, vector, mask_vector, lanes, <)                                       \
+    STRIP_EXTREME(largest_strip_##suffix, type, index, >)                                                     \
+    STRIP_EXTREME(smallest_strip_##suffix, type, index, <)                                                    \
+    static double sum_##suffix(const void *row, ptrdiff_t count) { return sum_of_##suffix(row, count, 0); }   \
+    static void sum_strip_##suffix(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width,         \
+                                   double *into) {                                                            \
+        static const double nothing[STRIP];                                                                   \
+        sum_strip_of_##suffix(data, rows, step, width, nothing, into);                                        \
+    }                                                                                                         \
+    static double extreme_##suffix(const void *row, ptrdiff_t count, bool largest) {                          \
+        return largest ? largest_##suffix(row, count) : smallest_##suffix(row, count);                        \
+    }                                                                                                         \
+    static ptrdiff_t place_##suffix(const void *row, ptrdiff_t count, bool largest) {                         \
+        /* The block with the extreme is found first, so that only that one is searched. */                   \
+        const type *data = row;                                                                               \
+        type best = data[0];                                                                                  \
+        ptrdiff_t found = 0;                                                                                  \
+        for (ptrdiff_t i = 0; i < count && best == best; i += 1024) {                                         \
+            type one = (type)extreme_##suffix(data + i, count - i < 1024 ? count - i : 1024, largest);        \
+            if ((largest ? one > best : one < best) || one != one) {                                          \
+                best = one;                                                                                   \
+                found = i;                                                                                    \
+            }                                                                                                 \
+        }                                                                                                     \
+        /* By 32 as long as it is not among them. */                                                          \
+        for (int here = 0; !here && count - found >= 32; found += here ? 0 : 32)                              \
+            for (int k = 0; k < 32; k++)                                                                      \
+                here |= best == best ? data[found + k] == best : data[found + k] != data[found + k];          \
+        while (best == best ? data[found] != best : data[found] == data[found])                               \
+            found++;                                                                                          \
+        return found;                                                                                         \
+    }                                                                                                         \
+    static void extreme_strip_##suffix(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width,     \
+                                       bool largest, void *values) {                                          \
+        (largest ? largest_strip_##suffix : smallest_strip_##suffix)(data, rows, step, width, values);        \
+    }                                                                                                         \
+    static void place_strip_##suffix(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width,       \
+                                     bool largest, void *values, int64_t *places) {                           \
+        (largest ? largest_strip_##suffix##_place : smallest_strip_##suffix##_place)(data, rows, step, width, \
+                                                                                     values, places);         \
+    }                                                                                                         \
+    static void scan_##suffix(const void *row, void *result, ptrdiff_t count, double *carry) {                \
+        const type *data = row;                                                                               \
+        type *made = result;                                                                                  \
+        double before = *carry;                                                                               \
+        ptrdiff_t i = 0;                                                                                      \
+        /* Sums within four do not wait for those before; one addition of four does. */                       \
+        for (; i + 4 <= count; i += 4) {                                                                      \
+            double a = data[i], b = a + data[i + 1], c = data[i + 2], d = c + data[i + 3];                    \
+            made[i] = (type)(before + a);                                                                     \
+            made[i + 1] = (type)(before + b);                                                                 \
+            made[i + 2] = (type)(before + (b + c));                                                           \
+            before += b + d;                                                                                  \
+            made[i + 3] = (type)before;                                                                       \
+        }                                                                                                     \
+        for (; i < count; i++)                                                                                \
+            made[i] = (type)(before += data[i]);                                                              \
+        *carry = before;                                                                                      \
+    }                                                                                                         \
+    static void scan_strip_##suffix(const void *data, void *made, ptrdiff_t rows, ptrdiff_t step,             \
+                                    ptrdiff_t width) {                                                        \
+        double sums[STRIP] = {0};                                                                             \
+        for (ptrdiff_t row = 0; row < rows; row++) {                                                          \
+            const type *at = (const type *)data + row * step;                                                 \
+            type *to = (type *)made + row * step;                                                             \
+            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {                                               \
+                double sum = sums[j] + at[j];                                                                 \
+                sums[j] = sum;                                                                                \
+                to[j] = (type)sum;                                                                            \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+
+FAMILY(f32, float, vf, vi, LANES_F32, int32_t)
+FAMILY(f64, double, vd, vl, LANES_F64, int64_t)
+
+static bool any_byte(const uint8_t *row, ptrdiff_t count) {
+    for (ptrdiff_t i = 0; i < count; i += 4096) {
+        uint8_t found = 0;
+        for (ptrdiff_t k = i, end = count - i < 4096 ? count : i + 4096; k < end; k++)
+            found |= row[k];
+        if (found)
+            return true;
+    }
+    return false;
+}
+
+static bool all_bytes(const uint8_t *row, ptrdiff_t count) {
+    for (ptrdiff_t i = 0; i < count; i += 4096) {
+        uint8_t found = 1;
+        for (ptrdiff_t k = i, end = count - i < 4096 ? count : i + 4096; k < end; k++)
+            found &= row[k];
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+#define FUNCTIONS(suffix)                                                                                     \
+    {sum_##suffix, away_##suffix, sum_strip_##suffix, away_strip_##suffix, extreme_##suffix, place_##suffix,  \
+     extreme_strip_##suffix, place_strip_##suffix, scan_##suffix, scan_strip_##suffix}
+
+const reduce_loops ISA(reduce_loops) = {{FUNCTIONS(f32), FUNCTIONS(f64)}, any_byte, all_bytes};

@@ -1,0 +1,230 @@
+/* The loops of softmax for one type. */
+
+/* Rows */
+
+/* e^(x - top) into out; answers the sum. Tails go through a full vector of their own. */
+ALWAYS_INLINE WIDE F(powers)(const REAL *x, REAL *out, ptrdiff_t n, REAL top) {
+    WIDE total = 0;
+    for (; n >= LANES; ) {
+        ptrdiff_t piece = (n < ROW_BLOCK ? n : ROW_BLOCK) & -(ptrdiff_t)LANES;
+        INDEPENDENT for (ptrdiff_t i = 0; i < piece; i++)
+            out[i] = F(exp_)(x[i] - top);
+        total += F(row_sum)(out, piece);
+        x += piece;
+        out += piece;
+        n -= piece;
+    }
+    if (n) {
+        REAL tail[LANES];
+        VEC fill = -(REAL)INFINITY - (VEC){0};
+        memcpy(tail, &fill, sizeof tail);
+        memcpy(tail, x, (size_t)n * sizeof *tail);
+        for (int i = 0; i < LANES; i++)
+            tail[i] = F(exp_)(tail[i] - top);
+        memcpy(out, tail, (size_t)n * sizeof *tail);
+        for (ptrdiff_t i = 0; i < n; i++)
+            total += tail[i];
+    }
+    return total;
+}
+
+/* The same without keeping the powers. */
+ALWAYS_INLINE WIDE F(powers_sum)(const REAL *x, ptrdiff_t n, REAL top) {
+    REAL space[ROW_BLOCK];
+    WIDE total = 0;
+    for (ptrdiff_t begin = 0; begin < n; begin += ROW_BLOCK)
+        total += F(powers)(x + begin, space, n - begin < ROW_BLOCK ? n - begin : ROW_BLOCK, top);
+    return total;
+}
+
+static void F(softmax_rows)(const void *from, const void *unused, void *to, ptrdiff_t rows, ptrdiff_t n) {
+    const REAL *x = from;
+    REAL *out = to;
+    for (; rows > 0; rows--, x += n, out += n) {
+        REAL by = (REAL)(1 / F(powers)(x, out, n, F(row_max)(x, n)));
+        for (ptrdiff_t i = 0; i < n; i++)
+            out[i] *= by;
+    }
+}
+
+static void F(log_softmax_rows)(const void *from, const void *unused, void *to, ptrdiff_t rows, ptrdiff_t n) {
+    const REAL *x = from;
+    REAL *out = to;
+    for (; rows > 0; rows--, x += n, out += n) {
+        REAL top = F(row_max)(x, n), less = (REAL)log((double)F(powers_sum)(x, n, top));
+        INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+            out[i] = x[i] - top - less;
+    }
+}
+
+static void F(softmax_back_rows)(const void *from, const void *made, void *to, ptrdiff_t rows, ptrdiff_t n) {
+    const REAL *g = from, *y = made;
+    REAL *out = to;
+    for (; rows > 0; rows--, g += n, y += n, out += n) {
+        WIDE total = 0;
+#define TERM(AT, i) AT(g, i) * AT(y, i)
+        ADD_UP(total, n, TERM)
+#undef TERM
+        REAL less = (REAL)total;
+        INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+            out[i] = y[i] * (g[i] - less);
+    }
+}
+
+static void F(log_softmax_back_rows)(const void *from, const void *made, void *to, ptrdiff_t rows, ptrdiff_t n) {
+    const REAL *g = from, *y = made;
+    REAL *out = to;
+    for (; rows > 0; rows--, g += n, y += n, out += n) {
+        REAL total = (REAL)F(row_sum)(g, n);
+        INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+            out[i] = g[i] - F(exp_)(y[i]) * total;
+    }
+}
+
+/* Columns */
+
+/* The largest of each column, and the sum of e^(x - top), which go to `out` too where it is given. */
+ALWAYS_INLINE void F(column_powers)(const REAL *x, REAL *out, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width, REAL *top,
+                                    REAL *total) {
+    for (ptrdiff_t i = 0; i < width; i++) {
+        top[i] = -(REAL)INFINITY;
+        total[i] = 0;
+    }
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const REAL *row = x + k * inner;
+        INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
+            top[i] = row[i] > top[i] ? row[i] : top[i];
+    }
+    for (ptrdiff_t k = 0; k < n; k++) {
+        const REAL *row = x + k * inner;
+        REAL power[COLUMNS], *made = out ? out + k * inner : power;
+        INDEPENDENT for (ptrdiff_t i = 0; i < width; i++) {
+            REAL one = F(exp_)(row[i] - top[i]);
+            made[i] = one;
+            total[i] += one;
+        }
+    }
+}
+
+static void F(softmax_columns)(const void *from, const void *unused, void *to, ptrdiff_t n, ptrdiff_t inner,
+                               ptrdiff_t width) {
+    REAL top[COLUMNS], total[COLUMNS], *out = to;
+    F(column_powers)(from, out, n, inner, width, top, total);
+    for (ptrdiff_t k = 0; k < n; k++, out += inner)
+        INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
+            out[i] /= total[i];
+}
+
+static void F(log_softmax_columns)(const void *from, const void *unused, void *to, ptrdiff_t n, ptrdiff_t inner,
+                                   ptrdiff_t width) {
+    const REAL *x = from;
+    REAL top[COLUMNS], total[COLUMNS], *out = to;
+    F(column_powers)(x, NULL, n, inner, width, top, total);
+    for (ptrdiff_t i = 0; i < width; i++)
+        total[i] = F(log_)(total[i]);
+    for (ptrdiff_t k = 0; k < n; k++, out += inner, x += inner)
+        INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
+            out[i] = x[i] - top[i] - total[i];
+}
+
+static void F(softmax_back_columns)(const void *from, const void *made, void *to, ptrdiff_t n, ptrdiff_t inner,
+                                    ptrdiff_t width) {
+    const REAL *g = from, *y = made;
+    REAL total[COLUMNS] = {0}, *out = to;
+    for (ptrdiff_t k = 0; k < n; k++)
+        INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
+            total[i] += g[k * inner + i] * y[k * inner + i];
+    for (ptrdiff_t k = 0; k < n; k++, out += inner, g += inner, y += inner)
+        INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
+            out[i] = y[i] * (g[i] - total[i]);
+}
+
+static void F(log_softmax_back_columns)(const void *from, const void *made, void *to, ptrdiff_t n, ptrdiff_t inner,
+                                        ptrdiff_t width) {
+    const REAL *g = from, *y = made;
+    REAL total[COLUMNS] = {0}, *out = to;
+    for (ptrdiff_t k = 0; k < n; k++)
+        INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
+            total[i] += g[k * inner + i];
+    for (ptrdiff_t k = 0; k < n; k++, out += inner, g += inner, y += inner)
+        INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
+            out[i] = g[i] - F(exp_)(y[i]) * total[i];
+}
+
+/* Losses of classes */
+
+static void F(class_statistics)(const class_scores *of, ptrdiff_t first, ptrdiff_t count) {
+    const REAL *x = of->x;
+    REAL *top = (REAL *)of->top + first, *less = (REAL *)of->less + first;
+    if (of->inner == 1) {
+        for (ptrdiff_t k = 0; k < count; k++) {
+            const REAL *row = x + (first + k) * of->n;
+            top[k] = F(row_max)(row, of->n);
+            less[k] = (REAL)log((double)F(powers_sum)(row, of->n, top[k]));
+        }
+        return;
+    }
+    F(column_powers)(x + first / of->inner * of->n * of->inner + first % of->inner, NULL, of->n, of->inner, count, top,
+                     less);
+    for (ptrdiff_t k = 0; k < count; k++)
+        less[k] = F(log_)(less[k]);
+}
+
+static void F(class_losses)(const class_scores *of, void *to, ptrdiff_t first, ptrdiff_t count) {
+    const REAL *x = of->x, *weight = of->weight, *top = of->top, *less = of->less;
+    REAL *each = of->each, *losses = to;
+    for (ptrdiff_t at = first; at < first + count; at++) {
+        int64_t class = of->target[at];
+        if (class == of->ignored || class < 0 || class >= of->n) {
+            each[at] = losses[at] = 0;
+            continue;
+        }
+        REAL score = x[(at / of->inner * of->n + class) * of->inner + at % of->inner];
+        if (top)
+            score = score - top[at] - less[at];
+        each[at] = weight ? weight[class] : 1;
+        losses[at] = -score * each[at];
+    }
+}
+
+static void F(class_backward)(const class_scores *of, const void *gradients, void *to, ptrdiff_t first, ptrdiff_t count) {
+    const REAL *x = of->x, *top = of->top, *less = of->less, *amounts = gradients;
+    REAL *out = to;
+    ptrdiff_t n = of->n, inner = of->inner;
+    ptrdiff_t start = first / inner * n * inner + first % inner;
+    if (!top) {
+        for (ptrdiff_t k = 0; inner > 1 && k < n; k++)
+            memset(out + start + k * inner, 0, (size_t)count * sizeof *out);
+        if (inner == 1)
+            memset(out + start, 0, (size_t)(count * n) * sizeof *out);
+    } else if (inner == 1) {
+        for (ptrdiff_t r = first; r < first + count; r++) {
+            const REAL *row = x + r * n;
+            REAL *made = out + r * n, high = top[r], low = less[r], amount = amounts[r];
+            ptrdiff_t whole = n & -(ptrdiff_t)LANES;
+            INDEPENDENT for (ptrdiff_t i = 0; i < whole; i++)
+                made[i] = F(exp_)(row[i] - high - low) * amount;
+            if (whole < n) {
+                REAL tail[LANES] = {0};
+                memcpy(tail, row + whole, (size_t)(n - whole) * sizeof *tail);
+                for (int i = 0; i < LANES; i++)
+                    tail[i] = F(exp_)(tail[i] - high - low) * amount;
+                memcpy(made + whole, tail, (size_t)(n - whole) * sizeof *tail);
+            }
+        }
+    } else {
+        for (ptrdiff_t k = 0; k < n; k++) {
+            const REAL *row = x + start + k * inner;
+            REAL *made = out + start + k * inner;
+            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+                made[i] = F(exp_)(row[i] - top[first + i] - less[first + i]) * amounts[first + i];
+        }
+    }
+    for (ptrdiff_t at = first; at < first + count; at++) {
+        int64_t class = of->target[at];
+        if (class >= 0 && class < n && class != of->ignored)
+            out[(at / inner * n + class) * inner + at % inner] -= amounts[at];
+    }
+}
+
+static double F(class_total)(const void *x, ptrdiff_t n) { return (double)F(row_sum)(x, n); }

@@ -1,0 +1,85 @@
+/* The inner loop of matrix products and convolutions, and turning matrices, for one type, which REAL, V, V_U, LANES, ZIP and
+   F describe. */
+
+ALWAYS_INLINE V F(load)(const REAL *from) { return *(const V_U *)from; }
+ALWAYS_INLINE void F(store)(REAL *to, V value) { *(V_U *)to = value; }
+
+/* made[r, c] = before[r, c] + sum over k of rows[r * row_step + k * inner_step] * columns[k * columns_step + c] for
+   `height` rows and `vectors` vectors of columns, which stay in registers: both are constants where it is called. */
+ALWAYS_INLINE void F(tile)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t inner_step, const REAL *columns,
+                           ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before, ptrdiff_t before_step,
+                           REAL *made, ptrdiff_t made_step, int height, int vectors) {
+    V sums[16][4];
+#pragma GCC unroll 16
+    for (int r = 0; r < height; r++) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            sums[r][v] = (V){0};
+        for (int v = 0; v < vectors; v++)
+            __builtin_prefetch(made + r * made_step + v * LANES, 1); /* it comes while the sums are made */
+    }
+    for (ptrdiff_t k = 0; k < inner; k++, rows += inner_step, columns += columns_step) {
+        V right[4];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            right[v] = F(load)(columns + v * LANES);
+#pragma GCC unroll 16
+        for (int r = 0; r < height; r++) {
+            const REAL left = rows[r * row_step];
+#pragma GCC unroll 4
+            for (int v = 0; v < vectors; v++)
+                sums[r][v] += right[v] * left;
+        }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < height; r++) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            F(store)(made + r * made_step + v * LANES, sums[r][v] + F(load)(before + r * before_step + v * LANES));
+    }
+}
+
+/* LANES x LANES elements: to[j * to_step + i] = from[i * from_step + j], zeros from `rows` on. */
+ALWAYS_INLINE void F(turn)(const REAL *from, ptrdiff_t from_step, ptrdiff_t rows, REAL *to, ptrdiff_t to_step) {
+    V a[LANES], b[LANES];
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        a[i] = i < rows ? F(load)(from + i * from_step) : (V){0};
+    /* Each round takes one bit of the row's number to the column's. */
+#pragma GCC unroll 4
+    for (int round = 1; round < LANES; round *= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < LANES / 2; i++) {
+            b[2 * i] = ZIP(a[i], a[i + LANES / 2], 0);
+            b[2 * i + 1] = ZIP(a[i], a[i + LANES / 2], LANES / 2);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++)
+            a[i] = b[i];
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        F(store)(to + i * to_step, a[i]);
+}
+
+/* to[j * to_step + i] = from[i * from_step + j] for i < rows and j < columns, zeros to whole vectors of i. */
+static void F(transpose)(const REAL *from, ptrdiff_t from_step, ptrdiff_t rows, ptrdiff_t columns, REAL *to,
+                         ptrdiff_t to_step) {
+    for (ptrdiff_t j = 0; j < columns; j += LANES) {
+        ptrdiff_t across = columns - j < LANES ? columns - j : LANES;
+        for (ptrdiff_t i = 0; i < rows; i += LANES) {
+            ptrdiff_t down = rows - i < LANES ? rows - i : LANES;
+            if (across == LANES && down == LANES) {
+                F(turn)(from + i * from_step + j, from_step, LANES, to + j * to_step + i, to_step);
+                continue;
+            }
+            if (across == LANES) {
+                F(turn)(from + i * from_step + j, from_step, down, to + j * to_step + i, to_step);
+                continue;
+            }
+            for (ptrdiff_t c = 0; c < across; c++)
+                for (ptrdiff_t r = 0; r < LANES; r++)
+                    to[(j + c) * to_step + i + r] = r < down ? from[(i + r) * from_step + j + c] : 0;
+        }
+    }
+}

@@ -1,0 +1,25 @@
+/* Two vectors interleaved, which is a step of turning a block of a matrix. */
+#ifndef TENSORCORE_NATIVE_ZIP_H
+#define TENSORCORE_NATIVE_ZIP_H
+
+#include "isa.h"
+
+/* The elements of two vectors by turns, from element x on. */
+#define ZIP_2(a, b, x) __builtin_shufflevector(a, b, x, 2 + x)
+#define ZIP_4(a, b, x) __builtin_shufflevector(a, b, x, 4 + x, 1 + x, 5 + x)
+#define ZIP_8(a, b, x) __builtin_shufflevector(a, b, x, 8 + x, 1 + x, 9 + x, 2 + x, 10 + x, 3 + x, 11 + x)
+#define ZIP_16(a, b, x)                                                                                         \
+    __builtin_shufflevector(a, b, x, 16 + x, 1 + x, 17 + x, 2 + x, 18 + x, 3 + x, 19 + x, 4 + x, 20 + x, 5 + x, \
+                            21 + x, 6 + x, 22 + x, 7 + x, 23 + x)
+#if VECTOR == 64
+#define ZIP_FLOAT ZIP_16
+#define ZIP_DOUBLE ZIP_8
+#elif VECTOR == 32
+#define ZIP_FLOAT ZIP_8
+#define ZIP_DOUBLE ZIP_4
+#else
+#define ZIP_FLOAT ZIP_4
+#define ZIP_DOUBLE ZIP_2
+#endif
+
+#endif

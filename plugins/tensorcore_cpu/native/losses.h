@@ -1,0 +1,19 @@
+/* Losses of differences and of yes-or-no scores: the loops that each instruction set fills. */
+#ifndef TENSORCORE_NATIVE_LOSSES_H
+#define TENSORCORE_NATIVE_LOSSES_H
+
+#include "types.h"
+
+enum { SQUARED_ERROR, LOGISTIC, LOSSES };
+
+typedef struct {
+    struct {
+        void (*each)(const void *x, const void *target, void *out, ptrdiff_t count);
+        double (*total)(const void *x, const void *target, ptrdiff_t count);
+        /* The gradient of x, where that of each loss is g[i], or g[0] for all of them (`one`), times `factor`. */
+        void (*backward)(const void *x, const void *target, const void *g, bool one, double factor, void *out,
+                         ptrdiff_t count);
+    } of[LOSSES][2]; /* TYPE_F32, TYPE_F64 */
+} loss_loops;
+
+#endif

@@ -1,0 +1,210 @@
+/* The memory of large arrays: cached blocks on huge pages, handed to NumPy as the memory handler of the arrays made here.
+
+   A page that the system gives anew costs more than the arithmetic on it, so a freed block is kept and goes to the next
+   array of its size. Small arrays stay with NumPy's own allocator, which keeps theirs. */
+#define _GNU_SOURCE
+#include "native.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    HUGE_PAGE = 2 << 20,
+    HEADER = 64, /* keeps the array on a cache line */
+    COLOURS = 16, COLOUR = 320, /* streams that begin at one place of a page each wait for one another's stores */
+    ENTRIES = 512,
+};
+
+typedef struct {
+    size_t size;   /* of the whole block */
+    char *start;   /* of the mapping */
+    size_t asked;
+} header;
+
+typedef struct {
+    char *start;
+    size_t size;
+} free_block;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static free_block cached[ENTRIES]; /* the one that came back longest ago first */
+static int cached_count, colour;
+static struct {
+    size_t allocated, allocated_peak, reserved, reserved_peak, cached, limit, active, active_peak, hits, misses;
+    size_t ever_allocated, ever_freed;
+} counts;
+
+/* Eight sizes to each doubling, in whole huge pages. */
+static size_t size_class(size_t size) {
+    size_t step = HUGE_PAGE;
+    while (step * 16 < size)
+        step *= 2;
+    return (size + step - 1) / step * step;
+}
+
+static void unmap(int i) {
+    munmap(cached[i].start, cached[i].size);
+    counts.cached -= cached[i].size;
+    counts.reserved -= cached[i].size;
+    memmove(cached + i, cached + i + 1, (size_t)(--cached_count - i) * sizeof *cached);
+}
+
+static char *map(size_t size) {
+    /* One huge page more, to begin at a multiple of one. */
+    char *start = mmap(NULL, size + HUGE_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED)
+        return NULL;
+    char *aligned = (char *)(((uintptr_t)start + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1));
+    if (aligned > start)
+        munmap(start, (size_t)(aligned - start));
+    munmap(aligned + size, (size_t)(start + HUGE_PAGE - aligned));
+#ifdef MADV_HUGEPAGE
+    madvise(aligned, size, MADV_HUGEPAGE);
+#endif
+    return aligned;
+}
+
+static void *take(void *context, size_t asked) {
+    if (asked > SIZE_MAX / 4)
+        return NULL;
+    size_t size = size_class(asked + HEADER + COLOURS * COLOUR);
+    pthread_mutex_lock(&lock);
+    char *start = NULL;
+    for (int i = cached_count - 1; i >= 0 && !start; i--) {
+        if (cached[i].size != size)
+            continue;
+        start = cached[i].start;
+        memmove(cached + i, cached + i + 1, (size_t)(--cached_count - i) * sizeof *cached);
+        counts.cached -= size;
+        counts.hits++;
+    }
+    if (!start) {
+        start = map(size);
+        while (!start && cached_count) { /* what lies unused may be what is missing */
+            unmap(0);
+            start = map(size);
+        }
+        if (!start) {
+            pthread_mutex_unlock(&lock);
+            return NULL;
+        }
+        counts.misses++;
+        counts.reserved += size;
+        counts.reserved_peak = counts.reserved > counts.reserved_peak ? counts.reserved : counts.reserved_peak;
+    }
+    counts.allocated += asked;
+    counts.ever_allocated += asked;
+    counts.allocated_peak = counts.allocated > counts.allocated_peak ? counts.allocated : counts.allocated_peak;
+    counts.active_peak = ++counts.active > counts.active_peak ? counts.active : counts.active_peak;
+    colour = (colour + 1) % COLOURS;
+    char *data = start + HEADER + (size_t)colour * COLOUR;
+    pthread_mutex_unlock(&lock);
+    *(header *)(data - HEADER) = (header){size, start, asked};
+    return data;
+}
+
+static void give_back(void *context, void *data, size_t unused) {
+    if (!data)
+        return;
+    header of = *(header *)((char *)data - HEADER);
+    pthread_mutex_lock(&lock);
+    counts.allocated -= of.asked;
+    counts.ever_freed += of.asked;
+    counts.active--;
+    while (cached_count && (cached_count == ENTRIES || counts.cached + of.size > counts.limit))
+        unmap(0);
+    if (of.size > counts.limit) {
+        munmap(of.start, of.size);
+        counts.reserved -= of.size;
+    } else {
+        cached[cached_count++] = (free_block){of.start, of.size};
+        counts.cached += of.size;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static void *take_zeros(void *context, size_t count, size_t size) {
+    void *data = size && count > SIZE_MAX / size ? NULL : take(context, count * size);
+    return data ? memset(data, 0, count * size) : NULL;
+}
+
+static void *resize(void *context, void *data, size_t size) {
+    void *made = take(context, size);
+    if (made && data) {
+        size_t before = ((header *)((char *)data - HEADER))->asked;
+        memcpy(made, data, before < size ? before : size);
+        give_back(context, data, 0);
+    }
+    return made;
+}
+
+static PyDataMem_Handler handler = {"tensorcore", 1, {NULL, take, take_zeros, resize, give_back}};
+static PyObject *capsule;
+
+PyObject *native_memory_begin(void) { return PyDataMem_SetHandler(capsule); }
+
+void native_memory_end(PyObject *before) {
+    PyObject *error_type, *error, *trace;
+    PyErr_Fetch(&error_type, &error, &trace);
+    Py_XDECREF(PyDataMem_SetHandler(before));
+    Py_DECREF(before);
+    PyErr_Restore(error_type, error, trace);
+}
+
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+
+int native_memory_init(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
+    counts.limit = pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 4 : (size_t)2 << 30;
+    capsule = PyCapsule_New(&handler, "mem_handler", NULL);
+    return capsule && !pthread_atfork(before_fork, after_fork, after_fork) ? 0 : -1;
+}
+
+PyObject *native_memory_statistics(PyObject *module, PyObject *unused) {
+    pthread_mutex_lock(&lock);
+    PyObject *made = Py_BuildValue(
+        "{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "allocated_bytes.current", counts.allocated,
+        "allocated_bytes.peak", counts.allocated_peak, "allocated_bytes.allocated", counts.ever_allocated,
+        "allocated_bytes.freed", counts.ever_freed, "reserved_bytes.current", counts.reserved, "reserved_bytes.peak",
+        counts.reserved_peak, "cached_bytes.current", counts.cached, "active.current", counts.active, "active.peak",
+        counts.active_peak, "cache.hits", counts.hits, "cache.misses", counts.misses);
+    pthread_mutex_unlock(&lock);
+    return made;
+}
+
+PyObject *native_memory_reset_peaks(PyObject *module, PyObject *unused) {
+    pthread_mutex_lock(&lock);
+    counts.allocated_peak = counts.allocated;
+    counts.reserved_peak = counts.reserved;
+    counts.active_peak = counts.active;
+    pthread_mutex_unlock(&lock);
+    Py_RETURN_NONE;
+}
+
+PyObject *native_memory_empty_cache(PyObject *module, PyObject *unused) {
+    pthread_mutex_lock(&lock);
+    size_t given = counts.cached;
+    while (cached_count)
+        unmap(cached_count - 1);
+    pthread_mutex_unlock(&lock);
+    return PyLong_FromSize_t(given);
+}
+
+/* How many bytes may lie unused in the cache; with a number, sets it. */
+PyObject *native_memory_limit(PyObject *module, PyObject *bytes) {
+    if (bytes != Py_None) {
+        size_t limit = PyLong_AsSize_t(bytes);
+        if (limit == (size_t)-1 && PyErr_Occurred())
+            return NULL;
+        pthread_mutex_lock(&lock);
+        counts.limit = limit;
+        while (cached_count && counts.cached > limit)
+            unmap(0);
+        pthread_mutex_unlock(&lock);
+    }
+    return PyLong_FromSize_t(counts.limit);
+}

@@ -1,0 +1,174 @@
+/* What the families share: arrays, kernels with their fallbacks, options, instruction sets, threads. */
+#ifndef TENSORCORE_NATIVE_H
+#define TENSORCORE_NATIVE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL tensorcore_native_arrays
+#ifndef NATIVE_MODULE
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+#include "types.h"
+
+/* Kernels */
+
+typedef struct native_kernel native_kernel;
+
+/* Runs a kernel: natives and numbers in args[0..nargs), then the values of the options that kwnames names.
+   Answers a new reference; or NULL with an exception; or NULL without one, which means "not for me": the
+   NumPy kernel is then called with the same arguments. Nothing may have been written by then. */
+typedef PyObject *(*native_run)(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+
+typedef struct {
+    const char *name; /* of the kernel in the backend's table */
+    native_run run;
+    const void *data; /* the family's own */
+} native_spec;
+
+struct native_kernel {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    native_run run;
+    const void *data;
+    PyObject *name;
+    PyObject *fallback; /* the NumPy kernel */
+};
+
+/* Finds the options called names[0..count) (interned strings): values[i] is a borrowed reference, NULL where not
+   given. Answers false where there is an option of any other name. */
+bool native_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject *const *names, int count,
+                    PyObject **values);
+
+/* Arrays */
+
+#define NATIVE_DIMS 8 /* arrays of more go to NumPy */
+
+/* The element type of an object that is exactly an ndarray, aligned and of native byte order, of at most NATIVE_DIMS
+   dims; else TYPE_NONE. */
+native_type native_array_type(PyObject *object);
+
+/* The same of a dtype. */
+native_type native_descr_type(PyObject *descr);
+
+/* A new C-contiguous array of undefined values; NULL with an exception where there is no memory. */
+PyArrayObject *native_empty(int ndim, const npy_intp *shape, native_type type);
+
+/* As native_empty with the dims laid out in the order of `axes`, from the largest stride to the smallest. */
+PyArrayObject *native_empty_ordered(int ndim, const npy_intp *shape, native_type type, const int *axes);
+
+/* Whether the memory of two arrays has a byte in common; a cheap test of bounds, which may say yes too often. */
+bool native_overlap(PyArrayObject *one, PyArrayObject *other);
+
+/* Instruction sets */
+
+typedef enum { ISA_PLAIN, ISA_AVX2, ISA_AVX512 } native_isa;
+
+extern native_isa native_chosen_isa;
+
+/* The family's loops for the chosen set: PICK(elementwise_loops) of what loops/elementwise.c calls ISA(elementwise_loops). */
+#ifdef NATIVE_X86
+#define DECLARE_LOOPS(type, name) extern const type name##_plain, name##_avx2, name##_avx512
+#define PICK(name)                                            \
+    (native_chosen_isa == ISA_AVX512 ? &name##_avx512         \
+     : native_chosen_isa == ISA_AVX2 ? &name##_avx2           \
+                                     : &name##_plain)
+#else
+#define DECLARE_LOOPS(type, name) extern const type name##_plain
+#define PICK(name) (&name##_plain)
+#endif
+
+/* Threads */
+
+typedef void (*native_body)(void *context, npy_intp begin, npy_intp end);
+
+/* Runs body over [0, count) in pieces of at least `grain`, on as many threads as set_num_threads allows; each piece
+   starts at a multiple of `grain`. Call it with the GIL. Up to one grain it runs here and keeps the GIL; over that it
+   lets go of the GIL while it runs. The body touches no Python object, and may call this again (serially). */
+void native_parallel(npy_intp count, npy_intp grain, native_body body, void *context);
+
+/* How many threads that would use at most. */
+int native_threads(void);
+
+int native_threads_init(void);
+PyObject *native_set_threads(PyObject *module, PyObject *count);
+PyObject *native_get_threads(PyObject *module, PyObject *unused);
+
+/* Memory: between these two, new arrays of NumPy come from the cached blocks of memory.c. */
+
+PyObject *native_memory_begin(void);
+void native_memory_end(PyObject *before);
+int native_memory_init(void);
+PyObject *native_memory_statistics(PyObject *module, PyObject *unused);
+PyObject *native_memory_reset_peaks(PyObject *module, PyObject *unused);
+PyObject *native_memory_empty_cache(PyObject *module, PyObject *unused);
+PyObject *native_memory_limit(PyObject *module, PyObject *bytes);
+
+/* Families: each has a table that ends with a NULL name, and a function that fills what it needs once. */
+
+extern const native_spec elementwise_kernels[];
+int elementwise_init(void);
+extern const native_spec conv_kernels[];
+int conv_init(void);
+
+extern const native_spec cast_kernels[];
+int cast_init(void);
+
+int rows_init(void); /* no kernels of its own: what the next ones share */
+
+extern const native_spec softmax_kernels[];
+int softmax_init(void);
+
+extern const native_spec entropy_kernels[];
+int entropy_init(void);
+
+extern const native_spec losses_kernels[];
+int losses_init(void);
+
+extern const native_spec pool_kernels[];
+int pool_init(void);
+extern const native_spec reduce_kernels[];
+int reduce_init(void);
+
+extern const native_spec gemm_kernels[];
+int gemm_init(void);
+
+extern const native_spec recurrent_kernels[];
+int recurrent_init(void);
+
+extern const native_spec attention_kernels[];
+int attention_init(void);
+
+extern const native_spec index_kernels[];
+int index_init(void);
+
+extern const native_spec norm_kernels[];
+int norm_init(void);
+
+extern const native_spec optim_kernels[];
+int optim_init(void);
+
+int random_init(void); /* no kernels: one function of the module */
+PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+
+extern const native_spec scatter_kernels[];
+int scatter_init(void);
+
+extern const native_spec activate_kernels[];
+int activate_init(void);
+
+extern const native_spec nonzero_kernels[];
+int nonzero_init(void);
+
+extern const native_spec place_kernels[];
+int place_init(void);
+
+int fused_init(void); /* no kernels: these functions of the module */
+PyObject *native_fuse(PyObject *module, PyObject *args);
+PyObject *native_fusible(PyObject *module, PyObject *unused);
+
+#endif

@@ -1,0 +1,385 @@
+/* Normalisations: one kernel for layer, group, instance, RMS and batch norm, which differ in the view and the dims. */
+#include "norm.h"
+
+#include "rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+DECLARE_LOOPS(norm_loops, norm_loops);
+
+static const norm_loops *loops;
+
+enum { VIEW, DIMS, AFFINE, EPS, CENTRE, NEEDS, OPTIONS };
+static PyObject *names[OPTIONS], *track_names[2];
+static const char *const NAMES[OPTIONS] = {"view", "dims", "affine", "eps", "centre", "needs"};
+
+enum {
+    GRAIN = 1 << 14, /* elements a thread */
+    BLOCKS = 32,     /* of rows at most whose sums for weight and bias are taken apart */
+    MOST = 12,       /* dims of a view */
+};
+
+/* One call. The view is over rows (trailing dims are normalised) or over channels (all dims but the second). */
+typedef struct {
+    const norm_of_real *of;
+    native_type type;
+    int ndim;
+    npy_intp view[MOST];
+    bool reduced[MOST], by_channel;
+    double eps;
+    bool centre;
+    npy_intp n, inner, turns, rows;      /* over rows */
+    npy_intp batch, channels;            /* over channels */
+    PyArrayObject *x, *weight, *bias;
+    norm_rows over_rows;
+    norm_channels over_channels;
+    npy_intp block, weights;
+    double *totals;
+    bool out_of_memory;
+} norm_call;
+
+static void end_call(norm_call *call) {
+    Py_XDECREF(call->x);
+    Py_XDECREF(call->weight);
+    Py_XDECREF(call->bias);
+}
+
+static npy_intp product(const npy_intp *sizes, int begin, int end) {
+    npy_intp made = 1;
+    for (int i = begin; i < end; i++)
+        made *= sizes[i];
+    return made;
+}
+
+/* How the weights, in the shape `affine`, lie over the view; false where they lie in another way than norm.h says. */
+static bool place_weights(norm_call *call, const npy_intp *affine, int first) {
+    int begin = 0, end = call->ndim;
+    while (begin < end && affine[begin] == 1)
+        begin++;
+    while (end > begin && affine[end - 1] == 1)
+        end--;
+    for (int i = begin; i < end; i++)
+        if (affine[i] != call->view[i])
+            return false;
+    call->turns = 1;
+    call->inner = call->n;
+    if (begin == end)
+        return true;
+    if ((end < first && product(call->view, end, first) != 1) || (begin > first && product(call->view, first, begin) != 1))
+        return false;
+    call->turns = begin < first ? product(call->view, begin, first) : 1;
+    call->inner = end > first ? product(call->view, end, call->ndim) : call->n;
+    return true;
+}
+
+static bool read_view(norm_call *call, PyObject *const *options, bool weighted) {
+    npy_intp dims[MOST], given[MOST], affine[MOST];
+    call->ndim = native_sizes(options[VIEW], call->view, MOST);
+    int count = native_sizes(options[DIMS], dims, MOST), sizes = native_sizes(options[AFFINE], given, MOST);
+    if (call->ndim < 1 || count < 1 || sizes < 0 || sizes > call->ndim || !native_double(options[EPS], &call->eps) ||
+        !options[CENTRE] || !PyBool_Check(options[CENTRE]))
+        return false;
+    call->centre = options[CENTRE] == Py_True;
+    for (int i = 0; i < call->ndim; i++)
+        affine[i] = i < call->ndim - sizes ? 1 : given[i - (call->ndim - sizes)];
+    int first = call->ndim - count;
+    bool trailing = first >= 0, all_but_second = count == call->ndim - 1 && call->ndim >= 2;
+    for (int k = 0; k < count; k++) {
+        if (dims[k] < 0 || dims[k] >= call->ndim)
+            return false;
+        trailing &= dims[k] == first + k;
+        all_but_second &= dims[k] == (k ? k + 1 : 0);
+        call->reduced[dims[k]] = true;
+    }
+    if (trailing) {
+        call->n = product(call->view, first, call->ndim);
+        call->rows = product(call->view, 0, first);
+        call->turns = 1;
+        call->inner = call->n;
+        return !weighted || place_weights(call, affine, first);
+    }
+    if (!all_but_second)
+        return false;
+    call->by_channel = true;
+    call->batch = call->view[0];
+    call->channels = call->view[1];
+    call->inner = product(call->view, 2, call->ndim);
+    for (int i = 0; weighted && i < call->ndim; i++)
+        if (affine[i] != (i == 1 ? call->channels : 1))
+            return false;
+    return true;
+}
+
+/* None, or an array of that type and so many elements; *array is a dense one. */
+static bool optional(PyObject *object, native_type type, npy_intp size, PyArrayObject **array) {
+    if (native_is_none(object))
+        return true;
+    if (native_real_type(object) != type || PyArray_SIZE((PyArrayObject *)object) != size)
+        return false;
+    return (*array = native_dense(object)) != NULL;
+}
+
+/* Fills the call from (x, weight, bias) and the options; false where it is not for this kernel. */
+static bool begin_call(norm_call *call, PyObject *const *args, PyObject *const *options) {
+    bool weighted = !native_is_none(args[1]) || !native_is_none(args[2]);
+    *call = (norm_call){.type = native_real_type(args[0])};
+    if (call->type == TYPE_NONE || !PyArray_SIZE((PyArrayObject *)args[0]) || !read_view(call, options, weighted) ||
+        product(call->view, 0, call->ndim) != PyArray_SIZE((PyArrayObject *)args[0]))
+        return false;
+    call->of = &loops->of[call->type];
+    call->weights = call->by_channel ? call->channels : call->turns * (call->n / call->inner);
+    if (!optional(args[1], call->type, call->weights, &call->weight) ||
+        !optional(args[2], call->type, call->weights, &call->bias) || !(call->x = native_dense(args[0]))) {
+        end_call(call);
+        return false;
+    }
+    void *x = PyArray_DATA(call->x), *weight = call->weight ? PyArray_DATA(call->weight) : NULL;
+    void *bias = call->bias ? PyArray_DATA(call->bias) : NULL;
+    call->over_rows = (norm_rows){call->n, call->inner, call->turns, call->eps, call->centre, x, weight, bias};
+    call->over_channels =
+        (norm_channels){call->batch, call->channels, call->inner, call->eps, call->centre, false, x, weight, bias};
+    return true;
+}
+
+static void forward_rows(void *context, npy_intp begin, npy_intp end) {
+    const norm_call *call = context;
+    call->of->rows(&call->over_rows, begin, end - begin);
+}
+
+typedef void (*channel_loop)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count);
+typedef struct {
+    const norm_call *call;
+    channel_loop loop;
+} channel_run;
+
+static void run_channels(void *context, npy_intp begin, npy_intp end) {
+    const channel_run *run = context;
+    npy_intp most = run->call->inner == 1 ? NORM_CHANNELS : 1;
+    for (; begin < end; begin++) {
+        npy_intp rest = run->call->channels - begin * most;
+        run->loop(&run->call->over_channels, begin * most, rest < most ? rest : most);
+    }
+}
+
+static void each_channel(const norm_call *call, channel_loop loop) {
+    npy_intp most = call->inner == 1 ? NORM_CHANNELS : 1;
+    channel_run run = {call, loop};
+    native_parallel((call->channels + most - 1) / most, native_grain(GRAIN, call->batch * call->inner * most), run_channels,
+                    &run);
+}
+
+static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS], *answer = NULL;
+    norm_call call;
+    if (nargs != 3 || !kwnames || !native_options(args, nargs, kwnames, names, NEEDS, options) ||
+        !begin_call(&call, args, options))
+        return NULL;
+    npy_intp kept[MOST];
+    for (int i = 0; i < call.ndim; i++)
+        kept[i] = call.reduced[i] ? 1 : call.view[i];
+    PyArrayObject *made = native_empty(PyArray_NDIM(call.x), PyArray_DIMS(call.x), call.type);
+    PyArrayObject *var = native_empty(call.ndim, kept, call.type);
+    PyArrayObject *mean = call.centre ? native_empty(call.ndim, kept, call.type) : (PyArrayObject *)Py_NewRef(Py_None);
+    if (made && mean && var) {
+        call.over_rows.out = call.over_channels.out = PyArray_DATA(made);
+        call.over_rows.mean = call.over_channels.mean = call.centre ? PyArray_DATA(mean) : NULL;
+        call.over_rows.var = call.over_channels.var = PyArray_DATA(var);
+        if (call.by_channel)
+            each_channel(&call, call.of->channels);
+        else
+            native_parallel(call.rows, native_grain(GRAIN, call.n), forward_rows, &call);
+        answer = PyTuple_Pack(3, (PyObject *)made, (PyObject *)mean, (PyObject *)var);
+    }
+    Py_XDECREF(made);
+    Py_XDECREF(mean);
+    Py_XDECREF(var);
+    end_call(&call);
+    return answer;
+}
+
+/* Blocks of rows, each with sums of its own for the gradients of weight and bias. */
+static void backward_rows(void *context, npy_intp begin, npy_intp end) {
+    norm_call *call = context;
+    void *space = malloc((size_t)(2 * call->n * TYPE_SIZE[call->type]));
+    if (!space)
+        call->out_of_memory = true;
+    for (; space && begin < end; begin += call->block) {
+        npy_intp count = end - begin < call->block ? end - begin : call->block;
+        double *totals = call->totals ? call->totals + begin / call->block * 2 * call->weights : NULL;
+        call->of->rows_back(&call->over_rows, begin, count, totals, totals ? totals + call->weights : NULL, space);
+    }
+    free(space);
+}
+
+/* The sums of the blocks into one gradient, of weight or bias. */
+static void add_blocks(const norm_call *call, npy_intp blocks, npy_intp start, PyArrayObject *into) {
+    for (npy_intp i = 0; i < call->weights; i++) {
+        double total = 0;
+        for (npy_intp k = 0; k < blocks; k++)
+            total += call->totals[k * 2 * call->weights + start + i];
+        if (call->type == TYPE_F32)
+            ((float *)PyArray_DATA(into))[i] = (float)total;
+        else
+            ((double *)PyArray_DATA(into))[i] = total;
+    }
+}
+
+static bool differentiate_rows(norm_call *call, PyArrayObject *weight, PyArrayObject *bias) {
+    npy_intp least = native_grain(GRAIN, call->n);
+    call->block = (call->rows + BLOCKS - 1) / BLOCKS;
+    call->block = call->block > least ? call->block : least;
+    npy_intp blocks = (call->rows + call->block - 1) / call->block;
+    if (weight || bias) {
+        call->totals = calloc((size_t)(blocks * 2 * call->weights), sizeof *call->totals);
+        if (!call->totals)
+            return false;
+    }
+    native_parallel(call->rows, call->block, backward_rows, call);
+    if (weight)
+        add_blocks(call, blocks, 0, weight);
+    if (bias)
+        add_blocks(call, blocks, call->weights, bias);
+    free(call->totals);
+    return !call->out_of_memory;
+}
+
+/* A new array like the one it is the gradient of, where it is asked for. */
+static bool gradient_of(PyArrayObject *array, PyObject *needed, native_type type, PyArrayObject **made) {
+    *made = NULL;
+    if (!array || needed != Py_True)
+        return true;
+    return (*made = native_empty(PyArray_NDIM(array), PyArray_DIMS(array), type)) != NULL;
+}
+
+static PyObject *or_none(PyArrayObject *array) { return array ? (PyObject *)array : Py_None; }
+
+/* (g, x, weight, bias, mean, var) */
+static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS], *answer = NULL;
+    norm_call call;
+    if (nargs != 6 || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[NEEDS] ||
+        !PyTuple_Check(options[NEEDS]) || PyTuple_GET_SIZE(options[NEEDS]) != 3 || native_real_type(args[0]) == TYPE_NONE ||
+        !begin_call(&call, args + 1, options))
+        return NULL;
+    npy_intp statistics = call.by_channel ? call.channels : call.rows;
+    PyArrayObject *g = NULL, *mean = NULL, *var = NULL, *made[3] = {NULL}, *inputs[3] = {call.x, call.weight, call.bias};
+    bool ready = PyArray_SIZE((PyArrayObject *)args[0]) == PyArray_SIZE(call.x) && native_real_type(args[0]) == call.type &&
+                 native_is_none(args[4]) == !call.centre && optional(args[0], call.type, PyArray_SIZE(call.x), &g) &&
+                 optional(args[4], call.type, statistics, &mean) && optional(args[5], call.type, statistics, &var) && var;
+    for (int k = 0; ready && k < 3; k++)
+        ready = gradient_of(inputs[k], PyTuple_GET_ITEM(options[NEEDS], k), call.type, &made[k]);
+    if (ready) {
+        call.over_rows.g = call.over_channels.g = PyArray_DATA(g);
+        call.over_rows.mean = call.over_channels.mean = mean ? PyArray_DATA(mean) : NULL;
+        call.over_rows.var = call.over_channels.var = PyArray_DATA(var);
+        call.over_rows.out = call.over_channels.out = made[0] ? PyArray_DATA(made[0]) : NULL;
+        call.over_channels.weight_gradient = made[1] ? PyArray_DATA(made[1]) : NULL;
+        call.over_channels.bias_gradient = made[2] ? PyArray_DATA(made[2]) : NULL;
+        if (call.by_channel)
+            each_channel(&call, call.of->channels_back);
+        else if (!differentiate_rows(&call, made[1], made[2]))
+            PyErr_NoMemory();
+        if (!PyErr_Occurred())
+            answer = PyTuple_Pack(3, or_none(made[0]), or_none(made[1]), or_none(made[2]));
+    }
+    for (int k = 0; k < 3; k++)
+        Py_XDECREF(made[k]);
+    Py_XDECREF(g);
+    Py_XDECREF(mean);
+    Py_XDECREF(var);
+    end_call(&call);
+    return answer;
+}
+
+/* (x, mean, var, weight, bias): each channel by statistics that are given. */
+static PyObject *run_by(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    double eps;
+    if (nargs != 5 || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
+        !native_double(options[EPS], &eps))
+        return NULL;
+    native_type type = native_real_type(args[0]);
+    PyArrayObject *x = (PyArrayObject *)args[0], *others[4] = {NULL}, *made = NULL;
+    if (type == TYPE_NONE || PyArray_NDIM(x) < 2 || !PyArray_SIZE(x))
+        return NULL;
+    norm_call call = {.of = &loops->of[type], .type = type, .batch = PyArray_DIM(x, 0), .channels = PyArray_DIM(x, 1)};
+    npy_intp before;
+    native_around(x, 1, &before, &call.inner);
+    bool ready = !native_is_none(args[1]) && !native_is_none(args[2]);
+    for (int k = 0; ready && k < 4; k++)
+        ready = optional(args[k + 1], type, call.channels, &others[k]);
+    if (ready && (call.x = native_dense(args[0])))
+        made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
+    if (made) {
+        call.over_channels = (norm_channels){call.batch, call.channels, call.inner, eps, true, true, PyArray_DATA(call.x),
+                                             others[2] ? PyArray_DATA(others[2]) : NULL,
+                                             others[3] ? PyArray_DATA(others[3]) : NULL, PyArray_DATA(others[0]),
+                                             PyArray_DATA(others[1]), PyArray_DATA(made)};
+        each_channel(&call, call.of->channels);
+    }
+    for (int k = 0; k < 4; k++)
+        Py_XDECREF(others[k]);
+    end_call(&call);
+    return (PyObject *)made;
+}
+
+/* Running statistics towards the mean of the rows of `now`, each times `factor`. */
+static void track(PyArrayObject *running, PyArrayObject *now, double momentum, double factor) {
+    npy_intp channels = PyArray_SIZE(running), rows = PyArray_SIZE(now) / channels;
+    for (npy_intp c = 0; c < channels; c++) {
+        double total = 0;
+        if (PyArray_TYPE(now) == NPY_FLOAT) {
+            for (npy_intp r = 0; r < rows; r++)
+                total += ((float *)PyArray_DATA(now))[r * channels + c];
+            float *into = (float *)PyArray_DATA(running) + c;
+            *into = (float)(*into * (1 - momentum) + total / (double)rows * (momentum * factor));
+        } else {
+            for (npy_intp r = 0; r < rows; r++)
+                total += ((double *)PyArray_DATA(now))[r * channels + c];
+            double *into = (double *)PyArray_DATA(running) + c;
+            *into = *into * (1 - momentum) + total / (double)rows * (momentum * factor);
+        }
+    }
+}
+
+static bool tracked(PyObject *running, PyObject *now) {
+    if (native_is_none(running))
+        return true;
+    PyArrayObject *into = (PyArrayObject *)running, *from = (PyArrayObject *)now;
+    return native_real_type(running) != TYPE_NONE && native_real_type(now) == native_real_type(running) &&
+           PyArray_IS_C_CONTIGUOUS(into) && PyArray_IS_C_CONTIGUOUS(from) && PyArray_ISWRITEABLE(into) &&
+           PyArray_SIZE(into) && PyArray_SIZE(from) && PyArray_SIZE(from) % PyArray_SIZE(into) == 0;
+}
+
+static PyObject *run_track(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[2];
+    double momentum, count;
+    if (nargs != 4 || !kwnames || !native_options(args, nargs, kwnames, track_names, 2, options) ||
+        !native_double(options[0], &momentum) || !native_double(options[1], &count) || !tracked(args[0], args[2]) ||
+        !tracked(args[1], args[3]))
+        return NULL;
+    if (!native_is_none(args[0]))
+        track((PyArrayObject *)args[0], (PyArrayObject *)args[2], momentum, 1);
+    if (!native_is_none(args[1]))
+        track((PyArrayObject *)args[1], (PyArrayObject *)args[3], momentum, count / (count > 2 ? count - 1 : 1));
+    Py_RETURN_NONE;
+}
+
+int norm_init(void) {
+    loops = PICK(norm_loops);
+    for (int i = 0; i < OPTIONS; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
+            return -1;
+    track_names[0] = PyUnicode_InternFromString("momentum");
+    track_names[1] = PyUnicode_InternFromString("count");
+    return track_names[0] && track_names[1] ? 0 : -1;
+}
+
+const native_spec norm_kernels[] = {
+    {"standardize", run_forward, NULL},
+    {"standardize_backward", run_backward, NULL},
+    {"standardize_by", run_by, NULL},
+    {"track_statistics", run_track, NULL},
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,48 @@
+/* Normalisations: the loops that each instruction set fills. */
+#ifndef TENSORCORE_NATIVE_NORM_H
+#define TENSORCORE_NATIVE_NORM_H
+
+#include "types.h"
+
+/* Rows of n elements, each normalised by itself. Row r takes the weights from (r % turns) * (n / inner) on, one for every
+   `inner` elements. */
+typedef struct {
+    ptrdiff_t n, inner, turns;
+    double eps;
+    bool centre;
+    const void *x, *weight, *bias; /* weight and bias may be NULL */
+    void *mean, *var;              /* of each row; mean is NULL where `centre` is false */
+    void *out;
+    const void *g;
+} norm_rows;
+
+/* Channels of (batch, channels, inner), each normalised over batch and inner. */
+typedef struct {
+    ptrdiff_t batch, channels, inner;
+    double eps;
+    bool centre;
+    bool given; /* mean and var are there already */
+    const void *x, *weight, *bias;
+    void *mean, *var;
+    void *out;
+    const void *g;
+    void *weight_gradient, *bias_gradient; /* NULL where they are not asked for; out likewise */
+} norm_channels;
+
+enum { NORM_CHANNELS = 64 }; /* that a loop over channels of single elements takes at most */
+
+typedef struct {
+    void (*rows)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count);
+    /* The gradients of x (unless `out` is NULL) and of weight and bias, which are added to rows of WIDE numbers of their
+       own (unless they are NULL). */
+    void (*rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count, double *weight, double *bias, void *space);
+    /* The channels from `first` on. Where inner is 1, at most NORM_CHANNELS of them. */
+    void (*channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count);
+    void (*channels_back)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count);
+} norm_of_real;
+
+typedef struct {
+    norm_of_real of[2]; /* TYPE_F32, TYPE_F64 */
+} norm_loops;
+
+#endif

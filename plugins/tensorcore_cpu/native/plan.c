@@ -1,0 +1,246 @@
+/* Broadcast loops. Dims are ordered as NumPy's iterator orders them, so that results have NumPy's strides. */
+#include "plan.h"
+
+#include <string.h>
+
+bool native_number(PyObject *value, native_type type, native_operand *operand) {
+    operand->array = NULL;
+    operand->data = (char *)&operand->number;
+    if (type == TYPE_F32 || type == TYPE_F64) {
+        double number;
+        if (PyFloat_CheckExact(value)) {
+            number = PyFloat_AS_DOUBLE(value);
+        } else if (PyLong_CheckExact(value)) {
+            number = PyLong_AsDouble(value);
+            if (number == -1 && PyErr_Occurred()) {
+                PyErr_Clear();
+                return false;
+            }
+        } else {
+            return false;
+        }
+        float narrow = (float)number;
+        memcpy(operand->data, type == TYPE_F32 ? (void *)&narrow : (void *)&number, TYPE_SIZE[type]);
+        return true;
+    }
+    if (!PyLong_CheckExact(value) || type == TYPE_BF16 || type == TYPE_F16 || type == TYPE_BOOL)
+        return false;
+    int overflow;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    int bits = 8 * TYPE_SIZE[type];
+    long long low = type == TYPE_U8 ? 0 : bits == 64 ? INT64_MIN : -(1LL << (bits - 1));
+    long long high = type == TYPE_U8 ? 255 : bits == 64 ? INT64_MAX : (1LL << (bits - 1)) - 1;
+    if (overflow || number < low || number > high)
+        return false;
+    operand->number = number; /* little-endian: the low bytes are the narrow number */
+#if PY_BIG_ENDIAN
+    return false;
+#endif
+    return true;
+}
+
+bool native_plan_inputs(native_plan *plan, const native_operand *operands, int inputs) {
+    plan->operands = inputs + 1;
+    plan->ndim = 0;
+    for (int k = 0; k < inputs; k++)
+        if (operands[k].array && PyArray_NDIM(operands[k].array) > plan->ndim)
+            plan->ndim = PyArray_NDIM(operands[k].array);
+    for (int i = 0; i < plan->ndim; i++)
+        plan->shape[i] = 1;
+    for (int k = 0; k < inputs; k++) {
+        PyArrayObject *array = operands[k].array;
+        plan->data[k] = array ? PyArray_BYTES(array) : operands[k].data;
+        int missing = plan->ndim - (array ? PyArray_NDIM(array) : 0);
+        for (int i = 0; i < plan->ndim; i++) {
+            npy_intp size = i < missing ? 1 : PyArray_DIM(array, i - missing);
+            plan->steps[k][i] = size == 1 ? 0 : PyArray_STRIDE(array, i - missing);
+            if (size == 1)
+                continue;
+            if (plan->shape[i] == 1)
+                plan->shape[i] = size;
+            else if (plan->shape[i] != size)
+                return false;
+        }
+    }
+    plan->count = 1;
+    for (int i = 0; i < plan->ndim; i++)
+        plan->count *= plan->shape[i];
+    return true;
+}
+
+bool native_plan_stretch(native_plan *plan, PyArrayObject *to) {
+    int ndim = PyArray_NDIM(to), missing = ndim - plan->ndim;
+    if (missing < 0)
+        return false;
+    for (int i = ndim - 1; i >= 0; i--) {
+        npy_intp size = i < missing ? 1 : plan->shape[i - missing], wanted = PyArray_DIM(to, i);
+        if (size != 1 && size != wanted)
+            return false;
+        for (int k = 0; k < plan->operands - 1; k++)
+            plan->steps[k][i] = size == 1 ? 0 : plan->steps[k][i - missing];
+        plan->shape[i] = wanted;
+    }
+    plan->ndim = ndim;
+    plan->count = PyArray_SIZE(to);
+    return true;
+}
+
+/* Whether dim `i` belongs outside dim `j`, which stands outside it in row-major order: -1 where no operand has both. */
+static int belongs_outside(const native_plan *plan, int operands, int i, int j) {
+    int decided = -1;
+    for (int k = 0; k < operands; k++) {
+        npy_intp inner = plan->steps[k][i], outer = plan->steps[k][j];
+        if (!inner || !outer)
+            continue;
+        inner = inner < 0 ? -inner : inner;
+        outer = outer < 0 ? -outer : outer;
+        if (inner <= outer)
+            decided = 0; /* row-major order wins a dispute */
+        else if (decided < 0)
+            decided = 1;
+    }
+    return decided;
+}
+
+/* The dims from the largest step to the smallest, stable. */
+static void order(const native_plan *plan, int operands, int *axes) {
+    for (int i = 0; i < plan->ndim; i++)
+        axes[i] = i;
+    /* Insertion from the innermost dim outwards. */
+    for (int i = plan->ndim - 2; i >= 0; i--) {
+        int axis = axes[i], place = i;
+        for (int j = i + 1; j < plan->ndim; j++) {
+            int swapped = belongs_outside(plan, operands, axes[j], axis);
+            if (swapped < 0)
+                continue;
+            if (!swapped)
+                break;
+            place = j;
+        }
+        memmove(axes + i, axes + i + 1, (size_t)(place - i) * sizeof *axes);
+        axes[place] = axis;
+    }
+}
+
+/* Merges dims that lie behind one another for all operands, outermost first. */
+static void merge(native_plan *plan, const int *axes) {
+    native_plan merged = {.operands = plan->operands};
+    for (int n = 0; n < plan->ndim; n++) {
+        int i = axes[n], last = merged.ndim - 1;
+        npy_intp size = plan->shape[i];
+        if (size == 1)
+            continue;
+        bool fits = last >= 0;
+        for (int k = 0; fits && k < plan->operands; k++)
+            fits = merged.steps[k][last] == size * plan->steps[k][i];
+        if (fits) {
+            merged.shape[last] *= size;
+        } else {
+            last = merged.ndim++;
+            merged.shape[last] = size;
+        }
+        for (int k = 0; k < plan->operands; k++)
+            merged.steps[k][last] = plan->steps[k][i];
+    }
+    /* Rows of a few elements cost more to begin than to run. */
+    int last = merged.ndim - 1;
+    if (last > 0 && merged.shape[last] < 8 && merged.shape[last - 1] > merged.shape[last]) {
+        npy_intp size = merged.shape[last];
+        merged.shape[last] = merged.shape[last - 1];
+        merged.shape[last - 1] = size;
+        for (int k = 0; k < merged.operands; k++) {
+            npy_intp step = merged.steps[k][last];
+            merged.steps[k][last] = merged.steps[k][last - 1];
+            merged.steps[k][last - 1] = step;
+        }
+    }
+    plan->ndim = merged.ndim;
+    memcpy(plan->shape, merged.shape, sizeof plan->shape);
+    memcpy(plan->steps, merged.steps, sizeof plan->steps);
+}
+
+PyObject *native_plan_result(native_plan *plan, const native_operand *operands, native_type type, PyObject *out) {
+    int axes[NATIVE_DIMS], inputs = plan->operands - 1;
+    PyArrayObject *made;
+    if (out) {
+        made = (PyArrayObject *)out;
+        if (native_array_type(out) != type || !PyArray_ISWRITEABLE(made) || PyArray_NDIM(made) != plan->ndim ||
+            !PyArray_CompareLists(PyArray_DIMS(made), plan->shape, plan->ndim))
+            return NULL;
+        for (int k = 0; k < inputs; k++) {
+            PyArrayObject *input = operands[k].array;
+            bool same = input && PyArray_BYTES(input) == PyArray_BYTES(made) && PyArray_NDIM(input) == plan->ndim &&
+                        PyArray_ITEMSIZE(input) == PyArray_ITEMSIZE(made) &&
+                        PyArray_CompareLists(PyArray_DIMS(input), plan->shape, plan->ndim) &&
+                        PyArray_CompareLists(PyArray_STRIDES(input), PyArray_STRIDES(made), plan->ndim);
+            if (input && !same && native_overlap(input, made))
+                return NULL;
+        }
+        Py_INCREF(made);
+    } else {
+        order(plan, inputs, axes);
+        made = native_empty_ordered(plan->ndim, plan->shape, type, axes);
+        if (!made)
+            return NULL;
+    }
+    plan->data[inputs] = PyArray_BYTES(made);
+    for (int i = 0; i < plan->ndim; i++)
+        plan->steps[inputs][i] = plan->shape[i] == 1 ? 0 : PyArray_STRIDE(made, i);
+    if (out)
+        order(plan, plan->operands, axes);
+    merge(plan, axes);
+    return (PyObject *)made;
+}
+
+typedef struct {
+    const native_plan *plan;
+    native_rows rows;
+    void *context;
+} run_state;
+
+static void run_part(void *argument, npy_intp begin, npy_intp end) {
+    const run_state *state = argument;
+    const native_plan *plan = state->plan;
+    npy_intp at[NATIVE_DIMS];
+    ptrdiff_t steps[PLAN_OPERANDS];
+    char *data[PLAN_OPERANDS];
+    int last = plan->ndim - 1;
+    npy_intp rest = begin;
+    for (int i = last; i >= 0; i--) {
+        at[i] = rest % plan->shape[i];
+        rest /= plan->shape[i];
+    }
+    for (int k = 0; k < plan->operands; k++) {
+        steps[k] = last < 0 ? 0 : plan->steps[k][last];
+        data[k] = plan->data[k];
+        for (int i = 0; i <= last; i++)
+            data[k] += at[i] * plan->steps[k][i];
+    }
+    while (begin < end) {
+        npy_intp row = last < 0 ? 1 : plan->shape[last] - at[last];
+        if (row > end - begin)
+            row = end - begin;
+        state->rows(state->context, data, steps, row);
+        begin += row;
+        if (begin >= end)
+            return;
+        for (int k = 0; k < plan->operands; k++)
+            data[k] -= at[last] * steps[k];
+        at[last] = 0;
+        for (int i = last - 1; i >= 0; i--) {
+            bool carry = ++at[i] == plan->shape[i];
+            for (int k = 0; k < plan->operands; k++)
+                data[k] += carry ? -(plan->shape[i] - 1) * plan->steps[k][i] : plan->steps[k][i];
+            if (!carry)
+                break;
+            at[i] = 0;
+        }
+    }
+}
+
+void native_plan_run(native_plan *plan, npy_intp grain, native_rows rows, void *context) {
+    if (!plan->count)
+        return;
+    run_state state = {plan, rows, context};
+    native_parallel(plan->count, grain, run_part, &state);
+}

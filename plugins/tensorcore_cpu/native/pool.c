@@ -1,0 +1,162 @@
+/* Pools: the largest and the mean of windows of (batch, channels, *sizes), and their gradients. */
+#include "pool.h"
+
+#include "rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+DECLARE_LOOPS(pool_loops, pool_loops);
+
+static const pool_loops *loops;
+
+enum { COUNTS, KERNEL, STRIDE, PADDING, DILATION, COUNT_PADDING, DIVISOR, SHAPE, OPTIONS };
+static PyObject *names[OPTIONS];
+static const char *const NAMES[OPTIONS] = {"counts", "kernel", "stride", "padding", "dilation", "count_padding", "divisor",
+                                           "shape"};
+
+enum { GRAIN = 1 << 14, ON_STACK = 16 << 10 }; /* elements of the input a thread; bytes */
+
+enum { MAX, PLACES, MAX_BACK, MEAN, MEAN_BACK };
+
+typedef struct {
+    int op;
+    int inputs;
+} pool_op;
+
+typedef struct {
+    pool_windows windows;
+    const pool_of_real *of;
+    int op;
+    npy_intp plane, results, size; /* elements of a plane and of its results, bytes of one */
+    const char *in[3];
+    char *out;
+} pool_run;
+
+static bool triple(PyObject *option, int dims, ptrdiff_t *values, ptrdiff_t missing, ptrdiff_t least) {
+    npy_intp found[3];
+    if (native_sizes(option, found, 3) != dims)
+        return false;
+    for (int i = 0; i < 3; i++) {
+        values[i] = i < 3 - dims ? missing : found[i - (3 - dims)];
+        if (values[i] < least)
+            return false;
+    }
+    return true;
+}
+
+static bool read_windows(pool_windows *windows, PyObject *const *options, const npy_intp *sizes, int dims, bool mean) {
+    *windows = (pool_windows){.dilation = {1, 1, 1}};
+    for (int i = 0; i < 3; i++)
+        windows->size[i] = i < 3 - dims ? 1 : sizes[i - (3 - dims)];
+    if (!triple(options[COUNTS], dims, windows->count, 1, 1) || !triple(options[KERNEL], dims, windows->kernel, 1, 1) ||
+        !triple(options[STRIDE], dims, windows->stride, 1, 1) || !triple(options[PADDING], dims, windows->padding, 0, 0))
+        return false;
+    if (!mean)
+        return triple(options[DILATION], dims, windows->dilation, 1, 1);
+    windows->count_padding = options[COUNT_PADDING] == Py_True;
+    return native_is_none(options[DIVISOR]) || (native_double(options[DIVISOR], &windows->divisor) && windows->divisor != 0);
+}
+
+static void run_planes(void *context, npy_intp begin, npy_intp end) {
+    const pool_run *run = context;
+    _Alignas(64) char space[ON_STACK];
+    size_t wanted = pool_scratch(&run->windows);
+    void *scratch = wanted <= ON_STACK ? space : malloc(wanted);
+    for (; begin < end && scratch; begin++) {
+        npy_intp plane = begin * run->plane * run->size, results = begin * run->results * run->size;
+        switch (run->op) {
+        case MAX:
+            run->of->max(&run->windows, run->in[0] + plane, run->out + results, scratch);
+            break;
+        case PLACES:
+            run->of->places(&run->windows, run->in[0] + plane, run->in[1] + results,
+                            (int64_t *)run->out + begin * run->results, scratch);
+            break;
+        case MAX_BACK:
+            run->of->max_back(&run->windows, run->in[0] + results, run->in[1] + plane, run->in[2] + results,
+                              run->out + plane, scratch);
+            break;
+        case MEAN:
+            run->of->mean(&run->windows, run->in[0] + plane, run->out + results, scratch);
+            break;
+        default:
+            run->of->mean_back(&run->windows, run->in[0] + results, run->out + plane, scratch);
+        }
+    }
+    if (scratch != space)
+        free(scratch);
+}
+
+static npy_intp product(const ptrdiff_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
+
+static PyObject *run_pool(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const pool_op *op = kernel->data;
+    PyObject *options[OPTIONS];
+    if (nargs != op->inputs || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options))
+        return NULL;
+    PyArrayObject *inputs[3] = {NULL}, *made = NULL;
+    native_type type = native_real_type(args[0]);
+    for (int k = 0; k < nargs; k++)
+        if (type == TYPE_NONE || native_real_type(args[k]) != type)
+            return NULL;
+    /* The shape of the planes is that of the input, which the gradient of a mean gets as an option. */
+    npy_intp shape[NATIVE_DIMS];
+    PyArrayObject *source = (PyArrayObject *)args[op->op == MAX_BACK];
+    int ndim = PyArray_NDIM(source);
+    if (op->op == MEAN_BACK)
+        ndim = native_sizes(options[SHAPE], shape, NATIVE_DIMS);
+    else
+        memcpy(shape, PyArray_DIMS(source), (size_t)ndim * sizeof *shape);
+    bool mean = op->op == MEAN || op->op == MEAN_BACK;
+    pool_run run = {.of = &loops->of[type], .op = op->op, .size = TYPE_SIZE[type]};
+    if (ndim < 3 || ndim > 5 || !read_windows(&run.windows, options, shape + 2, ndim - 2, mean))
+        return NULL;
+    run.plane = product(run.windows.size);
+    run.results = product(run.windows.count);
+    npy_intp planes = shape[0] * shape[1], results[NATIVE_DIMS] = {shape[0], shape[1]};
+    for (int i = 2; i < ndim; i++)
+        results[i] = run.windows.count[5 - ndim + i - 2];
+    if (!run.plane || planes <= 0)
+        return NULL;
+    /* Every operand but the source has the shape of the results. */
+    for (int k = 0; k < nargs; k++) {
+        bool is_source = !(op->op == MEAN_BACK) && k == (op->op == MAX_BACK);
+        PyArrayObject *one = (PyArrayObject *)args[k];
+        if (!is_source && (PyArray_NDIM(one) != ndim || !PyArray_CompareLists(PyArray_DIMS(one), results, ndim)))
+            return NULL;
+    }
+    bool backward = op->op == MAX_BACK || op->op == MEAN_BACK, ready = true;
+    for (int k = 0; k < nargs; k++) {
+        inputs[k] = native_dense(args[k]);
+        ready &= inputs[k] != NULL;
+        run.in[k] = ready ? PyArray_BYTES(inputs[k]) : NULL;
+    }
+    if (ready)
+        made = native_empty(ndim, backward ? shape : results, op->op == PLACES ? TYPE_I64 : type);
+    if (made) {
+        run.out = PyArray_BYTES(made);
+        npy_intp work = run.plane + run.results;
+        native_parallel(planes, native_grain(GRAIN, work), run_planes, &run);
+    }
+    for (int k = 0; k < nargs; k++)
+        Py_XDECREF(inputs[k]);
+    return (PyObject *)made;
+}
+
+int pool_init(void) {
+    loops = PICK(pool_loops);
+    for (int i = 0; i < OPTIONS; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
+            return -1;
+    return 0;
+}
+
+const native_spec pool_kernels[] = {
+    {"max_pool", run_pool, &(const pool_op){MAX, 1}},
+    {"max_pool_indices", run_pool, &(const pool_op){PLACES, 2}},
+    {"max_pool_gradient", run_pool, &(const pool_op){MAX_BACK, 3}},
+    {"avg_pool", run_pool, &(const pool_op){MEAN, 1}},
+    {"avg_pool_gradient", run_pool, &(const pool_op){MEAN_BACK, 1}},
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,26 @@
+/* Random numbers: the Mersenne Twister and what is made of its words, bit for bit as tensorcore.backend.distributions. */
+#ifndef TENSORCORE_NATIVE_RANDOM_H
+#define TENSORCORE_NATIVE_RANDOM_H
+
+#include "types.h"
+
+/* The state as NumPy's MT19937 holds it. */
+typedef struct {
+    uint32_t key[624];
+    int position; /* of the next word; 624 where the key is used up */
+} twister_state;
+
+typedef struct {
+    /* From low to high, high itself left out. */
+    void (*uniform_f32)(twister_state *state, float *out, ptrdiff_t count, float low, float high);
+    void (*uniform_f64)(twister_state *state, double *out, ptrdiff_t count, double low, double high);
+    /* At least 16. */
+    void (*normal_f32)(twister_state *state, float *out, ptrdiff_t count, float mean, float std);
+    /* `one` with that probability, else 0. */
+    void (*bernoulli_f32)(twister_state *state, float *out, ptrdiff_t count, double probability, float one);
+    void (*bernoulli_f64)(twister_state *state, double *out, ptrdiff_t count, double probability, double one);
+    /* From low on, less than `span` of them. */
+    void (*integers)(twister_state *state, int64_t *out, ptrdiff_t count, int64_t low, uint32_t span);
+} random_loops;
+
+#endif

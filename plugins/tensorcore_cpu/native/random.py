@@ -1,0 +1,41 @@
+"""Random numbers in C, bit for bit those of the host's generator, for the draws that programs make most."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorcore.plugin import dtypes
+
+from . import draw
+
+__all__ = ["random"]
+
+_LARGE = 1e30  # beyond it the generator's own checks decide
+_FLOATS = (dtypes.float32, dtypes.float64)
+_SPAN = 1 << 28  # from here on the generator draws two words for an integer
+
+
+def random(source: Any, kind: str, shape: tuple[int, ...], dtype: Any, options: dict[str, Any]) -> Any:
+    """An array of draws from ``source``; None where its own method has to make them, or to say what is wrong."""
+    if kind == "uniform":
+        a, b = options.get("low", 0.0), options.get("high", 1.0)
+        if not -_LARGE < a < b < _LARGE or dtype not in _FLOATS:
+            return None
+    elif kind == "normal":
+        a, b = options.get("mean", 0.0), options.get("std", 1.0)
+        if not b >= 0.0 or dtype is not dtypes.float32:
+            return None
+    elif kind == "bernoulli":
+        a, b = options["probability"], options.get("one", 1.0)
+        if type(a) is not float or not 0.0 <= a <= 1.0 or dtype not in _FLOATS:
+            return None
+    elif kind == "integers":
+        a, b = options["low"], options["high"]
+        if type(a) is not int or type(b) is not int or dtype is not dtypes.int64 or not -(1 << 53) < a < b < 1 << 53:
+            return None
+        b -= a
+        if b >= _SPAN:
+            return None
+    else:
+        return None
+    return source.lend(draw, kind, shape, dtype.numpy, a, b)

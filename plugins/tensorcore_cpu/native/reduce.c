@@ -1,0 +1,412 @@
+/* Reductions of arrays in row-major order over neighbouring dims: all, the last ones, the first ones, some between. */
+#include "reduce.h"
+
+#include "native.h"
+
+#include <math.h>
+#include <string.h>
+
+DECLARE_LOOPS(reduce_loops, reduce_loops);
+
+static const reduce_loops *loops;
+
+enum { DIM, KEEPDIM, DTYPE, CORRECTION, ROOT, OPTIONS };
+static PyObject *names[OPTIONS];
+
+enum { GRAIN = 1 << 15 }; /* elements: what one piece of a long row holds, and a reason for a second thread */
+
+typedef enum { SUM, MEAN, VAR, LARGEST, SMALLEST } what;
+
+/* An array as outer x count x inner elements, of which `count` are reduced; and the shape of the result. */
+typedef struct {
+    PyArrayObject *array;
+    native_type type;
+    const reduce_functions *functions;
+    npy_intp outer, count, inner;
+    int ndim;
+    npy_intp shape[NATIVE_DIMS];
+} folded;
+
+/* False where the reduction is of another kind: NumPy's turn. */
+static bool fold(PyObject *object, PyObject *dim, PyObject *keepdim, folded *made) {
+    made->type = native_array_type(object);
+    made->array = (PyArrayObject *)object;
+    if (made->type == TYPE_NONE || !PyArray_IS_C_CONTIGUOUS(made->array) || !PyArray_SIZE(made->array))
+        return false;
+    int ndim = PyArray_NDIM(made->array);
+    bool reduced[NATIVE_DIMS], keep = keepdim && keepdim == Py_True;
+    bool all = !dim || dim == Py_None;
+    for (int i = 0; i < ndim; i++)
+        reduced[i] = all;
+    if (!all) {
+        bool tuple = PyTuple_CheckExact(dim);
+        Py_ssize_t given = tuple ? PyTuple_GET_SIZE(dim) : 1;
+        for (Py_ssize_t k = 0; k < given; k++) {
+            PyObject *one = tuple ? PyTuple_GET_ITEM(dim, k) : dim;
+            if (!PyLong_CheckExact(one))
+                return false;
+            long i = PyLong_AsLong(one);
+            if (i < 0 || i >= ndim) {
+                PyErr_Clear();
+                return false;
+            }
+            reduced[i] = true;
+        }
+        if (!given)
+            return false;
+    }
+    made->outer = made->count = made->inner = 1;
+    made->ndim = 0;
+    bool begun = false, ended = false;
+    for (int i = 0; i < ndim; i++) {
+        npy_intp size = PyArray_DIM(made->array, i);
+        if (!reduced[i] || keep)
+            made->shape[made->ndim++] = reduced[i] ? 1 : size;
+        if (size == 1)
+            continue;
+        if (reduced[i] && ended)
+            return false;
+        begun |= reduced[i];
+        ended |= begun && !reduced[i];
+        *(reduced[i] ? &made->count : begun ? &made->inner : &made->outer) *= size;
+    }
+    made->functions = made->type <= TYPE_F64 ? &loops->of[made->type] : NULL;
+    return true;
+}
+
+/* Work: rows, or strips of columns, both in pieces of a length that does not depend on the number of threads. */
+
+typedef struct {
+    const folded *fold;
+    what kind;
+    npy_intp pieces, length;  /* of each row or column */
+    npy_intp strips;          /* of the columns; 1 where rows are reduced */
+    const double *centre;     /* [outer, inner], for VAR */
+    double *parts;            /* [outer, pieces, inner] */
+    int64_t *places;          /* the same, where they are asked for */
+} work;
+
+static void reduce_piece(const work *job, npy_intp number) {
+    const folded *of = job->fold;
+    const reduce_functions *run = of->functions;
+    npy_intp strip = number % job->strips, piece = number / job->strips % job->pieces, outer = number / job->strips / job->pieces;
+    npy_intp first = piece * job->length, rows = of->count - first < job->length ? of->count - first : job->length;
+    npy_intp column = strip * STRIP, width = of->inner - column < STRIP ? of->inner - column : STRIP;
+    const char *data = PyArray_BYTES(of->array) + ((outer * of->count + first) * of->inner + column) * TYPE_SIZE[of->type];
+    double *into = job->parts + (outer * job->pieces + piece) * of->inner + column;
+    int64_t *places = job->places ? job->places + (outer * job->pieces + piece) * of->inner + column : NULL;
+    const double *centre = job->centre ? job->centre + outer * of->inner + column : NULL;
+    bool largest = job->kind == LARGEST;
+    if (of->inner == 1) {
+        if (job->kind <= MEAN) {
+            *into = run->sum(data, rows);
+        } else if (job->kind == VAR) {
+            *into = run->away(data, rows, *centre);
+        } else if (places) {
+            *places = run->place(data, rows, largest);
+            *into = of->type == TYPE_F32 ? ((const float *)data)[*places] : ((const double *)data)[*places];
+            *places += first;
+        } else {
+            *into = run->extreme(data, rows, largest);
+        }
+        return;
+    }
+    if (job->kind <= VAR) {
+        memset(into, 0, (size_t)width * sizeof *into);
+        if (job->kind == VAR)
+            run->away_strip(data, rows, of->inner, width, centre, into);
+        else
+            run->sum_strip(data, rows, of->inner, width, into);
+        return;
+    }
+    float narrow[STRIP];
+    void *values = of->type == TYPE_F32 ? (void *)narrow : (void *)into;
+    memcpy(values, data, (size_t)width * TYPE_SIZE[of->type]);
+    if (places) {
+        run->place_strip(data, rows, of->inner, width, largest, values, places);
+        for (npy_intp j = 0; j < width; j++)
+            places[j] += first;
+    } else {
+        run->extreme_strip(data, rows, of->inner, width, largest, values);
+    }
+    for (npy_intp j = 0; of->type == TYPE_F32 && j < width; j++)
+        into[j] = narrow[j];
+}
+
+static void reduce_pieces(void *context, npy_intp begin, npy_intp end) {
+    const work *job = context;
+    const folded *of = job->fold;
+    if (of->inner == 1 && job->pieces == 1 && job->kind <= MEAN) { /* many short rows: no more than the sums */
+        npy_intp row = of->count * TYPE_SIZE[of->type];
+        for (npy_intp i = begin; i < end; i++)
+            job->parts[i] = of->functions->sum(PyArray_BYTES(of->array) + i * row, of->count);
+        return;
+    }
+    for (npy_intp i = begin; i < end; i++)
+        reduce_piece(context, i);
+}
+
+/* Brings the pieces of each result together in the first. */
+static void join(const work *job) {
+    npy_intp inner = job->fold->inner;
+    for (npy_intp outer = 0; outer < job->fold->outer; outer++) {
+        double *first = job->parts + outer * job->pieces * inner;
+        int64_t *first_place = job->places ? job->places + outer * job->pieces * inner : NULL;
+        for (npy_intp j = 0; j < inner; j++) {
+            double made = first[j], lost = 0;
+            for (npy_intp piece = 1; piece < job->pieces; piece++) {
+                double x = first[piece * inner + j];
+                if (job->kind <= VAR) {
+                    double after = made + x, part = after - made;
+                    lost += (made - (after - part)) + (x - part);
+                    made = after;
+                } else if ((job->kind == LARGEST ? x > made : x < made) || (x != x && made == made)) {
+                    made = x;
+                    if (first_place)
+                        first_place[j] = first_place[piece * inner + j];
+                }
+            }
+            first[j] = lost == lost ? made + lost : made;
+        }
+    }
+}
+
+/* Room on the stack for the small, on the heap for the rest. */
+typedef struct {
+    double parts[64];
+    int64_t places[64];
+    double *heap;
+} room;
+
+static bool reduce(const folded *of, what kind, const double *centre, bool with_places, room *space, work *job) {
+    npy_intp rows = GRAIN / of->inner < 256 ? 256 : GRAIN / of->inner; /* of a piece */
+    job->fold = of;
+    job->kind = kind;
+    job->centre = centre;
+    job->strips = (of->inner + STRIP - 1) / STRIP;
+    job->length = rows;
+    job->pieces = (of->count + rows - 1) / rows;
+    npy_intp parts = of->outer * job->pieces * of->inner;
+    space->heap = NULL;
+    job->parts = space->parts;
+    job->places = with_places ? space->places : NULL;
+    if (parts > 64) {
+        space->heap = PyMem_RawMalloc((size_t)parts * (with_places ? 16 : 8));
+        if (!space->heap) {
+            PyErr_NoMemory();
+            return false;
+        }
+        job->parts = space->heap;
+        job->places = with_places ? (int64_t *)(space->heap + parts) : NULL;
+    }
+    npy_intp length = of->count < rows ? of->count : rows, width = of->inner < STRIP ? of->inner : STRIP;
+    npy_intp grain = GRAIN / (length * width);
+    native_parallel(of->outer * job->pieces * job->strips, grain > 0 ? grain : 1, reduce_pieces, job);
+    if (job->pieces > 1)
+        join(job);
+    return true;
+}
+
+/* A new array of the reduced values, divided by `divisor`. */
+static PyObject *values_of(const folded *of, const work *job, double divisor, bool root) {
+    PyArrayObject *made = native_empty(of->ndim, of->shape, of->type);
+    if (!made)
+        return NULL;
+    npy_intp inner = of->inner;
+    for (npy_intp outer = 0; outer < of->outer; outer++)
+        for (npy_intp j = 0; j < inner; j++) {
+            double value = job->parts[outer * job->pieces * inner + j];
+            if (of->type == TYPE_F32 && job->kind == MEAN)
+                value = (float)value; /* a sum beyond the dtype is infinite, and so is its mean, as in PyTorch */
+            value = root ? sqrt(value / divisor) : value / divisor;
+            if (of->type == TYPE_F32)
+                ((float *)PyArray_DATA(made))[outer * inner + j] = (float)value;
+            else
+                ((double *)PyArray_DATA(made))[outer * inner + j] = value;
+        }
+    return (PyObject *)made;
+}
+
+static PyObject *places_of(const folded *of, const work *job) {
+    PyArrayObject *made = native_empty(of->ndim, of->shape, TYPE_I64);
+    for (npy_intp outer = 0; made && outer < of->outer; outer++)
+        memcpy((int64_t *)PyArray_DATA(made) + outer * of->inner, job->places + outer * job->pieces * of->inner,
+               (size_t)of->inner * sizeof(int64_t));
+    return (PyObject *)made;
+}
+
+/* Entries */
+
+static bool options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, int count, PyObject **values) {
+    for (int i = 0; i < OPTIONS; i++)
+        values[i] = NULL;
+    return nargs == 1 && (!kwnames || native_options(args, nargs, kwnames, names, count, values));
+}
+
+/* Sum, mean and the extremes; the kernel's data tell which. */
+static PyObject *run_reduction(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
+                               PyObject *kwnames) {
+    what kind = *(const what *)kernel->data;
+    PyObject *given[OPTIONS];
+    folded of;
+    work job;
+    room space;
+    if (!options(args, nargs, kwnames, DTYPE + 1, given) || (given[DTYPE] && given[DTYPE] != Py_None) ||
+        !fold(args[0], given[DIM], given[KEEPDIM], &of) || !of.functions)
+        return NULL;
+    if (!reduce(&of, kind, NULL, false, &space, &job))
+        return NULL;
+    PyObject *made = values_of(&of, &job, kind == MEAN ? (double)of.count : 1, false);
+    PyMem_RawFree(space.heap);
+    return made;
+}
+
+typedef struct {
+    what kind;
+    bool with_values;
+} place_kind;
+
+static PyObject *run_place(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const place_kind *asked = kernel->data;
+    PyObject *given[OPTIONS];
+    folded of;
+    work job;
+    room space;
+    if (!options(args, nargs, kwnames, KEEPDIM + 1, given) || !fold(args[0], given[DIM], given[KEEPDIM], &of) ||
+        !of.functions || (asked->with_values && !given[DIM]))
+        return NULL;
+    if (!reduce(&of, asked->kind, NULL, true, &space, &job))
+        return NULL;
+    PyObject *places = places_of(&of, &job), *made = places;
+    if (asked->with_values && places) {
+        PyObject *values = values_of(&of, &job, 1, false);
+        made = values ? PyTuple_Pack(2, values, places) : NULL;
+        Py_XDECREF(values);
+        Py_DECREF(places);
+    }
+    PyMem_RawFree(space.heap);
+    return made;
+}
+
+static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    bool with_mean = kernel->data != NULL;
+    PyObject *given[OPTIONS];
+    folded of;
+    work job;
+    room space, second;
+    if (!options(args, nargs, kwnames, OPTIONS, given) || given[DTYPE] || !given[CORRECTION] || !given[ROOT] ||
+        !fold(args[0], given[DIM], given[KEEPDIM], &of) || !of.functions)
+        return NULL;
+    double correction = PyFloat_AsDouble(given[CORRECTION]);
+    if (correction == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return NULL;
+    }
+    if (!reduce(&of, MEAN, NULL, false, &space, &job))
+        return NULL;
+    PyObject *mean = with_mean ? values_of(&of, &job, (double)of.count, false) : NULL, *made = NULL;
+    /* The centres side by side, in the precision of the elements: what they miss is a part of the variance. */
+    npy_intp results = of.outer * of.inner;
+    double *centre = PyMem_RawMalloc((size_t)results * 2 * sizeof(double)), *missed = centre + results;
+    if (!centre)
+        PyErr_NoMemory();
+    for (npy_intp i = 0; centre && i < results; i++) {
+        double exact = job.parts[i / of.inner * job.pieces * of.inner + i % of.inner] / (double)of.count;
+        centre[i] = of.type == TYPE_F32 ? (float)exact : exact;
+        missed[i] = exact - centre[i];
+    }
+    PyMem_RawFree(space.heap);
+    second.heap = NULL;
+    if (centre && (mean || !with_mean) && reduce(&of, VAR, centre, false, &second, &job)) {
+        for (npy_intp i = 0; i < results; i++) {
+            double *part = job.parts + i / of.inner * job.pieces * of.inner + i % of.inner;
+            double less = (double)of.count * missed[i] * missed[i];
+            *part = *part > less ? *part - less : *part;
+        }
+        double free = (double)of.count - correction;
+        made = values_of(&of, &job, free > 0 ? free : 0, given[ROOT] == Py_True);
+        PyMem_RawFree(second.heap);
+    }
+    PyMem_RawFree(centre);
+    if (!with_mean)
+        return made;
+    PyObject *both = made && mean ? PyTuple_Pack(2, made, mean) : NULL;
+    Py_XDECREF(made);
+    Py_XDECREF(mean);
+    return both;
+}
+
+/* Of bools, over all or the last dims. */
+static PyObject *run_truth(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    bool (*test)(const uint8_t *, ptrdiff_t) = kernel->data ? loops->any : loops->all;
+    PyObject *given[OPTIONS];
+    folded of;
+    if (!options(args, nargs, kwnames, KEEPDIM + 1, given) || !fold(args[0], given[DIM], given[KEEPDIM], &of) ||
+        of.type != TYPE_BOOL || of.inner != 1)
+        return NULL;
+    PyArrayObject *made = native_empty(of.ndim, of.shape, TYPE_BOOL);
+    for (npy_intp i = 0; made && i < of.outer; i++)
+        ((npy_bool *)PyArray_DATA(made))[i] = test((const uint8_t *)PyArray_BYTES(of.array) + i * of.count, of.count);
+    return (PyObject *)made;
+}
+
+typedef struct {
+    const folded *of;
+    char *made;
+} scan_work;
+
+static void scan_part(void *context, npy_intp begin, npy_intp end) {
+    const scan_work *job = context;
+    const folded *of = job->of;
+    npy_intp strips = (of->inner + STRIP - 1) / STRIP;
+    for (npy_intp i = begin; i < end; i++) {
+        npy_intp column = i % strips * STRIP, width = of->inner - column < STRIP ? of->inner - column : STRIP;
+        npy_intp offset = (i / strips * of->count * of->inner + column) * TYPE_SIZE[of->type];
+        double carry = 0;
+        if (of->inner == 1)
+            of->functions->scan(PyArray_BYTES(of->array) + offset, job->made + offset, of->count, &carry);
+        else
+            of->functions->scan_strip(PyArray_BYTES(of->array) + offset, job->made + offset, of->count, of->inner, width);
+    }
+}
+
+static PyObject *run_cumsum(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *given[OPTIONS];
+    folded of;
+    if (!options(args, nargs, kwnames, DTYPE + 1, given) || (given[DTYPE] && given[DTYPE] != Py_None) || !given[DIM] ||
+        !PyLong_CheckExact(given[DIM]) || !fold(args[0], given[DIM], NULL, &of) || !of.functions)
+        return NULL;
+    PyArrayObject *made = native_empty(PyArray_NDIM(of.array), PyArray_DIMS(of.array), of.type);
+    if (!made)
+        return NULL;
+    scan_work job = {&of, PyArray_BYTES(made)};
+    npy_intp grain = GRAIN / (of.count * (of.inner < STRIP ? of.inner : STRIP));
+    native_parallel(of.outer * ((of.inner + STRIP - 1) / STRIP), grain > 0 ? grain : 1, scan_part, &job);
+    return (PyObject *)made;
+}
+
+int reduce_init(void) {
+    static const char *const words[OPTIONS] = {"dim", "keepdim", "dtype", "correction", "root"};
+    loops = PICK(reduce_loops);
+    for (int i = 0; i < OPTIONS; i++)
+        if (!(names[i] = PyUnicode_InternFromString(words[i])))
+            return -1;
+    return 0;
+}
+
+const native_spec reduce_kernels[] = {
+    {"sum", run_reduction, &(const what){SUM}},
+    {"mean", run_reduction, &(const what){MEAN}},
+    {"amax", run_reduction, &(const what){LARGEST}},
+    {"amin", run_reduction, &(const what){SMALLEST}},
+    {"argmax", run_place, &(const place_kind){LARGEST, false}},
+    {"argmin", run_place, &(const place_kind){SMALLEST, false}},
+    {"max_dim", run_place, &(const place_kind){LARGEST, true}},
+    {"min_dim", run_place, &(const place_kind){SMALLEST, true}},
+    {"var", run_var, NULL},
+    {"var_mean", run_var, &(const bool){true}},
+    {"any", run_truth, &(const bool){true}},
+    {"all", run_truth, NULL},
+    {"cumsum", run_cumsum, NULL},
+    {NULL, NULL, NULL},
+};

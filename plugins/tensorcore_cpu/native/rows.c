@@ -1,0 +1,118 @@
+/* What the families that work on rows, planes and losses share. */
+#include "rows.h"
+
+#include <stdlib.h>
+
+static PyObject *reduction_names[REDUCTION_UNKNOWN];
+
+native_type native_real_type(PyObject *object) {
+    native_type type = native_array_type(object);
+    return type == TYPE_F32 || type == TYPE_F64 ? type : TYPE_NONE;
+}
+
+PyArrayObject *native_dense(PyObject *object) {
+    PyArrayObject *array = (PyArrayObject *)object;
+    if (PyArray_IS_C_CONTIGUOUS(array))
+        return (PyArrayObject *)Py_NewRef(object);
+    return (PyArrayObject *)PyArray_NewCopy(array, NPY_CORDER);
+}
+
+int native_sizes(PyObject *object, npy_intp *sizes, int most) {
+    bool tuple = object && PyTuple_CheckExact(object);
+    if (!tuple && !(object && PyList_CheckExact(object)))
+        return -1;
+    Py_ssize_t count = tuple ? PyTuple_GET_SIZE(object) : PyList_GET_SIZE(object);
+    if (count > most)
+        return -1;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *one = tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i);
+        if (!PyLong_Check(one))
+            return -1;
+        sizes[i] = PyLong_AsSsize_t(one);
+        if (sizes[i] == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return -1;
+        }
+    }
+    return (int)count;
+}
+
+bool native_double(PyObject *object, double *number) {
+    if (!object || !(PyFloat_Check(object) || PyLong_Check(object)))
+        return false;
+    *number = PyFloat_AsDouble(object);
+    if (*number == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return false;
+    }
+    return true;
+}
+
+void native_around(PyArrayObject *array, int dim, npy_intp *before, npy_intp *after) {
+    *before = *after = 1;
+    for (int i = 0; i < PyArray_NDIM(array); i++)
+        if (i != dim)
+            *(i < dim ? before : after) *= PyArray_DIM(array, i);
+}
+
+native_reduction native_reduction_named(PyObject *name) {
+    for (int i = 0; name && PyUnicode_Check(name) && i < REDUCTION_UNKNOWN; i++)
+        if (name == reduction_names[i] || !PyUnicode_Compare(name, reduction_names[i]))
+            return (native_reduction)i;
+    return REDUCTION_UNKNOWN;
+}
+
+PyObject *native_number_array(double number, native_type type) {
+    PyArrayObject *made = native_empty(0, NULL, type);
+    if (made && type == TYPE_F32)
+        *(float *)PyArray_DATA(made) = (float)number;
+    else if (made)
+        *(double *)PyArray_DATA(made) = number;
+    return (PyObject *)made;
+}
+
+double native_number_in(PyArrayObject *array) {
+    return PyArray_TYPE(array) == NPY_FLOAT ? *(float *)PyArray_DATA(array) : *(double *)PyArray_DATA(array);
+}
+
+typedef struct {
+    native_part part;
+    void *context;
+    npy_intp grain;
+    double *sums;
+} sum_state;
+
+static void run_parts(void *argument, npy_intp begin, npy_intp end) {
+    const sum_state *state = argument;
+    for (; begin < end; begin += state->grain) {
+        npy_intp stop = begin + state->grain < end ? begin + state->grain : end;
+        state->sums[begin / state->grain] = state->part(state->context, begin, stop);
+    }
+}
+
+bool native_sum_of_parts(npy_intp count, npy_intp grain, native_part part, void *context, double *sum) {
+    double few[16];
+    npy_intp parts = (count + grain - 1) / grain;
+    double *sums = parts <= 16 ? few : malloc((size_t)parts * sizeof *sums);
+    if (!sums) {
+        PyErr_NoMemory();
+        return false;
+    }
+    sum_state state = {part, context, grain, sums};
+    if (count)
+        native_parallel(count, grain, run_parts, &state);
+    long double total = 0;
+    for (npy_intp i = 0; i < parts; i++)
+        total += sums[i];
+    *sum = (double)total;
+    if (sums != few)
+        free(sums);
+    return true;
+}
+
+int rows_init(void) {
+    reduction_names[REDUCTION_NONE] = PyUnicode_InternFromString("none");
+    reduction_names[REDUCTION_MEAN] = PyUnicode_InternFromString("mean");
+    reduction_names[REDUCTION_SUM] = PyUnicode_InternFromString("sum");
+    return reduction_names[0] && reduction_names[1] && reduction_names[2] ? 0 : -1;
+}

@@ -1,0 +1,45 @@
+/* What the families that work on rows, planes and losses share: dense operands, options, sums on threads. */
+#ifndef TENSORCORE_NATIVE_ROWS_H
+#define TENSORCORE_NATIVE_ROWS_H
+
+#include "native.h"
+
+/* TYPE_F32 or TYPE_F64 of an array of such, else TYPE_NONE. */
+native_type native_real_type(PyObject *object);
+
+/* The array itself or a copy of it in row-major order: a new reference; NULL with an exception. */
+PyArrayObject *native_dense(PyObject *array);
+
+/* Whether the object is None or missing. */
+static inline bool native_is_none(PyObject *object) { return !object || object == Py_None; }
+
+/* Sizes or dims: a tuple or list of at most `most` ints; how many, -1 where it is something else. */
+int native_sizes(PyObject *object, npy_intp *sizes, int most);
+
+/* An int or a float as a double; false for anything else. */
+bool native_double(PyObject *object, double *number);
+
+/* The products of the sizes before `dim` and after it. */
+void native_around(PyArrayObject *array, int dim, npy_intp *before, npy_intp *after);
+
+typedef enum { REDUCTION_NONE, REDUCTION_MEAN, REDUCTION_SUM, REDUCTION_UNKNOWN } native_reduction;
+native_reduction native_reduction_named(PyObject *name);
+
+/* A 0-d array of a real type; NULL with an exception. */
+PyObject *native_number_array(double number, native_type type);
+
+/* The number in a 0-d array of a real type. */
+double native_number_in(PyArrayObject *array);
+
+/* At least 1: as many rows of `size` elements as make `grain` elements. */
+static inline npy_intp native_grain(npy_intp grain, npy_intp size) {
+    return size >= grain ? 1 : grain / (size ? size : 1);
+}
+
+typedef double (*native_part)(void *context, npy_intp begin, npy_intp end);
+
+/* The sum of part(begin, end) over pieces of `grain` of [0, count): the same whatever the number of threads.
+   False with an exception where there is no memory. */
+bool native_sum_of_parts(npy_intp count, npy_intp grain, native_part part, void *context, double *sum);
+
+#endif

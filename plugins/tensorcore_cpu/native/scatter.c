@@ -1,0 +1,407 @@
+/* Tables by number: embedding and its gradient, index_add, scatter_add; and what is left of an array by its places or its
+   size: masked_fill, tril and triu, topk. */
+#include "scatter.h"
+
+#include "elementwise.h"
+#include "plan.h"
+#include "rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+DECLARE_LOOPS(scatter_loops, scatter_loops);
+DECLARE_LOOPS(elementwise_loops, elementwise_loops);
+
+static const scatter_loops *loops;
+static const elementwise_loops *elementwise;
+
+enum { DIM, ALPHA, OUT, ROWS, PADDING, BY_COUNT, REDUCE, INCLUDE_SELF, K, LARGEST, SORTED, UPPER, DIAGONAL, OPTIONS };
+static PyObject *names[OPTIONS];
+static const char *const NAMES[OPTIONS] = {"dim", "alpha", "out", "rows", "padding", "by_count", "reduce", "include_self",
+                                           "k", "largest", "sorted", "upper", "diagonal"};
+static PyObject *sum_name;
+
+enum { GRAIN = 1 << 14, MOST_KEPT = 128 }; /* elements a thread; the k of topk up to which insertion is fast */
+
+/* Indices */
+
+static bool extremes(PyArrayObject *array, int64_t *low, int64_t *high) {
+    loops->bounds(PyArray_DATA(array), PyArray_SIZE(array), low, high);
+    return PyArray_SIZE(array) > 0;
+}
+
+/* Indices as a dense array of int64, all within [0, size): a new reference; NULL where they are not, and go to NumPy. */
+static PyArrayObject *places(PyObject *object, npy_intp size) {
+    if (native_array_type(object) != TYPE_I64)
+        return NULL;
+    PyArrayObject *made = native_dense(object);
+    int64_t low, high;
+    if (made && extremes(made, &low, &high) && (low < 0 || high >= size))
+        Py_CLEAR(made);
+    return made;
+}
+
+static PyObject *run_bounds(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    int64_t low = 0, high = -1;
+    if (nargs != 1 || kwnames || native_array_type(args[0]) != TYPE_I64)
+        return NULL;
+    PyArrayObject *index = native_dense(args[0]);
+    if (!index)
+        return NULL;
+    if (!extremes(index, &low, &high)) {
+        low = 0;
+        high = -1;
+    }
+    Py_DECREF(index);
+    return Py_BuildValue("(LL)", (long long)low, (long long)high);
+}
+
+/* Embedding */
+
+typedef struct {
+    char *out;
+    const char *table;
+    const int64_t *index;
+    npy_intp row; /* bytes */
+} row_copies;
+
+static void copy_rows(void *context, npy_intp begin, npy_intp end) {
+    const row_copies *run = context;
+    for (; begin < end; begin++)
+        memcpy(run->out + begin * run->row, run->table + run->index[begin] * run->row, (size_t)run->row);
+}
+
+static PyObject *run_embedding(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE;
+    PyArrayObject *table = (PyArrayObject *)args[0];
+    if (type == TYPE_NONE || PyArray_NDIM(table) != 2 || !PyArray_IS_C_CONTIGUOUS(table))
+        return NULL;
+    PyArrayObject *index = places(args[1], PyArray_DIM(table, 0)), *made = NULL;
+    if (!index)
+        return NULL;
+    int ndim = PyArray_NDIM(index);
+    npy_intp shape[NATIVE_DIMS + 1], count = PyArray_SIZE(index), width = PyArray_DIM(table, 1);
+    if (ndim < NATIVE_DIMS) {
+        for (int i = 0; i < ndim; i++)
+            shape[i] = PyArray_DIM(index, i);
+        shape[ndim] = width;
+        made = native_empty(ndim + 1, shape, type);
+    }
+    if (made && count && width) {
+        row_copies run = {PyArray_BYTES(made), PyArray_BYTES(table), PyArray_DATA(index), width * TYPE_SIZE[type]};
+        native_parallel(count, native_grain(GRAIN * 4, width), copy_rows, &run);
+    }
+    Py_DECREF(index);
+    return (PyObject *)made;
+}
+
+typedef struct {
+    slice_sums sums;
+    native_type type;
+    bool zero;         /* begin with nothing */
+    npy_intp padding;  /* a row that stays nothing, or -1 */
+} sum_run;
+
+static void run_sums(void *context, npy_intp begin, npy_intp end) {
+    const sum_run *run = context;
+    npy_intp size = TYPE_SIZE[run->type], row = run->sums.after * size, width = (end - begin) * size;
+    char *into = (char *)run->sums.into + begin * size;
+    npy_intp rows = run->sums.before * run->sums.size;
+    if (run->zero && width == row)
+        memset(into, 0, (size_t)(rows * row));
+    else if (run->zero)
+        for (npy_intp i = 0; i < rows; i++)
+            memset(into + i * row, 0, (size_t)width);
+    loops->add_slices[run->type](&run->sums, begin, end);
+    if (run->padding >= 0)
+        memset(into + run->padding * row, 0, (size_t)width);
+}
+
+/* Each thread has columns of its own, so that every sum has its order. */
+static void add_slices(sum_run *run) {
+    npy_intp rows = run->sums.before * (run->sums.count + (run->zero ? run->sums.size : 0));
+    npy_intp grain = native_grain(GRAIN, rows);
+    native_parallel(run->sums.after, grain < 16 ? 16 : grain, run_sums, run);
+}
+
+static PyObject *run_embedding_gradient(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
+                                        PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    double rows, padding = -1;
+    native_type type = nargs == 2 ? native_real_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
+        options[BY_COUNT] == Py_True || !native_double(options[ROWS], &rows) ||
+        (!native_is_none(options[PADDING]) && !native_double(options[PADDING], &padding)))
+        return NULL;
+    PyArrayObject *index = places(args[1], (npy_intp)rows), *g = NULL, *made = NULL;
+    PyArrayObject *sent = (PyArrayObject *)args[0];
+    npy_intp width = PyArray_NDIM(sent) ? PyArray_DIM(sent, PyArray_NDIM(sent) - 1) : 0, shape[2] = {(npy_intp)rows, width};
+    if (index && PyArray_SIZE(sent) == PyArray_SIZE(index) * width && width && rows && padding < rows)
+        g = native_dense(args[0]);
+    if (g)
+        made = native_empty(2, shape, type);
+    if (made) {
+        sum_run run = {{PyArray_DATA(made), PyArray_DATA(g), PyArray_DATA(index), 1, PyArray_SIZE(index), shape[0], width},
+                       type, true, (npy_intp)padding};
+        add_slices(&run);
+    }
+    Py_XDECREF(index);
+    Py_XDECREF(g);
+    return (PyObject *)made;
+}
+
+/* Sums at places */
+
+/* The array that is written: `out`, which holds the values of x already, or a copy of x. */
+static PyArrayObject *target_of(PyObject *x, PyObject *out) {
+    if (!native_is_none(out))
+        return out == x && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)x) && PyArray_ISWRITEABLE((PyArrayObject *)x)
+                   ? (PyArrayObject *)Py_NewRef(out) : NULL;
+    return NULL;
+}
+
+static void copy_bytes(void *context, npy_intp begin, npy_intp end) {
+    const row_copies *run = context;
+    memcpy(run->out + begin, run->table + begin, (size_t)(end - begin));
+}
+
+static PyArrayObject *copied(PyArrayObject *x, native_type type) {
+    if (!PyArray_IS_C_CONTIGUOUS(x))
+        return (PyArrayObject *)PyArray_NewCopy(x, NPY_CORDER);
+    PyArrayObject *made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
+    if (made) {
+        row_copies run = {PyArray_BYTES(made), PyArray_BYTES(x)};
+        native_parallel(PyArray_NBYTES(x), GRAIN * 8, copy_bytes, &run);
+    }
+    return made;
+}
+
+static bool at_dim(PyObject *option, int ndim, int *dim) {
+    double value;
+    if (!native_double(option, &value) || value < 0 || value >= ndim)
+        return false;
+    *dim = (int)value;
+    return true;
+}
+
+static PyObject *run_index_add(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    double alpha = 1;
+    int dim;
+    native_type type = nargs == 3 ? native_real_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || native_real_type(args[2]) != type || !kwnames ||
+        !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
+        (options[ALPHA] && (!native_double(options[ALPHA], &alpha) || alpha != 1)))
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *source = (PyArrayObject *)args[2], *from = NULL, *made = NULL;
+    if (!at_dim(options[DIM], PyArray_NDIM(x), &dim) || PyArray_NDIM(source) != PyArray_NDIM(x) || !PyArray_SIZE(x))
+        return NULL;
+    PyArrayObject *index = places(args[1], PyArray_DIM(x, dim));
+    bool fits = index && PyArray_SIZE(index) == PyArray_DIM(source, dim);
+    for (int i = 0; fits && i < PyArray_NDIM(x); i++)
+        fits = i == dim || PyArray_DIM(source, i) == PyArray_DIM(x, i);
+    if (fits && !native_is_none(options[OUT]))
+        fits = !native_overlap(x, source);
+    if (fits && (from = native_dense(args[2])))
+        made = native_is_none(options[OUT]) ? copied(x, type) : target_of(args[0], options[OUT]);
+    if (made) {
+        sum_run run = {{PyArray_DATA(made), PyArray_DATA(from), PyArray_DATA(index), .count = PyArray_SIZE(index),
+                        .size = PyArray_DIM(x, dim)}, type, false, -1};
+        native_around(x, dim, &run.sums.before, &run.sums.after);
+        add_slices(&run);
+    }
+    Py_XDECREF(index);
+    Py_XDECREF(from);
+    return (PyObject *)made;
+}
+
+typedef struct {
+    slice_sums sums;
+    native_type type;
+} place_run;
+
+/* Pieces of (before, after): each place along the dim is summed by one thread. */
+static void run_places(void *context, npy_intp begin, npy_intp end) {
+    const place_run *run = context;
+    while (begin < end) {
+        npy_intp batch = begin / run->sums.after, first = begin % run->sums.after, rest = run->sums.after - first;
+        npy_intp last = first + (rest < end - begin ? rest : end - begin);
+        loops->add_places[run->type](&run->sums, batch, first, last);
+        begin += last - first;
+    }
+}
+
+/* scatter_add, where index and source have one shape, which is that of x but for the dim. */
+static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    int dim;
+    native_type type = nargs == 3 ? native_real_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || native_real_type(args[2]) != type || native_array_type(args[1]) != TYPE_I64 || !kwnames ||
+        !native_options(args, nargs, kwnames, names, OPTIONS, options) || options[INCLUDE_SELF] == Py_False ||
+        !options[REDUCE] || !PyUnicode_Check(options[REDUCE]) || PyUnicode_Compare(options[REDUCE], sum_name))
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *source = (PyArrayObject *)args[2], *from = NULL, *made = NULL;
+    int ndim = PyArray_NDIM(x);
+    if (!at_dim(options[DIM], ndim, &dim) || PyArray_NDIM(source) != ndim || PyArray_NDIM((PyArrayObject *)args[1]) != ndim ||
+        !PyArray_CompareLists(PyArray_DIMS((PyArrayObject *)args[1]), PyArray_DIMS(source), ndim) || !PyArray_SIZE(source))
+        return NULL;
+    for (int i = 0; i < ndim; i++)
+        if (i != dim && PyArray_DIM(source, i) != PyArray_DIM(x, i))
+            return NULL;
+    if (!native_is_none(options[OUT]) && native_overlap(x, source))
+        return NULL;
+    PyArrayObject *index = places(args[1], PyArray_DIM(x, dim));
+    if (index && (from = native_dense(args[2])))
+        made = native_is_none(options[OUT]) ? copied(x, type) : target_of(args[0], options[OUT]);
+    if (made) {
+        place_run run = {{PyArray_DATA(made), PyArray_DATA(from), PyArray_DATA(index), .count = PyArray_DIM(source, dim),
+                          .size = PyArray_DIM(x, dim)}, type};
+        native_around(x, dim, &run.sums.before, &run.sums.after);
+        native_parallel(run.sums.before * run.sums.after, native_grain(GRAIN, run.sums.count), run_places, &run);
+    }
+    Py_XDECREF(index);
+    Py_XDECREF(from);
+    return (PyObject *)made;
+}
+
+/* What is left of an array */
+
+static void run_where(void *loop, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    (*(native_loop *)loop)(data, steps, count);
+}
+
+static PyObject *run_masked_fill(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    native_operand operands[3];
+    PyObject *out = NULL;
+    if (nargs != 3 || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)) || !native_is_none(out))
+        return NULL;
+    native_type type = native_array_type(args[0]);
+    if (type == TYPE_NONE || native_array_type(args[1]) != TYPE_BOOL)
+        return NULL;
+    operands[0].array = (PyArrayObject *)args[1];
+    operands[1].array = (PyArrayObject *)args[2];
+    operands[2].array = (PyArrayObject *)args[0];
+    if (native_array_type(args[2]) == TYPE_NONE ? !native_number(args[2], type, &operands[1])
+                                                : native_array_type(args[2]) != type)
+        return NULL;
+    native_plan plan;
+    if (!native_plan_inputs(&plan, operands, 3))
+        return NULL;
+    native_loop loop = elementwise->compute[OP_where][type];
+    PyObject *made = native_plan_result(&plan, operands, type, NULL);
+    if (made)
+        native_plan_run(&plan, GRAIN, run_where, &loop);
+    return made;
+}
+
+typedef struct {
+    char *out;
+    const char *x;
+    npy_intp rows, columns, size, diagonal;
+    bool upper;
+} triangle;
+
+static void run_triangle_rows(void *context, npy_intp begin, npy_intp end) {
+    const triangle *run = context;
+    npy_intp length = run->columns * run->size;
+    for (; begin < end; begin++) {
+        npy_intp edge = begin % run->rows + run->diagonal + !run->upper; /* the first column of the other part */
+        edge = (edge < 0 ? 0 : edge > run->columns ? run->columns : edge) * run->size;
+        char *out = run->out + begin * length;
+        const char *x = run->x + begin * length;
+        if (run->upper) {
+            memset(out, 0, (size_t)edge);
+            memcpy(out + edge, x + edge, (size_t)(length - edge));
+        } else {
+            memcpy(out, x, (size_t)edge);
+            memset(out + edge, 0, (size_t)(length - edge));
+        }
+    }
+}
+
+static PyObject *run_triangle(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    double diagonal;
+    native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    if (type == TYPE_NONE || PyArray_NDIM(x) < 2 || !PyArray_SIZE(x) || !PyArray_IS_C_CONTIGUOUS(x) || !kwnames ||
+        !native_options(args, nargs, kwnames, names, OPTIONS, options) || !native_double(options[DIAGONAL], &diagonal) ||
+        !options[UPPER] || !PyBool_Check(options[UPPER]) || diagonal > 1e9 || diagonal < -1e9)
+        return NULL;
+    int ndim = PyArray_NDIM(x);
+    PyArrayObject *made = native_empty(ndim, PyArray_DIMS(x), type);
+    if (!made)
+        return NULL;
+    triangle run = {PyArray_BYTES(made), PyArray_BYTES(x), PyArray_DIM(x, ndim - 2), PyArray_DIM(x, ndim - 1),
+                    TYPE_SIZE[type], (npy_intp)diagonal, options[UPPER] == Py_True};
+    native_parallel(PyArray_SIZE(x) / run.columns, native_grain(GRAIN * 4, run.columns), run_triangle_rows, &run);
+    return (PyObject *)made;
+}
+
+typedef struct {
+    const char *x;
+    char *values;
+    int64_t *places;
+    npy_intp n, k, size;
+    native_type type;
+    bool largest;
+} top_run;
+
+static void run_top_rows(void *context, npy_intp begin, npy_intp end) {
+    const top_run *run = context;
+    for (; begin < end; begin++)
+        loops->top[run->type](run->x + begin * run->n * run->size, run->n, run->k, run->largest,
+                              run->values + begin * run->k * run->size, run->places + begin * run->k);
+}
+
+static PyObject *run_topk(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS], *answer = NULL;
+    double k;
+    int dim;
+    native_type type = nargs == 1 ? native_real_type(args[0]) : TYPE_NONE;
+    PyArrayObject *array = (PyArrayObject *)args[0];
+    if (type == TYPE_NONE || !PyArray_SIZE(array) || !kwnames ||
+        !native_options(args, nargs, kwnames, names, OPTIONS, options) || !native_double(options[K], &k) || k < 1 ||
+        k > MOST_KEPT || !at_dim(options[DIM], PyArray_NDIM(array), &dim) || dim != PyArray_NDIM(array) - 1 ||
+        k > PyArray_DIM(array, dim))
+        return NULL;
+    PyArrayObject *x = native_dense(args[0]);
+    if (!x)
+        return NULL;
+    npy_intp shape[NATIVE_DIMS];
+    memcpy(shape, PyArray_DIMS(x), (size_t)(dim + 1) * sizeof *shape);
+    shape[dim] = (npy_intp)k;
+    PyArrayObject *values = native_empty(dim + 1, shape, type), *at = native_empty(dim + 1, shape, TYPE_I64);
+    if (values && at) {
+        top_run run = {PyArray_BYTES(x), PyArray_BYTES(values), PyArray_DATA(at), PyArray_DIM(x, dim), shape[dim],
+                       TYPE_SIZE[type], type, !options[LARGEST] || options[LARGEST] == Py_True};
+        native_parallel(PyArray_SIZE(x) / run.n, native_grain(GRAIN, run.n), run_top_rows, &run);
+        answer = PyTuple_Pack(2, (PyObject *)values, (PyObject *)at);
+    }
+    Py_XDECREF(values);
+    Py_XDECREF(at);
+    Py_DECREF(x);
+    return answer;
+}
+
+int scatter_init(void) {
+    loops = PICK(scatter_loops);
+    elementwise = PICK(elementwise_loops);
+    for (int i = 0; i < OPTIONS; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
+            return -1;
+    sum_name = PyUnicode_InternFromString("sum");
+    return sum_name ? 0 : -1;
+}
+
+const native_spec scatter_kernels[] = {
+    {"index_bounds", run_bounds, NULL},
+    {"embedding", run_embedding, NULL},
+    {"embedding_gradient", run_embedding_gradient, NULL},
+    {"index_add", run_index_add, NULL},
+    {"scatter_reduce", run_scatter, NULL},
+    {"masked_fill", run_masked_fill, NULL},
+    {"tri", run_triangle, NULL},
+    {"topk", run_topk, NULL},
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,33 @@
+/* The element types that the C kernels know, shared by the entries and the loops; nothing of Python in here. */
+#ifndef TENSORCORE_NATIVE_TYPES_H
+#define TENSORCORE_NATIVE_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__x86_64__)
+#define NATIVE_X86 1
+#endif
+
+typedef enum {
+    TYPE_F32,
+    TYPE_F64,
+    TYPE_BF16,
+    TYPE_F16,
+    TYPE_I8,
+    TYPE_I16,
+    TYPE_I32,
+    TYPE_I64,
+    TYPE_U8,
+    TYPE_BOOL,
+    TYPES,
+    TYPE_NONE = TYPES
+} native_type;
+
+static const unsigned char TYPE_SIZE[TYPES] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 1};
+
+/* A loop over one dim: pointers and steps in bytes of the inputs, then of the output. */
+typedef void (*native_loop)(char *const *data, const ptrdiff_t *steps, ptrdiff_t count);
+
+#endif

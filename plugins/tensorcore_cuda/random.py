@@ -1,0 +1,268 @@
+"""Random numbers made on the device: Philox4x32-10, whose n-th number depends on the seed, the call and n alone.
+
+Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC11). A block is four 32-bit words; a call
+takes as many blocks as it needs, counted on from where the last call ended, and no launch shape enters into it.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+import cupy
+import numpy as np
+
+from tensorcore.plugin import ArgumentError, dtypes
+
+__all__ = ["DEFAULT_SEED", "Philox"]
+
+Native = Any
+DEFAULT_SEED = 67280421310721  # that of PyTorch's generators
+_MASK = (1 << 64) - 1
+_THREADS = 256
+_STATE = struct.Struct("<QQ")
+_SOURCE = r"""
+typedef unsigned int word;
+typedef unsigned long long wide;
+
+extern "C" __global__ void philox_words(word *out, wide blocks, wide seed, const wide *base, wide offset) {
+    const wide key = base[0] + seed, at = base[1] + offset;
+    for (wide i = blockIdx.x * (wide)blockDim.x + threadIdx.x; i < blocks; i += (wide)gridDim.x * blockDim.x) {
+        const wide counter = at + i;
+        word c0 = (word)counter, c1 = (word)(counter >> 32), c2 = 0, c3 = 0;
+        word k0 = (word)key, k1 = (word)(key >> 32);
+        for (int round = 0; round < 10; ++round) {
+            const wide p0 = (wide)0xD2511F53u * c0, p1 = (wide)0xCD9E8D57u * c2;
+            const word n0 = (word)(p1 >> 32) ^ c1 ^ k0, n2 = (word)(p0 >> 32) ^ c3 ^ k1;
+            c1 = (word)p1;
+            c3 = (word)p0;
+            c0 = n0;
+            c2 = n2;
+            k0 += 0x9E3779B9u;
+            k1 += 0xBB67AE85u;
+        }
+        out[4 * i] = c0;
+        out[4 * i + 1] = c1;
+        out[4 * i + 2] = c2;
+        out[4 * i + 3] = c3;
+    }
+}
+"""
+
+
+class Philox:
+    """One device's source of random numbers.
+
+    Attributes:
+        key: the seed as 64 bits.
+        offset: how many blocks were taken since it was seeded.
+    """
+
+    def __init__(self, backend: Any, seed: int = DEFAULT_SEED) -> None:
+        self.backend = backend
+        self.offset = 0
+        self._module: Any = None
+        self._function: Any = None
+        self._zero: Native = None
+        # While a graph is captured, key and first block are on the device, where each replay sets them anew.
+        self.base: Native = None
+        self.taken = 0
+        self._checked: set[Any] = set()
+        self.manual_seed(seed)
+
+    # The generator's protocol
+
+    def manual_seed(self, seed: int) -> Philox:
+        """Start over from a seed."""
+        seed = int(seed)
+        if not -(1 << 63) <= seed <= _MASK:
+            raise ArgumentError(f"manual_seed: expected a seed of 64 bits, got {seed}; take a smaller one")
+        self.key, self._seed, self.offset = seed & _MASK, seed, 0
+        return self
+
+    def seed(self) -> int:
+        """Start over from a seed that nobody can foretell, and return it."""
+        import secrets
+
+        self.manual_seed(secrets.randbits(53))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """The seed it last started from."""
+        return self._seed
+
+    def get_state(self) -> np.ndarray:
+        """The seed and the offset: PyTorch's 16 bytes, whose offset counts single words."""
+        return np.frombuffer(_STATE.pack(self.key, 4 * self.offset & _MASK), np.uint8).copy()
+
+    def set_state(self, state: np.ndarray) -> None:
+        """Go on from a state."""
+        data = np.ascontiguousarray(state, np.uint8).tobytes()
+        if len(data) != _STATE.size:
+            raise ArgumentError(
+                f"set_state: expected RNG state of {_STATE.size} bytes, got {len(data)}; pass what get_state() gave"
+            )
+        self.key, words = _STATE.unpack(data)
+        self._seed, self.offset = self.key, -(-words // 4)
+
+    def clone(self) -> Philox:
+        """A second one that goes on from here by itself."""
+        made = Philox(self.backend, self._seed)
+        made.offset = self.offset
+        return made
+
+    # Words
+
+    def words(self, count: int) -> Native:
+        """A vector of 32-bit words."""
+        blocks = -(-count // 4)
+        with self.backend.place:
+            made = cupy.ndarray((4 * blocks,), np.uint32)
+            if blocks:
+                base, key, offset = self._take(blocks)
+                grid = min(-(-blocks // _THREADS), 1 << 16)
+                arguments = (made, np.uint64(blocks), np.uint64(key), base, np.uint64(offset))
+                self._kernel()((grid,), (_THREADS,), arguments)
+            return made[:count]
+
+    def _take(self, blocks: int) -> tuple[Native, int, int]:
+        """Two numbers on the device and two of the host, whose sums are the key and the first block's counter."""
+        if self.base is not None:
+            at, self.taken = self.taken, self.taken + blocks
+            return self.base, 0, at
+        if self._zero is None:
+            self._zero = cupy.zeros((2,), np.uint64)
+            cupy.cuda.get_current_stream().synchronize()  # once: it is read on every stream
+        at, self.offset = self.offset, self.offset + blocks
+        return self._zero, self.key, at
+
+    def _kernel(self) -> Any:
+        if self._function is None:
+            self._module = cupy.RawModule(code=_SOURCE, options=("--std=c++17",))
+            self._function = self._module.get_function("philox_words")
+        return self._function
+
+    # Distributions: of the names and parameters that ``Backend.random`` is asked for
+
+    def draw(self, kind: str, shape: tuple[int, ...], dtype: dtypes.dtype, **options: Any) -> Native:
+        """A new array of numbers of a distribution."""
+        self._check(kind, shape, dtype, options)
+        method = getattr(self, f"_{kind}", None)
+        count = math.prod(shape)
+        with self.backend.place:
+            if method is None:
+                return self.backend.from_host(getattr(self.on_host(), kind)(shape=shape, dtype=dtype, **options))
+            return method(count, dtype, **options).reshape(shape)
+
+    def _check(self, kind: str, shape: tuple[int, ...], dtype: dtypes.dtype, options: dict[str, Any]) -> None:
+        """Raise what a generator of the host raises: it is asked for no numbers, once for each choice of parameters."""
+        numbers = {name: one for name, one in options.items() if type(one) in (int, float, bool, type(None))}
+        key = (kind, dtype, tuple(numbers.items()))
+        if key not in self._checked or (shape and min(shape) < 0):
+            if len(numbers) < len(options):
+                numbers["probability"] = 0.5
+            getattr(self.backend.host_generator(), kind)(
+                shape=shape if shape and min(shape) < 0 else (0,), dtype=dtype, **numbers
+            )
+            self._checked.add(key)
+
+    def on_host(self) -> Any:
+        """A generator of the host that goes on from here, for what the device has no kernel for."""
+        made = self.backend.host_generator()
+        made.manual_seed((self.key ^ (self.offset * 0x9E3779B97F4A7C15)) & ((1 << 63) - 1))
+        self.offset += 1
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        # ``permutation``, ``multinomial`` and the rest, which frontends ask a generator of the host for.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.on_host(), name)
+
+    def _open(self, count: int, wide: Any) -> Native:
+        """Uniform in (0, 1]: for logarithms."""
+        return 1.0 - self._unit(count, wide)
+
+    def _unit(self, count: int, wide: Any) -> Native:
+        """Uniform in [0, 1): 24 bits, or 53."""
+        if wide == np.float64:
+            pairs = self.words(2 * count).view(np.uint64)
+            return (pairs >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return (self.words(count) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
+
+    def _uniform(self, count: int, dtype: dtypes.dtype, low: float = 0.0, high: float = 1.0) -> Native:
+        if dtype.is_complex:
+            return self._uniform(2 * count, dtype.to_real(), low, high).view(dtype.numpy)
+        wide = _wide(dtype)
+        made = self._unit(count, wide)
+        if (low, high) != (0.0, 1.0):
+            made = made * wide(high - low) + wide(low)
+        made = made.astype(dtype.numpy, copy=False)
+        if dtype.itemsize < 4 or (low, high) != (0.0, 1.0):
+            # Rounding may reach the upper bound, which is not in the range.
+            made = cupy.where(made == dtype.numpy.type(high), dtype.numpy.type(low), made)
+        return made
+
+    def _normal(self, count: int, dtype: dtypes.dtype, mean: float = 0.0, std: float = 1.0) -> Native:
+        if dtype.is_complex:
+            return self._normal(2 * count, dtype.to_real(), mean, std / math.sqrt(2.0)).view(dtype.numpy)
+        wide = _wide(dtype)
+        pairs = -(-count // 2)
+        u = self._unit(2 * pairs, wide)
+        radius = cupy.sqrt(cupy.log(1.0 - u[:pairs]) * wide(-2.0))
+        angle = u[pairs:] * wide(2 * math.pi)
+        made = cupy.ndarray((2 * pairs,), wide)
+        cupy.multiply(radius, cupy.cos(angle), out=made[0::2])
+        cupy.multiply(radius, cupy.sin(angle), out=made[1::2])
+        return (made[:count] * wide(std) + wide(mean)).astype(dtype.numpy, copy=False)
+
+    def _integers(self, count: int, dtype: dtypes.dtype, low: int, high: int | None) -> Native:
+        top = _largest(dtype) if high is None else int(high) - 1
+        low = int(low)
+        span = top - low + 1
+        if span <= 1 << 28:
+            found = (self.words(count) % np.uint32(span)).astype(np.int64)
+        else:
+            found = self.words(2 * count).view(np.uint64)
+            found = (found if span > _MASK else found % np.uint64(span)).view(np.int64)
+        if dtype is dtypes.bool_:
+            return (found + low) != 0
+        return (found + np.int64(low)).astype(dtype.numpy) if low < 1 << 63 else found.astype(dtype.numpy)
+
+    def _random(self, count: int, dtype: dtypes.dtype) -> Native:
+        return self._integers(count, dtype, 0, None)
+
+    def _exponential(self, count: int, dtype: dtypes.dtype, rate: float = 1.0) -> Native:
+        wide = _wide(dtype)
+        return (cupy.log(self._open(count, wide)) * wide(-1.0 / rate)).astype(dtype.numpy, copy=False)
+
+    def _log_normal(self, count: int, dtype: dtypes.dtype, mean: float = 1.0, std: float = 2.0) -> Native:
+        wide = dtypes.float64 if dtype is dtypes.float64 else dtypes.float32
+        return cupy.exp(self._normal(count, wide, mean, std)).astype(dtype.numpy, copy=False)
+
+    def _cauchy(self, count: int, dtype: dtypes.dtype, median: float = 0.0, sigma: float = 1.0) -> Native:
+        wide = _wide(dtype)
+        angle = (self._unit(count, wide) - wide(0.5)) * wide(math.pi)
+        return (cupy.tan(angle) * wide(sigma) + wide(median)).astype(dtype.numpy, copy=False)
+
+    def _bernoulli(self, count: int, dtype: dtypes.dtype, probability: Any = 0.5, one: float = 1.0) -> Native:
+        """``probability`` is a number, or an array of ``count`` on either side."""
+        if isinstance(probability, (cupy.ndarray, np.ndarray)):
+            chance = cupy.asarray(probability).reshape(-1).astype(np.float32, copy=False)
+        else:
+            chance = np.float32(probability)
+        made = (self._unit(count, np.float32) < chance).astype(dtype.numpy)
+        return made if one == 1.0 else made * dtype.numpy.type(one)
+
+
+def _wide(dtype: dtypes.dtype) -> Any:
+    return np.float64 if dtype.itemsize == 8 else np.float32
+
+
+def _largest(dtype: dtypes.dtype) -> int:
+    if dtype is dtypes.bool_:
+        return 1
+    if dtype.is_floating_point:
+        return 1 << {2: 11 if dtype is dtypes.float16 else 8, 4: 24, 8: 53}[dtype.itemsize]
+    return int(np.iinfo(dtype.numpy).max)

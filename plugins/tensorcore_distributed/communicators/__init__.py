@@ -1,0 +1,1 @@
+"""One module for each transport, and the arithmetic that they share."""

@@ -1,0 +1,83 @@
+"""Builds the CPU plugin's C extension where there is a compiler; everything else stands in pyproject.toml."""
+
+import os
+import platform
+import sys
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+HERE = "plugins/tensorcore_cpu/native"
+
+# The files under loops/ are compiled once for each of these, with the name as NATIVE_SUFFIX.
+if platform.machine().lower() in ("x86_64", "amd64"):
+    INSTRUCTION_SETS = {
+        "plain": [],
+        "avx2": ["-mavx2", "-mfma", "-mf16c", "-mtune=haswell"],
+        "avx512": ["-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx2", "-mfma", "-mf16c",
+                   "-mtune=skylake-avx512", "-mprefer-vector-width=512"],
+    }  # fmt: skip
+else:
+    INSTRUCTION_SETS = {"plain": []}
+
+# No -ffast-math: it would turn denormals off for the whole process, and NaN and infinities are results like any other.
+FLAGS = ["-std=gnu11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fvisibility=hidden", "-Wall",
+         "-Wno-unused-parameter", "-g0"]  # fmt: skip
+
+
+def sources(folder):
+    """The C files of a folder, in one order on every machine."""
+    return sorted(f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".c"))
+
+
+def parts():
+    """What the extension is made of besides its own sources: a change of one of them is a reason to build again."""
+    headers = [f"{folder}/{name}" for folder in (HERE, f"{HERE}/loops") for name in os.listdir(folder)]
+    return [*sorted(name for name in headers if name.endswith(".h")), *sources(f"{HERE}/loops"), "setup.py"]
+
+
+class BuildNative(build_ext):
+    """Compiles the loops for each instruction set and links all of them into the one extension."""
+
+    def build_extension(self, extension):
+        built, made_of = self.get_ext_fullpath(extension.name), [*extension.sources, *extension.depends]
+        if not self.force and os.path.exists(built) and os.path.getmtime(built) > max(map(os.path.getmtime, made_of)):
+            return
+        flags = FLAGS + os.environ.get("TENSORCORE_NATIVE_FLAGS", "").split()
+        extension.extra_compile_args = flags
+        extension.extra_objects = [
+            made
+            for name, own in INSTRUCTION_SETS.items()
+            for made in self.compiler.compile(
+                sources(f"{HERE}/loops"),
+                output_dir=os.path.join(self.build_temp, name),
+                macros=[("NATIVE_SUFFIX", name)],
+                extra_postargs=flags + own,
+                depends=extension.depends,
+            )
+        ]
+        super().build_extension(extension)
+
+
+def extensions():
+    """The extension; none where NumPy's headers are missing or the compiler is not one that knows GCC's vectors."""
+    try:
+        import numpy
+    except ImportError:
+        return []
+    if sys.platform == "win32":
+        return []
+    return [
+        Extension(
+            "tensorcore_cpu.native._native",
+            sources(HERE),
+            include_dirs=[numpy.get_include()],
+            depends=parts(),
+            libraries=["m"],
+            extra_link_args=["-pthread", *os.environ.get("TENSORCORE_NATIVE_FLAGS", "").split()],
+            optional=True,
+        )
+    ]
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildNative})

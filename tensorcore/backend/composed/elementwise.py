@@ -1,0 +1,320 @@
+"""Functions of single elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from math import inf, log, pi
+from typing import TYPE_CHECKING, Any
+
+from tensorcore.errors import DivisionError
+
+if TYPE_CHECKING:
+    from tensorcore.backend.base import Native
+    from tensorcore.backend.composed.kernels import Kernels
+
+__all__ = [
+    "acosh",
+    "angle",
+    "asinh",
+    "atanh",
+    "ceil",
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "conj_physical",
+    "cosh",
+    "exp2",
+    "fmax",
+    "fmin",
+    "ge",
+    "gt",
+    "hypot",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "le",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logaddexp2",
+    "logical_or",
+    "logical_xor",
+    "masked_fill",
+    "ne",
+    "reciprocal",
+    "relu",
+    "remainder",
+    "rsqrt",
+    "sgn",
+    "sigmoid",
+    "sign",
+    "signbit",
+    "sinh",
+    "square",
+    "tan",
+    "trunc",
+]  # fmt: skip
+
+
+def _with_out(formula: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(formula)
+    def kernel(k: Kernels, *operands: Native, out: Native | None = None) -> Native:
+        return k.placed(formula(k, *operands), out)
+
+    return kernel
+
+
+# Arithmetic
+
+
+@_with_out
+def square(k: Kernels, x: Native) -> Native:
+    return k.mul(x, x)
+
+
+@_with_out
+def reciprocal(k: Kernels, x: Native) -> Native:
+    return k.div(1.0, x)
+
+
+@_with_out
+def rsqrt(k: Kernels, x: Native) -> Native:
+    return k.div(1.0, k.sqrt(x))
+
+
+@_with_out
+def remainder(k: Kernels, x: Native, y: Native) -> Native:
+    """With the sign of the divisor: that of C's division, and one divisor more where the signs differ."""
+    try:
+        left = k.fmod(x, y)
+    except DivisionError as error:  # in the words of the op that was called
+        raise DivisionError(str(error).replace("fmod:", "remainder:", 1)) from None
+    negative = k.lt(y, 0) if hasattr(y, "shape") else y < 0
+    if negative is True:
+        differs = k.lt(0, left)
+    elif negative is False:
+        differs = k.lt(left, 0)
+    else:
+        differs = k.logical_and(k.ne(left, 0), k.logical_xor(k.lt(left, 0), negative))
+    return k.where(differs, k.add(left, y), left)
+
+
+@_with_out
+def hypot(k: Kernels, x: Native, y: Native) -> Native:
+    """Scaled by the larger side, so that no square overflows."""
+    x, y = k.abs(x), k.abs(y)
+    large, small = k.maximum(x, y), k.minimum(x, y)
+    ratio = k.div(small, k.where(k.eq(large, 0), 1.0, large))
+    made = k.mul(large, k.sqrt(k.add(k.mul(ratio, ratio), 1.0)))
+    return k.where(k.logical_or(k.isinf(x), k.isinf(y)), inf, made)
+
+
+@_with_out
+def conj_physical(k: Kernels, x: Native) -> Native:
+    return k.complex(k.real(x), k.neg(k.imag(x))) if k.kind(x) == "complex" else k.clone(x)
+
+
+# Signs and whole numbers
+
+
+@_with_out
+def ceil(k: Kernels, x: Native) -> Native:
+    return k.neg(k.floor(k.neg(x)))
+
+
+@_with_out
+def trunc(k: Kernels, x: Native) -> Native:
+    return k.where(k.lt(x, 0), k.ceil(x), k.floor(x))
+
+
+@_with_out
+def sign(k: Kernels, x: Native) -> Native:
+    dtype = k.dtype(x)
+    if dtype.kind == "bool":
+        return k.clone(x)
+    made = k.sub(k.cast(k.lt(0, x), dtype=dtype), k.cast(k.lt(x, 0), dtype=dtype))
+    return k.where(k.isnan(x), x, made) if dtype.kind == "floating" else made
+
+
+@_with_out
+def sgn(k: Kernels, x: Native) -> Native:
+    if k.kind(x) != "complex":
+        return k.sign(x)
+    return k.where(k.eq(x, 0), x, k.div(x, k.cast(k.abs(x), dtype=k.dtype(x))))
+
+
+@_with_out
+def signbit(k: Kernels, x: Native) -> Native:
+    return k.lt(k.copysign(1.0, x) if k.kind(x) == "floating" else x, 0)
+
+
+@_with_out
+def angle(k: Kernels, x: Native) -> Native:
+    if k.kind(x) == "complex":
+        return k.atan2(k.imag(x), k.real(x))
+    return k.where(k.isnan(x), x, k.where(k.lt(x, 0), k.full((), pi, dtype=k.dtype(x)), k.zeros((), x)))
+
+
+# Exponentials and their inverses
+
+
+@_with_out
+def exp2(k: Kernels, x: Native) -> Native:
+    return k.exp(k.mul(x, log(2.0)))
+
+
+@_with_out
+def log2(k: Kernels, x: Native) -> Native:
+    return k.div(k.log(x), log(2.0))
+
+
+@_with_out
+def log10(k: Kernels, x: Native) -> Native:
+    return k.div(k.log(x), log(10.0))
+
+
+@_with_out
+def logaddexp(k: Kernels, x: Native, y: Native) -> Native:
+    """The larger one, and what the smaller one adds to it; of equal ones, infinities too, log 2 more."""
+    made = k.add(k.maximum(x, y), k.log1p(k.exp(k.neg(k.abs(k.sub(x, y))))))
+    return k.where(k.eq(x, y), k.add(x, log(2.0)), made)
+
+
+@_with_out
+def logaddexp2(k: Kernels, x: Native, y: Native) -> Native:
+    return k.div(k.logaddexp(k.mul(x, log(2.0)), k.mul(y, log(2.0))), log(2.0))
+
+
+@_with_out
+def sigmoid(k: Kernels, x: Native) -> Native:
+    return k.div(1.0, k.add(k.exp(k.neg(x)), 1.0))
+
+
+@_with_out
+def tan(k: Kernels, x: Native) -> Native:
+    return k.div(k.sin(x), k.cos(x))
+
+
+@_with_out
+def cosh(k: Kernels, x: Native) -> Native:
+    return k.mul(k.add(k.exp(x), k.exp(k.neg(x))), 0.5)
+
+
+@_with_out
+def sinh(k: Kernels, x: Native) -> Native:
+    """By ``expm1``, which is exact where the two exponentials would cancel."""
+    if k.kind(x) == "complex":
+        return k.mul(k.sub(k.exp(x), k.exp(k.neg(x))), 0.5)
+    grown = k.expm1(k.abs(x))
+    made = k.mul(k.add(grown, k.div(grown, k.add(grown, 1.0))), 0.5)
+    return k.copysign(k.where(k.isinf(grown), grown, made), x)
+
+
+@_with_out
+def asinh(k: Kernels, x: Native) -> Native:
+    if k.kind(x) == "complex":
+        return k.log(k.add(x, k.sqrt(k.add(k.mul(x, x), 1.0))))
+    size = k.abs(x)
+    square = k.mul(size, size)
+    made = k.log1p(k.add(size, k.div(square, k.add(k.sqrt(k.add(square, 1.0)), 1.0))))
+    return k.copysign(k.where(k.lt(1e8, size), k.add(k.log(size), log(2.0)), made), x)
+
+
+@_with_out
+def acosh(k: Kernels, x: Native) -> Native:
+    if k.kind(x) == "complex":
+        return k.log(k.add(x, k.mul(k.sqrt(k.add(x, 1.0)), k.sqrt(k.sub(x, 1.0)))))
+    above = k.sub(x, 1.0)
+    return k.log1p(k.add(above, k.mul(k.sqrt(above), k.sqrt(k.add(above, 2.0)))))
+
+
+@_with_out
+def atanh(k: Kernels, x: Native) -> Native:
+    if k.kind(x) == "complex":
+        return k.mul(k.sub(k.log(k.add(x, 1.0)), k.log(k.sub(1.0, x))), 0.5)
+    size = k.abs(x)
+    return k.copysign(k.mul(k.log1p(k.div(k.mul(size, 2.0), k.sub(1.0, size))), 0.5), x)
+
+
+# Comparison and choice
+
+
+@_with_out
+def ne(k: Kernels, x: Native, y: Native) -> Native:
+    return k.logical_not(k.eq(x, y))
+
+
+@_with_out
+def gt(k: Kernels, x: Native, y: Native) -> Native:
+    return k.lt(y, x)
+
+
+@_with_out
+def le(k: Kernels, x: Native, y: Native) -> Native:
+    return k.logical_or(k.lt(x, y), k.eq(x, y))
+
+
+@_with_out
+def ge(k: Kernels, x: Native, y: Native) -> Native:
+    return k.logical_or(k.lt(y, x), k.eq(x, y))
+
+
+@_with_out
+def isnan(k: Kernels, x: Native) -> Native:
+    return k.ne(x, x)
+
+
+@_with_out
+def isinf(k: Kernels, x: Native) -> Native:
+    return k.eq(k.abs(x), inf)
+
+
+@_with_out
+def isfinite(k: Kernels, x: Native) -> Native:
+    return k.logical_not(k.logical_or(k.isnan(x), k.isinf(x)))
+
+
+@_with_out
+def logical_or(k: Kernels, x: Native, y: Native) -> Native:
+    return k.logical_not(k.logical_and(k.logical_not(x), k.logical_not(y)))
+
+
+@_with_out
+def logical_xor(k: Kernels, x: Native, y: Native) -> Native:
+    return k.ne(k.logical_not(x), k.logical_not(y))
+
+
+@_with_out
+def fmax(k: Kernels, x: Native, y: Native) -> Native:
+    return k.where(k.isnan(x), y, k.where(k.isnan(y), x, k.maximum(x, y)))
+
+
+@_with_out
+def fmin(k: Kernels, x: Native, y: Native) -> Native:
+    return k.where(k.isnan(x), y, k.where(k.isnan(y), x, k.minimum(x, y)))
+
+
+@_with_out
+def clamp(k: Kernels, x: Native, low: Native, high: Native) -> Native:
+    return k.minimum(k.maximum(x, low), high)
+
+
+@_with_out
+def clamp_min(k: Kernels, x: Native, low: Native) -> Native:
+    return k.maximum(x, low)
+
+
+@_with_out
+def clamp_max(k: Kernels, x: Native, high: Native) -> Native:
+    return k.minimum(x, high)
+
+
+@_with_out
+def relu(k: Kernels, x: Native) -> Native:
+    return k.maximum(x, 0)
+
+
+@_with_out
+def masked_fill(k: Kernels, x: Native, mask: Native, value: Native) -> Native:
+    return k.where(mask, value, x)

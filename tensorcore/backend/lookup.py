@@ -1,0 +1,47 @@
+"""What is said of a name that several plugins offer, or none."""
+
+from __future__ import annotations
+
+from tensorcore.backend.discovery import Failure, Offer, Plugin
+from tensorcore.errors import DeviceUnavailable, PluginError, UnknownDevice
+
+__all__ = ["conflict", "unknown"]
+
+
+def conflict(offers: list[Offer]) -> Failure:
+    """Several plugins that offer one name."""
+    claimants = [offer.plugin for offer in offers if offer.plugin]
+    block = [other.identity for other in claimants]
+    if len(set(block)) < len(block):  # one package's fault: only its modules tell them apart
+        block = [other.module for other in claimants]
+    failure = Failure(
+        PluginError,
+        f"expected one plugin to offer '{offers[0].name}', got {len(claimants)}: " + " and ".join(map(str, claimants)),
+        f"uninstall all but one, or set TENSORCORE_BLOCK={','.join(block[1:])}",
+    )
+    for claimant in claimants:
+        claimant.notes[offers[0].name] = (failure.reason, failure.remedy)
+    return failure
+
+
+def unknown(kind: str, name: str, known: list[str], plugins: list[Plugin], failures: list[Failure]) -> Failure:
+    """A name that nobody offers, with what it may have meant."""
+    import difflib  # 0.6 ms that only a wrong name costs
+
+    for plugin in plugins:
+        if plugin.state == "blocked" and name in plugin.names:
+            return Failure(
+                DeviceUnavailable, f"expected {plugin} to be allowed, got {plugin.reason}", f"{plugin.remedy}"
+            )
+    expected = f"one of {', '.join(map(repr, known))}" if known else f"a plugin that offers a {kind}"
+    advice = [f"did you mean '{close}'" for close in difflib.get_close_matches(name.lower(), known, 1)]
+    broken = [plugin for plugin in plugins if plugin.state == "broken"]
+    advice += [f"it may be one of {plugin}, which is broken: {plugin.reason}" for plugin in broken]
+    failure = Failure(
+        UnknownDevice,
+        f"expected {expected}, got '{name}'",
+        "; ".join(advice)
+        or f"install a plugin that offers '{name}'; tensorcore.backend.registry.plugins() lists those there are",
+    )
+    failure.__cause__ = failures[0].__cause__ if failures else None
+    return failure

@@ -1,0 +1,145 @@
+"""``torch.backends``: switches of the libraries that PyTorch runs on; and, called, the names of the devices there are.
+
+A program may set and read each switch. None changes a result here: a device's plugin chooses its own ways. What a
+``is_available()`` is asked for is answered for this library.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+from tensorcore.accelerators import Devices
+from tensorcore.backend import registry
+from tensorcore.switches import Switches, set_float32_matmul_precision
+
+__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp"]
+
+
+class _Room(ModuleType):
+    """The switches of one library: attributes that may be set."""
+
+    def __init__(self, name: str, **switches: Any) -> None:
+        super().__init__(f"{__name__}.{name}")
+        self.__dict__.update(switches)
+        sys.modules[self.__name__] = self
+
+    def is_available(self) -> bool:
+        """Whether this library computes with it: no."""
+        return False
+
+    is_built = is_available
+
+    @contextmanager
+    def flags(self, **switches: Any) -> Iterator[None]:
+        """Set switches inside ``with``."""
+        before = {name: getattr(self, name) for name in switches}
+        self.__dict__.update(switches)
+        try:
+            yield
+        finally:
+            self.__dict__.update(before)
+
+
+class _Cudnn(_Room):
+    """NVIDIA's library of layers: a plugin that has it reads ``enabled`` and the other switches at each call."""
+
+    CUDNN_TENSOR_DTYPES = frozenset()
+
+    def version(self) -> None:
+        """Its version: it is not used."""
+
+    def is_acceptable(self, tensor: Any) -> bool:
+        """Whether it would take the tensor: no."""
+        return False
+
+
+class _Kinds(_Room):
+    """The libraries of one kind of device."""
+
+    def is_available(self) -> bool:
+        """Whether there is such a device."""
+        return Devices(self.__name__.rpartition(".")[2]).is_available()
+
+    is_built = is_available
+
+
+class _Products:
+    """How products of matrices may be rounded on CUDA devices."""
+
+    allow_fp16_reduced_precision_reduction = allow_bf16_reduced_precision_reduction = True
+    allow_fp16_accumulation = False
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether float32 may be rounded to 10 bits: the other name of ``set_float32_matmul_precision("high")``."""
+        return Switches.precision != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, value: bool) -> None:
+        set_float32_matmul_precision("high" if value else "highest")
+
+
+class _Cuda(_Kinds):
+    """The ways of attention, each of which may be left out."""
+
+    def enable_flash_sdp(self, enabled: bool) -> None:
+        """Whether attention may run in one kernel."""
+        self._flash = enabled
+
+    def enable_mem_efficient_sdp(self, enabled: bool) -> None:
+        """Whether attention may run in one kernel of another kind."""
+        self._efficient = enabled
+
+    def enable_math_sdp(self, enabled: bool) -> None:
+        """Whether attention may run op by op."""
+        self._math = enabled
+
+    def enable_cudnn_sdp(self, enabled: bool) -> None:
+        """Whether attention may run in cuDNN."""
+        self._cudnn = enabled
+
+    def flash_sdp_enabled(self) -> bool:
+        """Whether attention may run in one kernel."""
+        return self._flash
+
+    def mem_efficient_sdp_enabled(self) -> bool:
+        """Whether attention may run in one kernel of another kind."""
+        return self._efficient
+
+    def math_sdp_enabled(self) -> bool:
+        """Whether attention may run op by op."""
+        return self._math
+
+    def cudnn_sdp_enabled(self) -> bool:
+        """Whether attention may run in cuDNN."""
+        return self._cudnn
+
+    @contextmanager
+    def sdp_kernel(self, enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
+                   enable_cudnn: bool = True) -> Iterator[None]:  # fmt: skip
+        """Set the ways of attention inside ``with``."""
+        with self.flags(_flash=enable_flash, _math=enable_math, _efficient=enable_mem_efficient, _cudnn=enable_cudnn):
+            yield
+
+
+class _Callable(ModuleType):
+    """The module itself, which is also the function that was here before it."""
+
+    def __call__(self) -> list[str]:
+        """The names of the devices that can be used now."""
+        return registry.backends()
+
+
+cudnn = _Cudnn("cudnn", enabled=True, benchmark=False, deterministic=False, allow_tf32=True, benchmark_limit=None)
+cuda = _Cuda("cuda", matmul=_Products(), _flash=True, _efficient=True, _math=True, _cudnn=True)
+mps = _Kinds("mps")
+mkl = _Room("mkl")
+mkldnn = _Room("mkldnn", enabled=True, deterministic=False, allow_tf32=True)
+openmp = _Room("openmp")
+cpu = _Room("cpu", get_cpu_capability=lambda: "DEFAULT")
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,135 @@
+"""What ``tensorcore doctor`` finds: plugins, devices, transports, libraries, switches; as data, and as tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import tensorcore as tc
+from tensorcore.backend import registry
+from tensorcore.backend.base import INTERFACE_VERSION
+
+__all__ = ["as_json", "examine", "exit_status", "show"]
+
+# Distributions that decide what the plugins can do.
+_LIBRARIES = (
+    "numpy", "ml_dtypes", "pluggy", "mpi4py", "mpich", "openmpi", "cupy-cuda12x", "cupy-cuda13x", "nvidia-nccl-cu12",
+    "nvidia-nccl-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "nvidia-cudnn-frontend", "torch", "jax", "pyopencl",
+    "numba", "scipy", "safetensors", "pytest", "asv",
+)  # fmt: skip
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+
+
+def examine() -> dict[str, Any]:
+    """Everything, as plain data; imports every plugin and makes each device that can be used."""
+    registry.backends()
+    registry.communicators()
+    plugins = registry.plugins()
+    names = sorted({name for one in plugins for name in one.devices} | {"meta"})
+    transports = sorted({name for one in plugins for name in one.communicators})
+    return {
+        "tensorcore": tc.__version__,
+        "interface": list(INTERFACE_VERSION),
+        "python": f"{platform.python_implementation()} {platform.python_version()} ({sys.executable})",
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores",
+        "plugins": [
+            one._asdict() | {"interface": list(one.interface) if one.interface else None} for one in plugins
+        ],
+        "devices": [_device(name) for name in names],
+        "communicators": [
+            {"name": name, "usable": name in registry.communicators()} for name in transports
+        ],
+        "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
+        "blas": _blas(),
+        "environment": {
+            name: value for name, value in sorted(os.environ.items())
+            if name.startswith("TENSORCORE_") or name in _THREADS
+        },
+    }  # fmt: skip
+
+
+def exit_status(found: dict[str, Any], device: str | None = None) -> int:
+    """0 where all is well; 1 for a broken plugin, or for a device that was asked for; 2 without any device."""
+    if device is not None:
+        return int(registry.why_not(device.partition(":")[0]) is not None)
+    if not any(one["usable"] and one.get("values") for one in found["devices"]):
+        return 2
+    return int(any(one["state"] == "broken" for one in found["plugins"]))
+
+
+def as_json(found: dict[str, Any]) -> str:
+    """The findings as JSON."""
+    return json.dumps(found, indent=1, default=str)
+
+
+def show(found: dict[str, Any], console: Console) -> None:
+    """The findings as tables."""
+    interface = ".".join(map(str, found["interface"]))
+    console.print(f"[bold]tensorcore {found['tensorcore']}[/], plugin interface {interface}", highlight=False)
+    console.print(f"{found['python']}\n{found['system']}\nBLAS: {found['blas']}\n", highlight=False)
+
+    table = Table("plugin", "package", "interface", "state", "reason and remedy", title="Plugins", title_justify="left")
+    for one in found["plugins"]:
+        colour = {"loaded": "green", "broken": "red", "blocked": "yellow"}.get(one["state"], "default")
+        package = f"{one['distribution']} {one['version']}" if one["distribution"] else f"module {one['module']}"
+        version = ".".join(map(str, one["interface"])) if one["interface"] else ""
+        advice = "\n".join(filter(None, [one["reason"], one["remedy"]]))
+        table.add_row(one["name"], package, version, f"[{colour}]{one['state']}[/]", advice)
+    console.print(table)
+
+    table = Table("device", "usable", "report", title="Devices", title_justify="left")
+    for one in found["devices"]:
+        facts = [f"{key}: {_readable(key, value)}" for key, value in one.get("report", {}).items() if value is not None]
+        facts += [f"dtypes: {len(one['dtypes'])}", *one["capabilities"]] if one["usable"] else [one["reason"]]
+        table.add_row(one["name"], "[green]yes[/]" if one["usable"] else "[red]no[/]", "\n".join(facts))
+    console.print(table)
+
+    for title, entries in (
+        ("Transports", {one["name"]: "usable" if one["usable"] else "not usable" for one in found["communicators"]}),
+        ("Libraries", found["libraries"]),
+        ("Switches in force", found["environment"]),
+    ):
+        console.print(f"[bold]{title}[/]: " + (", ".join([f"{key} {value}" for key, value in entries.items()]) or "none"),
+                      highlight=False)  # fmt: skip
+
+
+def _device(name: str) -> dict[str, Any]:
+    reason = registry.why_not(name)
+    if reason is not None:
+        return {"name": name, "usable": False, "reason": reason}
+    try:
+        made = tc.device(name)
+        report = made.report()
+    except Exception as error:  # a plugin's own; the doctor goes on to the next
+        return {"name": name, "usable": False, "reason": f"{type(error).__name__}: {error}"}
+    can = made.capabilities
+    claims = [one for one in ("host", "views", "pinned", "streams", "graphs", "collectives") if getattr(can, one)]
+    return {
+        "name": name, "usable": True, "values": can.values, "class": f"{type(made).__module__}.{type(made).__qualname__}",
+        "dtypes": sorted(can.dtypes), "capabilities": claims, "report": report,
+    }  # fmt: skip
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except Exception:  # not installed, or with damaged metadata
+        return None
+
+
+def _blas() -> str:
+    built: Any = np.show_config(mode="dicts")
+    known = (built or {}).get("Build Dependencies", {}).get("blas", {})
+    return f"{known.get('name', 'unknown')} {known.get('version', '')}".strip()
+
+
+def _readable(key: str, value: Any) -> str:
+    return f"{value / (1 << 30):.1f} GiB" if key == "memory" and isinstance(value, int) else str(value)

@@ -1,0 +1,122 @@
+"""The interface of plugins, written down for each version, and what changed from one to another."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from tensorcore.errors import ArgumentError
+
+__all__ = ["current", "difference", "record", "recorded", "versions"]
+
+Interface = dict[str, dict[str, str]]
+
+
+def current() -> Interface:
+    """The interface as it is now: for each public name of ``tensorcore.plugin`` its members and their signatures."""
+    from tensorcore import plugin
+    from tensorcore.backend import hookspecs
+    from tensorcore.backend.composed import COMPOSED
+    from tensorcore.backend.decompose import OPTIONAL
+    from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES
+
+    found: Interface = {}
+    for name in sorted(plugin.__all__):
+        found[name] = _members(getattr(plugin, name))
+    found["hooks"] = {
+        name: str(inspect.signature(getattr(hookspecs, name)))
+        for name in ("register_backends", "register_communicators")
+    }
+    every = set(RULES) | set(VIEWS) | WRITES | NEEDS_VALUES
+    found["kernels"] = {name: " (optional)" if name in OPTIONAL | COMPOSED else "" for name in sorted(every)}
+    return found
+
+
+def versions() -> list[str]:
+    """The versions that are written down, oldest first."""
+    names = [Path(one.name).stem for one in _folder().iterdir() if one.name.endswith(".json")]
+    return sorted(names, key=lambda name: tuple(map(int, name.split("."))))
+
+
+def recorded(version: str) -> Interface:
+    """The interface of a version. ArgumentError for one that is not written down."""
+    if version not in versions():
+        raise ArgumentError(
+            f"sdk-diff: expected one of the versions {', '.join(versions())}, got '{version}'; pass one of them"
+        )
+    return json.loads((_folder() / f"{version}.json").read_text("utf-8"))  # type: ignore[no-any-return]
+
+
+def record(folder: Path | None = None) -> Path:
+    """Write the current interface down as that of the current version, in a checkout."""
+    from tensorcore.backend.base import INTERFACE_VERSION
+
+    path = (folder or Path(str(_folder()))) / f"{'.'.join(map(str, INTERFACE_VERSION))}.json"
+    path.write_text(json.dumps(current(), indent=1, sort_keys=True) + "\n", "utf-8")
+    return path
+
+
+def difference(old: str, new: str | None = None) -> list[str]:
+    """What changed, a line each, worst first: removed, changed, added; and what that means for a plugin."""
+    before = recorded(old)
+    after = current() if new is None else recorded(new)
+    removed, changed, added = [], [], []
+    for name in sorted(before.keys() | after.keys()):
+        if name not in after:
+            removed.append(f"removed  {name}")
+            continue
+        if name not in before:
+            added.append(f"added    {name}")
+            continue
+        ours, theirs = before[name], after[name]
+        for member in sorted(ours.keys() | theirs.keys()):
+            label = f"{name}.{member}" if member else name
+            if member not in theirs:
+                removed.append(f"removed  {label}{ours[member]}")
+            elif member not in ours:
+                added.append(f"added    {label}{theirs[member]}")
+            elif name == "kernels" and ours[member] != theirs[member]:
+                (added if theirs[member] else changed).append(f"now{theirs[member] or ' required'} {label}")
+            elif ours[member] != theirs[member]:
+                changed.append(f"changed  {label}{ours[member]} -> {theirs[member]}")
+    if not (removed or changed or added):
+        return [f"{old} and {new or 'the installed version'} are the same"]
+    new_kernels = [line for line in added if line.startswith("added    kernels.") and not line.endswith("(optional)")]
+    verdict = (
+        "A plugin that uses what was removed or changed must change." if removed or changed
+        else "A plugin need not change." + (" Ops that ask for a new kernel are missing until it has it." if new_kernels else "")
+    )  # fmt: skip
+    return [*removed, *changed, *added, "", verdict]
+
+
+def _folder() -> Any:
+    return files("tensorcore.cli") / "interfaces"
+
+
+def _members(value: Any) -> dict[str, str]:
+    if inspect.ismodule(value):
+        return dict.fromkeys(sorted(getattr(value, "__all__", ())), "")
+    if not inspect.isclass(value):
+        return {"": _signature(value)}
+    found = {"": ""}
+    if issubclass(value, BaseException):
+        return {"": f"({', '.join(one.__name__ for one in value.__mro__[1:-2])})"}
+    for name, member in inspect.getmembers(value):
+        if name != "__init__" and name.startswith("_"):
+            continue
+        if getattr(object, name, None) is member:
+            continue
+        found[name] = _signature(member) if callable(member) else ""
+    return found
+
+
+def _signature(value: Any) -> str:
+    try:
+        written = str(inspect.signature(value))
+    except (TypeError, ValueError):
+        return ""
+    return re.sub(r" from '[^']*'>", ">", written)  # a default that is a module: without the place where it lies

@@ -1,0 +1,145 @@
+"""Compiled functions: a bounded list of traced calls, each with its guards, and the account of what was traced and why."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from tensorcore.compiler.trace import MISSED, Entry, trace
+from tensorcore.tape.mode import mode
+
+__all__ = ["Compiled", "Explanation"]
+
+_CHANGES = 3
+_tracing = threading.Lock()  # a trace looks at devices that all threads share
+
+
+class Explanation:
+    """What a compiled function traced, what it runs, and why it traced again.
+
+    Attributes:
+        traces: how often the function ran to be written down.
+        replays: how many calls ran what was written down.
+        eager: how many calls ran the function as it is.
+        kernels: the calls that one replay makes, for each trace that can be replayed.
+        fused: how many of these do several steps.
+        peak: the most bytes that one replay takes for arrays of its own, for each of them.
+        reasons: for each trace after the first, which guards did not hold; and why calls could not be replayed.
+    """
+
+    def __init__(self, compiled: Compiled) -> None:
+        entries = [one for one in compiled.entries if one.reason is None]
+        self.name = compiled.name
+        self.traces, self.eager = compiled.traces, compiled.eager
+        self.replays = sum(one.replays for one in compiled.entries)
+        self.kernels = [sum(plan.kernels for plan in one.plans) for one in entries]
+        self.fused = [sum(plan.fused for plan in one.plans) for one in entries]
+        self.peak = [max([plan.peak for plan in one.plans], default=0) for one in entries]
+        self.reasons = [*compiled.log, *[f"runs eagerly: {one.reason}" for one in compiled.entries if one.reason]]
+        if compiled.off is not None:
+            self.reasons.append(f"runs eagerly from now on: {compiled.off}")
+
+    def __str__(self) -> str:
+        lines = [f"{self.name}: {self.traces} traces, {self.replays} replays, {self.eager} calls run eagerly"]
+        for kernels, fused, peak in zip(self.kernels, self.fused, self.peak, strict=True):
+            lines.append(f"  a replay makes {kernels} kernel calls, {fused} of them fused, in {peak} bytes of its own")
+        return "\n".join([*lines, *[f"  {one}" for one in self.reasons]])
+
+    __repr__ = __str__
+
+
+class Compiled:
+    """What stands for a compiled function.
+
+    Args:
+        function: what is called where nothing was written down for a call like it.
+        fullgraph: raise where a call cannot be replayed, instead of running it as it is.
+        limit: how many traces are kept; calls that would need more run as they are.
+        compile: what stands in the place of the backend's ``compile``, or None.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], fullgraph: bool = False, limit: int = 8, compile: Any = None
+    ) -> None:
+        self.function, self.fullgraph, self.limit, self.compile = function, fullgraph, limit, compile
+        self.name = getattr(function, "__qualname__", None) or type(function).__name__
+        self.forget()
+
+    def forget(self) -> None:
+        """Start again from nothing."""
+        self.entries: list[Entry] = []
+        self.log: list[str] = []
+        self.traces = self.eager = self.changes = 0
+        self.warned = False
+        self.off: str | None = None  # why nothing is traced any more
+
+    def explain(self) -> Explanation:
+        """What was traced, what runs, and why."""
+        return Explanation(self)
+
+    def __reduce__(self) -> Any:
+        return Compiled, (self.function, self.fullgraph, self.limit, self.compile)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        for entry in self.entries:
+            if entry.check(args, kwargs):
+                if entry.run is None:
+                    break
+                result = entry.run(args, kwargs)
+                if result is MISSED:
+                    break
+                entry.replays += 1
+                return result
+        else:
+            return self._missed(args, kwargs)
+        self.eager += 1
+        return self.function(*args, **kwargs)
+
+    def _missed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if mode.tracer is not None:
+            return self.function(*args, **kwargs)  # part of what another one traces
+        if self.off is not None or mode.levels or mode.anomaly or mode.packers or mode.around is not None or mode.walks:
+            self.eager += 1
+            return self.function(*args, **kwargs)
+        why = self._why(args, kwargs)
+        if len(self.entries) >= self.limit:
+            self._warn(why)
+            self.eager += 1
+            return self.function(*args, **kwargs)
+        if not _tracing.acquire(blocking=False):
+            self.eager += 1
+            return self.function(*args, **kwargs)
+        try:
+            if why:
+                self.log.append(f"traced again: {why}")
+            self.traces += 1
+            result, entry = trace(self.function, args, kwargs, self.fullgraph, self.compile)
+        finally:
+            _tracing.release()
+        if entry.unsettled:
+            # Its guards will not hold for the next call; a function that changes them every time is not traced for ever.
+            self.log.append(f"not kept: {entry.reason}")
+            self.changes += 1
+            if self.changes >= _CHANGES:
+                self.off = entry.reason
+        else:
+            self.entries.insert(0, entry)
+        return result
+
+    def _why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """The first guard that fails in each of the traces; empty before the first."""
+        found = [next(one.guards.failing(args, kwargs), "a check in a program") for one in self.entries]
+        return "; ".join(dict.fromkeys(found))
+
+    def _warn(self, why: str) -> None:
+        if not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"compile: {self.name} was traced {self.traces} times, the limit of {self.limit}, and calls like none of "
+                f"these run eagerly from now on; the last one differs in: {why}. Keep it the same from call to call, pass "
+                f"it as a tensor, or compile with options={{'limit': ...}}",
+                UserWarning,
+                stacklevel=5,
+            )

@@ -1,0 +1,118 @@
+"""The one node that stands on the tape for a compiled forward pass; its backward is a compiled program too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorcore.errors import UsageError
+from tensorcore.ops.inplace import bare_node
+from tensorcore.tape.mode import mode
+from tensorcore.tape.node import Node, Output, freed, stale
+from tensorcore.tensor import new_tensor
+
+__all__ = ["CompiledBackward", "Freed", "external_edges", "has_hooks", "node_of"]
+
+
+class CompiledBackward:
+    """The op of that node.
+
+    Args:
+        run: the backward pass: a function of the saved arrays and the arriving gradients, natives all of them, that
+            answers with a gradient for each edge, or None.
+        device, dtypes: of these gradients.
+    """
+
+    node_name = "CompiledFunctionBackward"
+
+    def __init__(self, run: Callable[..., Any], device: Any, dtypes: list[Any]) -> None:
+        self.run, self.device, self.dtypes = run, device, dtypes
+
+    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
+        """Gradients for the edges."""
+        if node.saved is None:
+            raise freed(node)
+        if mode.enabled:
+            raise UsageError(
+                "backward: expected create_graph=False behind a compiled function, got a backward that is recorded itself: "
+                "torch.compile does not support double backward; call the function without compiling it"
+            )
+        for version, count in (node.options or {})["watched"]:
+            if version.count != count:
+                raise stale(node, "an argument or a result", version)
+        device = self.device
+        if type(node.shape) is not list:
+            shapes, kinds, g = [node.shape], [node.dtype], [g]
+        else:
+            shapes, kinds = node.shape, node.dtype
+        seeds = []
+        for one, shape, kind in zip(g, shapes, kinds, strict=True):
+            if one is None:
+                seeds.append(device.kernels["full"](shape, 0, dtype=kind))
+            else:
+                seeds.append(
+                    one.native if device.is_contiguous(one.native) else device.kernels["contiguous"](one.native)
+                )
+        found = self.run(node.saved, seeds)
+        return tuple(
+            [
+                None if one is None else new_tensor(one, kind, device)
+                for one, kind in zip(found, self.dtypes, strict=True)
+            ]
+        )
+
+    def saved_value(self, node: Node, name: str) -> Any:
+        """Nothing is saved under a name."""
+        raise AttributeError(name)
+
+
+class Freed:
+    """The op of a result whose backward pass ran inside the compiled function: a second one is refused as ever."""
+
+    node_name = CompiledBackward.node_name
+
+    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
+        raise freed(node)
+
+
+def node_of(op: Any, edges: tuple[Any, ...], saved: Any, versions: tuple[Any, ...], results: list[Any]) -> None:
+    """Put results on the tape behind one node of ``op``.
+
+    Args:
+        saved: natives for the backward pass.
+        versions: of the memories among them that the program can write to.
+    """
+    if len(results) == 1:
+        node = bare_node(op, edges, results[0].native.shape, results[0].dtype)
+        results[0].node = node
+    else:
+        node = bare_node(op, edges, [one.native.shape for one in results], [one.dtype for one in results])
+        for i, one in enumerate(results):
+            one.node = Output(node, i)
+    node.saved = saved
+    node.options = {"watched": [(one, one.count) for one in versions]}
+
+
+def external_edges(roots: list[Any], start: int) -> tuple[list[Any], list[Node]]:
+    """The edges at which the graph of a traced call meets what was there before, and the nodes of the call itself."""
+    edges: dict[Any, Any] = {}
+    nodes: dict[Node, None] = {}
+    waiting = list(roots)
+    while waiting:
+        edge = waiting.pop()
+        if edge is None:
+            continue
+        node = edge.node if type(edge) is Output else edge
+        if node.order > start:
+            edges.setdefault((node, edge.index) if type(edge) is Output else node, edge)
+        elif node not in nodes:
+            nodes[node] = None
+            waiting.extend(node.edges)
+    return list(edges.values()), list(nodes)
+
+
+def has_hooks(node: Any) -> bool:
+    """Whether a program hooked a node, or asked for the gradient of its result to be kept."""
+    extra = getattr(node, "extra", None) or {}
+    names = ("tensor_hooks", "hooks", "prehooks", "retain", "post_accumulate")
+    return any(extra.get(name) for name in names)

@@ -1,0 +1,287 @@
+"""Guards: what a trace took for granted of the arguments and of everything a function can reach, checked before each replay.
+
+The walk follows the arguments, closure cells, globals that the code names, modules, and attributes of objects of the
+program's own classes. It guards numbers, strings, flags and the identity of objects; of tensors that arrive as arguments
+shape, strides, dtype, device and whether they require grad; of tensors that are reached otherwise their identity and
+memory. Optimizers and schedulers are asked in each replay, so nothing of theirs is guarded.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tensorcore.backend.base import Backend
+from tensorcore.dtypes import dtype
+from tensorcore.nn.module import Module
+from tensorcore.optim.optimizer import Optimizer
+from tensorcore.optim.schedule import LRScheduler
+from tensorcore.tape.node import is_leaf
+from tensorcore.tensor import Tensor
+
+__all__ = ["Guards", "flat_tensors"]
+
+_PLAIN = (int, float, bool, str, type(None), complex, bytes)
+_MANY = 1000  # items of one container that are looked at
+_LIMIT = 20000  # objects in all
+_OURS = "tensorcore"
+_LIBRARIES = frozenset(sys.stdlib_module_names) | {_OURS, "numpy", "pytest", "_pytest"}
+
+
+class Guards:
+    """The guards of one call.
+
+    Args:
+        function: what is called; ``args`` and ``kwargs`` are what with.
+
+    Attributes:
+        arguments: the tensors among the arguments, in order, as pairs of an expression and a tensor.
+        tensors: those that were reached otherwise, with how to name them.
+    """
+
+    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.names: dict[str, Any] = {"Tensor": Tensor}
+        self.lines: list[tuple[str, str, str]] = []  # the expression, what it looks at, how to show that
+        self.arguments: list[tuple[str, Tensor]] = []
+        self.tensors: list[tuple[str, Tensor]] = []
+        self._seen: dict[int, Any] = {}
+        self.add(f"len(args) == {len(args)}", "the number of arguments", "len(args)")
+        for i, one in enumerate(args):
+            self._argument(one, f"args[{i}]", f"argument {i}")
+        self.add(f"kwargs.keys() == {self.name(frozenset(kwargs))}", "the names of arguments", "sorted(kwargs)")
+        for key, one in kwargs.items():
+            self._argument(one, f"kwargs[{key!r}]", f"argument {key!r}")
+        self._visit(function, self.name(function), _called(function))
+
+    def settle(self) -> None:
+        """Make ``check(args, kwargs)`` of the guards."""
+        text = " and ".join(f"({line})" for line, _, _ in self.lines)
+        source = (
+            f"def check(args, kwargs):\n    try:\n        return {text}\n    except Exception:\n        return False\n"
+        )
+        exec(compile(source, "<guards>", "exec"), self.names)
+        self.check: Callable[[tuple[Any, ...], dict[str, Any]], bool] = self.names["check"]
+        # The tensors of the call that was traced live no longer than its caller wants.
+        self.arguments, self.tensors, self._seen = [], [], {}
+
+    def failing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[str]:
+        """What each guard that does not hold is about, with the value it has now."""
+        names = {**self.names, "args": args, "kwargs": kwargs}
+        for line, what, show in self.lines:
+            try:
+                if eval(line, names):
+                    continue
+                now = eval(show, names) if show else None
+            except Exception:
+                yield f"{what} is gone"
+                continue
+            yield f"{what} is {_short(now)} now" if show else f"{what} is another one now"
+
+    # The walk
+
+    def _argument(self, value: Any, path: str, text: str) -> None:
+        if isinstance(value, Tensor):
+            self._tensor_argument(value, path, text)
+        elif type(value) in (list, tuple) and len(value) <= _MANY:
+            self.add(f"type({path}) is {type(value).__name__} and len({path}) == {len(value)}", f"the length of {text}",
+                        f"len({path})")  # fmt: skip
+            for i, one in enumerate(value):
+                self._argument(one, f"{path}[{i}]", f"{text}[{i}]")
+        elif type(value) is dict and len(value) <= _MANY:
+            self.add(f"type({path}) is dict and {path}.keys() == {self.name(frozenset(value))}", f"the keys of {text}",
+                        f"sorted({path}, key=str)")  # fmt: skip
+            for key, one in value.items():
+                self._argument(one, f"{path}[{self._literal(key)}]", f"{text}[{key!r}]")
+        else:
+            self._visit(value, path, text)
+
+    def _tensor_argument(self, value: Tensor, path: str, text: str) -> None:
+        device, native = value.device, value.native
+        self.arguments.append((path, value))
+        self.add(f"type({path}) is {self.name(type(value))}", f"the type of {text}", f"type({path}).__name__")
+        self.add(f"{path}.dtype is {self.name(value.dtype)}", f"the dtype of {text}", f"{path}.dtype")
+        self.add(f"{path}.device is {self.name(device)}", f"the device of {text}", f"{path}.device")
+        if type(native) is not device.array:
+            return
+        self.add(f"{path}.native.shape == {tuple(native.shape)}", f"the shape of {text}", f"list({path}.native.shape)")
+        place = self.name(device)
+        if device.is_contiguous(native):
+            self.add(f"{place}.is_contiguous({path}.native)", f"the strides of {text}", f"{path}.stride()")
+        else:
+            self.add(f"{place}.strides({path}.native) == {device.strides(native)}", f"the strides of {text}",
+                        f"{path}.stride()")  # fmt: skip
+        self._requires(value, path, text)
+
+    def _requires(self, value: Tensor, path: str, text: str) -> None:
+        found = value.node is not None
+        self.add(f"({path}.node is not None) is {found}", f"requires_grad of {text}", f"{path}.requires_grad")
+        if found:
+            self.add(f"is_leaf({path}.node) is {is_leaf(value.node)}", f"whether {text} is a leaf", f"{path}.is_leaf")
+            self.names["is_leaf"] = is_leaf
+
+    def _visit(self, value: Any, path: str, text: str) -> None:
+        """Guard a value that ``path`` leads to, and what can be reached from it."""
+        if isinstance(value, _PLAIN):
+            if value != value:
+                self.add(f"{path} != {path}", text, path)
+            elif type(value) in _PLAIN:
+                kind = "None" if value is None else None
+                test = (
+                    f"{path} is None"
+                    if kind
+                    else f"type({path}) is {self.name(type(value))} and {path} == {self._literal(value)}"
+                )
+                self.add(test, text, path)
+            else:
+                self.add(f"{path} == {self.name(value)}", text, path)
+            return
+        if isinstance(value, types.ModuleType):
+            return
+        self.add(f"{path} is {self.name(value)}", text, "")
+        if id(value) in self._seen or len(self._seen) > _LIMIT:
+            return
+        self._seen[id(value)] = value
+        name = self.name(value)
+        if isinstance(value, Tensor):
+            self.tensors.append((text, value))
+            self.add(f"{name}.native is {self.name(value.native)}", f"the memory of {text}", "")
+            self._requires(value, name, text)
+        elif isinstance(value, Optimizer):
+            self._parameters_of(value, text)
+        elif isinstance(value, LRScheduler | dtype | Backend | type):
+            return
+        elif isinstance(value, Module):
+            self._module(value, name, text)
+        elif isinstance(value, dict):
+            self._items(value, value.items(), name, text)
+        elif isinstance(value, list | tuple):
+            self._items(value, enumerate(value), name, text)
+        elif isinstance(value, types.MethodType):
+            self._visit(value.__self__, f"{name}.__self__", f"{text}.__self__")
+            self._visit(value.__func__, f"{name}.__func__", text)
+        elif isinstance(value, types.FunctionType):
+            self._function(value, name, text)
+        elif isinstance(value, functools.partial):
+            self._visit(value.func, f"{name}.func", text)
+            self._visit(value.args, f"{name}.args", f"the arguments of {text}")
+            self._visit(value.keywords, f"{name}.keywords", f"the arguments of {text}")
+        elif not _is_library(type(value).__module__):
+            if hasattr(value, "__dict__"):
+                self._items(value.__dict__, value.__dict__.items(), f"{name}.__dict__", text, dot=True)
+            self._class(type(value), text)
+
+    def _parameters_of(self, optimizer: Optimizer, text: str) -> None:
+        name = self.name(optimizer)
+        self.add(f"len({name}.param_groups) == {len(optimizer.param_groups)}", f"the groups of {text}",
+                    f"len({name}.param_groups)")  # fmt: skip
+        for i, group in enumerate(optimizer.param_groups):
+            for k, one in enumerate(group["params"]):
+                self._visit(one, f"{name}.param_groups[{i}]['params'][{k}]", f"parameter {k} of group {i} of {text}")
+
+    def _module(self, module: Module, name: str, text: str) -> None:
+        for key, value in module.__dict__.items():
+            path = f"{name}.__dict__[{key!r}]"
+            if key in ("_parameters", "_buffers", "_modules") or (key.endswith("_hooks") and value):
+                self._items(value, value.items(), self.name(value), text, dot=True)
+            elif key.endswith("_hooks") or key.startswith("_forward_"):
+                self.add(f"len({self.name(value)}) == {len(value)}", f"the hooks of {text}", f"len({self.name(value)})")
+            elif key != "_non_persistent_buffers_set":
+                self._visit(value, path, f"{text}.{key}")
+        self._class(type(module), text)
+
+    def _items(self, value: Any, items: Any, name: str, text: str, dot: bool = False) -> None:
+        self.add(f"len({name}) == {len(value)}", f"the number of items in {text}", f"len({name})")
+        for i, (key, one) in enumerate(list(items)):
+            if i >= _MANY:
+                break
+            if isinstance(key, str | int):
+                self._visit(one, f"{name}[{key!r}]", f"{text}.{key}" if dot else f"{text}[{key!r}]")
+
+    def _class(self, kind: type, text: str) -> None:
+        """What the methods of a class of the program's own reach."""
+        for one in kind.__mro__:
+            if one is object or _is_library(one.__module__) or id(one) in self._seen:
+                continue
+            self._seen[id(one)] = one
+            for key, value in list(vars(one).items()):
+                if isinstance(value, types.FunctionType):
+                    self._function(value, self.name(value), value.__qualname__)
+                elif isinstance(value, _PLAIN) and not key.startswith("__"):
+                    self._visit(value, f"{self.name(one)}.{key}", f"{one.__qualname__}.{key}")
+
+    def _function(self, function: types.FunctionType, name: str, text: str) -> None:
+        for cell_name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            try:
+                value = cell.cell_contents
+            except ValueError:
+                continue
+            self._visit(value, f"{self.name(cell)}.cell_contents", f"{cell_name!r}")
+        for i, one in enumerate(function.__defaults__ or ()):
+            self._visit(one, f"{name}.__defaults__[{i}]", f"default {i} of {text}")
+        for key, one in (function.__kwdefaults__ or {}).items():
+            self._visit(one, f"{name}.__kwdefaults__[{key!r}]", f"default {key!r} of {text}")
+        space = function.__globals__
+        if _is_library(str(space.get("__name__", ""))):
+            return
+        for key in _named(function.__code__):
+            if key in space:
+                self._global(space[key], space, key)
+
+    def _global(self, value: Any, space: dict[str, Any], key: str) -> None:
+        if isinstance(value, types.ModuleType) or (isinstance(value, type) and not isinstance(value, _PLAIN)):
+            return
+        if isinstance(value, types.FunctionType) and _is_library(value.__module__ or ""):
+            return
+        self._visit(value, f"{self.name(space)}[{key!r}]", f"the global {key!r}")
+
+    # Text
+
+    def add(self, line: str, what: str, show: str) -> None:
+        """Guard that an expression holds; ``what`` it looks at, and ``show``, an expression for what that is now."""
+        self.lines.append((line, what, show))
+
+    def name(self, value: Any) -> str:
+        """A name for an object, within the expressions."""
+        name = f"o{id(value)}"
+        self.names[name] = value
+        return name
+
+    def _literal(self, value: Any) -> str:
+        return repr(value) if type(value) in (int, str, bool) else self.name(value)
+
+
+def flat_tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors in nested containers."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from flat_tensors(one)
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from flat_tensors(one)
+
+
+def _called(function: Any) -> str:
+    return getattr(function, "__qualname__", None) or type(function).__name__
+
+
+def _named(code: types.CodeType) -> set[str]:
+    """The globals that code names, that of functions inside it included."""
+    found = set(code.co_names)
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            found |= _named(one)
+    return found
+
+
+def _is_library(module: str) -> bool:
+    return module.partition(".")[0] in _LIBRARIES and module != "__main__"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) < 60 else text[:57] + "..."

@@ -1,0 +1,242 @@
+"""The arrays that a trace meets, as values: what each holds now, whose memory it shows, and what came from outside."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.backend.base import Backend
+from tensorcore.backend.program import Spec, Step, Value
+from tensorcore.backend.shapes import VIEWS
+
+__all__ = ["Known", "Memories", "Memory", "Segment", "spec_of"]
+
+
+class Memory:
+    """What the views of one allocation have in common.
+
+    Attributes:
+        value: the number of the value that it holds now, of the shape of ``base``.
+        kind: ``given`` where it was there before the call, ``constant`` where Python data made it, else ``made``.
+        version: counts the writes.
+        written: whether this segment wrote to it.
+        shared: whether two arrays of it came in that are no views of one another that were seen.
+    """
+
+    __slots__ = ("base", "kind", "shared", "value", "version", "written")
+
+    def __init__(self, kind: str, value: int) -> None:
+        self.kind, self.value = kind, value
+        self.version = 0
+        self.written = self.shared = False
+
+
+class Known:
+    """An array that was seen: its memory, and by which view it came of which other array."""
+
+    __slots__ = ("memory", "native", "parent", "step", "value", "version")
+
+    def __init__(self, native: Any, memory: Memory, value: int, parent: Known | None, step: Any) -> None:
+        self.native, self.memory, self.value, self.parent, self.step = native, memory, value, parent, step
+        self.version = memory.version
+
+    @property
+    def chain(self) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
+        """The views that lead here from the array that stands for the whole memory."""
+        return () if self.parent is None else (*self.parent.chain, self.step)
+
+
+class Segment:
+    """Steps that run in a row, between two calls that Python makes itself."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[Step, tuple[int, ...]]] = []
+        self.writes: list[tuple[int, int]] = []  # the new value of an input, and the input
+
+
+class Memories:
+    """Values in the place of arrays: writes make new ones, and views taken before are taken anew when they are read.
+
+    Attributes:
+        device: whose arrays these are.
+        reason: why the call cannot be replayed, None while it can.
+        segments: the steps written down.
+        given, constants: arrays that came in from outside, and that Python data made, by the number of their value.
+        specs, strides: of values by number; strides of those that do not lie in row-major order.
+    """
+
+    def __init__(self) -> None:
+        self.device: Backend | None = None
+        self.reason: str | None = None
+        self.segments = [Segment()]
+        self.given: dict[int, Any] = {}
+        self.constants: dict[int, Any] = {}
+        self.specs: dict[int, Spec] = {}
+        self.strides: dict[int, tuple[int, ...]] = {}
+        self._known: dict[int, Known] = {}
+        self._memories: dict[Any, Memory] = {}
+        self._apart: list[Memory] = []  # further arrays from outside, of memories that are known already
+        self._shows: dict[int, int] = {}  # of views: what they were taken of
+        self._fresh = itertools.count().__next__
+
+    def fail(self, reason: str) -> None:
+        """Stop writing: this call cannot be replayed."""
+        raise NotImplementedError
+
+    def value_of(self, native: Any) -> int:
+        """The number of the value that an array holds now."""
+        return self._value(self.find(native))
+
+    def memory_of(self, native: Any) -> Memory:
+        """The memory under an array."""
+        return self.find(native).memory
+
+    def emit(self, kernel: str, operands: tuple[Any, ...], options: dict[str, Any], *specs: Spec) -> list[int]:
+        """Write a step; the numbers of what it makes."""
+        numbers = tuple(self._fresh() for _ in specs)
+        for one, spec in zip(numbers, specs, strict=True):
+            self.specs[one] = spec
+            if kernel in VIEWS:
+                self._shows[one] = operands[0].number
+        self.segments[-1].steps.append((Step(kernel, operands, options, specs), numbers))
+        return list(numbers)
+
+    def cut(self) -> None:
+        """End a segment: what was written to arrays from outside is in their memory from here on."""
+        segment = self.segments[-1]
+        for memory in [*self._memories.values(), *self._apart]:
+            if memory.kind == "given":
+                if memory.written:
+                    base = self.given_value(memory)
+                    segment.writes.append((memory.value, base))
+                    memory.value = base
+                memory.version += 1  # the call may write to it
+                memory.written = False
+        self.segments.append(Segment())
+
+    def part(self) -> None:
+        """Give memories of the function's own that hold the same value, or one of an array from outside, one of their own.
+
+        A copy is a new value in no memory yet; what comes later may tell the two apart.
+        """
+        taken: set[int] = set()
+        for memory in self._memories.values():
+            if memory.kind != "given":
+                root = self._root(memory.value)
+                if root in taken or root in self.given or (root in self.constants and root != memory.base):
+                    spec = self.specs[memory.value]
+                    memory.value = self.emit("clone", (Value(memory.value),), {}, spec)[0]
+                    memory.version += 1
+                taken.add(root)
+
+    def own(self, number: int) -> int:
+        """A value for the program to keep: that itself, or a copy where it shows a constant."""
+        if self._root(number) not in self.constants:
+            return number
+        return self.emit("clone", (Value(number),), {}, self.specs[number])[0]
+
+    def checks(self, position: int) -> bool:
+        """Whether a segment checks values."""
+        return any(step.kernel == "bounds" for step, _ in self.segments[position].steps)
+
+    def given_value(self, memory: Memory) -> int:
+        """The number that an array from outside came in with."""
+        return int(memory.base)
+
+    def _root(self, number: int) -> int:
+        """The value whose memory a value shows."""
+        while number in self._shows:
+            number = self._shows[number]
+        return number
+
+    def enter(self, native: Any, memory: Memory, number: int, key: Any) -> Known:
+        memory.base = number
+        self._lies(native, number)
+        known = self._known[id(native)] = Known(native, memory, number, None, None)
+        if key is not None:
+            self._memories[key] = memory
+        return known
+
+    def _lies(self, native: Any, number: int) -> None:
+        device: Any = self.device
+        if not device.is_contiguous(native):
+            self.strides[number] = device.strides(native)
+
+    def find(self, native: Any) -> Known:
+        known = self._known.get(id(native))
+        if known is not None:
+            return known
+        device: Any = self.device
+        key = device.storage_key(native)
+        number = self._fresh()
+        self.specs[number] = spec_of(native)
+        self.given[number] = native
+        other = self._memories.get(key) if 0 not in native.shape else None
+        if other is None:
+            return self.enter(native, Memory("given", number), number, key)
+        if other.kind != "given" or other.written:
+            self.fail("takes a view of its own memory that was not seen")
+        other.shared = True
+        memory = Memory("given", number)
+        memory.shared = True
+        self._apart.append(memory)
+        return self.enter(native, memory, number, None)
+
+    def _value(self, known: Known) -> int:
+        memory = known.memory
+        if known.version != memory.version:
+            if known.parent is None:
+                known.value = memory.value
+            else:
+                parent = self._value(known.parent)
+                name, options = known.step
+                known.value = self.emit(name, (Value(parent),), dict(options), spec_of(known.native))[0]
+            known.version = memory.version
+        return known.value
+
+    def write(self, native: Any, number: int, dense: bool = True) -> None:
+        """Note that an array holds a value from now on; ``dense`` says whether that lies in row-major order."""
+        known = self.find(native)
+        memory = known.memory
+        if memory.shared:
+            self.fail("writes to memory that two of the tensors it was given share")
+            return
+        if any(name in ("windows", "as_strided") for name, _ in known.chain):
+            self.fail("writes to a view that may show an element twice")
+            return
+        number = self._fitted(native, number)
+        device: Any = self.device
+        if known.parent is None and device.is_contiguous(native):
+            memory.value = number if dense else self.emit("contiguous", (Value(number),), {}, self.specs[number])[0]
+        else:
+            whole = Value(memory.value)
+            chain = known.chain
+            memory.value = self.emit("place", (whole, Value(number)), {"chain": chain}, self.specs[memory.value])[0]
+        memory.version += 1
+        memory.written = True
+
+    def filled(self, target: Any, source: Any) -> int:
+        """The value that a copy of ``source``, an array or a number, over ``target`` leaves there."""
+        device: Any = self.device
+        spec = spec_of(target)
+        if type(source) is device.array:
+            return self._fitted(target, self.value_of(source))
+        return self.emit("full", (spec.shape, source), {"dtype": spec.dtype}, spec)[0]
+
+    def _fitted(self, target: Any, number: int) -> int:
+        """A value in the dtype and the shape of an array that it is written to."""
+        spec, have = spec_of(target), self.specs[number]
+        if have.dtype is not spec.dtype:
+            have = Spec(have.shape, spec.dtype)
+            number = self.emit("cast", (Value(number),), {"dtype": spec.dtype}, have)[0]
+        if have.shape != spec.shape:
+            number = self.emit("expand", (Value(number),), {"shape": spec.shape}, spec)[0]
+            number = self.emit("contiguous", (Value(number),), {}, spec)[0]
+        return number
+
+
+def spec_of(native: Any) -> Spec:
+    if native is None:
+        return Spec((), dtypes.bool_)
+    return Spec(tuple(native.shape), dtypes.from_numpy_dtype(native.dtype))

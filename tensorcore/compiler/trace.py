@@ -1,0 +1,401 @@
+"""One traced call: the function runs as ever, and what it did becomes an entry that replays it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.amp.state import again, regions
+from tensorcore.amp.state import state as autocast
+from tensorcore.compiler.build import Result, Script
+from tensorcore.compiler.gradient import CompiledBackward, Freed, external_edges, has_hooks, node_of
+from tensorcore.compiler.guards import Guards
+from tensorcore.compiler.tracer import Tracer
+from tensorcore.determinism import are_deterministic_algorithms_enabled
+from tensorcore.errors import GradientError
+from tensorcore.lazy.plan import Broken
+from tensorcore.ops.inplace import share_version
+from tensorcore.ops.output import written
+from tensorcore.ops.placement import get_default_device
+from tensorcore.tape.engine import key_of, walk
+from tensorcore.tape.memory import Version, View, next_order
+from tensorcore.tape.mode import mode
+from tensorcore.tape.node import Output, is_leaf
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = ["MISSED", "Entry", "trace"]
+
+MISSED = object()  # what a replay answers with where a check fails before anything was written
+
+
+class Entry:
+    """A traced call.
+
+    Attributes:
+        check: whether a call is like it.
+        run: what replays it; None where ``reason`` says why that cannot be.
+        plans: what it runs.
+        unsettled: whether the call itself changed what its guards look at.
+    """
+
+    def __init__(self, guards: Guards, run: Callable[..., Any] | None, plans: list[Any], reason: str | None) -> None:
+        self.guards, self.run, self.plans, self.reason = guards, run, plans, reason
+        self.replays = 0
+        self.unsettled = False
+        guards.settle()
+        self.check = guards.check
+
+
+def trace(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fullgraph: bool, compile: Any
+) -> tuple[Any, Entry]:
+    """Call a function, and make an entry of what it did. Its exceptions are its own, and leave no entry."""
+    guards = Guards(function, args, kwargs)
+    _guard_modes(guards)
+    call = _Call(guards, Tracer(fullgraph))
+    start = next_order()
+    with again((*regions()[:2], False)) if autocast.enabled else nullcontext(), call.tracer:
+        result = function(*args, **kwargs)
+        call.finish(result, start)
+    changed = next(guards.failing(args, kwargs), None)
+    reason = call.tracer.reason
+    if reason is None and changed is not None:
+        reason = f"changes what it depends on: {changed}"
+    elif reason is not None and call.tracer.line:
+        reason = f"{reason} at {call.tracer.line}"
+    if reason is not None:
+        entry = Entry(guards, None, [], reason)
+        entry.unsettled = changed is not None
+        return result, entry
+    run, plans = call.replay(function, compile)
+    return result, Entry(guards, run, plans, None)
+
+
+def _guard_modes(guards: Guards) -> None:
+    """What is switched on, which a function's ops depend on."""
+    from tensorcore.tape.mode import mode as switches
+
+    guards.names.update(
+        mode=switches, autocast=autocast, get_default_dtype=dtypes.get_default_dtype,
+        get_default_device=get_default_device, deterministic=are_deterministic_algorithms_enabled,
+    )  # fmt: skip
+    usual = "mode.tracer is None and not mode.levels and not mode.packers and not mode.anomaly and mode.around is None"
+    guards.add(usual, "a mode of autograd", "")
+    guards.add(f"mode.enabled is {mode.enabled}", "grad mode", "mode.enabled")
+    guards.add(f"mode.inference is {mode.inference}", "inference mode", "mode.inference")
+    active = dict(autocast.active) if autocast.active else None
+    guards.add(f"autocast.active == {guards.name(active)}", "autocast", "autocast.active")
+    guards.add(
+        f"get_default_dtype() is {guards.name(dtypes.get_default_dtype())}", "the default dtype", "get_default_dtype()"
+    )
+    guards.add(
+        f"get_default_device() is {guards.name(get_default_device())}", "the default device", "get_default_device()"
+    )
+    guards.add(
+        f"deterministic() is {are_deterministic_algorithms_enabled()}",
+        "use_deterministic_algorithms",
+        "deterministic()",
+    )
+
+
+class _Call:
+    """The call that is being traced: the tensors that can be reached, their gradients, and what it answers with."""
+
+    def __init__(self, guards: Guards, tracer: Tracer) -> None:
+        self.guards, self.tracer = guards, tracer
+        tracer.on_event = self._event
+        self.reached: list[tuple[str, Tensor]] = [*guards.arguments]
+        self.reached += [(guards.name(one), one) for _, one in guards.tensors]
+        self.known = {id(one): path for path, one in reversed(self.reached)}
+        self.leaves = [(path, one) for path, one in self.reached if is_leaf(one.node)]
+        if any(has_hooks(one.node) for _, one in self.leaves):
+            tracer.reason = "uses tensors with hooks, which Python runs"
+        if any(hasattr(type(one), "instead") for _, one in self.reached):
+            tracer.reason = "uses sparse tensors"
+        if any(one.device.wraps is not None for _, one in self.reached):
+            tracer.reason = "uses tensors of a device that wraps another one (lazy, vmap)"
+        self.first = self.grads = {id(one): one.node.grad for _, one in self.leaves}
+        self.cleared: set[int] = set()  # leaves whose gradient the call forgot before anything else
+        self.touched: set[int] = set()  # leaves whose gradient counts when the call begins
+        self.kept: dict[int, set[int]] = {}
+        self.effects: dict[int, list[tuple[Tensor, str, int | None, Any]]] = {}
+        self.result: Result | None = None
+        self.values: list[int] = []
+        self.ends = 0
+        self.backward: Any = None
+        self.script: Any = None
+
+    # While the function runs
+
+    def _event(self, event: Any) -> None:
+        """Around a call that Python makes itself; ``event`` is None before it."""
+        if event is None:
+            self._note_grads()
+            return
+        self.grads = {id(one): one.node.grad for _, one in self.leaves}
+        if event.clears:
+            self.cleared |= {id(one) for one in event.clears if one.grad is None} - self.touched
+
+    def _note_grads(self) -> None:
+        """The gradients that were put in place since the last event, by the segment that does it."""
+        position = len(self.tracer.segments) - 1
+        for path, one in self.leaves:
+            now, was = one.node.grad, self.grads[id(one)]
+            if now is was:
+                continue
+            if id(one) not in self.cleared:
+                self.touched.add(id(one))
+            number = None
+            if now is not None:
+                if type(now) is not Tensor or type(now.native) is not now.device.array or now.node is not None:
+                    self.tracer.fail("leaves a gradient that is sparse or recorded")
+                    return
+                number = self.tracer.value_of(now.native)
+                self.kept.setdefault(position, set()).add(number)
+            self.effects.setdefault(position, []).append((one, path, number, now))
+        self.grads = {id(one): one.node.grad for _, one in self.leaves}
+
+    def finish(self, result: Any, start: int) -> None:
+        """Take down what the call answered with, and the backward pass that may follow, while it is still looked at."""
+        tracer = self.tracer
+        if tracer.reason is not None:
+            return
+        if tracer.device is None:
+            tracer.reason = "calls no kernel"
+            return
+        self.sources = {id(one.native): f"{path}.native" for path, one in reversed(self.reached)}
+        for path, one in self.leaves:
+            held = self.first[id(one)]
+            if held is not None:
+                self.sources.setdefault(id(held.native), f"{path}.node.grad.native")
+        tracer.part()
+        self._note_grads()
+        tracer.cut()
+        numbers = {
+            number: self.sources[id(native)] for number, native in tracer.given.items() if id(native) in self.sources
+        }
+        self.script = Script(tracer, numbers)
+        found = self.result = Result(result, self.known, self.script)
+        if found.failed:
+            tracer.fail(found.failed)
+            return
+        if any(one.device is not tracer.device for one in found.tensors):
+            tracer.fail("answers with a tensor of another device than it computes on")
+            return
+        self.values = [tracer.own(tracer.value_of(one.native)) for one in found.tensors]
+        self.ends = len(tracer.segments)
+        for _, one in self.reached:
+            if one.node is not None and not is_leaf(one.node) and self._outermost(one.node).order < start:
+                tracer.fail("writes to a tensor that it was given, as recorded by autograd")
+                return
+        roots = [one for one in found.tensors if one.node is not None]
+        if roots and tracer.reason is None:
+            self._differentiate(roots, start)
+        for number, native in tracer.given.items():
+            if id(native) in self.sources:
+                numbers.setdefault(number, self.sources[id(native)])
+
+    def _outermost(self, edge: Any) -> Any:
+        return edge.node if type(edge) is Output else edge
+
+    def _differentiate(self, roots: list[Tensor], start: int) -> None:
+        """Run the backward pass once, for gradients of ones that stand for any."""
+        tracer = self.tracer
+        edges, nodes = external_edges([one.node for one in roots], start)
+        if any(node.saved is None for node in nodes):
+            self.backward = "freed", roots
+            return
+        if any(has_hooks(node) for node in [*nodes, *map(self._outermost, edges)]):
+            tracer.fail("hooks the tape, which Python runs")
+            return
+        tracer.cut()
+        seeds = []
+        device: Any = tracer.device
+        for one in roots:
+            tracer.pause(True)
+            native = device.kernels["full"](tuple(one.native.shape), 1, dtype=one.dtype)
+            tracer.pause(False)
+            seeds.append((tracer.value_of(native), new_tensor(native, one.dtype, device)))
+        try:
+            found = walk(
+                [(one.node, g) for one, (_, g) in zip(roots, seeds, strict=True)],
+                retain=True, create=False, targets={key_of(edge) for edge in edges},
+            )  # fmt: skip
+        except GradientError as error:
+            tracer.fail(f"cannot be differentiated: {error}")
+            return
+        tracer.part()
+        grads = [found.get(key_of(edge)) for edge in edges]
+        if any(g is not None and type(g.native) is not device.array for g in grads):
+            tracer.fail("has sparse gradients")
+            return
+        values = [None if g is None else tracer.value_of(g.native) for g in grads]
+        kinds = [edge.dtype for edge in edges]
+        self.backward = "compiled", roots, edges, values, kinds, [number for number, _ in seeds]
+
+    # The replay
+
+    def replay(self, function: Callable[..., Any], compile: Any) -> tuple[Callable[..., Any], list[Any]]:
+        """The function that stands for the call, and the plans that it runs."""
+        script, result = self.script, self.result
+        assert result is not None
+        script.compile = compile
+        needed = set(self.values)
+        saved: list[int] = []
+        if self.backward is not None and self.backward[0] == "compiled":
+            run_back, saved = self._backward_script(script)
+            needed |= set(saved)
+        calls, needed = script.calls(0, self.ends, needed, self.kept)
+        self._guard_inputs(needed)
+        script.names.update(
+            Broken=Broken, MISSED=MISSED, new_tensor=new_tensor, Version=Version, written=written, node_of=node_of,
+            View=View, share_version=share_version,
+        )  # fmt: skip
+        lines = self._around(calls, function)
+        lines += self._bumps()
+        lines += self._results(result, saved)
+        if self.backward is not None:
+            lines += self._tape(saved, None if self.backward[0] == "freed" else run_back)
+        lines.append(f"return {result.text}")
+        run = script.function("run(args, kwargs)", lines, needed)
+        return run, script.plans
+
+    def _around(self, calls: list[str], function: Callable[..., Any]) -> list[str]:
+        """The calls of segments, with the effects and events between them."""
+        tracer, script = self.tracer, self.script
+        lines = []
+        for position, call in enumerate(calls):
+            if call and tracer.checks(position) and all(one.again for one in tracer.events[:position]):
+                lines += [
+                    "try:",
+                    f"    {call}",
+                    "except Broken:",
+                    f"    return {script.name(function)}(*args, **kwargs)",
+                ]
+            else:
+                lines.append(call)
+            for tensor, path, number, now in self.effects.get(position, []):
+                made = (
+                    None
+                    if number is None
+                    else f"new_tensor(x{number}, {script.name(now.dtype)}, {script.name(now.device)})"
+                )
+                lines.append(f"{path}.node.grad = {made}")
+                script.names.setdefault(path, tensor) if path.startswith("o") else None
+            if position < len(tracer.events):
+                lines.append(f"{script.name(tracer.events[position].run)}()")
+        return lines
+
+    def _bumps(self) -> list[str]:
+        """Notes of the writes to tensors that others may hold."""
+        bases = {base for segment in self.tracer.segments[: self.ends] for _, base in segment.writes}
+        lines = []
+        for number in bases:
+            source = self.script.sources.get(number)
+            if source is not None:
+                lines.append(f"written({source.removesuffix('.native')})")
+        for path, one in self.reached:
+            if path.startswith("o"):
+                self.script.names[path] = one
+        return lines
+
+    def _results(self, result: Result, saved: list[int]) -> list[str]:
+        lines: list[str] = []
+        device = self.tracer.device
+        versions: dict[int, str] = {}
+        for i, (one, number) in enumerate(zip(result.tensors, self.values, strict=True)):
+            kind, place = self.script.name(one.dtype), self.script.name(device)
+            lines.append(f"r{i} = new_tensor(x{number}, {kind}, {place})")
+            if one.version is None:
+                continue
+            base = one.origin.base if one.origin is not None else None
+            path = self.known.get(id(base)) if base is not None else None
+            shared = path or next((path for path, other in self.reached if other.version is one.version), None)
+            if shared is not None:
+                lines.append(f"r{i}.version = share_version({shared})")
+            elif id(one.version) in versions:
+                lines.append(f"r{i}.version = {versions[id(one.version)]}.version")
+            else:
+                versions[id(one.version)] = f"r{i}"
+                lines.append(f"r{i}.version = Version()")
+            if path is not None:
+                steps = self.script.name(one.origin.steps)
+                lines.append(f"r{i}.origin = View({path}, {steps}, {one.origin.kind!r})")
+        return lines
+
+    def _tape(self, saved: list[int], op: Any) -> list[str]:
+        """The node behind the results."""
+        assert self.result is not None
+        places = {id(one): f"r{i}" for i, one in enumerate(self.result.tensors)}
+        results = "".join(f"{places[id(one)]}, " for one in self.backward[1])
+        if op is None:
+            return [f"node_of({self.script.name(Freed())}, (), None, (), [{results}])"]
+        edges = []
+        keys = {key_of(one.node): path for path, one in reversed(self.reached) if one.node is not None}
+        for edge in self.backward[2]:
+            path = keys.get(key_of(edge))
+            edges.append(f"{path}.node" if path else self.script.name(edge))
+        natives = "".join(f"x{one}, " for one in saved)
+        versions = []
+        for one in saved:
+            source = self.script.sources.get(one)
+            if source is not None:
+                versions.append(f"share_version({source.removesuffix('.native')})")
+            elif one in self.values:
+                versions.append(f"share_version(r{self.values.index(one)})")
+        watched = "".join(f"{one}, " for one in versions)
+        given = f"({''.join(f'{one}, ' for one in edges)}), ({natives}), ({watched}), [{results}]"
+        return [f"node_of({self.script.name(op)}, {given})"]
+
+    def _backward_script(self, script: Script) -> tuple[CompiledBackward, list[int]]:
+        """The op of the node behind the results, and the values that it needs of the forward pass."""
+        _, _, _, values, kinds, seeds = self.backward
+        back = Script(self.tracer, {}, script.compile)
+        later = {one for one in values if one is not None}
+        calls, needed = back.calls(self.ends, len(self.tracer.segments), later, {})
+        constants = needed & set(self.tracer.constants)
+        saved = sorted(needed - set(seeds) - constants)
+        lines = [
+            f"({''.join(f'x{one}, ' for one in saved)}) = saved",
+            f"({''.join(f'x{one}, ' for one in seeds)}) = seeds",
+        ]
+        lines += [*calls, f"return ({''.join('None, ' if one is None else f'x{one}, ' for one in values)})"]
+        run = back.function("run(saved, seeds)", lines, constants)
+        script.plans.extend(back.plans)
+        return CompiledBackward(run, self.tracer.device, kinds), saved
+
+    def _guard_inputs(self, needed: set[int]) -> None:
+        """Guards for what a replay reads: gradients that were there, and which arguments are one and the same."""
+        guards = self.guards
+        held = {id(one.native): (path, one) for path, one in self.reached}
+        for i, (path, one) in enumerate(self.reached):
+            for other_path, other in self.reached[:i]:
+                if other.native is one.native and path != other_path:
+                    guards.add(f"{path}.native is {other_path}.native", f"whether {path} is {other_path}", "")
+                    break
+        read = {id(self.tracer.given[one]) for one in needed if one in self.tracer.given}
+        for path, one in self.leaves:
+            grad = self.first[id(one)]
+            if id(one) in self.touched or (grad is not None and id(grad.native) in read):
+                guards.names.setdefault(path, one) if path.startswith("o") else None
+                guards.add(f"({path}.node.grad is None) is {grad is None}", "whether a tensor has a gradient", "")
+                if grad is not None:
+                    guards.add(
+                        f"{path}.node.grad.is_contiguous() is {grad.is_contiguous()}", "the strides of a gradient", ""
+                    )
+        writes = {base for segment in self.tracer.segments for _, base in segment.writes}
+        if any(number in self.script.sources for number in writes) and self.guards.arguments:
+            distinct = [path for path, one in self.guards.arguments if held[id(one.native)][0] == path]
+            if distinct:
+                place = guards.name(self.tracer.device)
+                keys = ", ".join(f"{place}.storage_key({path}.native)" for path in distinct)
+                known = {
+                    self.tracer.device.storage_key(one.native) for path, one in self.reached if path.startswith("o")
+                }  # type: ignore[union-attr]
+                mine = {self.tracer.device.storage_key(one.native) for path, one in self.guards.arguments}  # type: ignore[union-attr]
+                guards.add(
+                    f"len({{{keys}}}) == {len(mine)} and {guards.name(known - mine)}.isdisjoint({{{keys}}})",
+                    "which arguments share memory", "",
+                )  # fmt: skip

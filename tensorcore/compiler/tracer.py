@@ -1,0 +1,292 @@
+"""The tracer: while a function runs as ever, it writes the kernel calls down as steps that change nothing.
+
+Writes into arrays become new values of the memory they go to; views taken of it before are taken anew when they are
+read again. What the function does apart from tensors is not seen: it happens in the call that is traced, once.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tensorcore.backend.base import Backend, Kernel
+from tensorcore.backend.program import Value
+from tensorcore.backend.registry import made_devices
+from tensorcore.backend.shapes import NEEDS_VALUES, VIEWS, WRITES
+from tensorcore.backend.watch import unwatch, watch
+from tensorcore.compiler.bounds import Bound, Bounds
+from tensorcore.compiler.memories import Known, Memories, Memory, spec_of
+from tensorcore.errors import UsageError
+from tensorcore.tape.aside import Event
+from tensorcore.tape.mode import mode
+
+__all__ = ["Tracer"]
+
+_METHODS = ("to_host", "from_host", "share_host", "allocate", "as_strided", "random", "draw", "copy_from")
+_UPDATES = {"track_statistics": 2}  # kernels that write to their first operands, and to how many
+
+
+class Tracer(Memories):
+    """Writes down what this thread's kernels do while ``with`` lasts.
+
+    Args:
+        fullgraph: raise at what cannot be written down, instead of going on without writing.
+
+    Attributes:
+        line: of the program, where something happened that cannot be replayed.
+        events: calls left to Python, each after the segment of the same position.
+    """
+
+    def __init__(self, fullgraph: bool = False) -> None:
+        super().__init__()
+        self.fullgraph = fullgraph
+        self.line = ""
+        self.events: list[Event] = []
+        self.on_event: Callable[[Event | None], None] | None = None
+        self._inside = False
+        self._thread = threading.get_ident()
+        self._patched: list[tuple[Backend, str]] = []
+
+    def __enter__(self) -> Tracer:
+        watch(self._around)
+        for device in made_devices():
+            if device.capabilities.values and device.wraps is None:
+                for name in _METHODS:
+                    self._patch(device, name)
+        mode.tracer = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        mode.tracer = None
+        for device, name in reversed(self._patched):
+            vars(device).pop(name, None)
+        unwatch(self._around)
+
+    # What the compiler asks and says
+
+    def fail(self, reason: str) -> None:
+        """Stop writing: this call cannot be replayed."""
+        if self.reason is not None:
+            return
+        self.line = _line()
+        self.reason = reason
+        if self.fullgraph:
+            raise UsageError(f"compile: expected a function that can be replayed as one graph, got one that {reason} "
+                             f"at {self.line}; compute it in tensors (where, clamp, ...), or drop fullgraph=True to run "
+                             f"such calls without compiling")  # fmt: skip
+
+    def call(self, event: Any, run: Callable[[], Any]) -> Any:
+        """Let Python make a call that is not written down, and that each replay makes again."""
+        if self.reason is not None or self._inside:
+            return run()
+        self.part()
+        if self.on_event is not None:
+            self.on_event(None)
+        self.cut()
+        self.events.append(event)
+        self._inside = True
+        try:
+            result = run()
+        finally:
+            self._inside = False
+        if self.on_event is not None:
+            self.on_event(event)
+        return result
+
+    def pause(self, paused: bool) -> None:
+        """Look away, or look on again."""
+        self._inside = paused
+
+    # Looking on
+
+    def _around(self, device: Backend, name: str, kernel: Kernel) -> Kernel:
+        def traced(*natives: Any, **options: Any) -> Any:
+            if self._inside or self.reason is not None or threading.get_ident() != self._thread:
+                return kernel(*natives, **options)
+            if device.wraps is not None or not device.capabilities.values:
+                return kernel(*natives, **options)
+            self._inside = True
+            try:
+                result = kernel(*natives, **options)
+                if type(result) is tuple or type(result) is list:
+                    result = tuple([self._native(device, one) for one in result])
+                else:
+                    result = self._native(device, result)
+                return self._note(device, name, natives, dict(options), result)
+            finally:
+                self._inside = False
+
+        return traced
+
+    def _patch(self, device: Backend, name: str) -> None:
+        own = getattr(device, name)
+        note = getattr(self, f"_note_{name}")
+
+        def traced(*args: Any, **options: Any) -> Any:
+            if self._inside or self.reason is not None or threading.get_ident() != self._thread:
+                return own(*args, **options)
+            self._inside = True
+            try:
+                result = own(*args, **options)
+                note(device, result, *args, **options)
+            finally:
+                self._inside = False
+            return result
+
+        vars(device)[name] = traced
+        self._patched.append((device, name))
+
+    def _native(self, device: Backend, value: Any) -> Any:
+        return device.as_native(value) if type(value) is not device.array and hasattr(value, "shape") else value
+
+    def _note(self, device: Backend, name: str, natives: tuple[Any, ...], options: dict[str, Any], result: Any) -> Any:
+        if not self._one_device(device, name):
+            return result
+        if name == "index_bounds":
+            bounds = Bounds()
+            self.emit("bounds", (Value(self.value_of(natives[0])),), {"holds": bounds})
+            return Bound.of(result[0], bounds, 0), Bound.of(result[1], bounds, 1)
+        if name in ("copy", "fill"):
+            self.write(natives[0], self.filled(natives[0], natives[1]), self._dense(natives[1:]))
+        elif name in VIEWS:
+            if result is not None:
+                self._view(natives[0], result, name, options)
+        elif name in _UPDATES:
+            self._update(name, natives, options)
+        elif name in NEEDS_VALUES or name in WRITES:
+            self.fail(f"calls the kernel {name!r}, which depends on values," if name in NEEDS_VALUES else
+                      f"calls the kernel {name!r} outside of an optimizer")  # fmt: skip
+        else:
+            self._plain(device, name, natives, options, result)
+        return result
+
+    def _plain(self, device: Backend, name: str, natives: Any, options: dict[str, Any], result: Any) -> None:
+        out = options.pop("out", None)
+        if out is None and name == "add" and len(natives) == 3:
+            natives, out = natives[:2], natives[2]
+        operands = tuple([self._operand(one) for one in natives])
+        options = {key: self._operand(one) for key, one in options.items()}
+        if self.reason is not None:
+            return
+        results = result if type(result) is tuple else (result,)
+        if type(result) is tuple and len(result) == 1:
+            self.fail(f"calls the kernel {name!r}, which answers with a tuple of one,")
+        if not all(one is None or type(one) is device.array for one in results):
+            self.fail(f"asks for a number that the kernel {name!r} computes")
+        if self.reason is not None:
+            return
+        if out is not None:
+            made = self.emit(name, operands, options, spec_of(result))[0]
+            self.write(out, made, self._dense(natives))
+            return
+        if any(one is given for one in results for given in natives if one is not None):
+            if len(results) > 1:
+                self.fail(f"calls the kernel {name!r}, which answers with what it was given,")
+            return
+        keys = [None if one is None or 0 in one.shape else device.storage_key(one) for one in results]
+        if any(key in self._memories for key in keys if key is not None):
+            self.fail(f"calls the kernel {name!r}, which answers with memory of another array,")
+            return
+        numbers = self.emit(name, operands, options, *[spec_of(one) for one in results])
+        for one, number, key in zip(results, numbers, keys, strict=True):
+            if one is not None:
+                self.enter(one, Memory("made", number), number, key)
+
+    def _view(self, source: Any, result: Any, name: str, options: dict[str, Any]) -> None:
+        if result is source:
+            return
+        parent = self.find(source)
+        options = {key: tuple(one) if type(one) is list else one for key, one in options.items()}
+        number = self.emit(name, (Value(self._value(parent)),), options, spec_of(result))[0]
+        self._lies(result, number)
+        step = name, tuple(options.items())
+        self._known[id(result)] = Known(result, parent.memory, number, parent, step)
+
+    def _update(self, name: str, natives: tuple[Any, ...], options: dict[str, Any]) -> None:
+        targets = tuple(i for i in range(_UPDATES[name]) if natives[i] is not None)
+        operands = tuple([self._operand(one) for one in natives])
+        specs = [spec_of(natives[i]) for i in targets]
+        given = {"kernel": name, "targets": targets, "options": tuple(options.items())}
+        for i, number in zip(targets, self.emit("update", operands, given, *specs), strict=True):
+            self.write(natives[i], number)
+
+    # Methods of the device
+
+    def _note_to_host(self, device: Backend, result: Any, native: Any) -> None:
+        self.fail("reads a value of a tensor (bool, item, tolist, numpy, print, or a shape that depends on it)")
+
+    def _note_from_host(self, device: Backend, result: Any, array: Any) -> None:
+        if self._one_device(device, "from_host"):
+            number = self._fresh()
+            self.specs[number] = spec_of(result)
+            self.constants[number] = result
+            self.enter(result, Memory("constant", number), number, device.storage_key(result))
+
+    def _note_share_host(self, device: Backend, result: Any, array: Any) -> None:
+        self.fail("makes a tensor over the memory of an array that Python holds")
+
+    def _note_allocate(self, device: Backend, result: Any, shape: Any, dtype: Any) -> None:
+        if self._one_device(device, "allocate"):
+            number = self.emit("full", (tuple(shape), 0), {"dtype": dtype}, spec_of(result))[0]
+            self.enter(result, Memory("made", number), number, device.storage_key(result))
+
+    def _note_as_strided(
+        self, device: Backend, result: Any, native: Any, shape: Any, strides: Any, offset: int
+    ) -> None:
+        options = {"shape": tuple(shape), "strides": tuple(strides), "offset": offset - device.layout(native)[1]}
+        self._view(native, result, "as_strided", options)
+
+    def _note_random(
+        self, device: Backend, result: Any, kind: str, shape: Any, dtype: Any, generator: Any = None, **options: Any
+    ) -> None:
+        if not self._one_device(device, "random"):
+            return
+        given = {"kind": kind, "shape": tuple(shape), "dtype": dtype, "generator": generator,
+                 "options": tuple(options.items())}  # fmt: skip
+        if any(hasattr(one, "shape") for one in options.values()):
+            self.fail("draws numbers by values of a tensor")
+            return
+        number = self.emit("random", (), given, spec_of(result))[0]
+        self.enter(result, Memory("made", number), number, device.storage_key(result))
+
+    def _note_draw(self, device: Backend, result: Any, op: str, function: Any, *natives: Any) -> None:
+        if self._one_device(device, "draw"):
+            operands = tuple([self._operand(one) for one in natives])
+            number = self.emit("draw", operands, {"op": op, "function": function}, spec_of(result))[0]
+            self.enter(result, Memory("made", number), number, device.storage_key(result))
+
+    def _note_copy_from(self, device: Backend, result: Any, other: Backend, native: Any) -> None:
+        self.fail("copies a tensor from one device to another")
+
+    # Arrays
+
+    def _one_device(self, device: Backend, name: str) -> bool:
+        if self.device is None:
+            self.device = device
+        if self.device is not device:
+            self.fail(f"computes on two devices, {self.device} and {device}")
+        return self.device is device
+
+    def _dense(self, natives: Any) -> bool:
+        """Whether all of the arrays lie in row-major order, and what is computed of them element by element does too."""
+        device: Any = self.device
+        return all(type(one) is not device.array or device.is_contiguous(one) for one in natives)
+
+    def _operand(self, value: Any) -> Any:
+        if value is None or type(value) in (bool, int, float, complex, str):
+            return value
+        if self.device is not None and type(value) is self.device.array:
+            return Value(self.value_of(value))
+        if type(value) is list or type(value) is tuple:
+            return tuple([self._operand(one) for one in value])
+        return value
+
+
+def _line() -> str:
+    """The innermost line that is not this package's own."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "tensorcore":
+        frame = frame.f_back
+    return "an unknown line" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,41 @@
+"""Programs of several processes: groups of them, collectives on tensors, and the launcher."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_NAMES = {
+    "collectives": "all_gather all_gather_into_tensor all_reduce all_to_all all_to_all_single broadcast reduce "
+    "reduce_scatter reduce_scatter_tensor",
+    "group": "CollectiveMismatch GroupMember ProcessGroup destroy_process_group group init_process_group new_group",
+    "messages": "P2POp all_gather_object batch_isend_irecv broadcast_object_list gather_object irecv isend recv "
+    "recv_object_list scatter_object_list send send_object_list",
+    "offered": "Backend DistBackendError DistError DistNetworkError default_pg_timeout is_backend_available "
+    "is_gloo_available is_mpi_available is_nccl_available is_torchelastic_launched is_ucc_available is_xccl_available",
+    "ranks": "get_backend get_global_rank get_group_rank get_node_local_rank get_process_group_ranks get_rank "
+    "get_world_size is_available is_initialized",
+    "reductions": "ReduceOp",
+    "rooted": "barrier gather monitored_barrier scatter",
+    "threads": "run_threads",
+    "work": "Work",
+}
+_FAMILY = {name: family for family, names in _NAMES.items() for name in names.split()}
+_ROOMS = ("algorithms", "launch", "nn")
+
+__all__ = list(_FAMILY)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"tensorcore.distributed.{name}")
+    if name not in _FAMILY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    family = import_module(f"tensorcore.distributed.{_FAMILY[name]}")
+    # A function may have the name of its module, which the import has put here.
+    found = globals()[name] = getattr(family, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_FAMILY, *_ROOMS})

@@ -1,0 +1,64 @@
+"""Memory formats: in which order a tensor's dims lie in memory, and the layouts that PyTorch tells apart."""
+
+from __future__ import annotations
+
+from tensorcore.errors import ArgumentTypeError, ShapeError
+
+__all__ = [
+    "channels_last", "channels_last_3d", "contiguous_format", "layout", "memory_format", "order_of", "preserve_format",
+    "sparse_coo", "sparse_csr", "strided",
+]  # fmt: skip
+
+
+class memory_format:
+    """An order of dims in memory."""
+
+    __slots__ = ("dims", "name")
+
+    def __init__(self, name: str, dims: tuple[int, ...] | None = None) -> None:
+        self.name = name
+        self.dims = dims  # from the largest stride to the smallest, None where any number of dims will do
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+class layout:
+    """How elements are stored: all of them (``strided``), or those that are not zero with their indices."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+preserve_format = memory_format("preserve_format")
+contiguous_format = memory_format("contiguous_format")
+channels_last = memory_format("channels_last", (0, 2, 3, 1))
+channels_last_3d = memory_format("channels_last_3d", (0, 2, 3, 4, 1))
+strided = layout("strided")
+sparse_coo = layout("sparse_coo")
+sparse_csr = layout("sparse_csr")
+
+
+def order_of(op: str, format: object, ndim: int) -> tuple[int, ...] | None:
+    """The dims in the order in which ``format`` lays them out; None for row-major order."""
+    if not isinstance(format, memory_format):
+        raise ArgumentTypeError(
+            f"{op}: expected a memory_format, got {format!r}; pass torch.channels_last, for example"
+        )
+    if format.dims is not None and len(format.dims) != ndim:
+        raise ShapeError(
+            f"{op}: required rank {len(format.dims)} tensor to use {format.name} format, got one of {ndim} dims; "
+            f"leave out memory_format"
+        )
+    return format.dims

@@ -1,0 +1,85 @@
+"""What the steps of a program are, by the name of their kernel: which are views, which may be fused, which must stay.
+
+Beside the kernels of a backend a program may hold steps that a plan itself knows how to run (``OWN``):
+
+    random    numbers of ``Backend.random``; its options are ``kind``, ``shape``, ``dtype``, ``generator``, ``options``
+    draw      what ``Backend.draw`` gives for the operands; ``op`` and ``function`` are its options
+    place     the first operand with the second in the part that the views in the option ``chain`` lead to
+    update    the kernel named by the option ``kernel``, which writes to operands: it makes their new values
+    bounds    the kernel ``index_bounds``, whose two numbers ``holds`` must accept; it makes no value
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tensorcore.backend.program import Program, Step, Value
+from tensorcore.backend.shapes import RULES, VIEWS, broadcast
+
+__all__ = [
+    "DRAWS",
+    "ELEMENTWISE",
+    "IN_PLACE",
+    "OWN",
+    "REDUCTIONS",
+    "ROWS",
+    "STAYS",
+    "VIEWING",
+    "reads",
+    "roots",
+    "used",
+    "written",
+]
+
+OWN = frozenset(["random", "draw", "place", "update", "bounds"])
+DRAWS = frozenset(["random", "draw"])
+STAYS = DRAWS | {"bounds"}  # run whether or not anybody needs what they make, and never merged
+VIEWING = frozenset(VIEWS)
+ELEMENTWISE = frozenset(name for name, rule in RULES.items() if rule.shape is broadcast) - {"masked_fill"} | {"where"}
+# Elementwise ones that have rules of their own for shapes, with options.
+ACTIVATIONS = frozenset(
+    ["cast", "celu", "elu", "exponential_unit_backward", "gelu_backward", "log_sigmoid", "log_sigmoid_backward", "mish",
+     "mish_backward", "selu", "silu_backward", "softplus", "softplus_backward"]
+)  # fmt: skip
+REDUCTIONS = frozenset(["sum", "mean", "amax", "amin", "prod"])
+ROWS = frozenset(["softmax", "log_softmax", "softmax_backward", "log_softmax_backward"])
+# Elementwise kernels that read each element once, before they write it: the result may lie where an operand does.
+IN_PLACE = frozenset(
+    ["abs", "add", "cos", "div", "exp", "log", "maximum", "minimum", "mul", "neg", "relu", "sin", "sqrt", "sub", "tanh"]
+)
+
+
+def used(value: Any) -> Iterator[int]:
+    """The numbers of the values in operands or options, however deep."""
+    if isinstance(value, Value):
+        yield value.number
+    elif isinstance(value, tuple | list):
+        for one in value:
+            yield from used(one)
+    elif isinstance(value, dict):
+        yield from used(list(value.values()))
+
+
+def roots(program: Program) -> list[int]:
+    """For each value the one whose memory it shows: its own number, or for a view that of what it was taken of."""
+    found = list(range(len(program.inputs)))
+    for step in program.steps:
+        first = step.operands[0] if step.operands else None
+        shown = found[first.number] if step.kernel in VIEWING and isinstance(first, Value) else None
+        for _ in step.makes:
+            found.append(len(found) if shown is None else shown)
+    return found
+
+
+def reads(step: Step) -> Iterator[int]:
+    """The numbers of the values that a step reads."""
+    yield from used(step.operands)
+    yield from used(list(step.options.values()))
+
+
+def written(step: Step) -> list[Any]:
+    """The operands that a step ``update`` makes new values of; some stand in a list of arrays."""
+    return [
+        step.operands[one] if type(one) is int else step.operands[one[0]][one[1]] for one in step.options["targets"]
+    ]

@@ -1,0 +1,388 @@
+"""Kernels that write down: what they are called with becomes a deferred value, and what they write another one.
+
+A kernel is recognised by the forms of what it takes and its options; the shape rule runs for new ones alone.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any
+
+import numpy as np
+
+from tensorcore.backend.base import Backend, Kernel
+from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, broadcast
+from tensorcore.dtypes import from_numpy_dtype
+from tensorcore.errors import ValuesMissing
+from tensorcore.lazy.arrays import LazyArray, around, chain_of, view
+from tensorcore.lazy.making import limits, realise, relieve
+from tensorcore.lazy.record import (
+    Call,
+    Deferred,
+    Form,
+    Host,
+    array_call,
+    call_of,
+    dense_form,
+    form,
+    frozen,
+    known_call,
+    leaf,
+    user_line,
+)
+
+__all__ = ["Recorder", "viewed"]
+
+Shape = tuple[int, ...]
+new = object.__new__
+# What the frontend has other ways for: a formula that is no plain value, and an answer that is both written and needed.
+_LEFT_OUT = frozenset(["step", "unscale"])
+# What kernels write to: an operand may be a list of arrays, or None.
+_WRITTEN = {"adam_step": (0, 2, 3, 4), "sgd_step": (0, 2), "track_statistics": (0, 1)}
+_HOST_PLACES = frozenset(["add_rows", "take_rows"])
+# Kernels that keep for their gradients what suits them, other than their shape rules say.
+_OWN_RESULTS = frozenset(["binary_cross_entropy_with_logits_backward", "cross_entropy"])
+_NUMBERS = frozenset([int, float, bool, complex])
+_SIMPLE = _NUMBERS | {LazyArray, type(None)}
+
+
+class Recorder(Backend):
+    """A backend whose kernels write down what those of ``target`` would compute.
+
+    Attributes:
+        target: the wrapped backend.
+        log: weak references to what was written down and not made yet, in order.
+        pending: bytes of all that was written down since the log was last looked through.
+    """
+
+    array = LazyArray
+
+    def __init__(self, target: Backend, name: str, index: int = 0) -> None:
+        super().__init__(name, index)
+        self.target = self.wraps = target
+        self.log: list[weakref.ref[Deferred]] = []
+        self.pending = 0
+
+    # Arrays of this device, and of the one underneath
+
+    def read(self, native: LazyArray) -> Deferred:
+        """The value that an array has now."""
+        memory, parent = native.memory, native.parent
+        if parent is None:
+            return memory.value
+        if native.stamp == memory.writes:
+            return native.seen  # type: ignore[return-value]
+        base = self.read(parent)
+        call = native.call
+        if base.native is not None:
+            # Made at once: it costs no memory, and programs stay the same whatever part of the data they take.
+            assert call.kernel is not None
+            made = leaf(native.form.based, self.target.kernels[call.kernel](base.native, **call.options))
+        else:
+            made = self.write_down(call, (base,))
+        native.seen, native.stamp = made, memory.writes
+        return made
+
+    def write_down(self, call: Call, operands: tuple[Any, ...]) -> Deferred:
+        """A deferred value, in the log."""
+        log = self.log
+        if self.pending > limits.bytes or len(log) > limits.steps:
+            relieve(self)
+        made = new(Deferred)
+        made.call = call
+        made.operands = operands
+        made.native = None
+        made.code, made.at = user_line(sys._getframe(1))
+        log.append(weakref.ref(made))
+        self.pending += call.nbytes
+        return made
+
+    def keep(self, native: Any) -> LazyArray:
+        """A lazy array around a new array of the wrapped backend."""
+        strides, _ = self.target.layout(native)
+        one = form(tuple(native.shape), tuple(strides), 0, np.dtype(native.dtype))
+        return around(leaf(one, native), one)
+
+    def make(self, native: LazyArray, cause: str | None = None) -> Any:
+        """The array of the wrapped backend with the values of a lazy one, made if need be. Nobody may write to it."""
+        value = self.read(native)
+        if value.native is None:
+            realise(self, [value], cause)
+        return value.native
+
+    def store(self, target: LazyArray, value: Deferred) -> None:
+        """Let ``target`` have this value, of its shape and dtype."""
+        memory = target.memory
+        if target.parent is None and value.call.forms[0] is memory.form:
+            memory.value = value
+        else:
+            base = memory.value
+            chain = chain_of(target)
+            key = ("place", memory.form, value.call.forms[0], frozen(chain))
+            call = array_call("place", key, (memory.form,), {"chain": chain})
+            memory.value = self.write_down(call, (base, value))
+        memory.writes += 1
+
+    # Kernels
+
+    def find_kernel(self, name: str) -> Kernel | None:
+        if name in _LEFT_OUT or not self.target.kernels[name]:
+            return None
+        if name in ("copy", "fill"):
+            return self._copy
+        if name in VIEWS:
+            return _viewing(name)
+        if name in _WRITTEN:
+            return self._writing(name)
+        if name in RULES and name not in NEEDS_VALUES:
+            rule = RULES[name]
+            return self._recording(name, numbers=rule.shape is not broadcast)
+        return self._needing(name)
+
+    def _recording(self, kind: str, numbers: bool) -> Kernel:
+        """A kernel with a shape rule. ``numbers`` says that its result's shape may depend on numbers it is given."""
+        read, write_down = self.read, self.write_down
+        calls: dict[Any, Call] = {}
+
+        def kernel(*natives: Any, out: LazyArray | None = None, **options: Any) -> Any:
+            key: list[Any] = []
+            operands: list[Any] = []
+            for one in natives:
+                if type(one) is LazyArray:
+                    key.append(one.form.based)
+                    operands.append(one.memory.value if one.parent is None else read(one))
+                else:
+                    key.append(frozen(one) if numbers or type(one) not in _NUMBERS else type(one))
+                    operands.append(one)
+            for name, one in options.items():
+                key += (name, type(one), one if type(one) is not float else one.hex())
+            known = tuple(key)
+            try:
+                call = calls.get(known)
+            except TypeError:  # a list among the options, or a slice
+                call, known = None, ()
+            if call is not None and call.kernel is not None:
+                value = write_down(call, tuple(operands))
+            elif call is not None:
+                return None
+            else:
+                try:
+                    call, value, lasting = self._general(kind, natives, options)
+                except ValuesMissing:  # the shape depends on what is counted here, such as repeats
+                    return self._needing(kind)(*natives, **options)
+                if known and lasting:
+                    if len(calls) > 4096:
+                        calls.clear()
+                    calls[known] = call
+            if out is not None:
+                self._store(out, value)
+                return out
+            if call.several:
+                return self._parts(call, value)
+            one = call.forms[0]
+            return None if one is None else around(value, one)
+
+        return kernel
+
+    def _general(self, name: str, natives: tuple[Any, ...], options: dict[str, Any]) -> tuple[Call, Deferred, bool]:
+        """Any call, with lists and host arrays among what it takes; whether the forms and options alone decide it."""
+        named = [key for key, one in options.items() if self._holds_arrays(one)]
+        kernel = name
+        if named:
+            kernel = f"{name}:{','.join(named)}"
+            natives = (*natives, *[options[key] for key in named])
+            options = {key: one for key, one in options.items() if key not in named}
+        operands = tuple([self._operand(one) for one in natives])
+        forms = tuple([self._form_of(one) for one in natives])
+        if name in _HOST_PLACES:  # these take places along a dim from the host, whatever the device
+            forms = (*forms[:-1], Host(forms[-1])) if type(forms[-1]) is Form else forms
+        # What value fills an array decides nothing about it.
+        told = (forms[0], type(forms[1])) if name == "full" else [
+            type(one) if type(one) in _NUMBERS and RULES[name].shape is broadcast else one for one in forms
+        ]  # fmt: skip
+        key = (kernel, *map(frozen, told), *options, *map(frozen, options.values()))
+        if name in _OWN_RESULTS:
+            key = (id(self.target), *key)
+            call = known_call(key)
+            if call is None:
+                tried = self._tried(name, natives, options)
+                call = array_call(kernel if tried else None, key, tried or (None,), options, several=tried is not None)
+        else:
+            call = call_of(kernel, key, forms, options)
+        if call.kernel is None:
+            return call, leaf(dense_form((), np.dtype(bool))), True
+        lasting = not named and not any(type(one) not in _SIMPLE for one in natives)
+        return call, self.write_down(call, operands), lasting
+
+    def _tried(self, name: str, natives: tuple[Any, ...], options: dict[str, Any]) -> tuple[Form | None, ...] | None:
+        """The forms of what a kernel answers with, by calling it: on zeros, once for each combination of forms.
+
+        None where it leaves the combination to others.
+        """
+        zeros = [
+            self.target.from_host(np.zeros(one.shape, one.dtype)) if type(one) is LazyArray else one for one in natives
+        ]
+        with np.errstate(all="ignore"):
+            made = self.target.kernels[name](*zeros, **options)
+        if made is None:
+            return None
+        return tuple([
+            None if one is None else form(tuple(one.shape), tuple(self.target.strides(one)), 0, np.dtype(one.dtype))
+            for one in made
+        ])  # fmt: skip
+
+    def _operand(self, one: Any) -> Any:
+        if type(one) is LazyArray:
+            return self.read(one)
+        if type(one) is list or type(one) is tuple:
+            return tuple([self._operand(each) for each in one])
+        if type(one) is self.target.array:
+            # A tensor of the wrapped device, as it is now: it may be written before this is read.
+            made = self.target.kernels["clone"](one)
+            return leaf(form(tuple(made.shape), tuple(self.target.strides(made)), 0, np.dtype(made.dtype)), made)
+        if isinstance(one, np.ndarray):  # places that the frontend found on the host
+            return leaf(dense_form(one.shape, one.dtype), np.array(one))
+        return one
+
+    def _form_of(self, one: Any) -> Any:
+        if type(one) is LazyArray:
+            return one.form.based
+        if type(one) is list or type(one) is tuple:
+            return tuple([self._form_of(each) for each in one])
+        if type(one) is self.target.array:
+            return form(tuple(one.shape), tuple(self.target.strides(one)), 0, np.dtype(one.dtype))
+        if isinstance(one, np.ndarray):
+            return Host(dense_form(one.shape, one.dtype))
+        return one
+
+    def _holds_arrays(self, one: Any) -> bool:
+        if type(one) is tuple or type(one) is list:
+            return any(map(self._holds_arrays, one))
+        return type(one) is LazyArray or type(one) is self.target.array or isinstance(one, np.ndarray)
+
+    def _results(self, value: Deferred) -> list[Deferred]:
+        """Each of the results that a call makes, as a deferred value in the log."""
+        made = []
+        for call in value.call.parts:
+            one = new(Deferred)
+            one.call = call
+            one.operands = (value,)
+            one.native = None
+            one.code, one.at = value.code, value.at
+            self.log.append(weakref.ref(one))
+            made.append(one)
+        return made
+
+    def _parts(self, call: Call, value: Deferred) -> tuple[LazyArray | None, ...]:
+        parts = iter(self._results(value))
+        return tuple([None if one is None else around(next(parts), one) for one in call.forms])
+
+    def _store(self, target: LazyArray, value: Deferred) -> None:
+        """Let ``target`` have a value, in its own dtype and shape."""
+        made = value.call.forms[0]
+        assert made is not None
+        if made.dtype != target.dtype:
+            options = {"dtype": from_numpy_dtype(target.dtype)}
+            call = call_of("cast", ("cast", made, target.dtype), (made,), options)
+            value = self.write_down(call, (value,))
+            made = call.forms[0]
+            assert made is not None
+        if made.shape != target.shape:
+            call = call_of("expand", ("expand", made, target.shape), (made,), {"shape": target.shape})
+            value = self.write_down(call, (value,))
+        self.store(target, value)
+
+    def _copy(self, target: LazyArray, source: Any) -> LazyArray:
+        kind = from_numpy_dtype(target.dtype)
+        shape = target.shape
+        if self._holds_arrays(source):
+            self._store(target, self._operand(source))
+            return target
+        if isinstance(source, np.generic):
+            source = source.item()
+        key = ("fill", shape, target.dtype, type(source))
+        call = array_call("full", key, (dense_form(shape, target.dtype),), {"dtype": kind})
+        self.store(target, self.write_down(call, (shape, source)))
+        return target
+
+    def _writing(self, name: str) -> Kernel:
+        """A kernel that writes to some of its arrays: its results become what these hold."""
+
+        def kernel(*natives: Any, **options: Any) -> None:
+            named = tuple([key for key, one in options.items() if _varies(one)])
+            given = (*natives, *[options[key] for key in named])
+            rest = {key: one for key, one in options.items() if key not in named}
+            targets: list[LazyArray] = []
+            places: list[Any] = []
+            for i in _WRITTEN[name]:
+                one = natives[i] if i < len(natives) else None
+                if isinstance(one, list | tuple):
+                    targets.extend(one)
+                    places.extend([(i, j) for j in range(len(one))])
+                elif one is not None:
+                    targets.append(one)
+                    places.append(i)
+            forms = tuple([self._form_of(one) for one in natives])
+            key = ("update", name, named, frozen(forms), *rest, *map(frozen, rest.values()))
+            call = array_call(
+                f"update:{','.join(named)}", key, tuple([_copied(one.form) for one in targets]),
+                {"kernel": name, "targets": tuple(places), "options": tuple(rest.items())}, several=True,
+            )  # fmt: skip
+            value = self.write_down(call, tuple([self._operand(one) for one in given]))
+            parts = self._results(value)
+            del value
+            for target, made in zip(targets, parts, strict=True):
+                self.store(target, made)
+
+        return kernel
+
+    def _needing(self, name: str) -> Kernel:
+        """A kernel whose answer depends on values: they are made, and it runs."""
+        run = self.target.kernels[name]
+
+        def kernel(*natives: Any, **options: Any) -> Any:
+            made = [self._made(one) for one in natives]
+            answer = run(*made, **{key: self._made(one) for key, one in options.items()})
+            return self._kept(answer)
+
+        return kernel
+
+    def _made(self, value: Any) -> Any:
+        if type(value) is LazyArray:
+            return self.make(value)
+        if type(value) is list or type(value) is tuple:
+            return type(value)([self._made(one) for one in value])
+        return value
+
+    def _kept(self, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return tuple([self._kept(one) for one in value])
+        return self.keep(value) if type(value) is self.target.array else value
+
+
+def viewed(parent: LazyArray, name: str, options: dict[str, Any]) -> Any:
+    key = (name, parent.form, *options, *map(frozen, options.values()))
+    call = call_of(name, key, (parent.form,), options)
+    return None if call.kernel is None else view(parent, call)
+
+
+def _viewing(name: str) -> Kernel:
+    def kernel(x: LazyArray, **options: Any) -> LazyArray | None:
+        return viewed(x, name, options)  # type: ignore[no-any-return]
+
+    return kernel
+
+
+def _varies(one: Any) -> bool:
+    """Whether an option of an optimizer's step may be another number at the next one."""
+    if type(one) is list or type(one) is tuple:
+        return any(map(_varies, one))
+    return type(one) is float or type(one) is LazyArray
+
+
+def _copied(one: Form) -> Form:
+    """The form of a copy of an array."""
+    made = call_of("clone", ("clone", one), (one,), {}).forms[0]
+    assert made is not None
+    return made

@@ -1,0 +1,93 @@
+"""Gradients in buckets: the order in which they are sent, where each has its place, and when a bucket is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorcore.ops.create import zeros
+from tensorcore.tensor import Tensor
+
+__all__ = ["Bucket", "GradBucket", "make_buckets"]
+
+_MB = 1 << 20
+_FIRST = 1 * _MB  # bytes of the first bucket, which is small so that sending begins early
+
+
+class Bucket:
+    """Some parameters whose gradients are sent together.
+
+    Attributes:
+        buffer: the gradients, one after the other.
+        views: each parameter's part of it, in the parameter's shape.
+        missing: of which parameters the gradient is still to come.
+        sent: the Future of what comes back, None while the bucket is not complete.
+    """
+
+    def __init__(self, index: int, parameters: Sequence[tuple[int, Tensor]]) -> None:
+        self.index = index
+        self.numbers = [number for number, _ in parameters]
+        self.parameters = [one for _, one in parameters]
+        first = self.parameters[0]
+        self.buffer: Any = zeros(sum(one.numel() for one in self.parameters), dtype=first.dtype, device=first.device)
+        self.views: list[Any] = []
+        start = 0
+        for one in self.parameters:
+            self.views.append(self.buffer[start : start + one.numel()].view(one.shape))
+            start += one.numel()
+        self.missing: set[int] = set()
+        self.sent: Any = None
+
+    def reset(self) -> None:
+        """Expect the gradients of all parameters."""
+        self.missing = set(self.numbers)
+        self.sent = None
+
+
+class GradBucket:
+    """A bucket as communication hooks see it."""
+
+    def __init__(self, bucket: Bucket, last: bool) -> None:
+        self._bucket, self._last = bucket, last
+        self._buffer = bucket.buffer
+
+    def index(self) -> int:
+        """The bucket's number, in the order of sending."""
+        return self._bucket.index
+
+    def buffer(self) -> Any:
+        """All its gradients in one dim."""
+        return self._buffer
+
+    def set_buffer(self, buffer: Any) -> None:
+        """Have ``buffer`` answer with this tensor from now on."""
+        self._buffer = buffer
+
+    def gradients(self) -> list[Any]:
+        """The gradients in their parameters' shapes."""
+        return list(self._bucket.views)
+
+    def parameters(self) -> list[Tensor]:
+        """The parameters."""
+        return list(self._bucket.parameters)
+
+    def is_last(self) -> bool:
+        """Whether no other one is sent after it."""
+        return self._last
+
+
+def make_buckets(parameters: Sequence[Tensor], cap: float) -> list[Bucket]:
+    """Buckets of at most ``cap`` MB, of one dtype and device each, the last parameters first: backward reaches them first."""
+    groups: list[list[tuple[int, Tensor]]] = []
+    open_ones: dict[Any, tuple[list[tuple[int, Tensor]], int]] = {}
+    for number in reversed(range(len(parameters))):
+        one = parameters[number]
+        key = (one.dtype, one.device)
+        group, size = open_ones.get(key, ([], 0))
+        limit = min(_FIRST, cap * _MB) if groups and group is groups[0] else cap * _MB
+        if not group or size + one.nbytes > limit:
+            group, size = [], 0
+            groups.append(group)
+        group.append((number, one))
+        open_ones[key] = group, size + one.nbytes
+    return [Bucket(index, group) for index, group in enumerate(groups)]

@@ -1,0 +1,22 @@
+"""Windows: ``torch.signal.windows``."""
+
+from __future__ import annotations
+
+from tensorcore.ops.tapers import (
+    bartlett,
+    blackman,
+    cosine,
+    exponential,
+    gaussian,
+    general_cosine,
+    general_hamming,
+    hamming,
+    hann,
+    kaiser,
+    nuttall,
+)  # fmt: skip
+
+__all__ = [
+    "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann", "kaiser",
+    "nuttall",
+]  # fmt: skip

@@ -1,0 +1,50 @@
+"""Calls that a trace leaves to Python: they count, schedule or seed, and are made again in each replay."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from tensorcore.tape.mode import mode
+
+__all__ = ["Event", "aside"]
+
+
+class Event(NamedTuple):
+    """One such call.
+
+    Attributes:
+        run: makes it again.
+        clears: tensors whose gradients it forgets.
+        again: whether a second one right after the first changes nothing.
+    """
+
+    run: Callable[[], Any]
+    clears: tuple[Any, ...] = ()
+    again: bool = False
+
+
+def aside(clears: Callable[[Any], tuple[Any, ...]] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a method one that a trace leaves to Python.
+
+    Args:
+        clears: for a method that does nothing but forget gradients: of which tensors, given the object.
+    """
+
+    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(method)
+        def wrapped(self: Any, *args: Any, **kwargs: Any) -> Any:
+            tracer = mode.tracer
+            if tracer is None:
+                return method(self, *args, **kwargs)
+            if not all(one is None or isinstance(one, bool | int | float | str) for one in (*args, *kwargs.values())):
+                tracer.fail(f"passes a value to {type(self).__name__}.{method.__name__}")
+            event = Event(
+                functools.partial(wrapped, self, *args, **kwargs), clears(self) if clears else (), clears is not None
+            )
+            return tracer.call(event, lambda: method(self, *args, **kwargs))
+
+        return wrapped
+
+    return decorate

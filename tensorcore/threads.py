@@ -1,0 +1,28 @@
+"""How many threads a kernel on the host may use."""
+
+from __future__ import annotations
+
+from tensorcore.errors import ConversionError
+from tensorcore.ops.placement import host_device
+
+__all__ = ["get_num_threads", "set_num_threads"]
+
+
+def get_num_threads() -> int:
+    """How many threads one kernel on the host may use: ``OMP_NUM_THREADS``, or the cores this process may run on."""
+    return host_device().threads()
+
+
+def set_num_threads(count: int) -> None:
+    """Let one kernel on the host use up to ``count`` threads, those of its BLAS included.
+
+    Raises:
+        ConversionError: where ``count`` is no int or under 1; a RuntimeError, as PyTorch's is in both places.
+    """
+    if type(count) is not int:
+        raise ConversionError(
+            f"set_num_threads: expects an int, but got {type(count).__name__}; convert it with int(...)"
+        )
+    if count < 1:
+        raise ConversionError(f"set_num_threads: expects a positive integer, got {count}; pass 1 for no other threads")
+    host_device().threads(count)

@@ -1,0 +1,5 @@
+"""Tensors of other libraries without a copy, where PyTorch keeps it."""
+
+from tensorcore.interop import from_dlpack
+
+__all__ = ["from_dlpack"]

@@ -1,0 +1,5 @@
+"""The handle of a hook, where PyTorch keeps it."""
+
+from tensorcore.nn.hooks import RemovableHandle
+
+__all__ = ["RemovableHandle"]

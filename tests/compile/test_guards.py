@@ -1,0 +1,144 @@
+"""What compiled functions take for granted: each change is noticed, named, and traced again within bounds."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+import tensorcore as tc
+from tests.compile.test_functions import counted, same
+
+SCALE = 2.0
+CONFIG = {"shift": 1.0}
+
+
+@pytest.mark.parametrize(
+    "change, text",
+    [
+        (lambda x: (tc.ones(3, 2), 1.0, True), "the shape of argument 0 is [3, 2] now"),
+        (lambda x: (x.double(), 1.0, True), "the dtype of argument 0 is torch.float64 now"),
+        (lambda x: (tc.ones(3, 2).t(), 1.0, True), "the strides of argument 0 is (1, 2) now"),
+        (lambda x: (x.requires_grad_(), 1.0, True), "requires_grad of argument 0 is True now"),
+        (lambda x: (x, 2.0, True), "argument 1 is 2.0 now"),
+        (lambda x: (x, 1, True), "argument 1 is 1 now"),
+        (lambda x: (x, 1.0, False), "argument 2 is False now"),
+    ],
+)
+def test_a_changed_argument_is_traced_again(change, text) -> None:
+    """Each kind of change is noticed, gives the result that it should, and is named."""
+
+    @counted
+    def f(x, number, flag):
+        return x * number if flag else x + number
+
+    f(tc.ones(2, 3), 1.0, True)
+    args = change(tc.ones(2, 3))
+    assert same(f(*args), f.__wrapped__(*args))
+    assert f.explain().traces == 2
+    assert f.explain().reasons == [f"traced again: {text}"]
+
+
+def test_captured_numbers_are_guarded() -> None:
+    """Globals, entries of dicts, closures and attributes that change are noticed."""
+    global SCALE
+    inner = 3.0
+
+    class Shifted:
+        by = 1.0
+
+        def __call__(self, x):
+            return x + self.by
+
+    shifted = Shifted()
+
+    @counted
+    def f(x):
+        return shifted(x * SCALE * inner) + CONFIG["shift"]
+
+    x = tc.ones(1)
+    assert f(x).item() == 8
+    SCALE = 3.0
+    assert f(x).item() == 11
+    CONFIG["shift"] = 2.0
+    assert f(x).item() == 12
+    inner = 1.0
+    assert f(x).item() == 6
+    shifted.by = 5.0
+    assert f(x).item() == 10
+    SCALE, CONFIG["shift"] = 2.0, 1.0
+    names = [reason.removeprefix("traced again: ").split(";")[0] for reason in f.explain().reasons]
+    assert names[0] == "the global 'SCALE' is 3.0 now"
+    assert len(names) == 4
+
+
+def test_modes_are_guarded() -> None:
+    """Grad mode, autocast and the default dtype are part of what a trace is for."""
+
+    @counted
+    def f(x):
+        return x @ x + tc.ones(2)
+
+    x = tc.ones(2, 2, requires_grad=True)
+    assert f(x).requires_grad
+    with tc.no_grad():
+        assert not f(x).requires_grad
+    with tc.autocast("cpu", dtype=tc.bfloat16):
+        assert f(x).dtype is f.__wrapped__(x).dtype
+    tc.set_default_dtype(tc.float64)
+    try:
+        assert f(x).dtype is tc.float64
+    finally:
+        tc.set_default_dtype(tc.float32)
+    assert f(x).requires_grad
+    assert f.explain().traces == 4
+
+
+def test_the_cache_is_bounded_and_says_so() -> None:
+    """At its limit it warns once, naming what changes, and calls like none before run as they are."""
+
+    @tc.compile(options={"limit": 3})
+    def f(x, n):
+        return x * n
+
+    x = tc.ones(2)
+    for n in range(3):
+        f(x, n)
+    with pytest.warns(UserWarning, match="traced 3 times.*argument 1 is 3 now"):
+        assert f(x, 3).tolist() == [3, 3]
+    assert f(x, 4).tolist() == [4, 4]
+    assert f(x, 1).tolist() == [1, 1]
+    found = f.explain()
+    assert (found.traces, found.replays, found.eager) == (3, 1, 2)
+
+
+def test_a_trace_keeps_no_argument() -> None:
+    """The tensors of the traced call, its results and what was in between go when the program lets them go."""
+
+    @counted
+    def f(x):
+        return (x * 2).exp()
+
+    x = tc.ones(2, requires_grad=True)
+    made = f(x)
+    seen = weakref.ref(x), weakref.ref(made), weakref.ref(x.native)
+    del x, made
+    gc.collect()
+    assert [one() for one in seen] == [None] * 3
+    f(tc.ones(2, requires_grad=True))
+    assert f.explain().replays == 1
+
+
+def test_reset_forgets() -> None:
+    """After a reset the next call is traced."""
+
+    @counted
+    def f(x):
+        return x + 1
+
+    f(tc.ones(1))
+    tc.compiler.reset()
+    assert f.explain().traces == 0
+    f(tc.ones(1))
+    assert f.explain().traces == 1

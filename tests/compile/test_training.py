@@ -1,0 +1,223 @@
+"""Whole training steps, compiled: forward, backward, optimizer and schedule give the trajectories of eager."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tensorcore as tc
+from tensorcore import nn
+from tensorcore.nn import functional as F
+
+
+def perceptron() -> tuple[nn.Module, Any]:
+    model = nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 4))
+    return model, lambda: (tc.randn(8, 12), tc.randint(0, 4, (8,)))
+
+
+def lenet() -> tuple[nn.Module, Any]:
+    model = nn.Sequential(
+        nn.Conv2d(1, 4, 5), nn.ReLU(), nn.MaxPool2d(2), nn.BatchNorm2d(4), nn.Conv2d(4, 6, 3), nn.Tanh(), nn.AvgPool2d(2),
+        nn.Flatten(), nn.Dropout(0.3), nn.Linear(6 * 4, 4),
+    )  # fmt: skip
+    return model, lambda: (tc.randn(4, 1, 16, 16), tc.randint(0, 4, (4,)))
+
+
+class GPT(nn.Module):
+    """Two blocks of causal attention and a perceptron, with dropout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(11, 8), nn.Embedding(6, 8)
+        self.blocks = nn.ModuleList([Block() for _ in range(2)])
+        self.norm, self.scores = nn.LayerNorm(8), nn.Linear(8, 11)
+
+    def forward(self, tokens):
+        x = self.words(tokens) + self.places(tc.arange(tokens.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.scores(self.norm(x)).transpose(1, 2)
+
+
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.two = nn.LayerNorm(8), nn.LayerNorm(8)
+        self.inner, self.outer = nn.Linear(8, 24), nn.Linear(8, 8)
+        self.wide = nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.Linear(32, 8), nn.Dropout(0.1))
+
+    def forward(self, x):
+        q, k, v = self.inner(self.one(x)).view(*x.shape[:2], 3, 2, 4).permute(2, 0, 3, 1, 4)
+        a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.outer(a.transpose(1, 2).reshape(x.shape))
+        return x + self.wide(self.two(x))
+
+
+def gpt() -> tuple[nn.Module, Any]:
+    return GPT(), lambda: (tc.randint(0, 11, (3, 6)), tc.randint(0, 11, (3, 6)))
+
+
+MODELS = {"perceptron": perceptron, "lenet": lenet, "gpt": gpt}
+OPTIMIZERS = {
+    "sgd": lambda p: tc.optim.SGD(p, lr=0.1),
+    "momentum": lambda p: tc.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=1e-3),
+    "adam": lambda p: tc.optim.Adam(p, lr=0.01),
+    "adamw": lambda p: tc.optim.AdamW(p, lr=0.01, amsgrad=True),
+    "rmsprop": lambda p: tc.optim.RMSprop(p, lr=0.01),
+}
+
+
+def trajectory(model: str, optimizer: str, compiled: bool, count: int = 20, **options: Any) -> tuple[list[Any], Any]:
+    """The losses of some steps and everything that is left in the end."""
+    tc.manual_seed(5)
+    net, batch = MODELS[model]()
+    opt = OPTIMIZERS[optimizer](net.parameters())
+    schedule = tc.optim.lr_scheduler.StepLR(opt, 7, 0.5)
+
+    def step(x, y):
+        opt.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        opt.step()
+        schedule.step()
+        return loss
+
+    run = tc.compile(step, backend=lambda program: None) if compiled else step
+    found: list[Any] = [run(*batch()).item() for _ in range(count)]
+    found += [one.tolist() for one in net.state_dict().values()]
+    found += [one.grad.tolist() for one in net.parameters()]
+    found += [schedule.get_last_lr(), tc.rand(1).item()]
+    state = opt.state_dict()["state"]
+    found += [one.tolist() for held in state.values() for one in held.values() if isinstance(one, tc.Tensor)]
+    return found, run
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("model", MODELS)
+def test_twenty_steps_are_the_same(model, optimizer) -> None:
+    """Losses, parameters, buffers, gradients, optimizer state, rates and random state are equal bit for bit."""
+    expected, _ = trajectory(model, optimizer, False)
+    found, run = trajectory(model, optimizer, True)
+    assert found == expected
+    assert (run.explain().traces, run.explain().replays, run.explain().reasons) == (1, 19, [])
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_fused_steps_agree(model) -> None:
+    """With the device's fused kernels the trajectory is the same to rounding."""
+    expected, _ = trajectory(model, "sgd", False, 5)
+    tc.manual_seed(5)
+    net, batch = MODELS[model]()
+    opt = OPTIMIZERS["sgd"](net.parameters())
+
+    @tc.compile(fullgraph=True)
+    def step(x, y):
+        opt.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        opt.step()
+        return loss
+
+    found = [step(*batch()).item() for _ in range(5)]
+    assert found == pytest.approx(expected[:5], rel=1e-4)
+    assert step.explain().replays == 4
+
+
+def test_gradients_are_new_with_each_step() -> None:
+    """A gradient that somebody kept is not written by later steps, and grad is the newest."""
+    net = nn.Linear(2, 1)
+    opt = tc.optim.SGD(net.parameters(), lr=0.1)
+
+    @tc.compile
+    def step(x):
+        opt.zero_grad()
+        loss = net(x).sum()
+        loss.backward()
+        opt.step()
+        return loss
+
+    kept = []
+    for n in range(4):
+        step(tc.full((1, 2), float(n)))
+        kept.append(net.weight.grad)
+    assert [one.tolist() for one in kept] == [[[n, n]] for n in range(4)]
+
+
+def test_gradients_accumulate_across_calls() -> None:
+    """Without zero_grad inside, what is there is added to, in place where eager does so."""
+    net = nn.Linear(2, 1, bias=False)
+
+    @tc.compile
+    def accumulate(x):
+        net(x).sum().backward()
+
+    accumulate(tc.ones(1, 2))
+    held = net.weight.grad
+    for _ in range(3):
+        accumulate(tc.ones(1, 2))
+    assert net.weight.grad is held
+    assert held.tolist() == [[4, 4]]
+    net.zero_grad()
+    accumulate(tc.ones(1, 2))
+    assert net.weight.grad.tolist() == [[1, 1]]
+    assert accumulate.explain().traces == 2
+
+
+def test_zero_grad_at_the_end_works_too() -> None:
+    """The order backward, step, zero_grad leaves no gradient behind."""
+    net = nn.Linear(2, 1)
+    opt = tc.optim.SGD(net.parameters(), lr=0.1, momentum=0.5)
+
+    @tc.compile(fullgraph=True)
+    def step(x):
+        loss = net(x).square().sum()
+        loss.backward()
+        opt.step()
+        opt.zero_grad(set_to_none=True)
+        return loss.detach()
+
+    losses = [step(tc.ones(1, 2)).item() for _ in range(4)]
+    assert net.weight.grad is None
+    assert step.explain().replays == 3
+    assert len(set(losses)) == 4
+
+
+def test_a_rate_that_changes_costs_no_trace() -> None:
+    """The optimizer is asked in each step: a rate set by hand counts at once."""
+    net = nn.Linear(1, 1, bias=False)
+    opt = tc.optim.SGD(net.parameters(), lr=1.0)
+
+    @tc.compile
+    def step(x):
+        opt.zero_grad()
+        net(x).sum().backward()
+        opt.step()
+
+    with tc.no_grad():
+        net.weight.fill_(10)
+    for lr in (1.0, 2.0, 3.0):
+        opt.param_groups[0]["lr"] = lr
+        step(tc.ones(1, 1))
+    assert net.weight.item() == 4
+    assert step.explain().traces == 1
+
+
+def test_a_second_backward_is_refused_as_ever() -> None:
+    """The loss of a compiled step requires grad, and its graph is freed."""
+    net = nn.Linear(1, 1)
+
+    @tc.compile
+    def step(x):
+        loss = net(x).square().sum()
+        loss.backward()
+        return loss
+
+    for _ in range(2):
+        net.zero_grad()
+        loss = step(tc.ones(1, 1))
+        assert loss.requires_grad
+        with pytest.raises(RuntimeError, match="second time"):
+            loss.backward()

@@ -1,0 +1,107 @@
+"""What the tests of the C kernels share: the instruction sets, and arrays of awkward values and layouts."""
+
+import numpy as np
+import pytest
+
+import tensorcore
+from tensorcore_cpu import native
+
+needs_native = pytest.mark.skipif(not native.available(), reason=f"no C kernels here: {native.reason}")
+
+
+def instruction_sets():
+    """Those that this machine can run; one that is not there has nothing to test."""
+    found = []
+    best = native.isa()
+    for name in ("plain", "avx2", "avx512"):
+        try:
+            native.isa(name)
+        except ValueError:
+            continue
+        found.append(name)
+    native.isa(best)
+    return found if native.available() else ["none"]
+
+
+@pytest.fixture(params=instruction_sets())
+def isa(request):
+    """Runs the test with each instruction set in turn; what NumPy warns of is part of the values."""
+    before = native.isa()
+    native.isa(request.param)
+    with np.errstate(all="ignore"):
+        yield request.param
+    native.isa(before)
+
+
+def kernel(name):
+    """The C kernel of that name and the NumPy kernel behind it."""
+    found = tensorcore.device("cpu").kernels[name]
+    return found, found.fallback
+
+
+def awkward(dtype, count=67):
+    """Zeros, infinities, NaN, denormals, the extremes and a spread of ordinary values; as many as make tails."""
+    dtype = np.dtype(dtype)
+    random = np.random.default_rng(8)
+    if dtype.itemsize == 2 and dtype.kind not in "iu":
+        with np.errstate(over="ignore"):
+            return awkward(np.float32, count).astype(dtype)
+    if dtype.kind == "b":
+        return random.integers(0, 2, count).astype(bool)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        values = random.integers(limits.min, limits.max, count, dtype=dtype, endpoint=True)
+        values[:4] = [limits.min, limits.max, 0, 1]
+        return values
+    values = (random.standard_normal(count) * 10.0 ** random.integers(-4, 4, count)).astype(dtype)
+    limits = np.finfo(dtype)
+    corners = [0.0, -0.0, np.inf, -np.inf, np.nan, limits.max, limits.min, limits.tiny, limits.tiny / 2,
+               -limits.tiny / 4, 1.0, -1.0]  # fmt: skip
+    values[: len(corners)] = np.array(corners, np.float64).astype(dtype)
+    return values
+
+
+def layouts(values):
+    """The same kind of values as a row, every third of a row, reversed, a matrix, its transpose, a slice, 0-d, empty."""
+    count = len(values)
+    square = int(count**0.5)
+    matrix = values[: square * square].reshape(square, square).copy()
+    return {
+        "row": values,
+        "unaligned start": values[1:],
+        "every third": np.repeat(values, 3)[::3],
+        "reversed": values[::-1],
+        "matrix": matrix,
+        "transpose": matrix.T,
+        "columns": matrix[:, 1:-1],
+        "flipped columns": matrix[:, ::-1],
+        "three dims": values[: square // 2 * 2 * square].reshape(2, square // 2, square).transpose(2, 0, 1),
+        "0-d": values[5:6].reshape(()),
+        "empty": values[:0].reshape(0, 3),
+        "one": values[3:4],
+    }
+
+
+def assert_same(got, expected, signs=True):
+    """Values, NaN included and zeros with their signs (unless told), dtype, shape and strides are the same."""
+    assert type(got) is np.ndarray
+    expected = np.asarray(expected)
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    if got.size and got.ndim:
+        assert got.strides == expected.strides
+    np.testing.assert_array_equal(got, expected)
+    if signs and got.dtype.kind == "f":
+        sure = ~np.isnan(expected)
+        np.testing.assert_array_equal(np.signbit(got)[sure], np.signbit(expected)[sure])
+
+
+def assert_within(got, expected, ulp):
+    """Each value is at most ``ulp`` units in the last place of its dtype from the exact one; NaN and infinities match."""
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(expected))
+    finite = np.isfinite(expected) & np.isfinite(got)
+    np.testing.assert_array_equal(got[~finite], expected[~finite])
+    apart = np.abs(got[finite].astype(np.float64) - expected[finite].astype(np.float64))
+    unit = np.spacing(np.abs(expected[finite])).astype(np.float64)
+    worst = float((apart / unit).max(initial=0.0))
+    assert worst <= ulp, f"{worst} ulp"

@@ -1,0 +1,188 @@
+"""The C extension as a whole: the switch, fallbacks, threads, forks."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import tensorcore
+from tensorcore_cpu import native
+
+from .native import kernel, needs_native
+
+pytestmark = needs_native
+
+
+def run(program, **environment):
+    """What a program prints in a new interpreter with these environment variables."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout.strip()
+
+
+def test_the_switch_turns_it_off():
+    """TENSORCORE_NATIVE=0 leaves NumPy's kernels in the table."""
+    program = "import tensorcore as tc; print(tc.device('cpu').kernels['add'])"
+    assert run(program, TENSORCORE_NATIVE="0") == "<ufunc 'add'>"
+    assert run(program, TENSORCORE_NATIVE="") == "<native kernel add>"
+
+
+def test_an_older_instruction_set_can_be_asked_for():
+    """TENSORCORE_NATIVE_ISA names the set."""
+    program = "import tensorcore as tc; tc.device('cpu'); from tensorcore_cpu import native; print(native.isa())"
+    assert run(program, TENSORCORE_NATIVE_ISA="plain") == "plain"
+
+
+def test_an_instruction_set_that_is_not_there_is_refused():
+    """The error names the best one."""
+    with pytest.raises(ValueError, match="expected an instruction set of this machine, got 'mmx'; its best is"):
+        native.isa("mmx")
+
+
+def test_what_a_kernel_cannot_take_goes_to_numpy():
+    """Complex numbers, other byte orders, subclasses and unknown options are the fallback's."""
+    add, fallback = kernel("add")
+    assert fallback is np.add
+    assert add(np.array([1 + 2j]), np.array([1j])).tolist() == [1 + 3j]
+    assert add(np.array([1, 2], ">f4"), np.array([1, 2], ">f4")).tolist() == [2, 4]
+    assert type(add(np.ma.array([1.0, 2.0]), np.ma.array([1.0, 2.0]))) is np.ma.MaskedArray
+    assert add(np.float32([1, 2]), np.float32([1, 2]), dtype=np.float64).dtype == np.float64
+    with pytest.raises(ValueError, match="could not be broadcast"):
+        add(np.ones(2), np.ones(3))
+
+
+def test_threads_are_asked_for_by_number():
+    """The count is what was set, for matrix products too."""
+    before = tensorcore.get_num_threads()
+    try:
+        tensorcore.set_num_threads(2)
+        assert tensorcore.get_num_threads() == native.threads() == 2
+    finally:
+        tensorcore.set_num_threads(before)
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.0, "2", True, None])
+def test_a_thread_count_is_a_positive_int(count):
+    """Anything else raises RuntimeError, as in PyTorch, and changes nothing."""
+    before = tensorcore.get_num_threads()
+    with pytest.raises(RuntimeError, match="set_num_threads: expects"):
+        tensorcore.set_num_threads(count)
+    assert tensorcore.get_num_threads() == before
+
+
+def test_threads_follow_the_environment():
+    """OMP_NUM_THREADS is the count to begin with."""
+    assert run("import tensorcore; print(tensorcore.get_num_threads())", OMP_NUM_THREADS="3") == "3"
+
+
+def test_several_threads_compute_the_same():
+    """The result does not depend on the number of threads."""
+    add, fallback = kernel("add")
+    values = np.random.default_rng(8).random((1001, 997), np.float32)
+    before = native.threads()
+    try:
+        native.threads(4)
+        for _ in range(50):
+            np.testing.assert_array_equal(add(values, values.T[0, :1]), fallback(values, values.T[0, :1]))
+    finally:
+        native.threads(before)
+
+
+def test_python_threads_can_call_at_once():
+    """Kernels that run on the pool at the same time do not meet."""
+    add, _ = kernel("add")
+    before = native.threads()
+    failures = []
+
+    def work(number):
+        values = np.full(300_000, number, np.float32)
+        for _ in range(50):
+            if (add(values, values) != 2 * number).any():
+                failures.append(number)
+
+    try:
+        native.threads(3)
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    finally:
+        native.threads(before)
+    assert failures == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a POSIX system")
+def test_the_child_of_a_fork_has_threads_of_its_own():
+    """The pool works in parent and child after a fork."""
+    program = """
+import os, numpy as np, tensorcore as tc
+tc.set_num_threads(3)
+x = tc.ones(1_000_000)
+(x + x)
+child = os.fork()
+if not child:
+    for _ in range(20): good = bool(((x + x).numpy() == 2).all())
+    os._exit(0 if good else 1)
+for _ in range(20): good = bool(((x + x).numpy() == 2).all())
+print(good, os.waitpid(child, 0)[1])
+"""
+    assert run(program) == "True 0"
+
+
+def test_large_results_lie_in_cached_blocks():
+    """A freed result's memory goes to the next one of its size; an emptied cache gives it back."""
+    device = tensorcore.device("cpu")
+    device.empty_cache()
+    values = np.ones((1200, 1000), np.float32)
+    add, _ = kernel("add")
+    before = device.memory_stats()
+    made = add(values, values)
+    grown = device.memory_stats()
+    assert grown["allocated_bytes.current"] - before["allocated_bytes.current"] == values.nbytes
+    assert grown["cache.misses"] == before["cache.misses"] + 1
+    assert made.ctypes.data % 64 == 0
+    del made
+    for _ in range(5):
+        made = add(values, values)
+        del made
+    after = device.memory_stats()
+    assert after["cache.hits"] == grown["cache.hits"] + 5
+    assert after["cache.misses"] == grown["cache.misses"]
+    assert after["cached_bytes.current"] >= values.nbytes
+    assert device.empty_cache() >= values.nbytes
+    assert device.memory_stats()["cached_bytes.current"] == 0
+
+
+def test_the_cache_of_results_is_bounded():
+    """Over the limit, the blocks that came back longest ago are unmapped."""
+    library = native._library
+    before = library.memory_limit(None)
+    add, _ = kernel("add")
+    values = np.ones(1 << 20, np.float32)
+    try:
+        library.empty_cache()
+        library.memory_limit(16 << 20)
+        kept = [add(values, 1.0) for _ in range(8)]
+        del kept
+        assert 0 < library.memory_statistics()["cached_bytes.current"] <= 16 << 20
+        library.memory_limit(0)
+        assert library.memory_statistics()["cached_bytes.current"] == 0
+    finally:
+        library.memory_limit(before)
+
+
+def test_numpy_can_resize_and_free_such_a_result():
+    """The memory handler of the array is its own for as long as it lives."""
+    add, _ = kernel("add")
+    made = add(np.ones(1 << 20, np.float32), 1.0)
+    made.resize(3 << 20, refcheck=False)
+    assert made[(1 << 20) - 1] == 2
+    assert made[-1] == 0

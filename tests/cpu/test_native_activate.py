@@ -1,0 +1,73 @@
+"""Activations and slopes in C beside NumPy's in the widest type: ordinary numbers, corners, each instruction set."""
+
+import numpy as np
+import pytest
+
+from .native import kernel, needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+FLOATS = ["float32", "float64"]
+CALLS = [
+    ("elu", {}), ("elu", {"alpha": 0.3}), ("selu", {}), ("celu", {"alpha": 1.7}), ("softplus", {}),
+    ("softplus", {"beta": 2.0, "threshold": 5.0}), ("mish", {}), ("log_sigmoid", {}),
+]  # fmt: skip
+SLOPES = [
+    ("exponential_unit_backward", {"alpha": 0.3, "scale": 1.5, "input_scale": 2.0}), ("softplus_backward", {}),
+    ("softplus_backward", {"beta": 2.0, "threshold": 5.0}), ("mish_backward", {}), ("log_sigmoid_backward", {}),
+    ("gelu_backward", {"approximate": "none"}), ("gelu_backward", {"approximate": "tanh"}), ("silu_backward", {}),
+]  # fmt: skip
+
+
+def numbers(dtype):
+    """Small, ordinary and large ones, and a tail."""
+    random = np.random.default_rng(8)
+    return np.concatenate([random.standard_normal(1001) * scale for scale in (1e-3, 1, 8)] + [[0.0, -0.0]]).astype(
+        dtype
+    )
+
+
+def check(got, expected, size):
+    """Within 8 roundings of the result, and of ``size`` where terms of that size cancel."""
+    assert got.dtype == size.dtype
+    assert got.shape == expected.shape
+    limit = 8 * np.finfo(got.dtype).eps * (np.abs(expected) + np.abs(size) * 0.25)
+    wrong = np.abs(got - expected) > limit
+    assert not wrong.any(), (got[wrong][:3], expected[wrong][:3], size[wrong][:3])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name, options", CALLS)
+def test_activations(name, options, dtype):
+    """To a few roundings of the exact values; NaN and infinities as NumPy's."""
+    native, fallback = kernel(name)
+    x = numbers(dtype)
+    check(native(x, **options), fallback(x.astype(np.longdouble), **options), np.maximum(np.abs(x), 1).astype(dtype))
+    corners = np.array([np.nan, np.inf, -np.inf, 200, -200, 1e-40] * 3, dtype)
+    np.testing.assert_allclose(native(corners, **options), fallback(corners, **options), rtol=1e-5, atol=1e-30)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name, options", SLOPES)
+def test_slopes(name, options, dtype):
+    """To a few roundings of the gradient times the exact slope; NaN comes through, large numbers do not overflow."""
+    native, fallback = kernel(name)
+    x = numbers(dtype)
+    g = np.random.default_rng(9).standard_normal(x.shape).astype(dtype)
+    wide = x.astype(np.float64) if name == "gelu_backward" else x.astype(np.longdouble)
+    check(native(g, x, **options), fallback(g.astype(wide.dtype), wide, **options), 2 * g * np.maximum(np.abs(x), 1))
+    corners = np.array([np.nan, 200, -200, 1e-40] * 5, dtype)
+    ones = np.ones_like(corners)
+    np.testing.assert_allclose(
+        native(ones, corners, **options), fallback(ones, corners, **options), rtol=1e-5, atol=1e-30
+    )
+
+
+@pytest.mark.parametrize("name, options", [CALLS[0], SLOPES[-1]])
+def test_other_layouts_and_half_types_are_numpys(name, options):
+    """A transposed matrix, float16, nothing."""
+    native, fallback = kernel(name)
+    x = np.random.default_rng(8).standard_normal((6, 5))
+    for one in (x.T, x.astype(np.float16), x[:0].astype(np.float32), x[:, ::2]):
+        arrays = (one,) if name == "elu" else (one, one)
+        np.testing.assert_allclose(native(*arrays, **options), fallback(*arrays, **options), rtol=1e-12)

@@ -1,0 +1,86 @@
+"""Casts and copies in C beside NumPy's."""
+
+import numpy as np
+import pytest
+
+from tensorcore import dtypes
+
+from .native import assert_same, awkward, kernel, layouts, needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+KINDS = {one.name: one for one in dtypes.ALL if not one.is_complex}
+
+
+@pytest.mark.parametrize("source", KINDS)
+@pytest.mark.parametrize("target", KINDS)
+def test_casts(source, target):
+    """Every pair of dtypes gives NumPy's values; what an integer cannot hold is undefined and left out."""
+    native, fallback = kernel("cast")
+    values = awkward(KINDS[source].numpy, 100)
+    if "float" in source and "int" in target:
+        values = np.clip(np.nan_to_num(values.astype(np.float64), posinf=100, neginf=0), 0, 100).astype(values.dtype)
+    for one in layouts(values).values():
+        got, expected = native(one, dtype=KINDS[target]), fallback(one, dtype=KINDS[target])
+        if expected.dtype.kind == "V":
+            assert got.dtype == expected.dtype
+            got, expected = got.astype(np.float32), expected.astype(np.float32)
+        assert_same(got, expected)
+
+
+def test_every_half_is_read_right():
+    """All 65536 patterns of both half types."""
+    native, _ = kernel("cast")
+    for name in ("float16", "bfloat16"):
+        values = np.arange(65536, dtype=np.uint16).view(KINDS[name].numpy)
+        assert_same(native(values, dtype=dtypes.float32), values.astype(np.float32))
+
+
+def test_halves_are_rounded_to_even():
+    """Between any two neighbours: a little under, at and over the middle, in both directions."""
+    native, _ = kernel("cast")
+    for name in ("float16", "bfloat16"):
+        dtype = KINDS[name].numpy
+        halves = np.arange(0x7C00 if name == "float16" else 0x7F80, dtype=np.uint16).view(dtype).astype(np.float64)
+        middle = ((halves[1:] + halves[:-1]) / 2).astype(np.float32)
+        values = np.concatenate([np.nextafter(middle, np.float32(0)), middle, np.nextafter(middle, np.float32(np.inf))])
+        values = np.concatenate([values, -values, np.float32([65519.9, 65520, 1e9, 3.4e38, np.inf, np.nan, 1e-45])])
+        got, expected = native(values, dtype=KINDS[name]), values.astype(dtype)
+        np.testing.assert_array_equal(got.view(np.uint16)[:-2], expected.view(np.uint16)[:-2])
+        assert np.isnan(got[-2].astype(np.float32))
+
+
+@pytest.mark.parametrize("name", ["clone", "contiguous"])
+def test_copies(name):
+    """Same values and NumPy's strides in memory of their own."""
+    native, fallback = kernel(name)
+    for dtype in KINDS.values():
+        values = awkward(dtype.numpy, 100)
+        for one in [*layouts(values).values(), np.broadcast_to(values[:10], (3, 10))]:
+            got, expected = native(one), fallback(one)
+            assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+            assert got.strides == expected.strides or not got.size
+            assert got.tobytes() == expected.tobytes()
+            assert not np.shares_memory(got, one)
+
+
+def test_a_copy_into_place_is_broadcast_and_cast():
+    """The target keeps its layout; overlapping memory is copied as if through a buffer."""
+    native, _ = kernel("copy")
+    target = np.zeros((4, 3), np.float32).T
+    assert native(target, np.arange(4)) is target
+    assert target.tolist() == [[0, 1, 2, 3]] * 3
+    line = np.arange(10.0)
+    native(line[1:], line[:-1])
+    assert line.tolist() == [0, 0, 1, 2, 3, 4, 5, 6, 7, 8]
+    with pytest.raises(ValueError, match="broadcast"):
+        native(np.zeros(3), np.zeros(4))
+
+
+def test_a_large_transposed_copy():
+    """Tiles and threads leave nothing out."""
+    native, fallback = kernel("contiguous")
+    for shape in ((513, 257), (3, 130, 70), (2, 3, 65, 66)):
+        values = np.random.default_rng(8).random(shape, np.float32)
+        for view in (values.swapaxes(-1, -2), values.swapaxes(0, -1), values[..., ::-1]):
+            assert_same(native(view), fallback(view))

@@ -1,0 +1,129 @@
+"""The C convolutions against NumPy's in double precision: one to three dims, strides, dilations, groups, cut-off paddings."""
+
+import numpy as np
+import pytest
+
+from .native import isa, kernel, needs_native  # noqa: F401
+
+pytestmark = needs_native
+
+# batch, groups, channels and outs of a group, sizes, kernel, stride, padding, dilation
+CALLS = {
+    "line": (3, 1, 4, 10, (37,), (3,), (1,), (1,), (1,)),
+    "line with a step": (2, 2, 3, 5, (50,), (4,), (3,), (2,), (2,)),
+    "picture": (2, 1, 5, 19, (9, 11), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "rows longer than a tile": (1, 1, 3, 9, (3, 131), (2, 5), (1, 1), (0, 2), (1, 1)),
+    "one pixel out": (5, 1, 4, 8, (3, 3), (3, 3), (1, 1), (0, 0), (1, 1)),
+    "steps": (2, 1, 6, 8, (12, 13), (3, 3), (2, 3), (1, 0), (1, 1)),
+    "steps over the kernel": (2, 1, 3, 4, (11, 12), (2, 1), (3, 4), (0, 0), (1, 1)),
+    "dilated": (1, 1, 4, 12, (14, 15), (3, 2), (1, 2), (2, 3), (2, 3)),
+    "padding over the kernel": (2, 1, 2, 7, (5, 6), (2, 3), (1, 2), (4, 3), (1, 1)),
+    "one by one": (2, 1, 16, 33, (7, 5), (1, 1), (1, 1), (0, 0), (1, 1)),
+    "groups": (2, 3, 2, 4, (8, 9), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "each channel its own": (2, 6, 1, 1, (10, 33), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "each channel its own, steps": (2, 4, 1, 2, (10, 35), (3, 3), (2, 2), (1, 1), (1, 1)),
+    "volume": (2, 1, 3, 6, (5, 6, 7), (2, 3, 2), (1, 2, 1), (1, 0, 1), (2, 1, 1)),
+    "volume in groups": (1, 2, 2, 9, (4, 5, 20), (3, 1, 3), (2, 1, 2), (1, 1, 2), (1, 1, 2)),
+}
+KERNELS = ("conv", "conv_input_gradient", "conv_weight_gradient")
+# Largest error over the largest value: sums of up to some hundred products, in another order than NumPy's.
+TOLERANCE = {np.float32: 2e-6, np.float64: 4e-15}
+
+
+def arguments(name, call, dtype):
+    batch, groups, channels, outs, sizes, window, stride, padding, dilation = CALLS[call]
+    counts = tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, k, s, p, d in zip(sizes, window, stride, padding, dilation, strict=True)
+    )
+    random = np.random.default_rng(8)
+    x = random.standard_normal((batch, groups * channels, *sizes)).astype(dtype)
+    weight = random.standard_normal((groups * outs, channels, *window)).astype(dtype)
+    bias = random.standard_normal(groups * outs).astype(dtype)
+    sent = random.standard_normal((batch, groups * outs, *counts)).astype(dtype)
+    options = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    return {
+        "conv": ((x, weight, bias), {"counts": counts, **options}),
+        "conv_input_gradient": ((sent, weight), {"shape": x.shape, **options}),
+        "conv_weight_gradient": ((sent, x), {"shape": weight.shape, **options}),
+    }[name]
+
+
+def assert_close(found, expected, dtype):
+    assert (found.dtype, found.shape) == (dtype, expected.shape)
+    assert np.abs(found - expected).max() <= TOLERANCE[dtype] * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("name", KERNELS)
+def test_convolution_is_numpys(isa, name, call, dtype):  # noqa: F811
+    """Each kernel gives what NumPy's gives in double precision, on each instruction set."""
+    native, numpys = kernel(name)
+    args, options = arguments(name, call, dtype)
+    assert_close(native(*args, **options), numpys(*[one.astype(np.float64) for one in args], **options), dtype)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_operands_may_lie_anyhow(name):
+    """Transposed, flipped and strided operands give what their copies give, bit for bit."""
+    native, _ = kernel(name)
+    args, options = arguments(name, "steps", np.float32)
+    expected = native(*args, **options)
+    for change in (
+        lambda one: np.ascontiguousarray(one.T).T,
+        lambda one: np.repeat(one, 2, axis=-1)[..., ::2],
+        lambda one: one[..., ::-1].copy()[..., ::-1],
+    ):
+        changed = [change(one) if one.ndim > 1 else one for one in args]
+        np.testing.assert_array_equal(native(*changed, **options), expected)
+
+
+def test_no_bias_is_a_bias_of_zeros():
+    """Without a bias nothing is added."""
+    native, _ = kernel("conv")
+    (x, weight, bias), options = arguments("conv", "picture", np.float32)
+    np.testing.assert_array_equal(native(x, weight, None, **options), native(x, weight, bias * 0, **options))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_reaches_its_windows_alone(value):
+    """A NaN or an infinity shows in the outputs whose windows hold it, and in no other."""
+    native, _ = kernel("conv")
+    x = np.zeros((1, 1, 5, 40), np.float32)
+    x[0, 0, 2, 17] = value
+    weight = np.ones((4, 1, 3, 3), np.float32)
+    options = {"counts": (3, 38), "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
+    found = native(x, weight, None, **options)
+    assert (~np.isfinite(found)).sum() == 4 * 3 * 3
+    assert not np.isfinite(found[:, :, :, 15:18]).any()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_threads_change_nothing(name):
+    """One thread and two give the same bits."""
+    from tensorcore_cpu import native as library
+
+    native, _ = kernel(name)
+    args, options = arguments(name, "rows longer than a tile", np.float32)
+    args = [np.concatenate([one] * 40) if one.shape[0] == 1 else one for one in args]
+    if name == "conv_input_gradient":
+        options = {**options, "shape": (40, *options["shape"][1:])}
+    before = library.threads()
+    try:
+        found = []
+        for count in (1, 2):
+            library.threads(count)
+            found.append(native(*args, **options))
+    finally:
+        library.threads(before)
+    np.testing.assert_array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.complex64, np.float16])
+def test_other_dtypes_are_numpys(dtype):
+    """Whole numbers, complex and half ones go to the NumPy kernel."""
+    native, numpys = kernel("conv")
+    args, options = arguments("conv", "picture", np.float32)
+    args = [one.astype(dtype) for one in args]
+    np.testing.assert_array_equal(native(*args, **options), numpys(*args, **options))

@@ -1,0 +1,224 @@
+"""The elementwise kernels in C beside NumPy's: values, strides and dtypes over layouts, corners and instruction sets."""
+
+import math
+
+import numpy as np
+import pytest
+
+from .native import assert_same, assert_within, awkward, instruction_sets, kernel, layouts, needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+FLOATS = ["float32", "float64"]
+NUMBERS = [*FLOATS, "int8", "int16", "int32", "int64", "uint8"]
+EVERYWHERE = [*NUMBERS, "bool"]
+
+UNARY = {
+    "neg": NUMBERS, "abs": NUMBERS, "square": NUMBERS, "relu": NUMBERS, "sign": NUMBERS, "sqrt": FLOATS, "rsqrt": FLOATS,
+    "reciprocal": FLOATS, "floor": FLOATS, "ceil": FLOATS, "trunc": FLOATS, "round": FLOATS,
+    "bitwise_not": EVERYWHERE[2:], "logical_not": EVERYWHERE, "isnan": FLOATS, "isinf": FLOATS, "isfinite": FLOATS,
+}  # fmt: skip
+BINARY = {
+    "add": EVERYWHERE, "sub": NUMBERS, "mul": EVERYWHERE, "div": FLOATS, "maximum": EVERYWHERE, "minimum": EVERYWHERE,
+    "bitwise_and": EVERYWHERE[2:], "bitwise_or": EVERYWHERE[2:], "bitwise_xor": EVERYWHERE[2:],
+    **dict.fromkeys(("logical_and", "logical_or", "logical_xor", "eq", "ne"), EVERYWHERE),
+    **dict.fromkeys(("lt", "le", "gt", "ge"), NUMBERS),
+}  # fmt: skip
+# Kernel -> the most units in the last place between the result and the exact one, and where they are counted.
+FUNCTIONS = {
+    "exp": (1.5, -200.0, 100.0), "expm1": (2.5, -200.0, 80.0), "log": (1.5, 0.0, 1e30), "log1p": (2.0, -1.0, 1e30),
+    "tanh": (3.0, -30.0, 30.0), "sigmoid": (3.5, -85.0, 85.0), "silu": (4.5, -85.0, 85.0), "erf": (3.5, -10.0, 10.0),
+}  # fmt: skip
+EXACT = {
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "erf": lambda x: np.array([math.erf(one) for one in x.tolist()]),
+}
+
+
+def check(name, got, expected):
+    """The same, but for the sign of a zero where NumPy's own vectors and tails differ in it."""
+    assert_same(got, expected, signs=name not in ("maximum", "minimum", "relu", "sign"))
+
+
+@pytest.mark.parametrize("name, dtype", [(name, dtype) for name, dtypes in UNARY.items() for dtype in dtypes])
+def test_one_operand(name, dtype):
+    """Every layout gives NumPy's values in NumPy's order of dims."""
+    native, fallback = kernel(name)
+    for values in layouts(awkward(dtype, 100)).values():
+        check(name, native(values), fallback(values))
+
+
+@pytest.mark.parametrize("name, dtype", [(name, dtype) for name, dtypes in BINARY.items() for dtype in dtypes])
+def test_two_operands(name, dtype):
+    """Layouts of one shape, numbers on either side, rows and columns that are broadcast."""
+    native, fallback = kernel(name)
+    values = awkward(dtype, 100)
+    for one in layouts(values).values():
+        for other in (one[::-1] if one.ndim else one, one.copy()):
+            check(name, native(one, other), fallback(one, other))
+    matrix, other = values.reshape(10, 10), values[::-1].reshape(10, 10)
+    for pair in (
+        (matrix, other.T), (matrix.T, other.T), (matrix, other[0]), (matrix[:, :1], other), (matrix[:, :1], other[0]),
+        (matrix.T, other[1:2]), (matrix[:, 2:9], other[:, 9:2:-1]), (matrix, other[3, 3]), (matrix[:3, None], other[:2, :]),
+    ):  # fmt: skip
+        first, second = pair if isinstance(pair[1], np.ndarray) else (pair[0], np.asarray(pair[1]))
+        if first.shape == (3, 1, 10):
+            second = second[:2]
+        check(name, native(first, second), fallback(first, second))
+    if dtype != "bool":
+        number = 3 if np.dtype(dtype).kind in "iu" else 2.5
+        check(name, native(values, number), fallback(values, values.dtype.type(number)))
+        check(name, native(number, values), fallback(values.dtype.type(number), values))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_are_exact_to_a_few_units(name, dtype):
+    """NaN, infinities and zeros come out as from NumPy; ordinary numbers within the stated units in the last place."""
+    native, fallback = kernel(name)
+    ulp, low, high = FUNCTIONS[name]
+    check(name, native(awkward(dtype)[:8]), fallback(awkward(dtype)[:8]))
+    random = np.random.default_rng(8)
+    values = np.concatenate([random.standard_normal(5003) * scale for scale in (1e-30, 1e-3, 0.3, 1, 5, 30)])
+    values = values[(values > low) & (values < high)].astype(dtype)
+    wide = values.astype(np.longdouble)
+    expected = EXACT.get(name, getattr(np, name, None))(values.astype(np.float64) if name == "erf" else wide)
+    assert_within(native(values), np.asarray(expected).astype(dtype), ulp)
+    spread = np.repeat(values, 2)[::2]
+    np.testing.assert_array_equal(native(spread), native(values))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_exp_and_log_know_denormals(dtype):
+    """Results and operands below the least normal number keep their digits."""
+    exp, log = kernel("exp")[0], kernel("log")[0]
+    least = np.finfo(dtype).smallest_subnormal
+    small = np.array([least, least * 1000, np.finfo(dtype).tiny / 3], dtype)
+    assert_within(log(small), np.log(small.astype(np.longdouble)).astype(dtype), 1.0)
+    edge = np.log(np.finfo(dtype).tiny)
+    values = np.linspace(edge - 10, edge + 1, 57).astype(dtype)
+    assert_within(exp(values), np.exp(values.astype(np.longdouble)).astype(dtype), 1.0)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_gelu(dtype, approximate):
+    """Within a few roundings of the size of the operand; infinities and NaN as NumPy's formula gives them."""
+    native, fallback = kernel("gelu")
+    values = np.concatenate([np.random.default_rng(8).standard_normal(4001) * scale for scale in (0.1, 1, 6)])
+    values = values.astype(dtype)
+    exact = np.array([0.5 * x * math.erfc(-x / math.sqrt(2)) for x in values.tolist()])
+    if approximate == "tanh":
+        inner = math.sqrt(2 / math.pi) * (values.astype(np.float64) + 0.044715 * values.astype(np.float64) ** 3)
+        exact = values / (1 + np.exp(-2 * inner))
+    made = native(values, approximate=approximate)
+    assert made.dtype == values.dtype
+    assert (np.abs(made - exact) <= 4 * np.finfo(dtype).eps * np.maximum(np.abs(exact), 0.25 * np.abs(values))).all()
+    corners = np.array([0.0, -0.0, np.inf, np.nan, -40.0, 40.0], dtype)
+    np.testing.assert_array_equal(native(corners, approximate=approximate), fallback(corners, approximate=approximate))
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+def test_clamp(dtype):
+    """Between numbers, between arrays; a NaN bound gives NaN."""
+    native, fallback = kernel("clamp")
+    for values in layouts(awkward(dtype, 100)).values():
+        np.testing.assert_array_equal(native(values, 1, 3), np.minimum(np.maximum(values, 1), 3))
+        np.testing.assert_array_equal(native(values, values, values), values)
+    if dtype in FLOATS:
+        values = awkward(dtype)
+        assert np.isnan(native(values, math.nan, 1.0)).all()
+        np.testing.assert_array_equal(native(values, -0.5, math.inf), fallback(values, -0.5, math.inf))
+
+
+@pytest.mark.parametrize("dtype", [*EVERYWHERE, "float16"])
+def test_where(dtype):
+    """Chosen element by element, with broadcast operands and numbers."""
+    native, fallback = kernel("where")
+    values = awkward(dtype, 100).reshape(10, 10)
+    choice = np.random.default_rng(8).integers(0, 2, (10, 10)).astype(bool)
+    for chosen in (choice, choice.T, choice[0], choice[:, :1]):
+        for one, other in ((values, values.T), (values, values[:, 1:2]), (values[0], values), (values, values[1, 1:2])):
+            np.testing.assert_array_equal(native(chosen, one, other), fallback(chosen, one, other))
+    if dtype in NUMBERS:
+        np.testing.assert_array_equal(native(choice, values, 1), np.where(choice, values, values.dtype.type(1)))
+        np.testing.assert_array_equal(native(choice, 1, values), np.where(choice, values.dtype.type(1), values))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_powers_and_slopes(dtype):
+    """Exponents for which a product is exact, and leaky_relu."""
+    native, fallback = kernel("pow")
+    values = awkward(dtype)
+    for exponent in (2, 3, 0.5, -1, -0.5, -2, 2.0, 1.5, 0):
+        np.testing.assert_array_equal(native(values, exponent), fallback(values, exponent))
+    native, fallback = kernel("leaky_relu")
+    for slope in (0.01, -0.5, 2.0):
+        np.testing.assert_array_equal(
+            native(values, negative_slope=slope), np.where(values > 0, values, values * values.dtype.type(slope))
+        )
+
+
+def test_integers_have_few_powers():
+    """Squares are computed, negative exponents are refused by NumPy's kernel."""
+    native, _ = kernel("pow")
+    assert native(np.array([3, -4]), 2).tolist() == [9, 16]
+    with pytest.raises(RuntimeError, match="negative integer powers"):
+        native(np.array([3, -4]), -1)
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "div", "lt", "exp", "tanh", "sqrt", "abs"])
+def test_narrow_floats_compute_in_single_precision(name):
+    """float16 and bfloat16 are rounded once, from the float32 result."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    native, _ = kernel(name)
+    for dtype in (np.float16, ml_dtypes.bfloat16):
+        values = np.random.default_rng(8).standard_normal(1300).astype(dtype)
+        operands = (values, values[::-1])[: 1 if name in ("exp", "tanh", "sqrt", "abs") else 2]
+        wide = native(*[one.astype(np.float32) for one in operands])
+        made = native(*operands)
+        assert made.dtype == (bool if name == "lt" else dtype)
+        np.testing.assert_array_equal(made.astype(np.float32), wide.astype(made.dtype).astype(np.float32))
+
+
+def test_a_result_can_have_a_place():
+    """``out`` is written and returned; it may be an operand, and where it overlaps one in part NumPy takes over."""
+    add, _ = kernel("add")
+    x = np.arange(100, dtype=np.float32)
+    out = np.empty((10, 10), np.float32).T
+    assert add(x.reshape(10, 10), 1.0, out=out) is out
+    assert out.tolist() == (x + 1).reshape(10, 10).tolist()
+    assert add(x, x, out=x) is x
+    assert x.tolist() == [2.0 * i for i in range(100)]
+    assert add(x[:-1], 1.0, out=x[1:]).tolist() == [2.0 * i + 1 for i in range(99)]
+    assert add(x, x, out=None) is not x
+    with pytest.raises(ValueError, match="broadcast"):
+        add(x, x, out=np.empty(3, np.float32))
+
+
+def test_large_arrays_are_cut_into_pieces():
+    """Over many rows, with threads, nothing is left out and nothing is done twice."""
+    add, fallback = kernel("add")
+    x = np.random.default_rng(8).random((301, 7, 211), np.float32)
+    for one, other in (
+        (x, x),
+        (x, x[:, :1]),
+        (x.transpose(2, 0, 1), x[0, 0][:, None, None]),
+        (x[:, ::2], x[:, 1::2][:, :1]),
+    ):
+        np.testing.assert_array_equal(add(one, other), fallback(one, other))
+
+
+def test_numbers_that_do_not_fit_go_to_numpy():
+    """An int beyond the dtype raises NumPy's error, a fraction beside integers gives NumPy's dtype."""
+    add, _ = kernel("add")
+    with pytest.raises(OverflowError):
+        add(np.zeros(3, np.int8), 300)
+    assert add(np.zeros(3, np.int32), 0.5).dtype == np.float64
+    assert add(np.zeros(3, np.float32), 2**70).tolist() == [2.0**70] * 3
+
+
+def test_there_is_more_than_one_instruction_set():
+    """The plain loops run everywhere, so every test here ran at least on them."""
+    assert "plain" in instruction_sets()

@@ -1,0 +1,79 @@
+"""Joins and picks in C beside NumPy's."""
+
+import numpy as np
+import pytest
+
+from .native import awkward, kernel, needs_native
+
+pytestmark = needs_native
+
+DTYPES = ["float32", "float64", "float16", "int8", "int32", "int64", "uint8", "bool"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_cat_and_stack(dtype, dim):
+    """Parts of several lengths, long and short rows, other layouts and empty parts."""
+    values = awkward(dtype, 4000).reshape(10, 20, 20)
+    shorter = np.ascontiguousarray(values[tuple([slice(0, 7) if i == dim else slice(None) for i in range(3)])])
+    for parts in (
+        [values],
+        [values, shorter],
+        [values, shorter, values],
+        [values, values.transpose(0, 2, 1)],
+        [values[:, :0], values[:, :0]],
+    ):
+        shape = list(parts[0].shape)
+        shape[dim] = sum(part.shape[dim] for part in parts)
+        made = kernel("cat")[0](parts, dim=dim, shape=tuple(shape))
+        np.testing.assert_array_equal(made, np.concatenate(parts, dim))
+        assert made.flags.c_contiguous
+    for parts in ([values, values], [values, values.transpose(0, 2, 1)], [values] * 70):
+        np.testing.assert_array_equal(kernel("stack")[0](parts, dim=dim), np.stack(parts, dim))
+
+
+def test_large_parts_are_joined_in_pieces():
+    """Pieces begin and end inside parts and rows."""
+    values = np.random.default_rng(8).random((301, 1009), np.float32)
+    made = kernel("cat")[0]([values, values[:, :77].copy(), values], dim=1, shape=(301, 2095))
+    np.testing.assert_array_equal(made, np.concatenate([values, values[:, :77], values], 1))
+    made = kernel("cat")[0]([values, values], dim=0, shape=(602, 1009))
+    np.testing.assert_array_equal(made, np.concatenate([values, values]))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_index_select_and_gather(dtype, dim):
+    """Rows and elements by number, some of them twice."""
+    values = awkward(dtype, 4000).reshape(10, 20, 20)
+    random = np.random.default_rng(8)
+    for count in (1, 5, 40):
+        index = random.integers(0, values.shape[dim], count)
+        np.testing.assert_array_equal(kernel("index_select")[0](values, index, dim=dim), values.take(index, dim))
+        shape = list(values.shape)
+        shape[dim] = count
+        index = random.integers(0, values.shape[dim], shape)
+        np.testing.assert_array_equal(
+            kernel("gather")[0](values, index, dim=dim), np.take_along_axis(values, index, dim)
+        )
+        narrow = index[:, :3]
+        compiled, fallback = kernel("gather")
+        np.testing.assert_array_equal(compiled(values, narrow, dim=dim), fallback(values, narrow, dim=dim))
+
+
+@pytest.mark.parametrize("name", ["index_select", "gather"])
+@pytest.mark.parametrize("wrong", [-1, 4, 2**62, -(2**63)])
+def test_an_index_outside_is_refused(name, wrong):
+    """The NumPy kernel says which one."""
+    index = np.array([0, wrong, 1])
+    with pytest.raises(IndexError):
+        kernel(name)[0](np.arange(4.0), index, dim=0)
+
+
+def test_long_gathers_run_on_threads():
+    """All rows of a large matrix, along both dims."""
+    values = np.random.default_rng(8).random((1003, 517), np.float32)
+    index = np.random.default_rng(9).integers(0, 517, (1003, 517))
+    np.testing.assert_array_equal(kernel("gather")[0](values, index, dim=1), np.take_along_axis(values, index, 1))
+    np.testing.assert_array_equal(kernel("gather")[0](values, index, dim=0), np.take_along_axis(values, index, 0))
+    np.testing.assert_array_equal(kernel("index_select")[0](values, index[0], dim=0), values[index[0]])

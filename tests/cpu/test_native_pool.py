@@ -1,0 +1,130 @@
+"""Pools in C beside NumPy's: windows of one to three dims, padding, gaps, ties, NaN, each instruction set."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from .native import awkward, kernel, needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+FLOATS = ["float32", "float64"]
+# Sizes of the planes, then kernel, stride, padding, dilation.
+WINDOWS = [
+    ((9,), (3,), (2,), (1,), (1,)),
+    ((40,), (2,), (2,), (0,), (1,)),
+    ((8, 8), (2, 2), (2, 2), (0, 0), (1, 1)),
+    ((7, 67), (3, 3), (2, 2), (1, 1), (1, 1)),
+    ((6, 35), (3, 2), (1, 1), (1, 1), (1, 1)),
+    ((9, 10), (2, 3), (3, 3), (0, 1), (2, 2)),
+    ((5, 40), (5, 40), (5, 40), (0, 0), (1, 1)),
+    ((12, 12), (9, 8), (1, 3), (4, 0), (1, 1)),
+    ((4, 5, 6), (2, 2, 2), (2, 1, 2), (1, 0, 1), (1, 2, 1)),
+]
+
+
+def windows(case, ceil=False):
+    sizes, size, stride, padding, dilation = case
+    counts = tuple(
+        (n + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil else 0)) // s + 1
+        for n, k, s, p, d in zip(sizes, size, stride, padding, dilation, strict=True)
+    )
+    if ceil:
+        counts = tuple(c - ((c - 1) * s >= n + p) for c, s, n, p in zip(counts, stride, sizes, padding, strict=True))
+    return dict(counts=counts, kernel=size, stride=stride, padding=padding, dilation=dilation)
+
+
+def planes(sizes, dtype, ties):
+    """Ordinary numbers, or a few whole ones that are met often."""
+    random = np.random.default_rng(8)
+    values = random.standard_normal((2, 3, *sizes))
+    return (values.round() if ties else values).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("case", WINDOWS)
+def test_maxima(case, ties, dtype):
+    """The values, where they are, and the gradient are NumPy's bit for bit; of equal ones the first."""
+    x, options = planes(case[0], dtype, ties), windows(case)
+    made = kernel("max_pool")[0](x, **options)
+    np.testing.assert_array_equal(made, kernel("max_pool")[1](x, **options))
+    native, fallback = kernel("max_pool_indices")
+    found = native(x, made, **options)
+    assert found.dtype == np.int64
+    np.testing.assert_array_equal(found, fallback(x, made, **options))
+    g = np.random.default_rng(9).standard_normal(made.shape).astype(dtype)
+    native, fallback = kernel("max_pool_gradient")
+    tolerance = 4 * np.finfo(dtype).eps  # where windows overlap, their sums are rounded in another order
+    np.testing.assert_allclose(native(g, x, made, **options), fallback(g, x, made, **options), tolerance, tolerance)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_maxima_of_awkward_values(dtype):
+    """NaN is the largest, the last of them the one that gets the gradient; minus infinity can be a maximum."""
+    for case in (WINDOWS[0], WINDOWS[3], WINDOWS[6]):
+        sizes, options = case[0], windows(case)
+        count = int(np.prod(sizes))
+        x = np.stack([
+            awkward(dtype, count + 12)[:count].reshape(sizes), np.full(sizes, np.nan, dtype), np.full(sizes, -np.inf, dtype),
+            awkward(dtype, count + 12)[:count][::-1].reshape(sizes),
+        ])[None]  # fmt: skip
+        made = kernel("max_pool")[0](x, **options)
+        np.testing.assert_array_equal(made, kernel("max_pool")[1](x, **options))
+        native, fallback = kernel("max_pool_indices")
+        found, expected = native(x, made, **options), fallback(x, made, **options)
+        np.testing.assert_array_equal(found[:, [0, 1, 3]], expected[:, [0, 1, 3]])
+        g = np.ones_like(made)
+        native, fallback = kernel("max_pool_gradient")
+        inside = native(g, x, made, **options)[:, [0, 1, 3]]
+        np.testing.assert_array_equal(inside, fallback(g, x, made, **options)[:, [0, 1, 3]])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("count_padding, divisor", [(True, None), (False, None), (True, 5)])
+@pytest.mark.parametrize("case", [case for case in WINDOWS if set(case[-1]) == {1}])
+def test_means(case, count_padding, divisor, dtype):
+    """Means and their gradients are NumPy's to 8 roundings, also where the last window reaches over the end."""
+    for ceil in (False, True):
+        x, options = planes(case[0], dtype, False), windows(case, ceil)
+        del options["dilation"]
+        options |= {"count_padding": count_padding, "divisor": divisor}
+        tolerance = 8 * np.finfo(dtype).eps
+        native, fallback = kernel("avg_pool")
+        made = native(x, **options)
+        np.testing.assert_allclose(made, fallback(x, **options), tolerance, tolerance)
+        native, fallback = kernel("avg_pool_gradient")
+        g = np.random.default_rng(9).standard_normal(made.shape).astype(dtype)
+        back = native(g, shape=x.shape, **options)
+        np.testing.assert_allclose(back, fallback(g, shape=x.shape, **options), tolerance, tolerance)
+
+
+def test_layouts_of_pools():
+    """Planes that do not lie in a row are copied first; integers and empty batches go to NumPy."""
+    options = windows(WINDOWS[2])
+    native, fallback = kernel("max_pool")
+    x = np.random.default_rng(8).standard_normal((8, 8, 3, 2)).astype(np.float32)
+    for view in (x.transpose(3, 2, 0, 1), x.transpose(3, 2, 1, 0)[..., ::-1]):
+        np.testing.assert_array_equal(native(view, **options), fallback(view, **options))
+    integers = (x * 10).astype(np.int32).transpose(3, 2, 0, 1)
+    np.testing.assert_array_equal(native(integers, **options), fallback(integers, **options))
+    assert native(np.ones((0, 3, 8, 8), np.float32), **options).shape == (0, 3, 4, 4)
+
+
+def test_maxima_that_are_none_do_no_harm():
+    """The gradient for results of something else stays inside the planes."""
+    options = windows(WINDOWS[3])
+    x = np.zeros((1, 1, 7, 67), np.float32)
+    made = np.ones((1, 1, *options["counts"]), np.float32)
+    assert kernel("max_pool_gradient")[0](made, x, made, **options).shape == x.shape
+
+
+def test_every_plane_is_pooled_with_threads():
+    """Over many planes the pieces come together to the same result as one by one."""
+    native, _ = kernel("max_pool")
+    options = windows(WINDOWS[3])
+    x = np.random.default_rng(8).standard_normal((30, 40, 7, 67)).astype(np.float32)
+    made = native(x, **options)
+    for i, j in itertools.product(range(0, 30, 7), range(0, 40, 9)):
+        np.testing.assert_array_equal(made[i, j], native(x[i : i + 1, j : j + 1], **options)[0, 0])

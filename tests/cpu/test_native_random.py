@@ -1,0 +1,78 @@
+"""Random numbers in C beside those of the host's generator: the same bits, and the same state afterwards."""
+
+import numpy as np
+import pytest
+
+import tensorcore
+from tensorcore import dtypes
+from tensorcore.backend.random import Generator
+
+from .native import needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+SIZES = [(), (0,), (1,), (15,), (16,), (17,), (624,), (3, 5, 7), (1000,), (1024,), (1040,), (5003,), (20_011,)]
+DRAWS = {
+    "rand": ("uniform", {}, ("float32", "float64")),
+    "uniform": ("uniform", {"low": -2.5, "high": 0.7}, ("float32", "float64")),
+    "narrow uniform": ("uniform", {"low": 1.0, "high": 1.0000001}, ("float32",)),
+    "randn": ("normal", {}, ("float32", "float64")),
+    "normal": ("normal", {"mean": 3.3, "std": 0.1}, ("float32", "float64")),
+    "bernoulli": ("bernoulli", {"probability": 0.3}, ("float32", "float64")),
+    "dropout": ("bernoulli", {"probability": 0.9, "one": 1 / 0.9}, ("float32", "float64")),
+    "certain": ("bernoulli", {"probability": 1.0}, ("float32",)),
+    "randint": ("integers", {"low": -5, "high": 95}, ("int64", "int32", "float32")),
+    "wide randint": ("integers", {"low": 0, "high": 1 << 40}, ("int64",)),
+}
+
+
+@pytest.mark.parametrize("name, dtype", [(name, one) for name, (_, _, dtypes_) in DRAWS.items() for one in dtypes_])
+def test_the_same_bits_and_the_same_state(name, dtype):
+    """Draw after draw, of any size, with whatever is left over from the draw before."""
+    kind, options, _ = DRAWS[name]
+    device = tensorcore.device("cpu")
+    ours, host = Generator(7), Generator(7)
+    for size in SIZES:
+        made = device.random(kind, size, getattr(dtypes, dtype), ours, **options)
+        expected = getattr(host, kind)(shape=size, dtype=getattr(dtypes, dtype), **options)
+        assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
+        assert made.tobytes() == expected.tobytes()
+        assert ours.get_state().tobytes() == host.get_state().tobytes()
+
+
+def test_nothing_drawn_leaves_the_state():
+    """A fresh generator stays one where there was nothing to draw."""
+    ours, host = Generator(7), Generator(7)
+    tensorcore.device("cpu").random("uniform", (0, 3), dtypes.float32, ours)
+    host.uniform((0, 3))
+    assert ours.get_state().tobytes() == host.get_state().tobytes()
+
+
+@pytest.mark.parametrize(
+    "kind, options",
+    [
+        ("uniform", {"low": 2.0, "high": 1.0}), ("normal", {"std": -1.0}), ("bernoulli", {"probability": 1.5}),
+        ("integers", {"low": 3, "high": 3}), ("uniform", {"low": float("nan")}),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_the_generators_to_say(kind, options):
+    """The same errors, and nothing is drawn."""
+    generator = Generator(7)
+    dtype = dtypes.int64 if kind == "integers" else dtypes.float32
+    with pytest.raises(RuntimeError, match=f"{kind}: expected"):
+        tensorcore.device("cpu").random(kind, (20,), dtype, generator, **options)
+    assert generator.get_state().tobytes() == Generator(7).get_state().tobytes()
+
+
+def test_infinite_shapes_are_refused():
+    """More elements than memory addresses is NumPy's error."""
+    with pytest.raises((ValueError, MemoryError)):
+        tensorcore.device("cpu").random("uniform", (1 << 40, 1 << 40), dtypes.float32, Generator(7))
+
+
+def test_normals_are_normal():
+    """A million have mean 0, deviation 1 and the tails of the distribution."""
+    values = tensorcore.device("cpu").random("normal", (1_000_000,), dtypes.float32, Generator(7))
+    assert abs(values.mean()) < 0.004
+    assert abs(values.std() - 1) < 0.004
+    assert abs(np.mean(np.abs(values) > 2) - 0.0455) < 0.001

@@ -1,0 +1,181 @@
+"""The recurrent layers in C against NumPy's, forward and backward, over whole and shrinking batches."""
+
+import numpy as np
+import pytest
+
+from .native import kernel, needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+GATES = {"lstm_steps": 4, "gru_steps": 3, "rnn_steps": 1}
+SIZES = {"one": (1,), "even": (3, 3, 3), "shrinking": (5, 5, 3, 1, 1), "many rows": (100, 61), "long": (2,) * 40}
+# The error of one rounding, many times over: states go through each step and its functions.
+TOLERANCE = {"float32": 3e-5, "float64": 1e-13}
+
+
+def drawn(rng, *shape, dtype, scale=1.0):
+    return (rng.standard_normal(shape) * scale).astype(dtype)
+
+
+def inputs(name, sizes, size, dtype, bias=True):
+    """Arguments of a forward kernel."""
+    rng = np.random.default_rng(8)
+    gates, batch = GATES[name], max(sizes)
+    x = drawn(rng, sum(sizes), gates * size, dtype=dtype)
+    weight = drawn(rng, gates * size, size, dtype=dtype, scale=size**-0.5)
+    states = [drawn(rng, batch, size, dtype=dtype) for _ in range(2 if name == "lstm_steps" else 1)]
+    middle = [drawn(rng, gates * size, dtype=dtype) if bias else None] if name == "gru_steps" else []
+    return [x, weight, *middle, *states]
+
+
+def options_of(name, sizes, reverse=False, nonlinearity="tanh"):
+    return {"sizes": sizes, "reverse": reverse} | ({"nonlinearity": nonlinearity} if name == "rnn_steps" else {})
+
+
+def gradients(name, sizes, size, dtype):
+    rng = np.random.default_rng(9)
+    return [drawn(rng, sum(sizes), size, dtype=dtype)] + [
+        drawn(rng, max(sizes), size, dtype=dtype) for _ in range(2 if name == "lstm_steps" else 1)
+    ]
+
+
+def assert_close(got, expected, dtype):
+    assert len(got) == len(expected)
+    for one, other in zip(got, expected, strict=True):
+        if other is None:
+            assert one is None
+            continue
+        assert type(one) is np.ndarray
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        scale = max(1.0, float(np.abs(other).max(initial=0.0)))
+        np.testing.assert_allclose(one, other, rtol=0, atol=TOLERANCE[dtype] * scale)
+
+
+def both_ways(name, sizes, size, dtype, grads=None, needs=None, bias=True, **given):
+    """Runs both kernels in C and in NumPy and compares everything."""
+    args, options = inputs(name, sizes, size, dtype, bias), options_of(name, sizes, **given)
+    forward, forward_numpy = kernel(name)
+    made, expected = forward(*args, **options), forward_numpy(*args, **options)
+    assert_close(made, expected, dtype)
+    results = {"lstm_steps": 3, "gru_steps": 2, "rnn_steps": 2}[name]
+    grads = gradients(name, sizes, size, dtype) if grads is None else grads
+    needs = (True,) * len(args) if needs is None else needs
+    backward, backward_numpy = kernel(f"{name}_backward")
+    got = backward(grads, *args, *made[results:], needs=needs, **options)
+    assert_close(got, backward_numpy(grads, *args, *expected[results:], needs=needs, **options), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("name", GATES)
+def test_sequences(name, sizes, dtype):
+    """States, what the backward kernel wants back, and all gradients are NumPy's but for rounding."""
+    for size in (1, 7, 16, 33):
+        both_ways(name, sizes, size, dtype)
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_long_sums(name):
+    """Layers whose products are made in several parts are as right as small ones."""
+    both_ways(name, (4, 2), 300, "float32")
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_reverse(name):
+    """The last step comes first, and sequences join as it goes."""
+    both_ways(name, (5, 3, 1), 20, "float32", reverse=True)
+
+
+def test_relu():
+    """Elman's network with relu lets nothing below zero through, either way."""
+    both_ways("rnn_steps", (5, 3, 1), 20, "float32", nonlinearity="relu")
+
+
+def test_without_bias():
+    """A GRU may have no bias of its own."""
+    both_ways("gru_steps", (3, 2), 9, "float64", needs=(True, True, False, True), bias=False)
+
+
+@pytest.mark.parametrize("name", GATES)
+@pytest.mark.parametrize("missing", [0, 1])
+def test_gradients_that_did_not_come(name, missing):
+    """A result that nothing was made of has no gradient, which counts as zeros."""
+    grads = gradients(name, (3, 2), 9, "float32")
+    grads[missing] = None
+    both_ways(name, (3, 2), 9, "float32", grads=grads)
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_what_is_not_needed(name):
+    """The gradient of the weight is not made where nobody wants it."""
+    args = inputs(name, (3,), 9, "float32")
+    both_ways(name, (3,), 9, "float32", needs=(True, False, *(True,) * (len(args) - 2)))
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_gradient_that_is_spread(name):
+    """The gradient of a sum has one number in the place of an array; it is read as what it stands for."""
+    grads = gradients(name, (3, 2), 9, "float32")
+    grads[0] = np.broadcast_to(np.float32(1.0), (5, 9))
+    both_ways(name, (3, 2), 9, "float32", grads=grads)
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_inputs_stay(name):
+    """No kernel writes to what it was given."""
+    args, options = inputs(name, (3, 2), 9, "float32"), options_of(name, (3, 2))
+    grads = gradients(name, (3, 2), 9, "float32")
+    before = [one.copy() for one in (*args, *grads)]
+    made = kernel(name)[0](*args, **options)
+    kept = made[len(grads) :]
+    kept_before = [one.copy() for one in kept]
+    kernel(f"{name}_backward")[0](grads, *args, *kept, needs=(True,) * len(args), **options)
+    for one, other in zip((*args, *grads, *kept), (*before, *kept_before), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_nan_stays_in_its_row(name):
+    """NaN in one sequence of a batch reaches no other."""
+    args = inputs(name, (3, 3), 9, "float32")
+    args[0][1, 2] = np.nan
+    made = kernel(name)[0](*args, **options_of(name, (3, 3)))[0]
+    assert np.isnan(made[4]).all()
+    assert not np.isnan(made[[0, 2, 3, 5]]).any()
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_large_numbers(name):
+    """Gates far out are 0 or 1, not NaN."""
+    args = inputs(name, (2, 2), 9, "float32")
+    args[0][:] *= 1e30
+    made = kernel(name)[0](*args, **options_of(name, (2, 2)))
+    assert all(np.isfinite(one).all() for one in made[:1])
+
+
+@pytest.mark.parametrize("name", GATES)
+def test_layouts_and_half_types(name):
+    """Arguments in other layouts and dtypes give what NumPy's kernel gives."""
+    args, options = inputs(name, (3, 2), 9, "float32"), options_of(name, (3, 2))
+    turned = [None if one is None else np.repeat(one, 2, -1)[..., ::2] for one in args]
+    assert_close(kernel(name)[0](*turned, **options), kernel(name)[1](*args, **options), "float32")
+    turned[1] = np.asfortranarray(args[1])
+    assert_close(kernel(name)[0](*turned, **options), kernel(name)[1](*args, **options), "float32")
+    half = [one.astype(np.float16) for one in args]
+    assert kernel(name)[0](*half, **options)[0].dtype == np.float16
+
+
+def test_threads_do_not_change_the_result():
+    """A layer gives the same to the last bit on one thread and on several."""
+    import tensorcore
+
+    args, options = inputs("lstm_steps", (30, 30), 200, "float32"), options_of("lstm_steps", (30, 30))
+    before, made = tensorcore.get_num_threads(), []
+    try:
+        for count in (1, 3):
+            tensorcore.set_num_threads(count)
+            made.append(kernel("lstm_steps")[0](*args, **options))
+    finally:
+        tensorcore.set_num_threads(before)
+    for one, other in zip(*made, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -1,0 +1,183 @@
+"""The reductions in C beside exact ones: values and error, NaN, ties, dims, pieces and threads."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tensorcore_cpu import native
+
+from .native import awkward, kernel, needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+FLOATS = ["float32", "float64"]
+# Odd lengths, rows that are several pieces long, columns that are several strips wide.
+SHAPES = {
+    (1,): [None, (0,)], (5,): [None, (0,)], (67,): [None, (0,)], (1027,): [(0,)], (100_003,): [None, (0,)],
+    (7, 33): [None, (0,), (1,)], (1, 9): [(0,), (1,)], (9, 1): [(0,), (1,)], (3, 5, 21): [None, (0,), (1,), (2,), (0, 1), (1, 2)],
+    (700, 3): [(0,), (1,)], (3, 40_001): [(1,), (0,)], (531, 1100): [(0,), (1,), None], (2, 70_001, 2): [(1,)],
+}  # fmt: skip
+CASES = [(shape, dim) for shape, dims in SHAPES.items() for dim in dims]
+
+
+def drawn(shape, dtype):
+    return (np.random.default_rng(8).standard_normal(shape) + 0.5).astype(dtype)
+
+
+def error_of(made, exact):
+    return float(np.abs(made.astype(np.longdouble) - exact).max())
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape, dim", CASES)
+def test_sum_and_mean(shape, dim, dtype, keepdim):
+    """The error is that of one rounding of the result and a few of what is added, and not above NumPy's."""
+    values = drawn(shape, dtype)
+    exact = values.astype(np.longdouble).sum(dim, keepdims=keepdim)
+    size = np.abs(values).astype(np.longdouble).sum(dim, keepdims=keepdim)
+    for name, divisor in (("sum", 1), ("mean", values.size // max(exact.size, 1))):
+        compiled, fallback = kernel(name)
+        made = compiled(values, dim=dim, keepdim=keepdim)
+        assert type(made) is np.ndarray
+        assert (made.dtype, made.shape) == (values.dtype, exact.shape)
+        limit = np.finfo(dtype).eps * (np.abs(exact) + size / 2) / divisor
+        assert (np.abs(made - exact / divisor) <= limit).all()
+        theirs = error_of(np.asarray(fallback(values, dim=dim, keepdim=keepdim)), exact / divisor)
+        assert error_of(made, exact / divisor) <= theirs + float(np.finfo(dtype).eps * np.abs(exact).max() / divisor)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_sums_that_cancel(dtype):
+    """Long sums of numbers that go up and down lose no more than NumPy's pairwise sums, all in all."""
+    compiled, fallback = kernel("sum")
+    random = np.random.default_rng(8)
+    ours = theirs = 0.0
+    for _ in range(30):
+        values = random.standard_normal(50_001).astype(dtype)
+        exact = math.fsum(values.tolist())
+        ours += abs(float(compiled(values)) - exact)
+        theirs += abs(float(fallback(values)) - exact)
+    assert ours <= theirs
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape, dim", CASES)
+def test_extremes(shape, dim, dtype):
+    """The values of NumPy, and the first of several places; with NaN the first NaN."""
+    rough = np.round(drawn(shape, dtype) * 4)  # many ties
+    broken = rough.copy()
+    broken.flat[:: max(1, broken.size // 7)] = np.nan
+    for values in (rough, -rough, broken):
+        for keepdim in (False, True):
+            for name, reference in (("amax", np.max), ("amin", np.min)):
+                made = kernel(name)[0](values, dim=dim, keepdim=keepdim)
+                np.testing.assert_array_equal(made, reference(values, dim, keepdims=keepdim))
+                assert made.dtype == values.dtype
+            if dim is not None and len(dim) > 1:
+                continue
+            axis = None if dim is None else dim[0]
+            for name, reference in (("argmax", np.argmax), ("argmin", np.argmin)):
+                made = kernel(name)[0](values, dim=axis, keepdim=keepdim)
+                np.testing.assert_array_equal(made, reference(values, axis=axis, keepdims=keepdim))
+                assert made.dtype == np.int64
+            if axis is not None:
+                for name, place, value in (("max_dim", np.argmax, np.max), ("min_dim", np.argmin, np.min)):
+                    got, at = kernel(name)[0](values, dim=axis, keepdim=keepdim)
+                    np.testing.assert_array_equal(got, value(values, axis, keepdims=keepdim))
+                    np.testing.assert_array_equal(at, place(values, axis=axis, keepdims=keepdim))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin"])
+def test_corners_of_floats(name, dtype):
+    """NaN and infinities spread as in NumPy's result, denormals count."""
+    compiled, fallback = kernel(name)
+    values = awkward(dtype, 67)
+    for part in (values[7:], values[:2], values[:3], values[2:4], values[3:4], values[7:10], values[6:8]):
+        for count in (1, 40):
+            row = np.ascontiguousarray(np.tile(part, count))
+            np.testing.assert_allclose(compiled(row), fallback(row), rtol=1e-5)
+            columns = np.ascontiguousarray(np.repeat(row[:, None], 3, 1))
+            np.testing.assert_allclose(compiled(columns, dim=(0,)), fallback(columns, dim=(0,)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape, dim", CASES)
+def test_variance(shape, dim, dtype):
+    """Far from zero as near it: two passes, to a few units of the exact value."""
+    for offset in (0, 100):
+        values = drawn(shape, dtype) + np.dtype(dtype).type(offset)
+        exact = values.astype(np.longdouble).var(dim)
+        count = values.size // exact.size
+        for correction in (0, 1.0):
+            free = max(count - correction, 0)
+            with np.errstate(all="ignore"):
+                expected = exact * count / np.longdouble(free)
+            options = dict(dim=dim, keepdim=False, correction=correction)
+            made = kernel("var")[0](values, **options, root=False)
+            np.testing.assert_allclose(made, expected.astype(dtype), rtol=8 * np.finfo(dtype).eps)
+            root, mean = kernel("var_mean")[0](values, **options, root=True)
+            np.testing.assert_allclose(root, np.sqrt(expected).astype(dtype), rtol=8 * np.finfo(dtype).eps)
+            np.testing.assert_allclose(mean, values.astype(np.longdouble).mean(dim).astype(dtype), rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape, dim", CASES)
+def test_any_and_all(shape, dim):
+    """Of bools over any dims; one that differs is found wherever it is."""
+    for filled in (False, True):
+        values = np.full(shape, filled)
+        for place in (None, 0, -1, values.size // 2):
+            if place is not None:
+                values.flat[place] = not filled
+            np.testing.assert_array_equal(kernel("any")[0](values, dim=dim), values.any(dim))
+            np.testing.assert_array_equal(
+                kernel("all")[0](values, dim=dim, keepdim=True), values.all(dim, keepdims=True)
+            )
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape, dim", [(shape, dim) for shape, dim in CASES if dim is not None and len(dim) == 1])
+def test_cumsum(shape, dim, dtype):
+    """Running sums in double precision."""
+    values = drawn(shape, dtype)
+    made = kernel("cumsum")[0](values, dim=dim[0])
+    expected = np.add.accumulate(values, dim[0], np.longdouble)
+    assert made.dtype == values.dtype
+    np.testing.assert_allclose(made, expected, rtol=2 * np.finfo(dtype).eps, atol=1e-9 if dtype == "float64" else 1e-6)
+
+
+@pytest.mark.parametrize("name", ["sum", "amax", "mean", "any"])
+def test_what_they_do_not_take_is_numpys(name):
+    """Other layouts, dims that are apart, integers and nothing at all."""
+    compiled, fallback = kernel(name)
+    values = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    for one, dim in (
+        (values.T, (0,)),
+        (values[:, ::2], (1,)),
+        (values, (0, 2)),
+        (values.astype(np.int32), (1,)),
+        (values, ()),
+    ):
+        one = one > 3 if name == "any" else one.astype(np.float64) if name == "mean" else one
+        np.testing.assert_array_equal(compiled(one, dim=dim), fallback(one, dim=dim))
+    if name == "sum":
+        assert compiled(np.zeros((0, 3), np.float32), dim=(0,)).tolist() == [0, 0, 0]
+        assert compiled(np.float32([1, 2]).reshape(2), dtype=None).tolist() == 3
+
+
+@pytest.mark.parametrize("shape, dim", [((1_000_003,), None), ((900, 1100), (0,)), ((900, 1100), (1,))])
+def test_the_number_of_threads_changes_no_bit(shape, dim):
+    """Pieces are cut by length alone."""
+    values = drawn(shape, np.float32)
+    before = native.threads()
+    try:
+        native.threads(1)
+        expected = [kernel(name)[0](values, dim=dim) for name in ("sum", "amax")]
+        native.threads(3)
+        for _ in range(20):
+            for name, one in zip(("sum", "amax"), expected, strict=True):
+                assert kernel(name)[0](values, dim=dim).tobytes() == one.tobytes()
+    finally:
+        native.threads(before)

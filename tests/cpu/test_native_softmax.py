@@ -1,0 +1,194 @@
+"""softmax and the losses in C beside exact sums: rows, columns, tails, awkward values, each instruction set."""
+
+import numpy as np
+import pytest
+
+import tensorcore
+
+from .native import assert_within, awkward, kernel, needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+FLOATS = ["float32", "float64"]
+# Rows that end in tails of every length, rows of more than one block, columns side by side and single ones.
+SHAPES = [((5, n), 1) for n in (1, 2, 7, 16, 31, 67, 130)] + [
+    ((2, 5003), 1), ((4, 1), 0), ((7, 3), 0), ((3, 6, 5), 1), ((2, 9, 131), 1), ((6, 300), 0), ((2, 3, 4, 5), 3), ((11,), 0),
+]  # fmt: skip
+
+
+def exact(x, dim):
+    """The distances from the largest, which are rounded once, and the sums of their powers in the widest type."""
+    away = (x - x.max(dim, keepdims=True)).astype(np.longdouble)
+    return away, np.exp(away).sum(dim, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape, dim", SHAPES)
+def test_softmax_is_exact_to_a_few_units(shape, dim, dtype):
+    """At most 5 units in the last place from the exact quotient, given the distances from the row's largest; dense."""
+    native, _ = kernel("softmax")
+    x = (np.random.default_rng(8).standard_normal(shape) * 5).astype(dtype)
+    away, total = exact(x, dim)
+    made = native(x, dim=dim)
+    assert made.flags.c_contiguous
+    assert_within(made, (np.exp(away) / total).astype(dtype), 5)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape, dim", SHAPES)
+def test_log_softmax_is_exact_to_a_rounding_of_the_largest(shape, dim, dtype):
+    """The error is at most that of three roundings of the row's largest magnitude."""
+    native, _ = kernel("log_softmax")
+    x = (np.random.default_rng(8).standard_normal(shape) * 5).astype(dtype)
+    away, total = exact(x, dim)
+    expected = away - np.log(total)
+    limit = 3 * np.finfo(dtype).eps * np.abs(expected).max(initial=1.0)
+    assert np.abs(native(x, dim=dim) - expected).max() <= limit
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["softmax_backward", "log_softmax_backward"])
+@pytest.mark.parametrize("shape, dim", SHAPES)
+def test_gradients_of_softmax(shape, dim, name, dtype):
+    """Within eight roundings of the largest magnitude in the row."""
+    native, fallback = kernel(name)
+    random = np.random.default_rng(8)
+    g = random.standard_normal(shape).astype(dtype)
+    out = kernel(name.removesuffix("_backward"))[1](random.standard_normal(shape).astype(dtype), dim=dim)
+    expected = fallback(g.astype(np.longdouble), out.astype(np.longdouble), dim=dim)
+    made = native(g, out, dim=dim)
+    assert np.abs(made - expected).max() <= 8 * np.finfo(dtype).eps * max(1, np.abs(expected).max())
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_awkward_rows_are_numpys(name, dim, dtype):
+    """NaN and plus infinity make their row NaN, minus infinity counts for nothing, huge numbers do not overflow."""
+    native, fallback = kernel(name)
+    rows = np.array([
+        [1, np.nan, 2, 0], [np.inf, 1, 2, 0], [-np.inf, 1, 2, 0], [-np.inf] * 4, [1e38, 1e38, -1e38, 0], [np.inf, -np.inf, 0, 1],
+        [1e-45, -1e-45, 0, 1e-40], [-200, 0, 100, -300],
+    ]).astype(dtype)  # fmt: skip
+    for x in (rows, np.repeat(rows, 9, axis=1), awkward(dtype, 100).reshape(10, 10)):
+        x = x.T.copy() if dim == 0 else x
+        np.testing.assert_allclose(native(x, dim=dim), fallback(x, dim=dim), rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_layouts_of_softmax(name):
+    """Transposes, slices and reversed rows give the values of their copies; empty and 0-d ones go to NumPy."""
+    native, fallback = kernel(name)
+    x = np.random.default_rng(8).standard_normal((6, 8, 4)).astype(np.float32)
+    for view in (x.transpose(2, 0, 1), x[::2], x[:, ::-1], x[:, 2:7, 1:3], np.broadcast_to(x[0], (3, 8, 4))):
+        for dim in range(3):
+            np.testing.assert_array_equal(native(view, dim=dim), native(view.copy(), dim=dim))
+    assert native(x[:0], dim=1).shape == (0, 8, 4)
+    assert native(x[0, 0, 0:1].reshape(()), dim=0) == fallback(x[0, 0, 0:1].reshape(()), dim=0)
+    assert native(np.ones((2, 2), np.float16), dim=1).tolist() == fallback(np.ones((2, 2), np.float16), dim=1).tolist()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(6, 5), (3, 200), (2, 4, 7), (2, 5, 13, 11), (1, 1)])
+@pytest.mark.parametrize("name", ["nll_loss", "cross_entropy"])
+def test_losses_of_classes(name, shape, weighted, reduction, dtype):
+    """Loss and gradient are NumPy's to 20 roundings; what is ignored has neither."""
+    native, fallback = kernel(name)
+    back, fallback_back = kernel(f"{name}_backward")
+    random = np.random.default_rng(8)
+    x = random.standard_normal(shape).astype(dtype) * 3
+    target = random.integers(0, shape[1], (shape[0], *shape[2:]))
+    target.flat[1::4] = -100
+    weight = random.random(shape[1]).astype(dtype) if weighted else None
+    options = {"reduction": reduction, "ignore_index": -100}
+    made, *rest = native(x, target, weight, **options)
+    expected, *expected_rest = fallback(x, target, weight, **options)
+    assert (made.dtype, made.shape) == (x.dtype, np.shape(expected))
+    tolerance = 20 * np.finfo(dtype).eps
+    np.testing.assert_allclose(made, expected, rtol=tolerance, atol=tolerance)
+    g = np.asarray(random.standard_normal(np.shape(expected)), dtype)
+    needs = (True, False, False)
+    grad, none, also_none = back(g, x, target, weight, *rest, needs=needs, **options)
+    wanted = fallback_back(g, x, target, weight, *expected_rest, needs=needs, **options)[0]
+    assert (none, also_none) == (None, None)
+    np.testing.assert_allclose(grad, wanted, rtol=tolerance * 4, atol=tolerance)
+
+
+def test_losses_of_classes_take_any_layout():
+    """Transposed scores, broadcast gradients and strided targets are read as they are."""
+    native, _ = kernel("cross_entropy")
+    back, _ = kernel("cross_entropy_backward")
+    x = np.random.default_rng(8).standard_normal((7, 6)).astype(np.float32)
+    target = np.repeat(np.arange(6), 2)[::2]
+    options = {"reduction": "none", "ignore_index": -100}
+    made, *rest = native(x.T, target, None, **options)
+    other, *other_rest = native(x.T.copy(), target.copy(), None, **options)
+    assert made.tolist() == other.tolist()
+    g = np.broadcast_to(np.float32(0.5), (6,))
+    grads = [
+        back(g, a, target, None, *b, needs=(True, False, False), **options)[0]
+        for a, b in ((x.T, rest), (x.T.copy(), other_rest))
+    ]
+    assert grads[0].tolist() == grads[1].tolist()
+
+
+def test_a_class_out_of_range_is_numpys_error():
+    """Nothing is read beyond the row."""
+    native, _ = kernel("cross_entropy")
+    with pytest.raises(IndexError):
+        native(np.ones((2, 3), np.float32), np.array([0, 3]), None, reduction="mean", ignore_index=-100)
+
+
+def test_the_mean_over_nothing_is_nan():
+    """Where everything is ignored."""
+    native, _ = kernel("cross_entropy")
+    made = native(np.ones((2, 3), np.float32), np.array([-1, -1]), None, reduction="mean", ignore_index=-1)[0]
+    assert (np.isnan(made), made.shape) == (True, ())
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("name", ["mse_loss", "binary_cross_entropy_with_logits"])
+@pytest.mark.parametrize("shape", [(1,), (67,), (3, 50, 700), ()])
+def test_losses_of_pairs(shape, name, reduction, dtype):
+    """Loss and gradient are the exact ones to 10 roundings; NaN stays, huge scores do not overflow."""
+    native, fallback = kernel(name)
+    back, fallback_back = kernel(f"{name}_backward")
+    random = np.random.default_rng(8)
+    x, target = (np.asarray(random.standard_normal(shape) * 4, dtype) for _ in range(2))
+    rest = (None, None) if name.startswith("binary") else ()
+    wide = [x.astype(np.longdouble), target.astype(np.longdouble)]
+    tolerance = 10 * np.finfo(dtype).eps
+    expected = np.asarray(fallback(*wide, *rest, reduction=reduction))
+    made = native(x, target, *rest, reduction=reduction)
+    assert (made.dtype, made.shape) == (x.dtype, expected.shape)
+    np.testing.assert_allclose(made, expected.astype(dtype), rtol=tolerance, atol=tolerance)
+    g = np.asarray(random.standard_normal(expected.shape), dtype)
+    needs = (True, *[False] * (1 + len(rest)))
+    grad = back(g, x, target, *rest, reduction=reduction, needs=needs)[0]
+    wanted = fallback_back(g.astype(np.longdouble), *wide, *rest, reduction=reduction, needs=needs)[0]
+    np.testing.assert_allclose(grad, wanted.astype(dtype), rtol=tolerance, atol=tolerance)
+    corners = np.array([np.nan, 1e4, -1e4, 0, np.inf, -np.inf] * 4, dtype)
+    zeros = np.full_like(corners, 0.5)
+    np.testing.assert_allclose(
+        native(corners, zeros, *rest, reduction="none"),
+        fallback(corners, zeros, *rest, reduction="none"),
+        rtol=tolerance,
+    )
+
+
+def test_sums_do_not_depend_on_the_number_of_threads():
+    """The parts of a sum are the same ones, in the same order."""
+    native, _ = kernel("mse_loss")
+    x = np.random.default_rng(8).standard_normal(300_000).astype(np.float32)
+    before = tensorcore.get_num_threads()
+    try:
+        made = []
+        for count in (1, 2, 3):
+            tensorcore.set_num_threads(count)
+            made.append(float(native(x, x[::-1].copy(), reduction="sum")))
+    finally:
+        tensorcore.set_num_threads(before)
+    assert made[0] == made[1] == made[2]

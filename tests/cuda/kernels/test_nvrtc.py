@@ -1,0 +1,100 @@
+"""Every CUDA kernel compiles for each architecture without a warning, in no more registers than are on record.
+
+``python -m tests.cuda.kernels.test_nvrtc`` writes the record again.
+"""
+
+import functools
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cuda.kernels.cases import CASES
+from tests.cuda.kernels.device import recorded
+from tests.cuda.kernels.nvrtc import Needs, compiled, version
+
+# All dtypes for one; for the others the one that has instructions of its own from sm_80 on, and the common one.
+ARCHITECTURES = {
+    "sm_75": ("bfloat16", "float32"),
+    "sm_80": ("bfloat16", "float32"),
+    "sm_90": None,
+    "sm_100": ("bfloat16", "float32"),
+}
+# ptxas saves a few bytes once before a loop to keep more threads at work: columns<sum_of<double>>, 16 on sm_90, 80 on sm_100.
+SPILLS = 128
+RECORD = Path(__file__).with_name("registers.json")
+
+
+@functools.cache
+def wanted(name, dtypes):
+    """The kernels that a case runs, by source file; generated ones are one source, in which each has a number."""
+    case = next(one for one in CASES if one.name == name)
+    sources, generated = {}, {}
+    for dtype in case.dtypes if dtypes is None else [one for one in case.dtypes if one.name in dtypes]:
+        for source, names, _ in recorded(case.run, dtype):
+            if names is None:
+                generated.setdefault(source)
+            else:
+                sources.setdefault(source, {}).update(dict.fromkeys(names))
+    found = [(source, list(names)) for source, names in sources.items()]
+    if generated:
+        found.append(joined(list(generated)))
+    return found
+
+
+def joined(generated):
+    """Generated sources as one: the functions that all share once, the rest of each under names of its own."""
+    common = generated[0][: generated[0].index("struct where")]
+    text, names = [common], []
+    for i, source in enumerate(generated):
+        assert source.startswith(common)
+        text.append(re.sub(r"\b(where|body|pointwise)\b", rf"\1_{i}", source[len(common) :]))
+        names.append(f"pointwise_{i}")
+    return "".join(text), names
+
+
+def needs(name, architecture):
+    """Registers and spills of each kernel of a case; of generated ones, whose number is large, the most."""
+    found = {}
+    for source, names in wanted(name, ARCHITECTURES[architecture]):
+        made = compiled(source, names, architecture)
+        if names[0].startswith("pointwise_"):
+            made = {"generated": Needs(*map(max, *made.values())) if len(made) > 1 else next(iter(made.values()))}
+        found |= made
+    return found
+
+
+@pytest.mark.parametrize(
+    "name, architecture",
+    [
+        pytest.param(case.name, architecture, marks=[pytest.mark.slow] if dtypes is None else [])
+        for case in CASES
+        for architecture, dtypes in ARCHITECTURES.items()
+        if dtypes is None or any(one.name in dtypes for one in case.dtypes)
+    ],
+)
+def test_a_kernel_compiles_as_recorded(name, architecture):
+    """No warning, hardly a spilled register; the registers on record where the compiler is the one on record."""
+    found_version = version()
+    found = needs(name, architecture)
+    assert {kernel: one for kernel, one in found.items() if one.spills > SPILLS} == {}
+    record = json.loads(RECORD.read_text())
+    if record["nvrtc"] == found_version:
+        assert {kernel: one.registers for kernel, one in found.items()} == record["registers"][name][architecture]
+
+
+def write():
+    """Write the record."""
+    registers = {case.name: {} for case in CASES}
+    for case in CASES:
+        for architecture in ARCHITECTURES:
+            found = needs(case.name, architecture)
+            if found:
+                registers[case.name][architecture] = {kernel: need.registers for kernel, need in found.items()}
+    RECORD.write_text(json.dumps({"nvrtc": version(), "registers": registers}, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(write())

@@ -1,0 +1,102 @@
+"""Graphs: captured, replayed, with memory and random numbers of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+import tensorcore as tc
+
+
+def test_a_replay_computes_from_the_values_that_are_there() -> None:
+    """Nothing runs while it is captured; each replay reads its inputs anew."""
+    x, graph = tc.ones(4, device="cuda"), tc.cuda.CUDAGraph()
+    with tc.cuda.graph(graph):
+        assert tc.cuda.is_current_stream_capturing()
+        y = (x * 3).sum()
+    assert not tc.cuda.is_current_stream_capturing()
+    for value in (1.0, 2.0):
+        x.fill_(value)
+        graph.replay()
+        assert y.item() == 12 * value
+
+
+def test_random_numbers_differ_between_replays() -> None:
+    """Each replay draws on, and as many numbers as the capture did are used up."""
+    graph = tc.cuda.CUDAGraph()
+    with tc.cuda.graph(graph):
+        y = tc.rand(8, device="cuda")
+    tc.cuda.manual_seed(3)
+    found = []
+    for _ in range(2):
+        graph.replay()
+        found.append(y.tolist())
+    after = tc.rand(8, device="cuda").tolist()
+    tc.cuda.manual_seed(3)
+    assert [tc.rand(8, device="cuda").tolist() for _ in range(3)] == [*found, after]
+
+
+def test_a_training_step() -> None:
+    """Forward, backward and the optimizer's step in one graph train as they do one by one."""
+
+    def build():
+        tc.manual_seed(0)
+        model = tc.nn.Sequential(tc.nn.Linear(6, 8), tc.nn.Tanh(), tc.nn.Linear(8, 3)).cuda()
+        return model, tc.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    data = tc.randn(5, 4, 6, device="cuda")
+
+    def step(model, optimizer, x):
+        optimizer.zero_grad(set_to_none=False)
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    plain, optimizer = build()
+    expected = [step(plain, optimizer, x).item() for x in data]
+    model, optimizer = build()
+    x, graph = data[0].clone(), tc.cuda.CUDAGraph()
+    side = tc.cuda.Stream()
+    side.wait_stream(tc.cuda.current_stream())
+    with tc.cuda.stream(side):
+        found = [step(model, optimizer, x).item()]
+    tc.cuda.current_stream().wait_stream(side)
+    with tc.cuda.graph(graph):
+        loss = step(model, optimizer, x)
+    for one in data[1:]:
+        x.copy_(one)
+        graph.replay()
+        found.append(loss.item())
+    assert found == pytest.approx(expected)
+
+
+def test_graphed_callables() -> None:
+    """A module that runs as graphs has the values and the gradients that it had."""
+    tc.manual_seed(1)
+    layer = tc.nn.Linear(4, 3).cuda()
+    weight, bias = layer.weight.detach().clone(), layer.bias.detach().clone()
+    graphed = tc.cuda.make_graphed_callables(layer, (tc.randn(2, 4, device="cuda"),))
+    for _ in range(2):
+        x = tc.randn(2, 4, device="cuda")
+        layer.zero_grad()
+        found = graphed(x)
+        tc.testing.assert_close(found, x @ weight.T + bias)
+        (found * 2).sum().backward()
+        tc.testing.assert_close(layer.weight.grad, 2 * x.sum(0).expand(3, 4))
+
+
+@pytest.mark.standin
+def test_a_look_at_values_breaks_a_capture() -> None:
+    """What makes the host wait cannot be captured."""
+    from cupy._timeline import DeviceFault
+
+    x = tc.ones(3, device="cuda")
+    with pytest.raises(DeviceFault, match="capture"), tc.cuda.graph(tc.cuda.CUDAGraph()):
+        (x + 1).sum().item()
+    assert not tc.cuda.is_current_stream_capturing()
+
+
+def test_an_empty_graph_is_not_replayed() -> None:
+    """A graph that was not captured says so."""
+    with pytest.raises(ValueError, match="replay: expected a graph that was captured"):
+        tc.cuda.CUDAGraph().replay()

@@ -1,0 +1,85 @@
+"""The stand-in itself: as strict as CuPy, and never wider than it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.standin
+STANDIN = Path(__file__).parent.parent / "cuda_standin"
+
+
+def test_the_recorded_surface_is_that_of_cupy() -> None:
+    """Names, parameters and dtypes of ufuncs are those of the CuPy that is installed."""
+    versions = [one.version for one in importlib.metadata.distributions() if (one.name or "").startswith("cupy-cuda")]
+    if "14.2.0" not in versions:
+        pytest.skip(f"the surface is that of CuPy 14.2.0, installed: {versions or 'none'}")
+    program = "import json, runpy, sys; found = runpy.run_path(sys.argv[1]); print(json.dumps(found['found']()))"
+    environment = {key: one for key, one in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-W", "ignore", "-c", program, str(STANDIN / "surface.py")],
+        capture_output=True, text=True, env=environment, check=True,
+    )  # fmt: skip
+    assert json.loads(done.stdout) == json.loads((STANDIN / "surface.json").read_text("utf-8"))
+
+
+def test_nothing_is_stood_in_for_that_cupy_lacks() -> None:
+    """Every public name of the stand-in is one of the recorded surface."""
+    import cupy
+
+    surface = json.loads((STANDIN / "surface.json").read_text("utf-8"))
+    own = {"annotations", "Any", "numpy", "cuda", "fft", "linalg"}
+    assert {name for name in vars(cupy) if not name.startswith("_")} - surface["cupy"].keys() - own == set()
+    members = {name for name in vars(cupy.ndarray) if not name.startswith("_")}
+    assert members - surface["cupy.ndarray"].keys() == set()
+    for kind in ("Stream", "Event", "Device", "MemoryPool"):
+        members = {name for name in vars(getattr(cupy.cuda, kind)) if not name.startswith("_")}
+        assert members - surface[f"cupy.cuda.{kind}"].keys() == set()
+    members = {name for name in vars(cupy.cuda.runtime) if not name.startswith("_")}
+    assert members - surface["cupy.cuda.runtime"].keys() - {"annotations", "Any", "timeline"} == set()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda cupy, x: x + np.ones(3, np.float32),
+        lambda cupy, x: np.ones(3, np.float32) * x,
+        lambda cupy, x: cupy.where(np.ones(3, bool), x, x),
+        lambda cupy, x: np.asarray(x),
+        lambda cupy, x: cupy.exp(x, order="C"),
+        lambda cupy, x: x.max(initial=0),
+        lambda cupy, x: cupy.add.at(x.astype(np.int8), x.astype(np.int64), x.astype(np.int8)),
+        lambda cupy, x: cupy.sum(x.astype("bfloat16")),
+    ],
+)
+def test_what_cupy_refuses_is_refused(call) -> None:
+    """Host arrays beside device arrays, parameters that CuPy lacks, and dtypes without a kernel raise TypeError."""
+    import cupy
+
+    with pytest.raises(TypeError):
+        call(cupy, cupy.arange(3, dtype=np.float32))
+
+
+def test_another_device_is_refused() -> None:
+    """Work on a device takes no memory of another."""
+    import cupy
+
+    x = cupy.ones(3)
+    with cupy.cuda.Device(1), pytest.raises(ValueError, match="Array device must be same"):
+        x + 1
+
+
+def test_results_are_arrays() -> None:
+    """Reductions give 0-d arrays, and indices outside wrap around, as on a GPU."""
+    import cupy
+
+    x = cupy.arange(3, dtype=np.float32)
+    assert type(x.sum()) is cupy.ndarray
+    assert x[cupy.array([4])].tolist() == [1]

@@ -1,0 +1,1 @@
+#pragma once  // in device.h

@@ -1,0 +1,78 @@
+"""Programs that the launcher starts on ranks of their own, for the tests."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import tensorcore.distributed as dist
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def offered() -> None:
+    """The plugin is installed; TENSORCORE_PLUGINS may leave it out."""
+    if not dist.is_backend_available("threads"):
+        pytest.skip("TENSORCORE_PLUGINS leaves out tensorcore_distributed, which offers the transports")
+
+
+class Ended(NamedTuple):
+    """How a launched program ended."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+
+@pytest.fixture
+def launched(started):
+    """Runs the text of a program on ranks that are processes, started over MPI, to its end."""
+
+    def run(text: str, n: int = 2, *arguments: str, deadline: float = 60.0, **how: Any) -> Ended:
+        start = time.monotonic()
+        process = started(text, n, *arguments, **how)
+        out, err = process.communicate(timeout=deadline)
+        return Ended(process.returncode, out, err, time.monotonic() - start)
+
+    return run
+
+
+@pytest.fixture
+def started(tmp_path):
+    """Starts the text of a program on ranks that are processes, or on its own where a ``line`` is given."""
+    if importlib.util.find_spec("mpi4py") is None:
+        pytest.skip("mpi4py is not installed: pip install 'tensorcore[mpi]'")
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(
+        text: str, n: int = 2, *arguments: str, module: Sequence[str] = ("tensorcore.distributed.launch",),
+        options: Sequence[str] = (), line: Sequence[str] | None = None, program: bool = True, **environment: str,
+    ) -> subprocess.Popen[str]:  # fmt: skip
+        script = tmp_path / "program.py"
+        script.write_text(textwrap.dedent(text), "utf-8")
+        paths = [str(ROOT), str(ROOT / "plugins"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        before = line or [sys.executable, "-m", *module, "-n", str(n), *options]
+        process = subprocess.Popen(
+            [*before, *([str(script)] if program else []), *arguments], cwd=tmp_path, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONWARNINGS": "error", **environment},
+        )  # fmt: skip
+        processes.append(process)
+        return process
+
+    yield start
+    for one in processes:
+        if one.poll() is None:
+            one.kill()
+        one.communicate()

@@ -1,0 +1,23 @@
+"""Counts that no noise touches: they may fall, and they do not grow unnoticed."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from asv_benchmarks import counters
+
+
+@pytest.mark.slow
+def test_nothing_has_grown() -> None:
+    """Modules, frames, kernels and bytes are at most the committed ones."""
+    before = json.loads(counters.COMMITTED.read_text("utf-8"))
+    found = counters.counted()
+    assert found.keys() == before.keys()
+    assert counters.grown(found, before) == {}, "if it has to be: python -m asv_benchmarks.counters --write"
+
+
+def test_growth_is_found() -> None:
+    """A larger count is named beside what it was, and a smaller one is not."""
+    assert counters.grown({"a": 3, "b": 1}, {"a": 2, "b": 2}) == {"a": (2, 3)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import os
 import re
@@ -140,7 +141,7 @@ class _Job:
         return code
 
     def _line(self) -> list[str]:
-        mpiexec = _find_mpiexec()
+        mpiexec = find_mpiexec()
         version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False).stdout
         line = [mpiexec]
         if "Open MPI" in version or "prte" in version.lower():
@@ -239,7 +240,8 @@ def _run_threads(command: list[str], n: int) -> int:
     from tensorcore.distributed.threads import run_threads
 
     try:
-        run_threads(run_program, n, command)
+        with contextlib.redirect_stdout(_WholeLines(sys.stdout)):
+            run_threads(_run_whole, n, command)
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
     except Exception as error:
@@ -250,7 +252,43 @@ def _run_threads(command: list[str], n: int) -> int:
     return 0
 
 
-def _find_mpiexec() -> str:
+def _run_whole(command: list[str]) -> None:
+    try:
+        run_program(command)
+    finally:
+        sys.stdout.flush()  # a last line without an end
+
+
+class _WholeLines(io.TextIOBase):
+    """A stream that several threads print to: no line of one stands within a line of another.
+
+    ``print`` writes each of its arguments by itself, so what a thread has begun is kept until its line ends.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._begun = threading.local()
+
+    def write(self, text: str) -> int:
+        whole, newline, rest = (getattr(self._begun, "text", "") + text).rpartition("\n")
+        if newline:
+            self._stream.write(whole + newline)
+        self._begun.text = rest
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.write(getattr(self._begun, "text", ""))
+        self._begun.text = ""
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+
+def find_mpiexec() -> str:
     beside = [Path(sys.prefix, "bin", "mpiexec"), Path(sys.executable).with_name("mpiexec")]
     for one in beside:
         if one.exists():

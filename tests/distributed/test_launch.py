@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tensorcore.distributed import dashboard
+from tensorcore.distributed.launch import find_mpiexec
 from tensorcore.distributed.meeting import first_host, read_slurm
 
 from .conftest import ROOT
@@ -158,7 +159,7 @@ def test_ranks_end_with_the_launcher(started, number) -> None:
 def test_an_existing_mpiexec(started) -> None:
     """Under mpiexec the launcher is one rank, and so is a program without it."""
     for line in (["-m", "tensorcore.distributed.launch"], []):
-        process = started(HELLO, line=["mpiexec", "-n", "2", sys.executable, *line])
+        process = started(HELLO, line=[find_mpiexec(), "-n", "2", sys.executable, *line])
         out, err = process.communicate(timeout=30)
         assert sorted(out.splitlines()) == [f"rank {r} of 2 sum 2" for r in range(2)], err
 

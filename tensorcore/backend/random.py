@@ -111,6 +111,15 @@ class Generator(Twister):
             values[-16:] = drawn[-16:]
         return _shaped(values.view(dtype.numpy), shape)
 
+    def serial_normal(self, shape: Shape, dtype: dtype = float32, mean: float = 0.0, std: float = 1.0) -> Array:
+        """What ``normal_`` draws into a tensor that is not contiguous: float64 normals one by one, whatever the size."""
+        size, real = _size("normal", shape), _real("normal", dtype)
+        if not std >= 0.0:
+            raise RandomError(f"normal: expected std >= 0, got {std}; pass its absolute value")
+        if dtype.is_complex:
+            size, std = 2 * size, std / math.sqrt(2.0)
+        return _shaped(_narrowed(self.serial_normals(size, mean, std), real).view(dtype.numpy), shape)
+
     def integers(self, shape: Shape, dtype: dtype, low: int, high: int | None) -> Array:
         """Whole numbers in [low, high) (``torch.randint``, ``random_(low, high)``); every dtype but complex.
 
@@ -271,7 +280,10 @@ class Generator(Twister):
             result = self._with_replacement(rows, num_samples)
         else:
             with np.errstate(divide="ignore", over="ignore"):
-                ratio = rows / self.exponential(rows.shape, given)
+                # PyTorch lays the draws as the weights lie, and fills memory in its order.
+                turned = rows.strides[0] < rows.strides[1] and min(rows.shape) > 1
+                drawn = self.exponential(rows.shape[::-1], given).T if turned else self.exponential(rows.shape, given)
+                ratio = rows / drawn
             result = _largest_first(ratio, num_samples)
         return result.reshape(*weights.shape[:-1], num_samples)
 

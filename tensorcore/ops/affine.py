@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
+from tensorcore.dtypes import promote_types
 from tensorcore.errors import DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_nn as samples
@@ -23,7 +24,7 @@ from tensorcore.ops.linalg import (
     rows_of,
 )
 from tensorcore.ops.older import taking_older
-from tensorcore.ops.operands import lifted, result_type
+from tensorcore.ops.operands import lifted
 from tensorcore.ops.output import store
 from tensorcore.tape.memory import next_order
 from tensorcore.tape.mode import unusual
@@ -130,8 +131,8 @@ def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
 ) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``; of integers, beta and alpha are integers too."""
-    made = outer(vec1, vec2)
-    compute = result_type(input, made)
+    compute = promote_types(promote_types(input.dtype, vec1.dtype), vec2.dtype)
+    made = outer(vec1.to(compute), vec2.to(compute))  # type: ignore[attr-defined]
     for name, one in (("beta", beta), ("alpha", alpha)):
         if compute.kind in ("bool", "integer") and isinstance(one, float):
             raise DtypeError(
@@ -146,7 +147,7 @@ def addr(
     if rules.broadcast("addr", tuple(input.native.shape), shape) != shape:
         rules.cannot_expand("addr", tuple(input.native.shape), shape)
     if beta:
-        made = made + (input if beta == 1 else input * beta)
+        made = made + (input if beta == 1 else input * beta).to(compute)  # type: ignore[attr-defined]
     return made if out is None else store("addr", made, out)
 
 

@@ -421,6 +421,8 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     """``input + value * tensor1 * tensor2``, element by element."""
     compute = result_type(input, tensor1, tensor2)
     value = _check_value("addcmul", compute, value)
+    if tensor1.dtype is not compute:
+        tensor1 = tensor1.to(compute)  # type: ignore[attr-defined]
     # The factor comes first, as in PyTorch: which product overflows depends on it.
     return _add(input, mul(tensor1 if value == 1 else tensor1 * value, tensor2))
 

@@ -86,13 +86,13 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
         raise ShapeError(
             f"rot90: expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}"
         )
-    return apply(_rot90, (input,), {"k": int(k) % 4, "dims": (a, b)})
+    return apply(_rot90, (input,), {"k": rules.whole("rot90", "k", k) % 4, "dims": (a, b)})
 
 
 def _triangle(op: Op, upper: bool, input: Tensor, diagonal: int, out: Tensor | None) -> Tensor:
     if input.ndim < 2:
         raise ShapeError(f"{op.name}: input tensor must have at least 2 dimensions, got {input.ndim}; use unsqueeze")
-    made = apply(op, (input,), {"diagonal": int(diagonal), "upper": upper})
+    made = apply(op, (input,), {"diagonal": rules.whole(op.name, "diagonal", diagonal), "upper": upper})
     return made if out is None else store(op.name, made, out)
 
 
@@ -128,7 +128,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     ndim = input.ndim + 1
     options = diagonal_options("diag_embed", (0,) * ndim, offset, dim1, dim2)
     shape = list(input.native.shape)
-    size = shape.pop() + abs(int(offset))
+    size = shape.pop() + abs(options["offset"])
     for at in sorted((options["dim1"], options["dim2"])):
         shape.insert(at, size)
     return apply(_diag_embed, (input,), {"shape": tuple(shape), **options})

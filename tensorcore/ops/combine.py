@@ -138,13 +138,13 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     """The coordinates, a tensor for each dim of ``shape``, of indices into the flattened tensor."""
     if not isinstance(indices, Tensor) or indices.dtype.kind != "integer":
         found = indices.dtype if isinstance(indices, Tensor) else type(indices).__name__
-        raise ArgumentError(f"unravel_index: expected 'indices' to be integer dtype, but got {found}; use .long()")
+        raise ArgumentTypeError(f"unravel_index: expected 'indices' to be integer dtype, but got {found}; use .long()")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if not all([hasattr(one, "__index__") for one in sizes]):
         raise ArgumentTypeError(f"unravel_index: expected shape as ints, got {shape!r}; pass ints or one tuple of ints")
     if any([one < 0 for one in sizes]):
         raise ArgumentError(f"unravel_index: 'shape' cannot have negative values, but got {sizes}; pass sizes >= 0")
-    found = []
+    found, indices = [], indices.long()  # type: ignore[attr-defined]
     for i, size in enumerate(sizes):
         step = prod(sizes[i + 1 :])
         found.append(indices.div(step, rounding_mode="floor") % size)  # type: ignore[attr-defined]

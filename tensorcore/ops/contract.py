@@ -241,6 +241,10 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
                 f"tensordot: tensordot expects dims < ndim_a and ndim_b, got dims={dims} for {len(x)}D and {len(y)}D"
             )
         dims_a, dims_b = tuple(range(len(x) - dims, len(x))), tuple(range(dims))
+    elif not isinstance(dims, (tuple, list)) or len(dims) != 2:
+        raise ShapeError(
+            f"tensordot: tensordot expects dims to be int or two lists of ints, got dims={dims!r}; pass e.g. 1"
+        )
     else:
         dims_a, dims_b = (
             rules.wrap_dims("tensordot", list(dims[0]), len(x)),

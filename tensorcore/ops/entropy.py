@@ -114,7 +114,10 @@ def _check_classes(
 def _classified(op: Fused, input: Tensor, target: Tensor, weight: Any, ignore_index: int, reduction: str) -> Tensor:
     input, target, single = _check_classes(op.name, input, target, weight, ignore_index)
     check_floating(op.name, input)
-    made = op((input, target, weight), {"reduction": reduction, "ignore_index": int(ignore_index)})
+    made = op(
+        (input, target, weight),
+        {"reduction": reduction, "ignore_index": rules.whole(op.name, "ignore_index", ignore_index)},
+    )
     return made.reshape(()) if single and reduction == "none" else made
 
 
@@ -190,7 +193,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     input, target, single = _check_classes("cross_entropy", input, target, weight, ignore_index)
     classes = input.native.shape[1]
     logs = log_softmax(input, 1)
-    options = {"ignore_index": int(ignore_index)}
+    options = {"ignore_index": rules.whole("cross_entropy", "ignore_index", ignore_index)}
     plain = _nll_loss((logs, target, weight), {"reduction": reduction, **options})
     if weight is not None:
         logs = logs * weight.reshape(1, -1, *[1] * (len(input.native.shape) - 2))
@@ -274,12 +277,13 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
             f"binary_cross_entropy: expected input and target of one dtype, got {input.dtype} and {target.dtype}; "
             "convert one"
         )
-    if input.device.capabilities.host and input.numel():
-        values = input.device.to_host(input.native)
-        if (values < 0).any() or (values > 1).any():
-            raise ShapeError(
-                "binary_cross_entropy: all elements of input should be between 0 and 1, got others; apply sigmoid first"
-            )
+    if input.device.capabilities.host:
+        for name, one in (("input", input), ("target", target)):
+            values = one.device.to_host(one.native)
+            if not ((values >= 0) & (values <= 1)).all():
+                raise ShapeError(
+                    f"binary_cross_entropy: all elements of {name} should be between 0 and 1, got others; apply sigmoid first"
+                )
     yes, no = input.log().clamp(min=-100.0), (1.0 - input).log().clamp(min=-100.0)
     each = (target - 1.0) * no - target * yes
     return reduced(each if weight is None else each * weight, reduction)

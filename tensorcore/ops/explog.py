@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from tensorcore.errors import ArgumentError, DtypeError
+from tensorcore.ops import rules
 from tensorcore.ops import samples_elementwise as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.choice import where
@@ -185,12 +186,13 @@ _polygamma = Op("polygamma", "input", "The n-th derivative of digamma.", registe
 @operation(samples=samples.polygamma, method=False)
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The ``n``-th derivative of digamma, ``n`` at least 0."""
+    n = rules.whole("polygamma", "n", n)
     if n < 0:
         raise DtypeError(f"polygamma: polygamma(n, x) does not support negative n, got {n}; pass an n of at least 0")
     if input.dtype in BOOL | INTEGER:
         input = input.to(computes_in("polygamma", input))  # type: ignore[attr-defined]
     computes_in("polygamma", input)
-    made = apply(_polygamma, (input,), {"n": int(n)})
+    made = apply(_polygamma, (input,), {"n": n})
     return made if out is None else store("polygamma", made, out)
 
 

@@ -242,7 +242,7 @@ def _back_to_real(
 
 
 def _length(input: Any, dims: Dims, n: int | None) -> list[int]:
-    return [input.native.shape[dims[0]] if n is None or n == -1 else n]
+    return [input.native.shape[dims[0]] if n is None else n]
 
 
 # The functions: along one dim

@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
+from tensorcore.ops import rules
 from tensorcore.ops import samples_index as samples
 from tensorcore.ops.create import arange, made
 from tensorcore.ops.kinds import operation
@@ -37,7 +38,7 @@ def _numbers(op: str, *values: Any) -> list[Any]:
 def _spaced(op: str, numbers: list[Any], steps: Any, base: Any, dtype: Any, device: Any, requires_grad: bool,
             out: Tensor | None) -> Tensor:  # fmt: skip
     start, end = numbers
-    steps = int(steps)
+    steps = rules.whole(op, "steps", steps)
     if steps < 0:
         raise GradientError(f"{op}: number of steps must be non-negative, got {steps}; pass 0 or more")
     if dtype is None:
@@ -83,6 +84,7 @@ def scalar_tensor(
 
 
 def _triangle(op: str, row: int, col: int, offset: int, upper: bool, dtype: Any, device: Any) -> Tensor:
+    row, col, offset = (rules.whole(op, *one) for one in (("row", row), ("col", col), ("offset", offset)))
     if row < 0 or col < 0:
         raise ShapeError(f"{op}: row and col must be non-negative, got {row} and {col}; pass sizes >= 0")
     dtype = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype, op)

@@ -376,6 +376,9 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
         raise ShapeError(
             f"cross: inputs dimension {dim} must have length 3, got {list(input.shape)} and {list(other.shape)}"
         )
-    dtype = input.dtype if input.dtype is other.dtype else dtypes.promote_types(input.dtype, other.dtype)
-    made = apply(_cross, (input.to(dtype).expand(shape), other.to(dtype).expand(shape)), {"dim": at})
+    if input.dtype is not other.dtype:
+        raise DtypeError(
+            f"cross: expected one scalar type, got {input.dtype} and {other.dtype}; convert one with .to(...)"
+        )
+    made = apply(_cross, (input.expand(shape), other.expand(shape)), {"dim": at})
     return made if out is None else store("cross", made, out)

@@ -10,6 +10,7 @@ from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, Shap
 from tensorcore.ops import rules
 from tensorcore.ops import samples_loss as samples
 from tensorcore.ops.calls import apply
+from tensorcore.ops.choice import where
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
@@ -159,7 +160,8 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     _same_size("huber_loss", input, target)
     check_floating("huber_loss", input)
     size = (input - target).abs()
-    return _weighted(_where_small(size, delta, size * size * 0.5, delta * (size - 0.5 * delta)), weight, reduction)
+    made = _where_small(size, delta, size * size * 0.5, delta * (size - 0.5 * delta))
+    return _weighted(made if made.dtype is input.dtype else made.to(input.dtype), weight, reduction)
 
 
 # Distances and margins
@@ -227,8 +229,7 @@ def hinge_embedding_loss(
     if not input.dtype.is_floating_point:
         margin = int(margin)  # as in PyTorch, where the margin is added in place
     hinge = (margin - input).clamp(min=0)
-    near, far = (target != -1).to(input.dtype), (target != 1).to(input.dtype)
-    return reduced(hinge * far + input * near, reduction)
+    return reduced(where(target != 1, hinge, 0) + where(target != -1, input, 0), reduction)
 
 
 @operation(samples=samples.ranking, method=False)

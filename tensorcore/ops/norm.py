@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, ShapeError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
@@ -153,12 +153,23 @@ def _over_last(
                 f"{list(one.shape)} and "
                 f"normalized_shape = {list(sizes)}; make them equal"
             )
+    _one_dtype(op.name, input, weight, bias)
     dims = tuple(range(len(shape) - len(sizes), len(shape)))
     options = {"view": shape, "dims": dims, "affine": sizes, "eps": float(eps), "centre": centre}
     if input.dtype.is_complex:
         # The fused kernels know real gradients only.
         return _standardized(input, weight, bias, **options)
     return op((input, weight, bias), options)
+
+
+def _one_dtype(op: str, input: Tensor, *others: Tensor | None) -> None:
+    """Parameters have the input's dtype; beside one of two bytes they may be of single precision."""
+    dtype = input.dtype
+    for one in others:
+        if one is not None and one.dtype is not dtype and not (one.dtype is dtypes.float32 and dtype.itemsize == 2):
+            raise DtypeError(
+                f"{op}: expected all inputs to share the same datatype, got {dtype} and {one.dtype}; convert one with .to(...)"
+            )
 
 
 def _floating(op: str, input: Tensor) -> None:
@@ -216,6 +227,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
         )
     for name, one in (("weight", weight), ("bias", bias)):
         _per_channel("group_norm", name, one, shape[1])
+    _one_dtype("group_norm", input, weight, bias)
     view = (shape[0], num_groups, shape[1] // num_groups, *shape[2:])
     affine = (1, num_groups, shape[1] // num_groups, *[1] * (len(shape) - 2))
     options = {"view": view, "dims": tuple(range(2, len(view))), "affine": affine, "eps": float(eps), "centre": True}
@@ -247,6 +259,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
         raise ShapeError(f"batch_norm: expected an input of at least 2 dims, got {list(shape)}; unsqueeze it")
     for name, one in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
         _per_channel("batch_norm", name, one, shape[1])
+    _one_dtype("batch_norm", input, running_mean, running_var, weight, bias)
     affine = (1, shape[1], *[1] * (len(shape) - 2))
     if not training:
         if running_mean is None or running_var is None:
@@ -345,11 +358,9 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None, running_var
     shape = tuple(input.native.shape)
     if len(shape) < 3:
         raise ArgumentError(f"instance_norm: expected an input of at least 3 dims, got {list(shape)}; unsqueeze it")
-    for one in (weight, bias):
-        if one is not None and tuple(one.native.shape) != (shape[1],):
-            raise ShapeError(
-                f"instance_norm: weight and bias should contain {shape[1]} elements, got {list(one.shape)}; give one per channel"
-            )
+    for name, one in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
+        _per_channel("instance_norm", name, one, shape[1])
+    _one_dtype("instance_norm", input, running_mean, running_var, weight, bias)
     affine = (1, shape[1], *[1] * (len(shape) - 2))
     if not use_input_stats:
         if running_mean is None or running_var is None:

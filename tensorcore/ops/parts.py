@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError
+from tensorcore.ops import rules
 from tensorcore.ops import samples_numeric as samples
 from tensorcore.ops.choice import where
 from tensorcore.ops.kinds import composite, operation
@@ -25,6 +26,7 @@ def _integers(op: str, input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     compute = result_type(input, other)
     if compute.kind != "integer":
         raise NotImplementedFor(f"{op}: not implemented for {compute.name}, got one; convert it with .long()")
+    rules.broadcast(op, tuple(input.native.shape), tuple(other.native.shape))
     return input.to(compute), other.to(compute)  # type: ignore[attr-defined]
 
 

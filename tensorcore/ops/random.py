@@ -25,7 +25,7 @@ from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "Generator", "bernoulli", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "multinomial",
-    "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "seed", "set_rng_state",
+    "normal", "rand", "randint", "randn", "randperm", "seed", "set_rng_state",
 ]  # fmt: skip
 
 
@@ -165,7 +165,7 @@ def _drawn_on(op: str, device: Any) -> Any:
     return device
 
 
-def _created(op: str, kind: str, size: Any, out: Any, dtype: Any, device: Any, requires_grad: bool, generator: Any,
+def created(op: str, kind: str, size: Any, out: Any, dtype: Any, device: Any, requires_grad: bool, generator: Any,
              default: dtypes.dtype | None = None, **options: Any) -> Tensor:  # fmt: skip
     shape = rules.as_shape(op, size)
     if out is not None:
@@ -180,13 +180,13 @@ def _created(op: str, kind: str, size: Any, out: Any, dtype: Any, device: Any, r
 def rand(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False, names: Any = None) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1)."""
-    return _created("rand", "uniform", size, out, dtype, device, requires_grad, generator)
+    return created("rand", "uniform", size, out, dtype, device, requires_grad, generator)
 
 
 def randn(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
           requires_grad: bool = False, pin_memory: bool = False, names: Any = None) -> Tensor:  # fmt: skip
     """Normal numbers of mean 0 and standard deviation 1."""
-    return _created("randn", "normal", size, out, dtype, device, requires_grad, generator)
+    return created("randn", "normal", size, out, dtype, device, requires_grad, generator)
 
 
 def randint(*args: Any, low: int = 0, high: Any = None, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None,
@@ -206,7 +206,7 @@ def randint(*args: Any, low: int = 0, high: Any = None, size: Any = None, genera
         raise ArgumentTypeError(
             f"randint: received an invalid combination of arguments - got {args}; pass (low, high, size)"
         )
-    return _created("randint", "integers", (size,), out, dtype, device, requires_grad, generator, dtypes.int64,
+    return created("randint", "integers", (size,), out, dtype, device, requires_grad, generator, dtypes.int64,
                     low=int(low), high=int(high))  # fmt: skip
 
 
@@ -225,41 +225,6 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
     return made if out is None else store("randperm", made, out)
 
 
-def _like(
-    op: str, kind: str, input: Tensor, dtype: Any, device: Any, requires_grad: bool, generator: Any, **options: Any
-) -> Tensor:
-    if not isinstance(input, Tensor):
-        raise ArgumentTypeError(
-            f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
-        )
-    return _created(op, kind, (tuple(input.native.shape),), None, dtype or input.dtype, device or input.device, requires_grad,
-                    generator, **options)  # fmt: skip
-
-
-def rand_like(input: Tensor, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-              requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
-    """Uniform numbers in [0, 1) in the shape, dtype and on the device of ``input``."""
-    return _like("rand_like", "uniform", input, dtype, device, requires_grad, generator)
-
-
-def randn_like(input: Tensor, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-               requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
-    """Standard normal numbers in the shape, dtype and on the device of ``input``."""
-    return _like("randn_like", "normal", input, dtype, device, requires_grad, generator)
-
-
-def randint_like(input: Tensor, *bounds: int, low: int = 0, high: int | None = None, generator: Any = None, dtype: Any = None,
-                 layout: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
-    """``randint_like(input, high)`` or ``(input, low, high)``: whole numbers in [low, high) in the shape and dtype of ``input``."""
-    if bounds:
-        low, high = (low, bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
-    if high is None:
-        raise ArgumentTypeError("randint_like: expected high, got nothing; pass (input, high) or (input, low, high)")
-    return _like(
-        "randint_like", "integers", input, dtype, device, requires_grad, generator, low=int(low), high=int(high)
-    )
-
-
 # Draws that take tensors. Their result does not change with the parameters, so the gradient is zero.
 
 normal_op = Op("normal", "input", "Normal numbers.", register=False, grads=dict(input=lambda g: g * 0))
@@ -276,7 +241,7 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
            layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Normal numbers: of one mean and deviation and a ``size``, or of tensors of means, deviations or both."""
     if size is not None:
-        return _created(
+        return created(
             "normal", "normal", (size,), out, dtype, device, requires_grad, generator, mean=float(mean), std=float(std)
         )
     tensors = [one for one in (mean, std) if isinstance(one, Tensor)]

@@ -1,37 +1,40 @@
-"""Draws over a tensor's memory: ``uniform_``, ``normal_`` and their relatives."""
+"""Draws over a tensor's memory: ``uniform_``, ``normal_`` and their relatives, and ``rand_like`` with its own."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tensorcore.backend.strides import memory_order
 from tensorcore.errors import ArgumentTypeError
+from tensorcore.ops.create import empty_like
 from tensorcore.ops.inplace import attach, check_writable
 from tensorcore.ops.kinds import method
 from tensorcore.ops.output import written
-from tensorcore.ops.random import draw, normal_op
+from tensorcore.ops.random import created, draw, normal_op
 from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__: list[str] = []
+__all__ = ["rand_like", "randint_like", "randn_like"]
 
 
 def _fill(op: str, input: Tensor, kind: str, generator: Any, **options: Any) -> Tensor:
     """Draw over a tensor's memory. What was there has no influence any more, so its gradient is zero."""
     check_writable(op, input)
     shape, device = tuple(input.native.shape), input.device
-    if (
-        kind in ("uniform", "bernoulli")
-        and not input.is_contiguous()
-        and not hasattr(options.get("probability"), "shape")
-    ):
+    if input.is_contiguous():
+        native = draw(op, kind, shape, input.dtype, device, generator, **options)
+    else:
         # In the order in which the elements lie in memory, as PyTorch draws them.
         order = memory_order(device.strides(input.native))
+        if hasattr(options.get("probability"), "shape"):
+            options["probability"] = np.broadcast_to(options["probability"], shape).transpose(order)
+        if kind == "normal" and not device.own_generator:
+            kind = "serial_normal"  # PyTorch has its blocks of 16 for contiguous tensors alone
         native = draw(op, kind, tuple([shape[i] for i in order]), input.dtype, device, generator, **options)
         native = device.kernels["permute"](native, dims=tuple([order.index(i) for i in range(len(order))]))
-    else:
-        native = draw(op, kind, shape, input.dtype, device, generator, **options)
     before = new_tensor(input.native, input.dtype, input.device)
     before.node = input.node
     device.kernels["copy"](input.native, native)
@@ -110,3 +113,58 @@ def random_(
     if to is None and not only_from:
         from_, to = 0, from_
     return _fill("random_", input, "integers", generator, low=int(from_ or 0), high=None if to is None else int(to))
+
+
+def _like(
+    op: str,
+    kind: str,
+    input: Tensor,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+    generator: Any,
+    memory_format: Any,
+    **options: Any,
+) -> Tensor:
+    if not isinstance(input, Tensor):
+        raise ArgumentTypeError(
+            f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
+        )
+    if (input.is_contiguous() and memory_format is None) or mode.levels:
+        return created(op, kind, (tuple(input.native.shape),), None, dtype or input.dtype, device or input.device,
+                       requires_grad, generator, **options)  # fmt: skip
+    made = empty_like(input, dtype=dtype, device=device, memory_format=memory_format)
+    return _fill(op, made, kind, generator, **options).requires_grad_(requires_grad)  # type: ignore[attr-defined, no-any-return]
+
+
+def rand_like(input: Tensor, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+              requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+    """Uniform numbers in [0, 1) in the shape, dtype and on the device of ``input``."""
+    return _like("rand_like", "uniform", input, dtype, device, requires_grad, generator, memory_format)
+
+
+def randn_like(input: Tensor, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+               requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+    """Standard normal numbers in the shape, dtype and on the device of ``input``."""
+    return _like("randn_like", "normal", input, dtype, device, requires_grad, generator, memory_format)
+
+
+def randint_like(input: Tensor, *bounds: int, low: int = 0, high: int | None = None, generator: Any = None, dtype: Any = None,
+                 layout: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+    """``randint_like(input, high)`` or ``(input, low, high)``: whole numbers in [low, high) in the shape and dtype of ``input``."""
+    if bounds:
+        low, high = (low, bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
+    if high is None:
+        raise ArgumentTypeError("randint_like: expected high, got nothing; pass (input, high) or (input, low, high)")
+    return _like(
+        "randint_like",
+        "integers",
+        input,
+        dtype,
+        device,
+        requires_grad,
+        generator,
+        memory_format,
+        low=int(low),
+        high=int(high),
+    )

@@ -260,14 +260,14 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     size = rules.as_shape("sum_to_size", size)
     shape = tuple(input.native.shape)
     extra = len(shape) - len(size)
-    if extra < 0 or product([n not in (1, shape[i + extra]) for i, n in enumerate(size)]) != (0 if size else 1):
+    if extra < 0 or True in [n not in (1, shape[i + extra]) for i, n in enumerate(size)]:
         raise ShapeError(
             f"sum_to_size: size {{{list(size)}}} is not expandable to size {{{list(shape)}}}, got a tensor of the "
             "latter; pass a size that broadcasts to it"
         )
     dims = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(size) if n == 1 and shape[i + extra] != 1)
-    summed = apply(_sum, (input,), {"dim": dims, "keepdim": True}) if dims else input
-    return summed.reshape(size) if extra else summed
+    summed = input.sum(dims, True) if dims else input  # type: ignore[attr-defined]
+    return summed.reshape(size) if extra else summed  # type: ignore[attr-defined, no-any-return]
 
 
 Tensor.sum_to_size = sum_to_size  # type: ignore[attr-defined]

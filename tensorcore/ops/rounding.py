@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore.errors import UnsupportedDtype
+from tensorcore.ops import rules
 from tensorcore.ops import samples_elementwise as samples
 from tensorcore.ops.define import OPS, same
 from tensorcore.ops.kinds import (
@@ -39,6 +40,8 @@ fix = alias("fix", trunc)
 
 def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """Each element rounded to ``decimals`` places (negative: to tens, hundreds, ...), halves to the even digit."""
+    if type(decimals) is not int:
+        decimals = rules.whole("round", "decimals", decimals)
     if not decimals:
         return _round(input) if out is None else _round(input, out=out)
     if not input.dtype.is_floating_point:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from tensorcore.backend.strides import contiguous_strides, view_strides
 from tensorcore.errors import ArgumentTypeError, DimensionError, ShapeError
@@ -17,6 +18,7 @@ __all__ = [
     "matmul_shape",
     "reduced",
     "view_strides",
+    "whole",
     "wrap_dim",
     "wrap_dims",
 ]
@@ -24,16 +26,22 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
+def whole(op: str, name: str, value: Any) -> int:
+    """An argument that is an int, or a whole number of NumPy's or a tensor's; bool and float are refused, as in PyTorch."""
+    if type(value) is int:
+        return value
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ArgumentTypeError(f"{op}: expected {name} to be an int, got {value!r}; pass an int such as 0 or -1")
+    return int(value.__index__())
+
+
 def wrap_dim(op: str, dim: int, ndim: int) -> int:
     """``dim`` counted from the front; a 0-d tensor has the dims 0 and -1."""
     span = max(ndim, 1)
-    try:
-        if -span <= dim < span:
-            return dim % span
-    except TypeError:
-        pass
-    if not hasattr(dim, "__index__"):
-        raise ArgumentTypeError(f"{op}: expected dim to be an int, got {dim!r}; pass an int such as 0 or -1")
+    if type(dim) is not int:
+        dim = whole(op, "dim", dim)
+    if -span <= dim < span:
+        return dim % span
     raise DimensionError(
         f"{op}: expected dim in the range [{-span}, {span - 1}], got {dim}; "
         f"Dimension out of range for a tensor of {ndim} dims"
@@ -44,7 +52,7 @@ def wrap_dims(op: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[int,
     """A dim, several or none (which means all of them) as a tuple counted from the front, each once."""
     if dim is None:
         return tuple(range(ndim))
-    if isinstance(dim, int):
+    if isinstance(dim, int) or hasattr(dim, "__index__") or not hasattr(dim, "__iter__"):
         return (wrap_dim(op, dim, ndim),)
     dims = tuple([wrap_dim(op, one, ndim) for one in dim])
     if len(set(dims)) != len(dims):

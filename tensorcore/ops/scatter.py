@@ -191,9 +191,7 @@ def scalar(op: str, input: Tensor, value: Any) -> Tensor:
                 f"{op}: only supports a 0-dimensional value tensor, but got tensor with "
                 f"{value.ndim} dimension(s); use where"
             )
-        if (value.dtype.is_complex and not input.dtype.is_complex) or (
-            input.dtype.kind in ("integer", "bool") and value.dtype.is_floating_point
-        ):
+        if value.dtype.is_complex and not input.dtype.is_complex:
             raise DtypeError(
                 f"{op}: value cannot be converted to type {input.dtype.name} without overflow, got {value.dtype}"
             )

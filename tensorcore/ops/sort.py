@@ -96,11 +96,12 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         raise DtypeError("topk: does not support bool dtypes, got bool; convert it with .int()")
     shape = input.native.shape
     at = rules.wrap_dim("topk", dim, len(shape))
+    k = rules.whole("topk", "k", k)
     if not 0 <= k <= (shape[at] if shape else 1):
         raise ShapeError(
             f"topk: selected index k out of range, got k={k} for a dim of size {shape[at] if shape else 1}; take fewer"
         )
-    options = {"k": int(k), "dim": at, "largest": bool(largest), "sorted": bool(sorted)}
+    options = {"k": k, "dim": at, "largest": bool(largest), "sorted": bool(sorted)}
     return stored("topk", _Topk(*picking(_topk, input, options)), out)
 
 

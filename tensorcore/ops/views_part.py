@@ -93,7 +93,7 @@ def select_key(op: str, input: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
     if not shape:
         raise DimensionError(f"{op}: select() cannot be applied to a 0-dim tensor, got one; use item()")
     at = rules.wrap_dim(op, dim, len(shape))
-    index = int(index)
+    index = rules.whole("select", "index", index)
     if not -shape[at] <= index < shape[at]:
         raise DimensionError(
             f"{op}: expected index in the range [{-shape[at]}, {shape[at] - 1}], got {index}; it is out of range for "
@@ -113,7 +113,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         raise ShapeError(
             f"narrow: start must be an 0-dim integral Tensor, got {start.dtype} of shape {list(start.shape)}"
         )
-    begin, size = int(start), shape[at]
+    begin, size = rules.whole("narrow", "start", start), shape[at]
     if length < 0:
         raise ShapeError(f"narrow: narrow(): length must be non-negative, got {length}; take fewer from elsewhere")
     if not -size <= begin <= size:
@@ -147,7 +147,7 @@ def diagonal_options(op: str, shape: tuple[int, ...], offset: int, dim1: int, di
     first, second = rules.wrap_dim(op, dim1, len(shape)), rules.wrap_dim(op, dim2, len(shape))
     if first == second:
         raise ShapeError(f"{op}: diagonal dimensions cannot be identical, got {dim1}, {dim2}; name two dims")
-    return {"offset": int(offset), "dim1": first, "dim2": second}
+    return {"offset": rules.whole(op, "offset", offset), "dim1": first, "dim2": second}
 
 
 @method
@@ -210,7 +210,7 @@ def _strided_arguments(
         )
     if shape and min(shape) < 0:
         raise ShapeError(f"{op}: expected sizes >= 0, got {list(shape)}; use sizes >= 0")
-    start = input.storage_offset() if storage_offset is None else int(storage_offset)
+    start = input.storage_offset() if storage_offset is None else rules.whole(op, "storage_offset", storage_offset)
     if start < 0:
         raise ShapeError(
             f"{op}: Tensor: invalid storage offset {start}, got a negative one; count from the storage's start"

@@ -49,6 +49,8 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     shape = tuple(input.native.shape)
     if len(shape) not in (3, 4):
         raise ShapeError(f"unfold: Expected 3D or 4D (batch mode) tensor with possibly 0 batch size, got {list(shape)}")
+    if 0 in shape[-3:]:
+        raise ShapeError(f"unfold: Expected non-zero dimensions behind the batch, got {list(shape)}; leave none empty")
     counts = window_counts(shape[-2:], kernel, stride, padding, dilation)
     if min(counts) < 1:
         raise ShapeError(

@@ -196,6 +196,10 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("view_as_complex_copy", "float16"): "there is no complex dtype of float16 here",
 }
 
+# Those of them that are a matter of rounding: whether they show depends on the processor that PyTorch finds.
+ROUNDED = {("conv_transpose2d", "float16"), ("ifft2", "uint8"), ("ifftn", "uint8"), ("triplet_margin_loss", "uint8"),
+           ("triplet_margin_with_distance_loss", "uint8"), ("linalg_cond", "shape")}  # fmt: skip
+
 Difference = tuple[str, str]
 
 
@@ -212,6 +216,7 @@ def test_every_op_is_documented_and_sampled() -> None:
 
 def test_exceptions_name_ops_that_exist() -> None:
     """An exception for an op that was renamed or removed would otherwise stay unnoticed."""
+    assert set(EXCEPTIONS) >= ROUNDED
     assert [name for name, _ in EXCEPTIONS if name not in SAMPLED] == []
 
 
@@ -322,9 +327,8 @@ def judge(
     excused = {kind for kind in kinds if (name, kind) in EXCEPTIONS}
     unexpected = [f"{name} {kind}: {text}" for kind, text in found.items() if kind not in excused]
     assert not unexpected, "\n".join(unexpected)
-    assert excused <= set(found), (
-        f"{name}: agrees with PyTorch for {sorted(excused - set(found))}; strike it off EXCEPTIONS"
-    )
+    stale = sorted(kind for kind in excused - set(found) if (name, kind) not in ROUNDED)
+    assert not stale, f"{name}: agrees with PyTorch for {stale}; strike it off EXCEPTIONS"
 
 
 def difference(

@@ -170,3 +170,44 @@ def test_a_backend_may_draw_its_own():
         assert tc.rand(2).tolist() == [0.25, 0.25]
     finally:
         del device.random
+
+
+DRAWN = {
+    "normal_": lambda m, x: x.normal_(1, 2),
+    "exponential_": lambda m, x: x.exponential_(),
+    "geometric_": lambda m, x: x.geometric_(0.3),
+    "random_": lambda m, x: x.random_(),
+    "random_ below": lambda m, x: x.random_(10),
+    "bernoulli_ of a tensor": lambda m, x: x.bernoulli_(m.full_like(x, 0.5)),
+    "rand_like": lambda m, x: m.rand_like(x),
+    "randn_like": lambda m, x: m.randn_like(x),
+    "randint_like": lambda m, x: m.randint_like(x, 9),
+    "rand_like, contiguous": lambda m, x: m.rand_like(x, memory_format=m.contiguous_format),
+    "multinomial": lambda m, x: m.multinomial(x.flatten(1).T if x.dim() > 2 else x, 2),
+}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize(
+    "lay",
+    [
+        lambda m: m.ones(5, 7).T,
+        lambda m: m.ones(2, 3, 4, 5).permute(0, 2, 3, 1),
+        lambda m: m.ones(40, 6)[::2, ::3],
+        lambda m: m.ones(3, 4).T,
+    ],
+    ids=["transposed", "permuted", "with gaps", "below 16"],
+)
+def test_draws_follow_the_order_of_memory(torch, lay, name):
+    """A tensor that is not contiguous gets PyTorch's numbers in PyTorch's places, and its like the same strides."""
+
+    def draw(m):
+        made = DRAWN[name](m, lay(m))
+        strides.append(tuple(made.stride()))
+        return made
+
+    strides = []
+    same(torch, draw)
+    if name != "multinomial":  # whose indices lie as sorting leaves them
+        assert strides[0] == strides[1]

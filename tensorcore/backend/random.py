@@ -6,6 +6,7 @@ import functools
 import math
 import threading
 import warnings
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,10 @@ _WIDE_RANGE = 1 << 28
 # From here on PyTorch shuffles with 64-bit draws: 2**32 / 20.
 _LARGE_SHUFFLE = ((1 << 32) - 1) // 20
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
+
+
+# Draws that few programs use, and the files that hold them.
+_LATER = {"multinomial": "weighted", **dict.fromkeys(("binomial", "dirichlet", "gamma", "poisson"), "rejection")}
 
 
 class Generator(Twister):
@@ -89,11 +94,7 @@ class Generator(Twister):
         16 anew where the size is no multiple of 16. Below, it makes float64 normals one by one and
         keeps the second of a pair for the next such call.
         """
-        size, real = _size("normal", shape), _real("normal", dtype)
-        if not std >= 0.0:
-            raise RandomError(f"normal: expected std >= 0, got {std}; pass its absolute value")
-        if dtype.is_complex:
-            size, std = 2 * size, std / math.sqrt(2.0)
+        size, real, std = _normals(shape, dtype, std)
         if size < 16:
             values = _narrowed(self.serial_normals(size, mean, std), real)
         elif real is float64:
@@ -113,11 +114,7 @@ class Generator(Twister):
 
     def serial_normal(self, shape: Shape, dtype: dtype = float32, mean: float = 0.0, std: float = 1.0) -> Array:
         """What ``normal_`` draws into a tensor that is not contiguous: float64 normals one by one, whatever the size."""
-        size, real = _size("normal", shape), _real("normal", dtype)
-        if not std >= 0.0:
-            raise RandomError(f"normal: expected std >= 0, got {std}; pass its absolute value")
-        if dtype.is_complex:
-            size, std = 2 * size, std / math.sqrt(2.0)
+        size, real, std = _normals(shape, dtype, std)
         return _shaped(_narrowed(self.serial_normals(size, mean, std), real).view(dtype.numpy), shape)
 
     def integers(self, shape: Shape, dtype: dtype, low: int, high: int | None) -> Array:
@@ -250,61 +247,12 @@ class Generator(Twister):
         values *= math.pi
         return _narrowed(dist.fma_float64(dist.libm("tan")(values), sigma, median), dtype).reshape(shape)
 
-    def multinomial(self, weights: Array, num_samples: int, replacement: bool = False) -> Array:
-        """int64 indices drawn by weight: (num_samples,) for weights (categories,), a row each for (rows, categories).
-
-        Weights are floating, at least 0 and finite, not all 0 in a row, and need not sum to 1.
-        Without replacement, the order among categories of equal weight-to-draw ratio (those of
-        weight 0, once the others are used up; chance ties of 16-bit weights) is by index here and
-        unspecified in PyTorch.
-        """
-        if weights.ndim not in (1, 2):
-            raise RandomError(f"multinomial: expected weights of 1 or 2 dims, got {weights.ndim}; reshape them")
-        given, categories = from_numpy_dtype(weights.dtype), weights.shape[-1]
-        _floating("multinomial", given)
-        if num_samples <= 0:
-            raise RandomError(f"multinomial: expected num_samples > 0, got {num_samples}; draw at least one")
-        if not replacement and num_samples > categories:
-            raise RandomError(
-                f"multinomial: expected num_samples up to the {categories} categories, got {num_samples}; "
-                f"draw with replacement=True"
-            )
-        if categories > 1 << 24:
-            raise RandomError(f"multinomial: expected at most 2**24 categories, got {categories}; draw in two steps")
-        rows = weights.reshape(-1, categories) if categories else np.zeros((weights.size or 1, 0))
-        if not np.all((rows >= 0) & np.isfinite(rows)):
-            raise RandomError("multinomial: expected weights >= 0 and finite, got others; clamp them")
-        if not np.all(rows.sum(axis=1, dtype=np.float64) > 0):
-            raise RandomError("multinomial: expected a sum of weights > 0, got 0; give some category a weight")
-        if replacement and num_samples > 1:
-            result = self._with_replacement(rows, num_samples)
-        else:
-            with np.errstate(divide="ignore", over="ignore"):
-                # PyTorch lays the draws as the weights lie, and fills memory in its order.
-                turned = rows.strides[0] < rows.strides[1] and min(rows.shape) > 1
-                drawn = self.exponential(rows.shape[::-1], given).T if turned else self.exponential(rows.shape, given)
-                ratio = rows / drawn
-            result = _largest_first(ratio, num_samples)
-        return result.reshape(*weights.shape[:-1], num_samples)
-
     def __getattr__(self, name: str) -> Any:
-        """``poisson``, ``binomial``, ``gamma`` and ``dirichlet``, from a file that is imported at the first of them."""
-        if name not in ("binomial", "dirichlet", "gamma", "poisson"):
+        """``multinomial``, ``poisson``, ``binomial``, ``gamma`` and ``dirichlet``, whose files are imported on first use."""
+        file = _LATER.get(name)
+        if file is None:
             raise AttributeError(f"'Generator' object has no attribute {name!r}")
-        from tensorcore.backend import rejection
-
-        return functools.partial(getattr(rejection, name), self)
-
-    def _with_replacement(self, rows: Array, num_samples: int) -> Array:
-        rows = rows if rows.dtype.itemsize >= 4 else rows.astype(np.float32)
-        result = np.empty((len(rows), num_samples), np.int64)
-        uniforms = dist.uniform_float64(self.draw64(result.size)).reshape(result.shape)
-        for found, row, uniform in zip(result, rows, uniforms, strict=True):
-            cumulative = np.cumsum(row, dtype=row.dtype)
-            cumulative /= cumulative[-1]
-            cumulative[-1] = 1.0
-            found[...] = np.searchsorted(cumulative.astype(np.float64), uniform, side="left")
-        return result
+        return functools.partial(getattr(import_module(f"tensorcore.backend.{file}"), name), self)
 
 
 _default: Generator | None = None
@@ -447,14 +395,16 @@ def _shaped(values: Array, shape: Shape) -> Array:
     return values.reshape(shape)
 
 
+def _normals(shape: Shape, dtype: dtype, std: float) -> tuple[int, dtype, float]:
+    """How many real normals a draw takes, of which dtype and deviation: two for a complex one, each of half the variance."""
+    size, real = _size("normal", shape), _real("normal", dtype)
+    if not std >= 0.0:
+        raise RandomError(f"normal: expected std >= 0, got {std}; pass its absolute value")
+    return (2 * size, real, std / math.sqrt(2.0)) if dtype.is_complex else (size, real, std)
+
+
 def _from_int64(values: Array, dtype: dtype) -> Array:
     with np.errstate(over="ignore"):
         if dtype.is_floating_point and dtype.itemsize < 4:
             values = values.astype(np.float32)
         return values.astype(dtype.numpy, copy=False)
-
-
-def _largest_first(ratio: Array, count: int) -> Array:
-    """The column indices of each row's ``count`` largest values, largest first, the lower index of equals."""
-    order: Array = np.argmax(ratio, axis=1)[:, None] if count == 1 else np.argsort(-ratio, axis=1, kind="stable")
-    return order[:, :count]

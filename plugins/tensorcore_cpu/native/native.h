@@ -173,6 +173,9 @@ int nonzero_init(void);
 extern const native_spec place_kernels[];
 int place_init(void);
 
+extern const native_spec sort_kernels[];
+int sort_init(void);
+
 int fused_init(void); /* no kernels: these functions of the module */
 PyObject *native_fuse(PyObject *module, PyObject *args);
 PyObject *native_fusible(PyObject *module, PyObject *unused);

@@ -118,9 +118,7 @@ def test_numbers_outside_are_refused(name):
     native, _ = kernel(name)
     x = np.zeros((3, 4), np.float32)
     value = np.ones((2, 4) if name == "index_copy" else (), np.float32)
+    args, options = ((np.array([0, 3]), value), {"dim": 0, "out": x}) if name != "take" else ((np.array([0, 12]),), {})
     with pytest.raises(IndexError):
-        if name == "take":
-            native(x, np.array([0, 12]))
-        else:
-            native(x, np.array([0, 3]), value, dim=0, out=x)
+        native(x, *args, **options)
     assert not x.any()

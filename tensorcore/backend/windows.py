@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["reach", "taps", "window_sizes"]
+__all__ = ["even_windows", "reach", "taps", "window_sizes"]
 
 Slices = tuple[slice, ...]
 
@@ -40,6 +40,15 @@ def taps(
         pairs = [one[k] for one, k in zip(per_dim, position, strict=True)]
         found.append((position, tuple([out for out, _ in pairs]), tuple([at for _, at in pairs])))
     return tuple(found)
+
+
+@lru_cache(maxsize=512)
+def even_windows(size: int, count: int) -> tuple[tuple[int, int], ...]:
+    """Where each of ``count`` windows that cover ``size`` evenly begins and ends; neighbours may share an element.
+
+    Window i reaches from floor(i * size / count) to ceil((i + 1) * size / count).
+    """
+    return tuple([(i * size // count, -(-(i + 1) * size // count)) for i in range(count)])
 
 
 def window_sizes(

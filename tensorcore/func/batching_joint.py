@@ -405,5 +405,6 @@ RULES: dict[str, Rule] = {
     "embedding": embedding, "embedding_pick": embedding_pick, "embedding_gradient": embedding_gradient,
     "conv": conv, "conv_input_gradient": conv_input_gradient, "conv_weight_gradient": conv_weight_gradient,
     **dict.fromkeys(("unfold", "fold", "avg_pool", "avg_pool_gradient", "max_unpool", "max_unpool_gradient"), samples),
+    **dict.fromkeys(("adaptive_avg_pool", "adaptive_avg_pool_gradient"), samples),
     **dict.fromkeys(("max_pool", "max_pool_gradient", "max_pool_pick", "max_pool_indices"), samples),
 }  # fmt: skip

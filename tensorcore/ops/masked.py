@@ -98,7 +98,8 @@ def masked_scatter(name: str, input: Tensor, mask: Tensor, source: Tensor, *, wr
                 f"got a larger mask; use masked_scatter"
             )
         input = input.expand(shape)  # type: ignore[attr-defined]
-    mask = mask.expand(shape)  # type: ignore[attr-defined]
+    if tuple(mask.native.shape) != shape:
+        mask = mask.expand(shape)  # type: ignore[attr-defined]
     # Without values nobody can count, and nothing is read.
     count = mask.device.kernels["count_true"](mask.native) if mask.device.capabilities.values else 0
     if count > source.numel():

@@ -37,8 +37,13 @@ def common_device(op: str, inputs: Sequence[Any]) -> Any:
 
 def lifted(op: str, *inputs: Any) -> tuple[Any, ...]:
     """The inputs, and where one's backend wraps the others', all on that one."""
-    devices = {id(one.device): one.device for one in inputs if isinstance(one, Tensor)}
-    if len(devices) < 2 or all(one.wraps is None for one in devices.values()):
+    first = inputs[0].device
+    for one in inputs:
+        if isinstance(one, Tensor) and one.device is not first:
+            break
+    else:
+        return inputs
+    if all(one.device.wraps is None for one in inputs if isinstance(one, Tensor)):
         return inputs
     device = common_device(op, inputs)
     return tuple([device.lift(one) if isinstance(one, Tensor) else one for one in inputs])

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
+from tensorcore.backend.windows import even_windows
 from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError, UnsupportedDtype
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.conv import spread
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.linalg import matmul
 from tensorcore.ops.output import store
 from tensorcore.ops.reduce import NotImplementedFor, check_real
 from tensorcore.tensor import Tensor, new_tensor
@@ -64,6 +64,16 @@ _avg_gradient = Op(
     grads=dict(input=lambda g, counts, kernel, stride, padding, count_padding, divisor: apply(
         _avg, (g,), {"counts": counts, "kernel": kernel, "stride": stride, "padding": padding,
                      "count_padding": count_padding, "divisor": divisor})),
+)  # fmt: skip
+_adaptive = Op(
+    "adaptive_avg_pool", "input", "The mean of each of some windows spread evenly.", register=False,
+    backward_name="AdaptiveAvgPool2DBackward0",
+    grads=dict(input=lambda g, input_shape: apply(_adaptive_gradient, (g,), {"shape": tuple(input_shape)})),
+)  # fmt: skip
+_adaptive_gradient = Op(
+    "adaptive_avg_pool_gradient", "input", "The adjoint of the mean of each of some windows spread evenly.", register=False,
+    backward_name="AdaptiveAvgPool2DBackwardBackward0",
+    grads=dict(input=lambda g, input_shape: apply(_adaptive, (g,), {"counts": tuple(input_shape[2:])})),
 )  # fmt: skip
 take_rows = Op(
     "take_rows", "input", "Slices along a dim, by number.", backward_name="IndexSelectBackward0", register=False,
@@ -237,14 +247,6 @@ def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     return made if out is None else store("avg_pool3d", made, out)
 
 
-# Adaptive: window i of n outputs over a size reaches from floor(i * size / n) to ceil((i + 1) * size / n)
-
-
-def _bounds(size: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    at = np.arange(count)
-    return at * size // count, -(-(at + 1) * size // count)
-
-
 def _wanted(op: str, sizes: Ints, output_size: Any) -> Ints:
     ndim = len(sizes)
     wanted = (output_size,) * ndim if output_size is None or isinstance(output_size, int) else tuple(output_size)
@@ -275,16 +277,7 @@ def _adaptive_avg(op: str, ndim: int, input: Tensor, output_size: Any) -> Tensor
             "counts": wanted, "kernel": kernel, "stride": kernel, "padding": (0,) * ndim, "count_padding": True,
             "divisor": None})  # fmt: skip
     else:
-        # Windows of several lengths: a product with a matrix of means, dim by dim.
-        made = input
-        for i, (n, count) in enumerate(zip(sizes, wanted, strict=True)):
-            starts, stops = _bounds(n, count)
-            at = np.arange(n)[:, None]
-            means = ((at >= starts) & (at < stops)) / (stops - starts)
-            device = input.device
-            by = new_tensor(device.from_host(means.astype(input.dtype.numpy)), input.dtype, device)
-            made = matmul(made.transpose(i + 2, -1), by).transpose(i + 2, -1)
-        made = made.contiguous()
+        made = apply(_adaptive, (input,), {"counts": wanted})
     return made if batched else made.squeeze(0)
 
 
@@ -301,7 +294,7 @@ def _adaptive_max(op: str, ndim: int, input: Tensor, output_size: Any, return_in
             kernel.append(n // count)
             continue
         # Windows of several lengths: each gets the length of the longest by repeating its last element.
-        starts, stops = _bounds(n, count)
+        starts, stops = np.array(even_windows(n, count), np.int64).reshape(-1, 2).T
         longest = int((stops - starts).max(initial=1))
         at = np.minimum(starts[:, None] + np.arange(longest), stops[:, None] - 1).reshape(-1)
         made = taken(made, i + 2, at)

@@ -77,6 +77,8 @@ as_dims = as_shape
 
 def broadcast(op: str, *shapes: Shape) -> Shape:
     """The common shape: sizes are aligned at the last dim, and a 1 stretches."""
+    if len(shapes) == 2 and shapes[0] == shapes[1]:
+        return shapes[0]
     result: list[int] = [1] * max(map(len, shapes), default=0)
     for shape in shapes:
         shift = len(result) - len(shape)

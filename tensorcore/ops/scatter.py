@@ -11,7 +11,7 @@ from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops import samples_index as samples
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import _before, attach, check_writable
 from tensorcore.ops.kinds import method, operation
@@ -82,6 +82,8 @@ _index_reduce = Op("index_reduce", "input index src", "Slices combined at indice
 
 # How they are called
 
+_SUM = {"reduce": "sum"}
+
 
 def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[Exception], write: bool) -> Tensor:
     """Run a primitive whose kernel raises IndexError for an index outside, into a copy or into the first input."""
@@ -99,7 +101,7 @@ def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[E
             f"{op.name}: {op.name} does not support automatic differentiation for outputs with complex dtype, got "
             f"{input.dtype.name} that requires grad; detach() it"
         )
-    extra = {"reduce": "sum"} if op is _scatter_add else {}
+    extra = _SUM if op is _scatter_add else None
     try:
         if not write:
             if not extra:
@@ -108,10 +110,10 @@ def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[E
             if mode.enabled and any(isinstance(one, Tensor) and one.node is not None for one in inputs):
                 record(op, inputs, options, made)
             return made
-        recording = mode.enabled and any(isinstance(one, Tensor) and one.node is not None for one in inputs)
+        recording = mode.enabled and any([isinstance(one, Tensor) and one.node is not None for one in inputs])
         if recording:
             inputs = (_before(op, input, inputs), *inputs[1:])
-        _run(op, inputs, options | extra, input.native)
+        _run(op, inputs, options | extra if extra else options, input.native)
     except IndexError as wrong:
         raise error(
             f"{op.name}: expected every index inside its dimension, got one outside: {wrong}; check the index"
@@ -127,10 +129,9 @@ def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[E
 
 
 def _run(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], out: Any = None) -> Any:
+    kernel = inputs[0].device.kernels[op.kernel]
     natives = [one.native for one in inputs]
-    if out is not None:
-        options = options | {"out": out}
-    return inputs[0].device.kernels[op.kernel](*natives, **options)
+    return kernel(*natives, **options) if out is None else kernel(*natives, **options, out=out)
 
 
 def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
@@ -185,6 +186,9 @@ def same_dtype(op: str, input: Tensor, other: Tensor, name: str) -> None:
 
 def scalar(op: str, input: Tensor, value: Any) -> Tensor:
     """A number, or a tensor without dims, as a 0-d tensor of the input's dtype."""
+    if type(value) is float and input.dtype in PLAIN_FLOATS:  # no rule to check: half the time of what follows
+        dtype, device = input.dtype, input.device
+        return new_tensor(device.kernels["full"]((), value, dtype=dtype), dtype, device)
     if isinstance(value, Tensor):
         if value.native.shape:
             raise ShapeError(

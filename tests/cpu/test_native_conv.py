@@ -19,6 +19,12 @@ CALLS = {
     "dilated": (1, 1, 4, 12, (14, 15), (3, 2), (1, 2), (2, 3), (2, 3)),
     "padding over the kernel": (2, 1, 2, 7, (5, 6), (2, 3), (1, 2), (4, 3), (1, 1)),
     "one by one": (2, 1, 16, 33, (7, 5), (1, 1), (1, 1), (0, 0), (1, 1)),
+    "one by one, many pixels": (3, 2, 9, 13, (9, 11), (1, 1), (1, 1), (0, 0), (1, 1)),
+    "one by one on a line": (2, 1, 5, 3, (67,), (1,), (1,), (0,), (1,)),
+    "few out": (2, 1, 9, 3, (6, 21), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "few in, many out": (1, 1, 2, 37, (7, 48), (5, 5), (1, 1), (2, 2), (1, 1)),
+    "large pictures": (2, 1, 2, 70, (66, 67), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "each channel its own, many taps": (3, 5, 1, 1, (9, 20), (5, 5), (2, 2), (2, 2), (1, 1)),
     "groups": (2, 3, 2, 4, (8, 9), (3, 3), (1, 1), (1, 1), (1, 1)),
     "each channel its own": (2, 6, 1, 1, (10, 33), (3, 3), (1, 1), (1, 1), (1, 1)),
     "each channel its own, steps": (2, 4, 1, 2, (10, 35), (3, 3), (2, 2), (1, 1), (1, 1)),
@@ -99,13 +105,25 @@ def test_what_is_not_finite_reaches_its_windows_alone(value):
     assert not np.isfinite(found[:, :, :, 15:18]).any()
 
 
+def test_weights_gradient_reads_no_further_than_its_rows(isa):  # noqa: F811
+    """A NaN in the last column reaches the tap that meets it, and not the one whose rows end before it."""
+    native, _ = kernel("conv_weight_gradient")
+    x = np.ones((2, 3, 4, 5), np.float32)
+    x[:, :, :, 4] = np.nan
+    sent = np.ones((2, 3, 4, 4), np.float32)
+    options = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 3}
+    found = native(sent, x, shape=(3, 1, 1, 2), **options)
+    np.testing.assert_array_equal(found, np.broadcast_to(np.float32([32, np.nan]), (3, 1, 1, 2)))
+
+
 @pytest.mark.parametrize("name", KERNELS)
-def test_threads_change_nothing(name):
+@pytest.mark.parametrize("call", ["rows longer than a tile", "few in, many out"])
+def test_threads_change_nothing(name, call):
     """One thread and two give the same bits."""
     from tensorcore_cpu import native as library
 
     native, _ = kernel(name)
-    args, options = arguments(name, "rows longer than a tile", np.float32)
+    args, options = arguments(name, call, np.float32)
     args = [np.concatenate([one] * 40) if one.shape[0] == 1 else one for one in args]
     if name == "conv_input_gradient":
         options = {**options, "shape": (40, *options["shape"][1:])}

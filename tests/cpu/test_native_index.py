@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from .native import awkward, kernel, needs_native
+from .native import awkward, isa, kernel, needs_native  # noqa: F401
 
 pytestmark = needs_native
 
@@ -77,3 +77,37 @@ def test_long_gathers_run_on_threads():
     np.testing.assert_array_equal(kernel("gather")[0](values, index, dim=1), np.take_along_axis(values, index, 1))
     np.testing.assert_array_equal(kernel("gather")[0](values, index, dim=0), np.take_along_axis(values, index, 0))
     np.testing.assert_array_equal(kernel("index_select")[0](values, index[0], dim=0), values[index[0]])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64"])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_rows_added_up(isa, dtype, dim):  # noqa: F811
+    """Slices with one number are added, numbers without a slice are zeros; in any order and layout as NumPy does it."""
+    random = np.random.default_rng(8)
+    x = (random.standard_normal((6, 9, 20)) * 8).astype(dtype)
+    native, fallback = kernel("add_rows")
+    for index in (random.integers(0, 7, x.shape[dim]), np.arange(x.shape[dim]) // 2):
+        for view in (x, np.ascontiguousarray(x.T).T, x[:, :, ::-1]):
+            found, expected = (run(view, dim=dim, index=index, size=30) for run in (native, fallback))
+            assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+            tolerance = 0 if dtype == "int64" else 8 * np.finfo(dtype).eps
+            np.testing.assert_allclose(found, expected, tolerance, 8 * tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rows_taken(dtype):
+    """Slices by number along each dim, with repeats and negative numbers, as NumPy takes them."""
+    x = awkward(dtype, 1200).reshape(6, 10, 20)
+    native, _ = kernel("take_rows")
+    for dim in range(3):
+        for index in (np.random.default_rng(8).integers(0, x.shape[dim], 33), np.array([0, -1])):
+            for view in (x, x[:, :, ::-1]):
+                found = native(view, dim=dim, index=index, size=x.shape[dim])
+                np.testing.assert_array_equal(found, np.take(view, index, dim))
+
+
+def test_rows_of_wrong_numbers_are_numpys():
+    """A number that is too large raises NumPy's error and writes nothing."""
+    native, _ = kernel("add_rows")
+    with pytest.raises(IndexError):
+        native(np.ones((3, 4), np.float32), dim=0, index=np.array([0, 1, 9]), size=5)

@@ -100,6 +100,35 @@ def test_means(case, count_padding, divisor, dtype):
         np.testing.assert_allclose(back, fallback(g, shape=x.shape, **options), tolerance, tolerance)
 
 
+EVEN = [((9,), (4,)), ((5,), (9,)), ((7, 8), (3, 5)), ((8, 67), (4, 30)), ((4, 5, 6), (3, 5, 1)), ((1, 3), (1, 1))]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("sizes, counts", EVEN)
+def test_means_of_windows_that_cover_evenly(sizes, counts, dtype):
+    """Means and their gradients are NumPy's to 8 roundings, of planes in any layout."""
+    x = planes(sizes, dtype, False)
+    tolerance = 8 * np.finfo(dtype).eps
+    native, fallback = kernel("adaptive_avg_pool")
+    for view in (x, np.ascontiguousarray(x.T).T, x[:, ::-1], x[:0]):
+        made = native(view, counts=counts)
+        assert made.dtype == dtype
+        np.testing.assert_allclose(made, fallback(view, counts=counts), tolerance, tolerance)
+    native, fallback = kernel("adaptive_avg_pool_gradient")
+    g = np.random.default_rng(9).standard_normal((*x.shape[:2], *counts)).astype(dtype)
+    np.testing.assert_allclose(native(g, shape=x.shape), fallback(g, shape=x.shape), tolerance, tolerance)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_what_is_not_finite_stays_in_its_windows(dtype):
+    """An infinity or NaN reaches the means of the windows that hold it, and no other."""
+    x = np.ones((1, 2, 7, 40), dtype)
+    x[0, 0, 3, 20], x[0, 1, 0, 39] = np.inf, np.nan
+    found = kernel("adaptive_avg_pool")[0](x, counts=(3, 7))
+    np.testing.assert_array_equal(found, kernel("adaptive_avg_pool")[1](x, counts=(3, 7)))
+    assert (~np.isfinite(found)).sum() == 2
+
+
 def test_layouts_of_pools():
     """Planes that do not lie in a row are copied first; integers and empty batches go to NumPy."""
     options = windows(WINDOWS[2])

@@ -121,9 +121,10 @@ def test_masked_fill(dtype):
         np.testing.assert_array_equal(
             native(matrix, mask, np.array(0, dtype)), fallback(matrix, mask, np.array(0, dtype))
         )
-    out = matrix.copy()
-    native(out, matrix == 1, np.array(0, dtype), out=out)
-    np.testing.assert_array_equal(out, fallback(matrix, matrix == 1, np.array(0, dtype)))
+    for mask in (matrix == 1, matrix[0] == 1):
+        for out in (matrix.copy(), np.asfortranarray(matrix), np.repeat(matrix, 2, axis=1)[:, ::2]):
+            assert native(out, mask, np.array(0, dtype), out=out) is out
+            np.testing.assert_array_equal(out, fallback(matrix, mask, np.array(0, dtype)))
 
 
 @pytest.mark.parametrize("upper", [False, True])

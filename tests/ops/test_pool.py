@@ -119,3 +119,24 @@ def test_pad_errors(amounts, mode, error):
     """Paddings that cannot be are errors of PyTorch's types."""
     with pytest.raises(error):
         tc.nn.functional.pad(tc.ones(1, 2, 2), amounts, mode)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("sizes, counts", [((9,), (4,)), ((5, 8), (7, 3)), ((4, 5, 6), (3, 5, 4))])
+def test_uneven_adaptive_averages(torch, sizes, counts):
+    """Windows of several lengths: values, gradients and second gradients are PyTorch's, and an infinity stays in its windows."""
+    random = np.random.default_rng(8)
+    values, sent = random.standard_normal((2, 3, *sizes)), random.standard_normal((2, 3, *counts))
+    found = []
+    for library in (tc, torch):
+        x, g = library.tensor(values, requires_grad=True), library.tensor(sent, requires_grad=True)
+        made = getattr(library.nn.functional, f"adaptive_avg_pool{len(sizes)}d")(x, counts)
+        (back,) = library.autograd.grad(made, x, g, create_graph=True)
+        (second,) = library.autograd.grad(back, g, x.detach())
+        found.append([one.detach().numpy() for one in (made, back, second)])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-14)
+    values[0, 0].flat[0] = np.inf
+    pool = f"adaptive_avg_pool{len(sizes)}d"
+    ours, theirs = (getattr(one.nn.functional, pool)(one.tensor(values), counts).numpy() for one in (tc, torch))
+    np.testing.assert_array_equal(np.isinf(ours), np.isinf(theirs))

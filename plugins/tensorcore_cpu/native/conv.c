@@ -1,6 +1,7 @@
 /* Convolutions in one to three dims and their two gradients: what they take, and how they become sums over taps. */
 #include "conv.h"
 
+#include "gemm.h"
 #include "native.h"
 
 #include <stdlib.h>
@@ -16,6 +17,9 @@ enum {
     TAPS = 4096,         /* windows with more taps go to NumPy */
     WORK = 1 << 16,      /* vector operations that are worth a thread */
     LEAST_SENT = 4,      /* fewer outs than this make the weight's gradient along the rows */
+    FEW_OUTS = 8, MOST_INNER = 320,
+    PLACES = 120,        /* whole tiles of the direct loops of any height */
+    LEAST_POSITIONS = 48, /* in an image: fewer are tiles together with those of the next one */
 };
 
 /* What a call says, with dims of size 1 in front where there are fewer than three. */
@@ -94,19 +98,23 @@ static bool read_steps(PyArrayObject *array, size_t size, ptrdiff_t *steps) {
 
 typedef struct {
     void *blocks[6];
+    size_t sizes[6];
     int count;
 } rooms;
 
 static void *room(rooms *all, ptrdiff_t bytes) {
-    void *block = aligned_alloc(64, ((size_t)bytes + 63) / 64 * 64 + 64);
-    if (block)
+    const size_t size = (size_t)bytes + CONV_SLACK;
+    void *block = native_scratch(size);
+    if (block) {
+        all->sizes[all->count] = size;
         all->blocks[all->count++] = block;
+    }
     return block;
 }
 
 static void give_back(rooms *all) {
-    while (all->count)
-        free(all->blocks[--all->count]);
+    for (; all->count; all->count--)
+        native_scratch_free(all->blocks[all->count - 1], all->sizes[all->count - 1]);
 }
 
 /* Padded images */
@@ -189,23 +197,162 @@ static void direct_body(void *context, npy_intp begin, npy_intp end) {
     work->real->direct(work->job, begin, end);
 }
 
+/* Whether the windows are read where they lie: for few outs a copy does not pay; for more of them as long as what is under one
+   tile stays in the first cache, and rows fill vectors. */
+static bool is_direct(const conv_job *job, const conv_real_loops *real) {
+    const ptrdiff_t inner = job->channels * job->taps, width = job->counts[2];
+    const ptrdiff_t filled = (width + real->lanes - 1) / real->lanes * real->lanes;
+    return job->outs <= FEW_OUTS || (inner <= MOST_INNER && 4 * width >= 3 * filled);
+}
+
 static bool run(const conv_job *job, const conv_real_loops *real) {
     tiles_work work = {job, real, false};
     ptrdiff_t inner = job->channels * job->taps, positions = job->counts[0] * job->counts[1] * job->counts[2];
     if (!positions)
         return true;
-    if (job->outs < real->least_outs) {
-        native_parallel(job->count * job->outs, WORK * 8 / (inner * positions + 1) + 1, direct_body, &work);
+    real->pack(job);
+    if (is_direct(job, real)) {
+        native_parallel(real->direct_places(job), (WORK / (inner * job->outs + 1) / PLACES + 1) * PLACES, direct_body, &work);
         return true;
     }
-    real->pack(job);
     ptrdiff_t tiles = (job->count * positions + real->columns - 1) / real->columns;
     native_parallel(tiles, WORK / (inner * job->outs + 1) + 1, tiles_body, &work);
     return !work.failed;
 }
 
+/* The sums of all groups: those of many small groups side by side on the threads. The pointers of the job are those of the
+   first group, and the steps go from one group to the next. */
+typedef struct {
+    const conv_job *job;
+    const conv_real_loops *real;
+    size_t size;
+    ptrdiff_t images, weight, bias, made, packed;
+    _Atomic bool failed;
+} groups_work;
+
 static const void *at(const void *data, ptrdiff_t elements, size_t size) {
     return (const char *)data + elements * (ptrdiff_t)size;
+}
+
+static void groups_body(void *context, npy_intp begin, npy_intp end) {
+    groups_work *work = context;
+    for (npy_intp g = begin; g < end; g++) {
+        conv_job job = *work->job;
+        job.images = at(job.images, g * work->images, work->size);
+        job.weight = at(job.weight, g * work->weight, work->size);
+        job.bias = job.bias ? at(job.bias, g * work->bias, work->size) : NULL;
+        job.made = (void *)at(job.made, g * work->made, work->size);
+        job.packed = (void *)at(job.packed, g * work->packed, work->size);
+        if (!run(&job, work->real))
+            work->failed = true;
+    }
+}
+
+static bool run_groups(groups_work *work, ptrdiff_t groups) {
+    const conv_job *job = work->job;
+    const ptrdiff_t each = job->count * job->counts[0] * job->counts[1] * job->counts[2] * job->channels * job->taps *
+                           job->outs / 16 + 1;
+    if (groups < 2 * native_threads())
+        for (ptrdiff_t g = 0; g < groups; g++)
+            groups_body(work, g, g + 1);
+    else
+        native_parallel(groups, WORK / each + 1, groups_body, work);
+    return !work->failed;
+}
+
+/* Room for the packed weights of all groups, and how far it is from one to the next. */
+static void *packed_room(rooms *all, const convolution *c, ptrdiff_t outs, ptrdiff_t inner, ptrdiff_t *step) {
+    *step = c->real->packed_size(outs, inner) + CONV_SLACK;
+    return room(all, c->groups * *step * (ptrdiff_t)c->size);
+}
+
+/* Windows of one element side by side: products of matrices, one for each image and group */
+
+static bool is_pointwise(const convolution *c) {
+    ptrdiff_t positions = 1;
+    for (int d = 0; d < 3; d++) {
+        if (c->kernel[d] != 1 || c->stride[d] != 1 || c->padding[d] != 0)
+            return false;
+        positions *= c->sizes[d];
+    }
+    return positions >= LEAST_POSITIONS;
+}
+
+typedef struct {
+    native_type type;
+    gemm_job job;
+    size_t size;
+    ptrdiff_t groups, right_image, made_image, weight, right, made; /* steps from an image or a group to the next */
+    const void *bias;
+    _Atomic bool failed;
+} pointwise_work;
+
+static void fill_row(void *to, const void *value, ptrdiff_t count, size_t size) {
+    if (size == sizeof(float))
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((float *)to)[i] = *(const float *)value;
+    else
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((double *)to)[i] = *(const double *)value;
+}
+
+static void pointwise_body(void *context, npy_intp begin, npy_intp end) {
+    pointwise_work *work = context;
+    for (npy_intp i = begin; i < end && !work->failed; i++) {
+        const ptrdiff_t image = i / work->groups, group = i % work->groups;
+        gemm_job job = work->job;
+        job.left = at(job.left, group * work->weight, work->size);
+        job.right = at(job.right, image * work->right_image + group * work->right, work->size);
+        job.made = (void *)at(job.made, image * work->made_image + group * work->made, work->size);
+        if (work->bias) {
+            for (ptrdiff_t o = 0; o < job.rows; o++)
+                fill_row((void *)at(job.made, o * job.made_row, work->size),
+                         at(work->bias, group * job.rows + o, work->size), job.columns, work->size);
+            job.before = job.made;
+            job.before_row = job.made_row;
+        }
+        if (!gemm_run(work->type, &job))
+            work->failed = true;
+    }
+}
+
+/* made[image, group] = weight[group] times right[image, group], plus a bias for each row. `turned` takes the weight's transpose. */
+static bool run_pointwise(const convolution *c, native_type type, bool turned, const void *weight, const void *right,
+                          const void *bias, void *made) {
+    const ptrdiff_t positions = c->sizes[0] * c->sizes[1] * c->sizes[2], inner = turned ? c->outs : c->channels;
+    const ptrdiff_t rows = turned ? c->channels : c->outs;
+    pointwise_work work = {
+        .type = type, .size = c->size, .groups = c->groups, .right_image = c->groups * inner * positions,
+        .made_image = c->groups * rows * positions, .weight = c->outs * c->channels, .right = inner * positions,
+        .made = rows * positions, .bias = bias,
+        .job = {.rows = rows, .columns = positions, .inner = inner, .left = weight, .left_row = turned ? 1 : c->channels,
+                .left_inner = turned ? c->channels : 1, .right = right, .right_inner = positions, .right_column = 1,
+                .made = made, .made_row = positions}};
+    const ptrdiff_t count = c->images * c->groups, each = rows * positions * inner / 16 + 1;
+    if (count < 2 * native_threads())
+        for (ptrdiff_t i = 0; i < count; i++)
+            pointwise_body(&work, i, i + 1);
+    else
+        native_parallel(count, WORK / each + 1, pointwise_body, &work);
+    return !work.failed;
+}
+
+/* made[group] = the sum over images of sent[image, group] times x[image, group] transposed. */
+static bool run_pointwise_weight(const convolution *c, native_type type, const void *sent, const void *x, void *made) {
+    const ptrdiff_t positions = c->sizes[0] * c->sizes[1] * c->sizes[2];
+    bool done = true;
+    for (ptrdiff_t group = 0; done && group < c->groups; group++)
+        for (ptrdiff_t image = 0; done && image < c->images; image++) {
+            gemm_job job = {.rows = c->outs, .columns = c->channels, .inner = positions, .left_row = positions,
+                            .left_inner = 1, .right_inner = 1, .right_column = positions, .made_row = c->channels};
+            job.left = at(sent, (image * c->groups + group) * c->outs * positions, c->size);
+            job.right = at(x, (image * c->groups + group) * c->channels * positions, c->size);
+            job.made = (void *)at(made, group * c->outs * c->channels, c->size);
+            job.before = image ? job.made : NULL;
+            job.before_row = c->channels;
+            done = gemm_run(type, &job);
+        }
+    return done;
 }
 
 /* conv */
@@ -233,29 +380,38 @@ static PyObject *convolve(const native_kernel *kernel, PyObject *const *args, Py
         shape[i] = c.counts[i + 3 - ndim];
     PyArrayObject *solid = (PyArrayObject *)PyArray_GETCONTIGUOUS(weight);
     PyArrayObject *made = solid ? native_empty(ndim, shape, type) : NULL;
+    if (made && is_pointwise(&c)) {
+        PyArrayObject *right = (PyArrayObject *)PyArray_GETCONTIGUOUS(x);
+        if (!right || !run_pointwise(&c, type, false, PyArray_DATA(solid), PyArray_DATA(right),
+                                     bias ? PyArray_DATA(bias) : NULL, PyArray_DATA(made)))
+            Py_CLEAR(made);
+        Py_XDECREF(right);
+        Py_DECREF(solid);
+        return (PyObject *)made;
+    }
     rooms all = {.count = 0};
     conv_images m;
     ptrdiff_t offsets[TAPS], straight[TAPS], positions = c.counts[0] * c.counts[1] * c.counts[2];
     conv_job job = {.count = c.images, .channels = c.channels, .taps = c.taps, .offsets = offsets, .outs = c.outs,
                     .weight_out = c.channels * c.taps, .weight_channel = c.taps, .weight_at = straight,
+                    .weight_solid = true,
                     .made_image = c.outs * c.groups * positions, .made_out = positions,
                     .made_step = {c.counts[1] * c.counts[2], c.counts[2], 1}};
     for (ptrdiff_t t = 0; t < c.taps; t++)
         straight[t] = t;
     const void *padded = made ? make_windows(&all, &c, x, &m, offsets, job.move) : NULL;
-    job.packed = padded ? room(&all, c.real->packed_size(c.outs, c.channels * c.taps) * (ptrdiff_t)c.size) : NULL;
-    bool done = job.packed != NULL;
-    for (ptrdiff_t g = 0; done && g < c.groups; g++) {
-        for (int d = 0; d < 3; d++)
-            job.counts[d] = c.counts[d];
-        job.image = m.image;
-        job.channel = m.channel;
-        job.images = at(padded, g * c.channels * m.channel, c.size);
-        job.weight = at(PyArray_DATA(solid), g * c.outs * c.channels * c.taps, c.size);
-        job.bias = bias ? at(PyArray_DATA(bias), g * c.outs, c.size) : NULL;
-        job.made = (void *)at(PyArray_DATA(made), g * c.outs * positions, c.size);
-        done = run(&job, c.real);
-    }
+    groups_work work = {.job = &job, .real = c.real, .size = c.size, .images = c.channels * m.channel,
+                        .weight = c.outs * c.channels * c.taps, .bias = c.outs, .made = c.outs * positions};
+    job.packed = padded ? packed_room(&all, &c, c.outs, c.channels * c.taps, &work.packed) : NULL;
+    for (int d = 0; d < 3; d++)
+        job.counts[d] = c.counts[d];
+    job.image = m.image;
+    job.channel = m.channel;
+    job.images = padded;
+    job.weight = PyArray_DATA(solid);
+    job.bias = bias ? PyArray_DATA(bias) : NULL;
+    job.made = made ? PyArray_DATA(made) : NULL;
+    bool done = job.packed && run_groups(&work, c.groups);
     give_back(&all);
     Py_XDECREF(solid);
     if (!done)
@@ -304,6 +460,15 @@ static PyObject *input_gradient(const native_kernel *kernel, PyObject *const *ar
     }
     PyArrayObject *solid = (PyArrayObject *)PyArray_GETCONTIGUOUS(weight);
     PyArrayObject *made = solid ? native_empty(ndim, shape, type) : NULL;
+    if (made && is_pointwise(&c)) {
+        PyArrayObject *right = (PyArrayObject *)PyArray_GETCONTIGUOUS(sent);
+        if (!right ||
+            !run_pointwise(&c, type, true, PyArray_DATA(solid), PyArray_DATA(right), NULL, PyArray_DATA(made)))
+            Py_CLEAR(made);
+        Py_XDECREF(right);
+        Py_DECREF(solid);
+        return (PyObject *)made;
+    }
     rooms all = {.count = 0};
     ptrdiff_t offsets[TAPS], places[TAPS], plane = c.sizes[0] * c.sizes[1] * c.sizes[2];
     const void *padded = made ? make_padded(&all, &m, c.size) : NULL;
@@ -312,7 +477,11 @@ static PyObject *input_gradient(const native_kernel *kernel, PyObject *const *ar
                     .weight_at = places, .outs = c.channels, .made_image = c.channels * c.groups * plane,
                     .made_out = plane,
                     .made_step = {c.stride[0] * c.sizes[1] * c.sizes[2], c.stride[1] * c.sizes[2], c.stride[2]}};
-    job.packed = padded ? room(&all, c.real->packed_size(c.channels, c.outs * c.taps) * (ptrdiff_t)c.size) : NULL;
+    groups_work work = {.job = &job, .real = c.real, .size = c.size, .images = c.outs * m.channel,
+                        .weight = c.outs * c.channels * c.taps, .made = c.channels * plane};
+    job.packed = padded ? packed_room(&all, &c, c.channels, c.outs * c.taps, &work.packed) : NULL;
+    job.images = padded;
+    job.weight = solid ? PyArray_DATA(solid) : NULL;
     bool done = job.packed != NULL;
     const ptrdiff_t *s = c.stride;
     for (ptrdiff_t phase = 0; done && phase < s[0] * s[1] * s[2]; phase++) {
@@ -334,13 +503,8 @@ static PyObject *input_gradient(const native_kernel *kernel, PyObject *const *ar
             offsets[job.taps] = (reach[0] * m.padded[1] + reach[1]) * m.row + reach[2];
             places[job.taps++] = tap;
         }
-        for (ptrdiff_t g = 0; done && g < c.groups; g++) {
-            job.images = at(padded, g * c.outs * m.channel, c.size);
-            job.weight = at(PyArray_DATA(solid), g * c.outs * c.channels * c.taps, c.size);
-            job.made = (void *)at(PyArray_DATA(made),
-                                  g * c.channels * plane + (f[0] * c.sizes[1] + f[1]) * c.sizes[2] + f[2], c.size);
-            done = run(&job, c.real);
-        }
+        job.made = (void *)at(PyArray_DATA(made), (f[0] * c.sizes[1] + f[1]) * c.sizes[2] + f[2], c.size);
+        done = run_groups(&work, c.groups);
     }
     give_back(&all);
     Py_XDECREF(solid);
@@ -399,6 +563,14 @@ static PyObject *weight_gradient(const native_kernel *kernel, PyObject *const *a
     }
     PyArrayObject *solid = (PyArrayObject *)PyArray_GETCONTIGUOUS(sent);
     PyArrayObject *made = solid ? native_empty(ndim, window, type) : NULL;
+    if (made && is_pointwise(&c)) {
+        PyArrayObject *right = (PyArrayObject *)PyArray_GETCONTIGUOUS(x);
+        if (!right || !run_pointwise_weight(&c, type, PyArray_DATA(solid), PyArray_DATA(right), PyArray_DATA(made)))
+            Py_CLEAR(made);
+        Py_XDECREF(right);
+        Py_DECREF(solid);
+        return (PyObject *)made;
+    }
     rooms all = {.count = 0};
     conv_images m;
     const conv_real_loops *real = c.real;
@@ -414,22 +586,26 @@ static PyObject *weight_gradient(const native_kernel *kernel, PyObject *const *a
         job.sums = room(&all, tiles * blocks * real->weight_rows * real->weight_columns * (ptrdiff_t)c.size);
         done = job.turned && job.sums;
     }
-    for (ptrdiff_t g = 0; done && g < c.groups; g++) {
-        for (int d = 0; d < 3; d++)
-            job.counts[d] = c.counts[d];
-        job.image = m.image;
-        job.channel = m.channel;
+    for (int d = 0; d < 3; d++)
+        job.counts[d] = c.counts[d];
+    job.image = m.image;
+    job.channel = m.channel;
+    const ptrdiff_t each = c.images * positions;
+    if (done && direct) {
+        job.images = padded;
+        job.sent = PyArray_DATA(solid);
+        job.sent_end = at(job.sent, c.images * job.sent_image, c.size);
+        job.made = PyArray_DATA(made);
+        weight_work work = {&job, real};
+        native_parallel(c.groups * c.outs * c.channels, WORK * 8 / (each * c.taps) + 1, weight_direct_body, &work);
+    }
+    for (ptrdiff_t g = 0; done && !direct && g < c.groups; g++) {
         job.images = at(padded, g * c.channels * m.channel, c.size);
         job.sent = at(PyArray_DATA(solid), g * c.outs * positions, c.size);
         job.made = (void *)at(PyArray_DATA(made), g * c.outs * inner, c.size);
         weight_work work = {&job, real};
-        ptrdiff_t each = c.images * positions;
-        if (direct) {
-            native_parallel(c.outs * c.channels, WORK * 8 / (each * c.taps) + 1, weight_direct_body, &work);
-        } else {
-            native_parallel(c.images, WORK / (positions * c.outs) + 1, turn_body, &work);
-            native_parallel(tiles, WORK / (each * blocks * real->weight_rows) + 1, weight_tiles_body, &work);
-        }
+        native_parallel(c.images, WORK / (positions * c.outs) + 1, turn_body, &work);
+        native_parallel(tiles, WORK / (each * blocks * real->weight_rows) + 1, weight_tiles_body, &work);
     }
     give_back(&all);
     Py_XDECREF(solid);

@@ -25,6 +25,7 @@ typedef struct {
     const ptrdiff_t *offsets;               /* of each tap from the window's first element */
     const void *weight;                     /* as weight[o * weight_out + c * weight_channel + at[t]] */
     ptrdiff_t weight_out, weight_channel;
+    bool weight_solid;                      /* the channels and taps of an out lie side by side, in this order */
     const ptrdiff_t *weight_at;
     const void *bias;                       /* NULL for none */
     void *made;
@@ -41,6 +42,7 @@ typedef struct {
     const ptrdiff_t *offsets;
     const void *sent;                       /* C-contiguous rows of outputs */
     ptrdiff_t sent_image, sent_out;
+    const void *sent_end;                   /* of all of them */
     ptrdiff_t outs, counts[3];
     void *made;                             /* (outs, channels, taps) */
     void *turned;                           /* room for `sent` with weight_columns outs side by side */
@@ -49,11 +51,12 @@ typedef struct {
 
 typedef struct {
     ptrdiff_t rows, columns;                /* of a tile: outs and positions */
-    ptrdiff_t least_outs;                   /* fewer outs than this go to `direct` */
+    ptrdiff_t lanes;                        /* positions of one row that `direct` takes at once */
     ptrdiff_t (*packed_size)(ptrdiff_t outs, ptrdiff_t inner);
     void (*pack)(const conv_job *job);
     ptrdiff_t (*tile_room)(const conv_job *job);
     void (*tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end);
+    ptrdiff_t (*direct_places)(const conv_job *job);
     void (*direct)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end);
     ptrdiff_t weight_columns;               /* outs of a tile of the weight's gradient */
     void (*turn)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end);

@@ -1,4 +1,4 @@
-/* Copies of whole rows to other places: cat, stack, index_select; and gather, which picks single elements. */
+/* Copies of whole rows to other places: cat, stack, index_select; gather, which picks single elements; and sums of rows. */
 #include "index.h"
 
 #include "native.h"
@@ -9,7 +9,7 @@ DECLARE_LOOPS(index_loops, index_loops);
 
 static const index_loops *loops;
 
-enum { DIM, SHAPE, OPTIONS };
+enum { DIM, SHAPE, INDEX, SIZE, OPTIONS };
 static PyObject *names[OPTIONS];
 
 enum {
@@ -118,7 +118,7 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     return (PyObject *)made;
 }
 
-/* index_select and gather */
+/* index_select, take_rows and gather */
 
 static void select_rows(void *context, npy_intp begin, npy_intp end) { loops->select_rows(context, begin, end); }
 
@@ -126,16 +126,22 @@ static void gather_rows(void *context, npy_intp begin, npy_intp end) { loops->ga
 
 static void gather_along(void *context, npy_intp begin, npy_intp end) { loops->gather_along(context, begin, end); }
 
+/* An index for each row of the result, as an operand or as an option, or one for each element. */
+typedef enum { ROWS, HOST_ROWS, ELEMENTS } pick_kind;
+
 static PyObject *run_pick(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    bool each = kernel->data != NULL; /* an index for each element of the result, or one for each row */
+    const pick_kind kind = kernel->data ? *(const pick_kind *)kernel->data : ROWS;
+    const bool each = kind == ELEMENTS;
     PyObject *given[OPTIONS];
     npy_intp dim, shape[NATIVE_DIMS];
-    if (nargs != 2 || !kwnames || !native_options(args, nargs, kwnames, names, 1, given) || !whole(given[DIM], &dim))
+    if (nargs != (kind == HOST_ROWS ? 1 : 2) || !kwnames ||
+        !native_options(args, nargs, kwnames, names, kind == HOST_ROWS ? OPTIONS : 1, given) || !whole(given[DIM], &dim))
         return NULL;
+    PyObject *at = kind == HOST_ROWS ? given[INDEX] : args[1];
     native_type type = native_array_type(args[0]);
-    if (type == TYPE_NONE || native_array_type(args[1]) != TYPE_I64)
+    if (type == TYPE_NONE || !at || native_array_type(at) != TYPE_I64)
         return NULL;
-    PyArrayObject *array = (PyArrayObject *)args[0], *index = (PyArrayObject *)args[1];
+    PyArrayObject *array = (PyArrayObject *)args[0], *index = (PyArrayObject *)at;
     int ndim = PyArray_NDIM(array), axis = (int)dim;
     if (dim >= ndim || !PyArray_IS_C_CONTIGUOUS(array) || !PyArray_IS_C_CONTIGUOUS(index) || !PyArray_SIZE(index) ||
         !PyArray_SIZE(array) || PyArray_NDIM(index) != (each ? ndim : 1) ||
@@ -157,17 +163,62 @@ static PyObject *run_pick(const native_kernel *kernel, PyObject *const *args, Py
     return (PyObject *)made;
 }
 
+/* add_rows: a job with the function that suits its type */
+
+typedef struct {
+    added job;
+    void (*run)(const added *job, ptrdiff_t begin, ptrdiff_t end);
+} adding;
+
+static void add_body(void *context, npy_intp begin, npy_intp end) {
+    const adding *work = context;
+    work->run(&work->job, begin, end);
+}
+
+static PyObject *run_add_rows(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *given[OPTIONS];
+    npy_intp dim, size, shape[NATIVE_DIMS];
+    if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, given) ||
+        !whole(given[DIM], &dim) || !whole(given[SIZE], &size) || !given[INDEX] ||
+        native_array_type(given[INDEX]) != TYPE_I64)
+        return NULL;
+    const native_type type = native_array_type(args[0]);
+    PyArrayObject *array = (PyArrayObject *)args[0], *index = (PyArrayObject *)given[INDEX];
+    if ((type != TYPE_F32 && type != TYPE_F64) || dim >= PyArray_NDIM(array) || !PyArray_IS_C_CONTIGUOUS(index) ||
+        PyArray_NDIM(index) != 1 || PyArray_DIM(index, 0) != PyArray_DIM(array, (int)dim) || !PyArray_SIZE(array) ||
+        !loops->inside(PyArray_DATA(index), PyArray_SIZE(index), size))
+        return NULL;
+    const int ndim = PyArray_NDIM(array);
+    for (int i = 0; i < ndim; i++)
+        shape[i] = i == dim ? size : PyArray_DIM(array, i);
+    PyArrayObject *solid = (PyArrayObject *)PyArray_GETCONTIGUOUS(array);
+    PyArrayObject *made = solid ? native_empty(ndim, shape, type) : NULL;
+    if (made) {
+        adding work = {{PyArray_BYTES(solid), PyArray_DATA(index), PyArray_BYTES(made), product(shape, 0, (int)dim), size,
+                        PyArray_SIZE(index), product(shape, (int)dim + 1, ndim), TYPE_SIZE[type]},
+                       loops->add_rows[type]};
+        native_parallel(work.job.outer, GRAIN / ((size + work.job.count) * work.job.inner * work.job.element) + 1, add_body,
+                        &work);
+    }
+    Py_XDECREF(solid);
+    return (PyObject *)made;
+}
+
 int index_init(void) {
     loops = PICK(index_loops);
     names[DIM] = PyUnicode_InternFromString("dim");
     names[SHAPE] = PyUnicode_InternFromString("shape");
-    return names[DIM] && names[SHAPE] ? 0 : -1;
+    names[INDEX] = PyUnicode_InternFromString("index");
+    names[SIZE] = PyUnicode_InternFromString("size");
+    return names[DIM] && names[SHAPE] && names[INDEX] && names[SIZE] ? 0 : -1;
 }
 
 const native_spec index_kernels[] = {
     {"cat", run_join, NULL},
     {"stack", run_join, &(const bool){true}},
     {"index_select", run_pick, NULL},
-    {"gather", run_pick, &(const bool){true}},
+    {"take_rows", run_pick, &(const pick_kind){HOST_ROWS}},
+    {"gather", run_pick, &(const pick_kind){ELEMENTS}},
+    {"add_rows", run_add_rows, NULL},
     {NULL, NULL, NULL},
 };

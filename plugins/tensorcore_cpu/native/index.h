@@ -12,6 +12,9 @@ typedef struct {
     int element;                         /* bytes */
 } picked;
 
+/* Rows of `inner` real numbers added up: made[outer, index[i]] += data[outer, i], where made has `size` rows. */
+typedef picked added;
+
 typedef struct {
     /* Whether all of the numbers are at least 0 and under `size`. */
     bool (*inside)(const int64_t *index, ptrdiff_t count, ptrdiff_t size);
@@ -20,6 +23,8 @@ typedef struct {
     void (*select_rows)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
     void (*gather_rows)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
     void (*gather_along)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
+    /* For `outer` from `begin` to `end`: float, double. */
+    void (*add_rows[2])(const added *job, ptrdiff_t begin, ptrdiff_t end);
 } index_loops;
 
 #endif

@@ -126,6 +126,15 @@ static void give_back(void *context, void *data, size_t unused) {
     pthread_mutex_unlock(&lock);
 }
 
+void *native_scratch(size_t size) { return size < NATIVE_CACHED ? aligned_alloc(64, (size + 63) / 64 * 64) : take(NULL, size); }
+
+void native_scratch_free(void *data, size_t size) {
+    if (size < NATIVE_CACHED)
+        free(data);
+    else
+        give_back(NULL, data, size);
+}
+
 static void *take_zeros(void *context, size_t count, size_t size) {
     void *data = size && count > SIZE_MAX / size ? NULL : take(context, count * size);
     return data ? memset(data, 0, count * size) : NULL;

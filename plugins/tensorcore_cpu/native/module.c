@@ -17,6 +17,7 @@ static const native_spec *const FAMILIES[] = {
     reduce_kernels,
     index_kernels,
     conv_kernels,
+    sort_kernels,
     norm_kernels,
     optim_kernels,
     gemm_kernels,
@@ -38,6 +39,7 @@ static int (*const INITS[])(void) = {
     reduce_init,
     index_init,
     conv_init,
+    sort_init,
     norm_init,
     optim_init,
     random_init,
@@ -194,17 +196,15 @@ native_type native_descr_type(PyObject *object) {
     return type_of_number(((PyArray_Descr *)object)->type_num);
 }
 
-enum { LARGE = 1 << 20 }; /* bytes, from which on an array lies in a cached block */
-
 static PyArrayObject *new_array(int ndim, const npy_intp *shape, native_type type, const npy_intp *strides) {
     PyArray_Descr *descr = type == TYPE_BF16 ? (PyArray_Descr *)Py_NewRef(bfloat16_descr)
                                              : PyArray_DescrFromType(NUMBERS[type]);
     if (!descr)
         return NULL;
     npy_intp size = TYPE_SIZE[type];
-    for (int i = 0; i < ndim && size < LARGE; i++)
-        size = shape[i] > LARGE ? LARGE : size * shape[i];
-    PyObject *before = size >= LARGE ? native_memory_begin() : NULL;
+    for (int i = 0; i < ndim && size < NATIVE_CACHED; i++)
+        size = shape[i] > NATIVE_CACHED ? NATIVE_CACHED : size * shape[i];
+    PyObject *before = size >= NATIVE_CACHED ? native_memory_begin() : NULL;
     PyObject *made = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, NULL, 0, NULL);
     if (before)
         native_memory_end(before);

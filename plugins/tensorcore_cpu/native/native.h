@@ -98,6 +98,12 @@ int native_threads_init(void);
 PyObject *native_set_threads(PyObject *module, PyObject *count);
 PyObject *native_get_threads(PyObject *module, PyObject *unused);
 
+/* Memory for a kernel's own use, on a cache line: from the cached blocks of memory.c where it is large, and given back with
+   the size that was asked for. NULL where there is none; from any thread. */
+enum { NATIVE_CACHED = 1 << 20 };
+void *native_scratch(size_t size);
+void native_scratch_free(void *data, size_t size);
+
 /* Memory: between these two, new arrays of NumPy come from the cached blocks of memory.c. */
 
 PyObject *native_memory_begin(void);
@@ -166,6 +172,9 @@ int nonzero_init(void);
 
 extern const native_spec place_kernels[];
 int place_init(void);
+
+extern const native_spec sort_kernels[];
+int sort_init(void);
 
 int fused_init(void); /* no kernels: these functions of the module */
 PyObject *native_fuse(PyObject *module, PyObject *args);

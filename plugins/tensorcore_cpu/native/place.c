@@ -1,4 +1,5 @@
-/* scatter: elements of any type written where an index says, one after the other, so that of equal indices the last counts. */
+/* scatter, index_copy, index_fill, masked_scatter and take: elements of any type copied where an index or a mask says, one after
+   the other, so that of equal indices the last counts. */
 #include "plan.h"
 #include "rows.h"
 
@@ -99,6 +100,198 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
     return (PyObject *)made;
 }
 
+/* The array that gets written: `out`, which has to be x itself, or a copy of x. NULL, with an exception or without. */
+static PyArrayObject *target(PyArrayObject *x, PyObject *out) {
+    if (native_is_none(out))
+        return (PyArrayObject *)PyArray_NewCopy(x, NPY_CORDER);
+    if (out != (PyObject *)x || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_ISWRITEABLE(x))
+        return NULL;
+    return (PyArrayObject *)Py_NewRef(out);
+}
+
+/* Whether an array may be read while x is written. */
+static bool apart(PyArrayObject *one, PyArrayObject *x, PyObject *out) {
+    return native_is_none(out) || !native_overlap(one, x);
+}
+
+/* Whether all numbers of a dense index are inside of `size`; negative ones count from the end where they may. */
+static bool all_inside(PyArrayObject *index, npy_intp size, bool negative) {
+    const int64_t *at = PyArray_DATA(index);
+    const uint64_t shift = negative ? (uint64_t)size : 0;
+    bool inside = true;
+    for (npy_intp k = 0, count = PyArray_SIZE(index); k < count; k++)
+        inside &= (uint64_t)at[k] + shift < (uint64_t)size + shift;
+    return inside;
+}
+
+#define COPY_ELEMENTS(type, TO, FROM, COUNT)                                                                  \
+    for (npy_intp k = 0; k < (COUNT); k++)                                                                    \
+        ((type *)to)[TO] = ((const type *)from)[FROM];
+
+/* One value `count` times. */
+static void fill(char *to, const char *from, npy_intp count, int size) {
+    switch (size) {
+    case 1:
+        COPY_ELEMENTS(uint8_t, k, 0, count)
+        break;
+    case 2:
+        COPY_ELEMENTS(uint16_t, k, 0, count)
+        break;
+    case 4:
+        COPY_ELEMENTS(uint32_t, k, 0, count)
+        break;
+    default:
+        COPY_ELEMENTS(uint64_t, k, 0, count)
+    }
+}
+
+#define PUT_ELEMENTS(type) COPY_ELEMENTS(type, at[k] + (at[k] < 0 ? size : 0), one ? 0 : k, count)
+
+/* Single elements along a dim of `size`. */
+static void put_elements(native_type type, char *to, const char *from, bool one, const int64_t *at, npy_intp count,
+                         npy_intp size) {
+    switch (TYPE_SIZE[type]) {
+    case 1:
+        PUT_ELEMENTS(uint8_t)
+        break;
+    case 2:
+        PUT_ELEMENTS(uint16_t)
+        break;
+    case 4:
+        PUT_ELEMENTS(uint32_t)
+        break;
+    default:
+        PUT_ELEMENTS(uint64_t)
+    }
+}
+
+/* index_copy and index_fill: slices along a dim, at a vector of numbers, get those of a source or one value. */
+static PyObject *run_slices(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const bool one = kernel->data != NULL;
+    PyObject *options[OPTIONS];
+    double number;
+    native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
+        !native_double(options[DIM], &number) || native_array_type(args[1]) != TYPE_I64 ||
+        native_array_type(args[2]) != type)
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *index = (PyArrayObject *)args[1], *source = (PyArrayObject *)args[2];
+    const int dim = (int)number, ndim = PyArray_NDIM(x);
+    if (dim < 0 || dim >= ndim || !PyArray_SIZE(x) || !PyArray_IS_C_CONTIGUOUS(index) || PyArray_NDIM(index) != 1 ||
+        PyArray_NDIM(source) != (one ? 0 : ndim) || !PyArray_IS_C_CONTIGUOUS(source) ||
+        !all_inside(index, PyArray_DIM(x, dim), one) || !apart(index, x, options[OUT]) || !apart(source, x, options[OUT]))
+        return NULL;
+    const npy_intp count = PyArray_DIM(index, 0), size = PyArray_DIM(x, dim), bytes = TYPE_SIZE[type];
+    npy_intp outer = 1, inner = 1;
+    for (int i = 0; i < ndim; i++) {
+        outer *= i < dim ? PyArray_DIM(x, i) : 1;
+        inner *= i > dim ? PyArray_DIM(x, i) : 1;
+        if (!one && PyArray_DIM(source, i) != (i == dim ? count : PyArray_DIM(x, i)))
+            return NULL;
+    }
+    PyArrayObject *made = target(x, options[OUT]);
+    if (!made)
+        return NULL;
+    const int64_t *at = PyArray_DATA(index);
+    const char *from = PyArray_BYTES(source);
+    for (npy_intp i = 0; i < outer; i++) {
+        if (inner == 1) {
+            put_elements(type, PyArray_BYTES(made) + i * size * bytes, from, one, at, count, size);
+            from += one ? 0 : count * bytes;
+            continue;
+        }
+        for (npy_intp k = 0; k < count; k++) {
+            char *to = PyArray_BYTES(made) + (i * size + at[k] + (at[k] < 0 ? size : 0)) * inner * bytes;
+            if (one) {
+                fill(to, from, inner, (int)bytes);
+            } else {
+                memcpy(to, from, (size_t)(inner * bytes));
+                from += inner * bytes;
+            }
+        }
+    }
+    return (PyObject *)made;
+}
+
+/* Elements at numbers into the flattened array. */
+static PyObject *run_take(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    native_type type = nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || native_array_type(args[1]) != TYPE_I64)
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *index = (PyArrayObject *)args[1];
+    const npy_intp size = PyArray_SIZE(x), count = PyArray_SIZE(index);
+    if (!size || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(index) || !all_inside(index, size, true))
+        return NULL;
+    PyArrayObject *made = native_empty(PyArray_NDIM(index), PyArray_DIMS(index), type);
+    if (!made)
+        return NULL;
+    const int64_t *at = PyArray_DATA(index);
+    const char *from = PyArray_BYTES(x);
+    char *to = PyArray_BYTES(made);
+    switch (TYPE_SIZE[type]) {
+    case 1:
+        COPY_ELEMENTS(uint8_t, k, at[k] + (at[k] < 0 ? size : 0), count)
+        break;
+    case 2:
+        COPY_ELEMENTS(uint16_t, k, at[k] + (at[k] < 0 ? size : 0), count)
+        break;
+    case 4:
+        COPY_ELEMENTS(uint32_t, k, at[k] + (at[k] < 0 ? size : 0), count)
+        break;
+    default:
+        COPY_ELEMENTS(uint64_t, k, at[k] + (at[k] < 0 ? size : 0), count)
+    }
+    return (PyObject *)made;
+}
+
+/* The elements of a source, one after the other, where a mask of the same shape is true; without a branch on the mask. */
+#define PUT_MASKED(type)                                                                                      \
+    for (npy_intp k = 0, next = 0; k < size && next < count; k++) {                                           \
+        type *place = (type *)to + k;                                                                         \
+        const type there = *place, wanted = ((const type *)from)[next];                                       \
+        *place = mask[k] ? wanted : there;                                                                    \
+        next += mask[k] != 0;                                                                                 \
+    }
+
+static PyObject *run_masked(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || native_array_type(args[1]) != TYPE_BOOL || native_array_type(args[2]) != type ||
+        (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)) || options[DIM])
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *chosen = (PyArrayObject *)args[1], *source = (PyArrayObject *)args[2];
+    const npy_intp size = PyArray_SIZE(x);
+    if (PyArray_NDIM(chosen) != PyArray_NDIM(x) ||
+        !PyArray_CompareLists(PyArray_DIMS(chosen), PyArray_DIMS(x), PyArray_NDIM(x)) || !PyArray_IS_C_CONTIGUOUS(chosen) ||
+        !PyArray_IS_C_CONTIGUOUS(source) || !apart(chosen, x, options[OUT]) || !apart(source, x, options[OUT]))
+        return NULL;
+    const uint8_t *mask = PyArray_DATA(chosen);
+    npy_intp count = 0;
+    for (npy_intp k = 0; k < size; k++)
+        count += mask[k] != 0;
+    if (count > PyArray_SIZE(source))
+        return NULL;
+    PyArrayObject *made = target(x, options[OUT]);
+    if (!made)
+        return NULL;
+    const char *from = PyArray_BYTES(source);
+    char *to = PyArray_BYTES(made);
+    switch (TYPE_SIZE[type]) {
+    case 1:
+        PUT_MASKED(uint8_t)
+        break;
+    case 2:
+        PUT_MASKED(uint16_t)
+        break;
+    case 4:
+        PUT_MASKED(uint32_t)
+        break;
+    default:
+        PUT_MASKED(uint64_t)
+    }
+    return (PyObject *)made;
+}
+
 int place_init(void) {
     names[DIM] = PyUnicode_InternFromString("dim");
     names[OUT] = PyUnicode_InternFromString("out");
@@ -107,5 +300,9 @@ int place_init(void) {
 
 const native_spec place_kernels[] = {
     {"scatter", run_scatter, NULL},
+    {"index_copy", run_slices, NULL},
+    {"index_fill", run_slices, &(const bool){true}},
+    {"take", run_take, NULL},
+    {"masked_scatter", run_masked, NULL},
     {NULL, NULL, NULL},
 };

@@ -17,7 +17,7 @@ static const char *const NAMES[OPTIONS] = {"counts", "kernel", "stride", "paddin
 
 enum { GRAIN = 1 << 14, ON_STACK = 16 << 10 }; /* elements of the input a thread; bytes */
 
-enum { MAX, PLACES, MAX_BACK, MEAN, MEAN_BACK };
+enum { MAX, PLACES, MAX_BACK, MEAN, MEAN_BACK, EVEN, EVEN_BACK };
 
 typedef struct {
     int op;
@@ -80,8 +80,14 @@ static void run_planes(void *context, npy_intp begin, npy_intp end) {
         case MEAN:
             run->of->mean(&run->windows, run->in[0] + plane, run->out + results, scratch);
             break;
-        default:
+        case MEAN_BACK:
             run->of->mean_back(&run->windows, run->in[0] + results, run->out + plane, scratch);
+            break;
+        case EVEN:
+            run->of->even(&run->windows, run->in[0] + plane, run->out + results, scratch);
+            break;
+        default:
+            run->of->even_back(&run->windows, run->in[0] + results, run->out + plane, scratch);
         }
     }
     if (scratch != space)
@@ -144,6 +150,49 @@ static PyObject *run_pool(const native_kernel *kernel, PyObject *const *args, Py
     return (PyObject *)made;
 }
 
+/* Windows that cover the sizes evenly: the input and how many, or their gradient and the shape of the input. */
+static PyObject *run_even(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const pool_op *op = kernel->data;
+    PyObject *options[OPTIONS];
+    const bool backward = op->op == EVEN_BACK;
+    if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options))
+        return NULL;
+    native_type type = native_real_type(args[0]);
+    if (type == TYPE_NONE)
+        return NULL;
+    PyArrayObject *given = (PyArrayObject *)args[0];
+    npy_intp shape[NATIVE_DIMS], other[NATIVE_DIMS];
+    const int ndim = PyArray_NDIM(given), found = native_sizes(options[backward ? SHAPE : COUNTS], other, NATIVE_DIMS);
+    if (ndim < 3 || ndim > 5 || found != (backward ? ndim : ndim - 2))
+        return NULL;
+    memcpy(shape, PyArray_DIMS(given), (size_t)ndim * sizeof *shape);
+    pool_run run = {.of = &loops->of[type], .op = op->op, .size = TYPE_SIZE[type]};
+    run.windows = (pool_windows){.size = {1, 1, 1}, .count = {1, 1, 1}, .kernel = {1, 1, 1}, .stride = {1, 1, 1},
+                                 .dilation = {1, 1, 1}};
+    for (int i = 2; i < ndim; i++) {
+        run.windows.size[5 - ndim + i - 2] = backward ? other[i] : shape[i];
+        run.windows.count[5 - ndim + i - 2] = backward ? shape[i] : other[i - 2];
+        shape[i] = backward ? other[i] : other[i - 2];
+    }
+    for (int i = 0; i < 3; i++)
+        if (run.windows.size[i] < 1 || run.windows.count[i] < 1)
+            return NULL;
+    if (backward && (other[0] != shape[0] || other[1] != shape[1]))
+        return NULL;
+    run.plane = product(run.windows.size);
+    run.results = product(run.windows.count);
+    const npy_intp planes = shape[0] * shape[1];
+    PyArrayObject *dense = planes > 0 ? native_dense(args[0]) : NULL;
+    PyArrayObject *made = dense ? native_empty(ndim, shape, type) : NULL;
+    if (made) {
+        run.in[0] = PyArray_BYTES(dense);
+        run.out = PyArray_BYTES(made);
+        native_parallel(planes, native_grain(GRAIN, run.plane + run.results), run_planes, &run);
+    }
+    Py_XDECREF(dense);
+    return (PyObject *)made;
+}
+
 int pool_init(void) {
     loops = PICK(pool_loops);
     for (int i = 0; i < OPTIONS; i++)
@@ -158,5 +207,7 @@ const native_spec pool_kernels[] = {
     {"max_pool_gradient", run_pool, &(const pool_op){MAX_BACK, 3}},
     {"avg_pool", run_pool, &(const pool_op){MEAN, 1}},
     {"avg_pool_gradient", run_pool, &(const pool_op){MEAN_BACK, 1}},
+    {"adaptive_avg_pool", run_even, &(const pool_op){EVEN, 1}},
+    {"adaptive_avg_pool_gradient", run_even, &(const pool_op){EVEN_BACK, 1}},
     {NULL, NULL, NULL},
 };

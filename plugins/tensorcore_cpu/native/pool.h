@@ -39,6 +39,9 @@ typedef struct {
     void (*max_back)(const pool_windows *windows, const void *g, const void *x, const void *made, void *out, void *scratch);
     void (*mean)(const pool_windows *windows, const void *x, void *made, void *scratch);
     void (*mean_back)(const pool_windows *windows, const void *g, void *out, void *scratch);
+    /* Windows that cover the sizes evenly: of `windows` only size and count count. */
+    void (*even)(const pool_windows *windows, const void *x, void *made, void *scratch);
+    void (*even_back)(const pool_windows *windows, const void *g, void *out, void *scratch);
 } pool_of_real;
 
 typedef struct {

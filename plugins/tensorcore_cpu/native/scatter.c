@@ -273,7 +273,7 @@ static void run_where(void *loop, char *const *data, const ptrdiff_t *steps, ptr
 static PyObject *run_masked_fill(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     native_operand operands[3];
     PyObject *out = NULL;
-    if (nargs != 3 || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)) || !native_is_none(out))
+    if (nargs != 3 || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)))
         return NULL;
     native_type type = native_array_type(args[0]);
     if (type == TYPE_NONE || native_array_type(args[1]) != TYPE_BOOL)
@@ -288,7 +288,7 @@ static PyObject *run_masked_fill(const native_kernel *kernel, PyObject *const *a
     if (!native_plan_inputs(&plan, operands, 3))
         return NULL;
     native_loop loop = elementwise->compute[OP_where][type];
-    PyObject *made = native_plan_result(&plan, operands, type, NULL);
+    PyObject *made = native_plan_result(&plan, operands, type, native_is_none(out) ? NULL : out);
     if (made)
         native_plan_run(&plan, GRAIN, run_where, &loop);
     return made;

@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.backend.windows import taps, window_sizes
+from tensorcore.backend.windows import even_windows, taps, window_sizes
 
 if TYPE_CHECKING:
     from tensorcore.backend.base import Native
     from tensorcore.backend.composed.kernels import Kernels
 
-__all__ = ["avg_pool", "avg_pool_gradient", "fold", "max_pool", "max_pool_gradient", "unfold"]
+__all__ = [
+    "adaptive_avg_pool", "adaptive_avg_pool_gradient", "avg_pool", "avg_pool_gradient", "fold", "max_pool",
+    "max_pool_gradient", "unfold",
+]  # fmt: skip
 
 ALL = (slice(None), slice(None))
 
@@ -85,6 +88,38 @@ def avg_pool_gradient(
         into = k.index(back, key=(*ALL, *inputs))
         k.copy(into, k.add(into, k.index(share, key=(*ALL, *outputs))))
     return k.cast(back, dtype=k.dtype(g))
+
+
+def adaptive_avg_pool(k: Kernels, x: Native, *, counts: Any) -> Native:
+    """Means of as many windows as ``counts`` says, spread over the sizes evenly."""
+    made = _wide(k, x)
+    for dim, count in enumerate(counts, 2):
+        means = k.zeros((*made.shape[:dim], count, *made.shape[dim + 1 :]), made)
+        for i, (start, stop) in enumerate(even_windows(made.shape[dim], count)):
+            into = k.index(means, key=(*_front(dim), i))
+            for at in range(start, stop):
+                k.copy(into, k.add(into, k.index(made, key=(*_front(dim), at))))
+            k.copy(into, k.div(into, stop - start))
+        made = means
+    return k.cast(made, dtype=k.dtype(x))
+
+
+def adaptive_avg_pool_gradient(k: Kernels, g: Native, *, shape: Any) -> Native:
+    """The adjoint of ``adaptive_avg_pool``."""
+    made = _wide(k, g)
+    for dim, size in enumerate(shape[2:], 2):
+        back = k.zeros((*made.shape[:dim], size, *made.shape[dim + 1 :]), made)
+        for i, (start, stop) in enumerate(even_windows(size, made.shape[dim])):
+            share = k.div(k.index(made, key=(*_front(dim), i)), stop - start)
+            for at in range(start, stop):
+                into = k.index(back, key=(*_front(dim), at))
+                k.copy(into, k.add(into, share))
+        made = back
+    return k.cast(made, dtype=k.dtype(g))
+
+
+def _front(dim: int) -> tuple[slice, ...]:
+    return (slice(None),) * dim
 
 
 def unfold(k: Kernels, x: Native, *, counts: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Native:

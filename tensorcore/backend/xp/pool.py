@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorcore.backend.windows import reach, taps, window_sizes
+from tensorcore.backend.windows import even_windows, reach, taps, window_sizes
 from tensorcore.dtypes import from_numpy_dtype
 
 if TYPE_CHECKING:
@@ -152,6 +152,33 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             back = spread
         return back.astype(g.dtype, copy=False)
 
+    def adaptive_avg_pool(x: Native, *, counts: Any) -> Native:
+        """Means of as many windows as ``counts`` says, spread over the sizes evenly."""
+        made = x if x.itemsize > 2 else x.astype(np.float32)
+        for dim, count in enumerate(counts, 2):
+            front, windows = (slice(None),) * dim, even_windows(made.shape[dim], count)
+            means = xp.empty((*made.shape[:dim], count, *made.shape[dim + 1 :]), made.dtype)
+            for i, (start, stop) in enumerate(windows):
+                means[(*front, i)] = made[(*front, slice(start, stop))].sum(dim)
+            made = means / lengths(windows, means, dim)
+        return made.astype(x.dtype, copy=False)
+
+    def adaptive_avg_pool_gradient(g: Native, *, shape: Any) -> Native:
+        """The adjoint of ``adaptive_avg_pool``."""
+        back = g if g.itemsize > 2 else g.astype(np.float32)
+        for dim, size in enumerate(shape[2:], 2):
+            front, windows = (slice(None),) * dim, even_windows(size, back.shape[dim])
+            share = back / lengths(windows, back, dim)
+            back = xp.zeros((*back.shape[:dim], size, *back.shape[dim + 1 :]), back.dtype)
+            for i, (start, stop) in enumerate(windows):
+                back[(*front, slice(start, stop))] += share[(*front, slice(i, i + 1))]
+        return back.astype(g.dtype, copy=False)
+
+    def lengths(windows: Any, like: Native, dim: int) -> Native:
+        """How many elements each of some windows has, along a dim of as many dims as ``like``."""
+        found = xp.asarray([stop - start for start, stop in windows], like.dtype)
+        return found.reshape(-1, *[1] * (like.ndim - 1 - dim))
+
     def take_rows(x: Native, *, dim: int, index: np.ndarray, size: int) -> Native:
         """The slices of ``x``, ``size`` of them along ``dim``, in the order of ``index``."""
         return xp.take(x, xp.asarray(index), axis=dim)
@@ -224,6 +251,6 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     return {function.__name__: function for function in (
         constant_pad, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient,
-        max_pool_pick, max_pool_indices, avg_pool, avg_pool_gradient, take_rows, add_rows,
-        max_unpool, max_unpool_gradient,
+        max_pool_pick, max_pool_indices, avg_pool, avg_pool_gradient, adaptive_avg_pool,
+        adaptive_avg_pool_gradient, take_rows, add_rows, max_unpool, max_unpool_gradient,
     )}  # fmt: skip

@@ -7,22 +7,34 @@
 
 /* Tiles: as many accumulators as leave registers for what is multiplied. */
 #if defined(__AVX512F__)
-enum { ROWS = 8, VECTORS = 3, WEIGHT_ROWS = 6, WEIGHT_VECTORS = 4 };
+enum { ROWS = 8, VECTORS = 3, WEIGHT_ROWS = 6, WEIGHT_VECTORS = 4, DIRECT_VECTORS = 6 };
+#define DIRECT_TILES(X) X(1, 6) X(2, 6) X(4, 5) X(8, 3) /* outs, vectors of positions */
 #elif defined(__AVX2__)
-enum { ROWS = 6, VECTORS = 2, WEIGHT_ROWS = 6, WEIGHT_VECTORS = 2 };
+enum { ROWS = 6, VECTORS = 2, WEIGHT_ROWS = 6, WEIGHT_VECTORS = 2, DIRECT_VECTORS = 6 };
+#define DIRECT_TILES(X) X(1, 6) X(2, 4) X(4, 3) X(6, 2)
 #else
-enum { ROWS = 4, VECTORS = 2, WEIGHT_ROWS = 4, WEIGHT_VECTORS = 2 };
+enum { ROWS = 4, VECTORS = 2, WEIGHT_ROWS = 4, WEIGHT_VECTORS = 2, DIRECT_VECTORS = 6 };
+#define DIRECT_TILES(X) X(1, 6) X(2, 4) X(4, 2)
 #endif
-enum { LEAST_OUTS = 3, COPY = 1 << 18 };
+enum {
+    COPY = 1 << 18, /* bytes of windows side by side, */
+    SENT = 1 << 18, /* and of what was sent, that stay in the second cache */
+    DIRECT_TAPS = 9,
+};
 
 static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 
+typedef int32_t __attribute__((may_alias)) four_bytes;
+
 /* Every `step`th element of a row, side by side. */
 static void spread_out(char *to, const char *from, ptrdiff_t count, ptrdiff_t step, size_t size) {
-    if (size == 4)
+    if (size == 4 && step == 2) /* a constant step becomes vectors */
         for (ptrdiff_t i = 0; i < count; i++)
-            memcpy(to + 4 * i, from + 4 * i * step, 4);
+            ((four_bytes *)to)[i] = ((const four_bytes *)from)[2 * i];
+    else if (size == 4)
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((four_bytes *)to)[i] = ((const four_bytes *)from)[step * i];
     else
         for (ptrdiff_t i = 0; i < count; i++)
             memcpy(to + 8 * i, from + 8 * i * step, 8);
@@ -34,6 +46,13 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
         const char *from = (const char *)m->data +
                            ((one / m->channels) * m->steps[0] + (one % m->channels) * m->steps[1]) * (ptrdiff_t)size;
         char *to = (char *)padded + one * m->channel * (ptrdiff_t)size;
+        const bool same = m->phases == 1 && m->steps[4] == 1 && m->steps[3] == m->sizes[2] &&
+                          m->steps[2] == m->sizes[1] * m->sizes[2] && !m->before[0] && !m->before[1] && !m->before[2] &&
+                          m->padded[0] == m->sizes[0] && m->padded[1] == m->sizes[1] && m->padded[2] == m->sizes[2];
+        if (same) {
+            memcpy(to, from, (size_t)m->channel * size);
+            continue;
+        }
         memset(to, 0, (size_t)m->channel * size);
         /* The part of the source that the copy holds. */
         ptrdiff_t low[3], high[3];
@@ -41,23 +60,22 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
             low[d] = at_least(0, -m->before[d]);
             high[d] = at_most(m->sizes[d], m->padded[d] - m->before[d]);
         }
-        for (ptrdiff_t z = low[0]; z < high[0]; z++) {
-            for (ptrdiff_t y = low[1]; y < high[1]; y++) {
-                const char *row = from + (z * m->steps[2] + y * m->steps[3]) * (ptrdiff_t)size;
-                char *made = to + ((z + m->before[0]) * m->padded[1] + y + m->before[1]) * m->row * (ptrdiff_t)size;
-                if (m->phases == 1 && m->steps[4] == 1 && high[2] > low[2]) {
-                    memcpy(made + (low[2] + m->before[2]) * (ptrdiff_t)size, row + low[2] * (ptrdiff_t)size,
-                           (size_t)(high[2] - low[2]) * size);
-                    continue;
-                }
-                for (ptrdiff_t phase = 0; phase < m->phases; phase++) {
-                    /* The first place of this phase that holds an element. */
-                    ptrdiff_t place = low[2] + m->before[2], last = high[2] + m->before[2];
-                    place += (phase - place % m->phases + m->phases) % m->phases;
-                    ptrdiff_t count = place < last ? (last - place + m->phases - 1) / m->phases : 0;
-                    spread_out(made + (phase * m->phase + place / m->phases) * (ptrdiff_t)size,
-                               row + (place - m->before[2]) * m->steps[4] * (ptrdiff_t)size, count,
-                               m->phases * m->steps[4], size);
+        const bool plain = m->phases == 1 && m->steps[4] == 1 && high[2] > low[2];
+        for (ptrdiff_t phase = 0; phase < m->phases; phase++) {
+            /* The first place of this phase that holds an element. */
+            ptrdiff_t place = low[2] + m->before[2], last = high[2] + m->before[2];
+            place += (phase - place % m->phases + m->phases) % m->phases;
+            const ptrdiff_t count = place < last ? (last - place + m->phases - 1) / m->phases : 0;
+            const char *source = from + (place - m->before[2]) * m->steps[4] * (ptrdiff_t)size;
+            char *target = to + (phase * m->phase + place / m->phases) * (ptrdiff_t)size;
+            for (ptrdiff_t z = low[0]; z < high[0]; z++) {
+                for (ptrdiff_t y = low[1]; y < high[1]; y++) {
+                    const char *row = source + (z * m->steps[2] + y * m->steps[3]) * (ptrdiff_t)size;
+                    char *made = target + ((z + m->before[0]) * m->padded[1] + y + m->before[1]) * m->row * (ptrdiff_t)size;
+                    if (plain)
+                        memcpy(made, row, (size_t)count * size);
+                    else
+                        spread_out(made, row, count, m->phases * m->steps[4], size);
                 }
             }
         }
@@ -69,6 +87,7 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
 #define V_U vf_u
 #define LANES LANES_F32
 #define F(name) name##_f32
+#define VI vi
 #define ZIP ZIP_FLOAT
 #include "conv_of_real.h"
 #undef REAL
@@ -77,11 +96,13 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
 #undef LANES
 #undef F
 #undef ZIP
+#undef VI
 #define REAL double
 #define V vd
 #define V_U vd_u
 #define LANES LANES_F64
 #define F(name) name##_f64
+#define VI vl
 #define ZIP ZIP_DOUBLE
 #include "conv_of_real.h"
 

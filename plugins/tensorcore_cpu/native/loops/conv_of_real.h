@@ -4,7 +4,7 @@
    under each tap of each channel are copied side by side, once for all outs. The copy is small beside the product: each of its
    elements is used once for each out. (Implicit GEMM, as in Chetlur et al. 2014, "cuDNN: Efficient Primitives for Deep Learning".) */
 
-enum { F(COLUMNS) = VECTORS * LANES, F(STRIDE) = F(COLUMNS) + LANES, F(WEIGHT_COLUMNS) = WEIGHT_VECTORS * LANES };
+enum { F(PLACE) = LANES, F(COLUMNS) = VECTORS * LANES, F(STRIDE) = F(COLUMNS) + LANES, F(WEIGHT_COLUMNS) = WEIGHT_VECTORS * LANES };
 
 #include "tile_of_real.h"
 
@@ -13,14 +13,29 @@ static ptrdiff_t F(packed_size)(ptrdiff_t outs, ptrdiff_t inner) { return (outs 
 /* The weights with ROWS outs side by side; those that are too many are zeros. */
 static void F(pack)(const conv_job *job) {
     REAL *to = job->packed;
-    const REAL *weight = job->weight;
-    for (ptrdiff_t o = 0; o < job->outs; o += ROWS)
-        for (ptrdiff_t c = 0; c < job->channels; c++)
-            for (ptrdiff_t t = 0; t < job->taps; t++)
-                for (ptrdiff_t r = 0; r < ROWS; r++)
-                    *to++ = o + r < job->outs
-                                ? weight[(o + r) * job->weight_out + c * job->weight_channel + job->weight_at[t]]
-                                : 0;
+    const ptrdiff_t inner = job->channels * job->taps;
+    for (ptrdiff_t o = 0; o < job->outs; o += ROWS) {
+        const REAL *weight = (const REAL *)job->weight + o * job->weight_out;
+        const ptrdiff_t rows = at_most(ROWS, job->outs - o);
+        if (job->weight_solid && (int)ROWS <= (int)LANES) {
+            F(transpose)(weight, job->weight_out, rows, inner, to, ROWS);
+            to += inner * ROWS;
+            continue;
+        }
+        for (ptrdiff_t c = 0; c < job->channels; c++, weight += job->weight_channel) {
+            for (ptrdiff_t t = 0; t < job->taps; t++, to += ROWS) {
+                const REAL *from = weight + job->weight_at[t];
+                if (rows == ROWS) {
+#pragma GCC unroll 8
+                    for (ptrdiff_t r = 0; r < ROWS; r++)
+                        to[r] = from[r * job->weight_out];
+                } else {
+                    for (ptrdiff_t r = 0; r < ROWS; r++)
+                        to[r] = r < rows ? from[r * job->weight_out] : 0;
+                }
+            }
+        }
+    }
 }
 
 /* A run of positions beside each other in one row of one image. */
@@ -37,12 +52,15 @@ static ptrdiff_t F(channels_at_once)(const conv_job *job) {
 static ptrdiff_t F(tile_room)(const conv_job *job) {
     ptrdiff_t copied = F(channels_at_once)(job) * job->taps * F(STRIDE);
     ptrdiff_t products = (job->outs + ROWS - 1) / ROWS * ROWS * F(COLUMNS);
-    return (copied + products) * (ptrdiff_t)sizeof(REAL) + F(COLUMNS) * (ptrdiff_t)sizeof(F(run));
+    return (copied + products) * (ptrdiff_t)sizeof(REAL) + 2 * F(COLUMNS) * (ptrdiff_t)sizeof(F(run));
 }
 
-/* Adds to the product of ROWS outs. */
-static void F(multiply)(const REAL *rows, const REAL *columns, ptrdiff_t inner, REAL *made) {
-    F(tile)(rows, 1, ROWS, columns, F(STRIDE), inner, made, F(COLUMNS), made, F(COLUMNS), ROWS, VECTORS);
+static const REAL F(zeros)[F(COLUMNS)];
+
+/* The product of ROWS outs, added to what was made before or to zeros. */
+static void F(multiply)(const REAL *rows, const REAL *columns, ptrdiff_t inner, REAL *made, bool first) {
+    F(tile)(rows, 1, ROWS, columns, F(STRIDE), inner, first ? F(zeros) : made, first ? 0 : F(COLUMNS), made, F(COLUMNS),
+            ROWS, VECTORS);
 }
 
 /* Copies what is under the taps of channels [begin, end) in one run. Whole vectors: what is too much is overwritten by the
@@ -88,9 +106,9 @@ static void F(tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t
     const ptrdiff_t plane = job->counts[1] * job->counts[2], positions = job->count * job->counts[0] * plane;
     const ptrdiff_t at_once = F(channels_at_once)(job), inner = job->channels * job->taps;
     REAL *copy = room, *products = copy + at_once * job->taps * F(STRIDE);
-    F(run) *runs = (F(run) *)(products + (job->outs + ROWS - 1) / ROWS * ROWS * F(COLUMNS));
+    F(run) *runs = (F(run) *)(products + (job->outs + ROWS - 1) / ROWS * ROWS * F(COLUMNS)), *joined = runs + F(COLUMNS);
     for (ptrdiff_t tile = begin; tile < end; tile++) {
-        ptrdiff_t first = tile * F(COLUMNS), last = at_most(first + F(COLUMNS), positions), count = 0;
+        ptrdiff_t first = tile * F(COLUMNS), last = at_most(first + F(COLUMNS), positions), count = 0, targets = 0;
         for (ptrdiff_t at = first; at < last;) {
             ptrdiff_t x = at % job->counts[2], y = at / job->counts[2] % job->counts[1];
             ptrdiff_t z = at / plane % job->counts[0], image = at / plane / job->counts[0];
@@ -99,8 +117,12 @@ static void F(tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t
             run->from = image * job->image + z * job->move[0] + y * job->move[1] + x;
             run->to = image * job->made_image + z * job->made_step[0] + y * job->made_step[1] + x * job->made_step[2];
             at += run->length;
+            /* Rows that are written one behind the other are one target. */
+            if (targets && job->made_step[2] == 1 && joined[targets - 1].to + joined[targets - 1].length == run->to)
+                joined[targets - 1].length += run->length;
+            else
+                joined[targets++] = *run;
         }
-        memset(products, 0, (size_t)((job->outs + ROWS - 1) / ROWS * ROWS * F(COLUMNS)) * sizeof(REAL));
         for (ptrdiff_t c = 0; c < job->channels; c += at_once) {
             const ptrdiff_t end_of_copy = at_most(c + at_once, job->channels), done = c * job->taps;
             REAL *to = copy;
@@ -108,46 +130,134 @@ static void F(tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t
                 F(gather)(job, &runs[i], c, end_of_copy, to);
             for (ptrdiff_t o = 0; o < job->outs; o += ROWS)
                 F(multiply)((const REAL *)job->packed + o * inner + done * ROWS, copy, (end_of_copy - c) * job->taps,
-                            products + o * F(COLUMNS));
+                            products + o * F(COLUMNS), c == 0);
         }
         for (ptrdiff_t o = 0; o < job->outs; o++)
-            F(deliver)(job, runs, count, o, products + o * F(COLUMNS));
+            F(deliver)(job, joined, targets, o, products + o * F(COLUMNS));
     }
 }
 
-/* Too few outs to share a copy: each row of outputs on its own. Counts images x outs. */
-static void F(direct)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end) {
-    const REAL *weight = job->weight;
-    for (ptrdiff_t one = begin; one < end; one++) {
-        ptrdiff_t image = one / job->outs, o = one % job->outs;
-        const REAL bias = job->bias ? ((const REAL *)job->bias)[o] : 0;
-        const REAL *images = (const REAL *)job->images + image * job->image;
-        REAL *made = (REAL *)job->made + image * job->made_image + o * job->made_out;
-        for (ptrdiff_t z = 0; z < job->counts[0]; z++) {
-            for (ptrdiff_t y = 0; y < job->counts[1]; y++) {
-                const REAL *row = images + z * job->move[0] + y * job->move[1];
-                REAL *to = made + z * job->made_step[0] + y * job->made_step[1];
-                for (ptrdiff_t x = 0; x < job->counts[2]; x += 2 * LANES) {
-                    V sum = (V){0} + bias, next = sum;
-                    for (ptrdiff_t c = 0; c < job->channels; c++) {
-                        const REAL *by = weight + o * job->weight_out + c * job->weight_channel;
-                        const REAL *from = row + c * job->channel + x;
-                        for (ptrdiff_t t = 0; t < job->taps; t++) {
-                            sum += F(load)(from + job->offsets[t]) * by[job->weight_at[t]];
-                            next += F(load)(from + job->offsets[t] + LANES) * by[job->weight_at[t]];
-                        }
-                    }
-                    REAL both[2 * LANES];
-                    F(store)(both, sum);
-                    F(store)(both + LANES, next);
-                    ptrdiff_t length = at_most(2 * LANES, job->counts[2] - x);
-                    if (job->made_step[2] == 1)
-                        memcpy(to + x, both, (size_t)length * sizeof(REAL));
-                    else
-                        for (ptrdiff_t i = 0; i < length; i++)
-                            to[(x + i) * job->made_step[2]] = both[i];
-                }
+/* Too few outs to share a copy: vectors of positions are read where they lie. A vector is up to LANES positions of one row;
+   several of them go through the taps together, as many as leave registers for the sums of some outs. */
+typedef struct {
+    ptrdiff_t x, y, z, from, to; /* where the next vector begins: in its image, in the images, in what is made */
+} F(place);
+
+static F(place) F(place_of)(const conv_job *job, ptrdiff_t at, ptrdiff_t each) {
+    F(place) made = {at % each * LANES, at / each % job->counts[1], at / each / job->counts[1] % job->counts[0], 0, 0};
+    const ptrdiff_t image = at / each / job->counts[1] / job->counts[0];
+    made.from = image * job->image + made.z * job->move[0] + made.y * job->move[1] + made.x;
+    made.to = image * job->made_image + made.z * job->made_step[0] + made.y * job->made_step[1] + made.x * job->made_step[2];
+    return made;
+}
+
+static void F(next_place)(const conv_job *job, F(place) *at) {
+    at->x += LANES;
+    at->from += LANES;
+    at->to += LANES * job->made_step[2];
+    if (at->x < job->counts[2])
+        return;
+    at->from += job->move[1] - at->x;
+    at->to += job->made_step[1] - at->x * job->made_step[2];
+    at->x = 0;
+    if (++at->y < job->counts[1])
+        return;
+    at->from += job->move[0] - at->y * job->move[1];
+    at->to += job->made_step[0] - at->y * job->made_step[1];
+    at->y = 0;
+    if (++at->z < job->counts[0])
+        return;
+    at->from += job->image - at->z * job->move[0];
+    at->to += job->made_image - at->z * job->made_step[0];
+    at->z = 0;
+}
+
+/* `outs` outs from the first one of `packed`, at `vectors` places: both are constants where it is called. */
+ALWAYS_INLINE void F(direct_tile)(const conv_job *job, const F(run) *runs, ptrdiff_t o, ptrdiff_t real_outs, int outs,
+                                  int vectors) {
+    const REAL *by = (const REAL *)job->packed + o * job->channels * job->taps;
+    const REAL *from[DIRECT_VECTORS];
+    V sums[ROWS][DIRECT_VECTORS];
+    for (int v = 0; v < vectors; v++)
+        from[v] = (const REAL *)job->images + runs[v].from;
+#pragma GCC unroll 8
+    for (int r = 0; r < outs; r++)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++)
+            sums[r][v] = (V){0};
+    for (ptrdiff_t c = 0, channel = 0; c < job->channels; c++, channel += job->channel) {
+        for (ptrdiff_t t = 0; t < job->taps; t++, by += ROWS) {
+            const ptrdiff_t at = channel + job->offsets[t];
+            V found[DIRECT_VECTORS];
+#pragma GCC unroll 8
+            for (int v = 0; v < vectors; v++)
+                found[v] = F(load)(from[v] + at);
+#pragma GCC unroll 8
+            for (int r = 0; r < outs; r++) {
+                const REAL weight = by[r];
+#pragma GCC unroll 8
+                for (int v = 0; v < vectors; v++)
+                    sums[r][v] += found[v] * weight;
             }
+        }
+    }
+    for (int r = 0; r < outs && r < real_outs; r++) {
+        const REAL bias = job->bias ? ((const REAL *)job->bias)[o + r] : 0;
+        for (int v = 0; v < vectors; v++) {
+            REAL *to = (REAL *)job->made + (o + r) * job->made_out + runs[v].to;
+            if (runs[v].length == LANES && job->made_step[2] == 1) {
+                F(store)(to, sums[r][v] + bias);
+                continue;
+            }
+            REAL made[LANES];
+            F(store)(made, sums[r][v] + bias);
+            for (ptrdiff_t i = 0; i < runs[v].length; i++)
+                to[i * job->made_step[2]] = made[i];
+        }
+    }
+}
+
+/* One function for each: their sums fill the registers. */
+#define TILE(outs, vectors)                                                                                       \
+    static void F(direct_##outs##x##vectors)(const conv_job *job, const F(run) *runs, ptrdiff_t o, ptrdiff_t rest) { \
+        F(direct_tile)(job, runs, o, rest, outs, vectors);                                                        \
+    }
+DIRECT_TILES(TILE)
+#undef TILE
+
+typedef struct {
+    int outs, vectors;
+    void (*run)(const conv_job *job, const F(run) *runs, ptrdiff_t o, ptrdiff_t rest);
+} F(direct_size);
+#define TILE(outs, vectors) {outs, vectors, F(direct_##outs##x##vectors)},
+static const F(direct_size) F(direct_sizes)[] = {DIRECT_TILES(TILE)};
+#undef TILE
+
+static ptrdiff_t F(direct_places)(const conv_job *job) {
+    return job->count * job->counts[0] * job->counts[1] * ((job->counts[2] + LANES - 1) / LANES);
+}
+
+/* Counts places; a place that is there several times, to fill up a tile, is written several times. */
+static void F(direct)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end) {
+    const ptrdiff_t each = (job->counts[2] + LANES - 1) / LANES;
+    for (ptrdiff_t o = 0; o < job->outs; o += ROWS) {
+        const ptrdiff_t rest = at_most(ROWS, job->outs - o);
+        const F(direct_size) *size = F(direct_sizes);
+        while (size->outs < rest)
+            size++;
+        F(place) place = F(place_of)(job, begin, each);
+        for (ptrdiff_t at = begin; at < end;) {
+            F(run) runs[DIRECT_VECTORS];
+            for (int v = 0; v < size->vectors; v++) {
+                if (at == end) {
+                    runs[v] = runs[v - 1];
+                    continue;
+                }
+                runs[v] = (F(run)){at_most(LANES, job->counts[2] - place.x), place.from, place.to};
+                F(next_place)(job, &place);
+                at++;
+            }
+            size->run(job, runs, o, rest);
         }
     }
 }
@@ -177,16 +287,24 @@ static void F(turn_sent)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t 
     }
 }
 
-/* One tile: rows are (channel, tap) pairs, columns are outs; what one image adds to the sums. */
-ALWAYS_INLINE void F(weight_tile)(const conv_weight_job *job, const REAL *const *rows, const REAL *sent, V *sums,
-                                  int vectors) {
+/* Rows [begin, end) of outputs, counted over depth and height, of images [first, last). */
+typedef struct {
+    ptrdiff_t first, last, begin, end;
+} F(weight_part);
+
+/* One tile: rows are (channel, tap) pairs, columns are outs; what a part adds to the sums. `sent` and `rows` are those of
+   image 0. */
+ALWAYS_INLINE void F(weight_tile)(const conv_weight_job *job, const F(weight_part) *part, const REAL *const *rows,
+                                  const REAL *sent_of, ptrdiff_t sent_image, V *sums, int vectors) {
     V found[WEIGHT_ROWS][WEIGHT_VECTORS];
     for (int r = 0; r < WEIGHT_ROWS; r++)
         for (int v = 0; v < vectors; v++)
             found[r][v] = (V){0};
-    for (ptrdiff_t z = 0; z < job->counts[0]; z++) {
-        for (ptrdiff_t y = 0; y < job->counts[1]; y++) {
-            const ptrdiff_t row = z * job->move[0] + y * job->move[1];
+    for (ptrdiff_t image = part->first; image < part->last; image++) {
+        const REAL *sent = sent_of + image * sent_image + part->begin * job->counts[2] * vectors * LANES;
+        ptrdiff_t z = part->begin ? part->begin / job->counts[1] : 0, y = part->begin - z * job->counts[1];
+        for (ptrdiff_t i = part->begin; i < part->end; i++) {
+            const ptrdiff_t row = image * job->image + z * job->move[0] + y * job->move[1];
             for (ptrdiff_t x = row; x < row + job->counts[2]; x++, sent += vectors * LANES) {
                 V right[WEIGHT_VECTORS];
 #pragma GCC unroll 8
@@ -200,6 +318,10 @@ ALWAYS_INLINE void F(weight_tile)(const conv_weight_job *job, const REAL *const 
                         found[r][v] += right[v] * left;
                 }
             }
+            if (++y == job->counts[1]) {
+                y = 0;
+                z++;
+            }
         }
     }
     for (int r = 0; r < WEIGHT_ROWS; r++)
@@ -207,33 +329,40 @@ ALWAYS_INLINE void F(weight_tile)(const conv_weight_job *job, const REAL *const 
             sums[r * WEIGHT_VECTORS + v] += found[r][v];
 }
 
-/* Tiles of WEIGHT_ROWS (channel, tap) pairs, for all outs. The images go round outside: one of them stays in the cache. */
+/* Tiles of WEIGHT_ROWS (channel, tap) pairs, for all outs. Parts of what was sent, of whole images or of whole rows, go round
+   outside: one of them stays in the second cache. */
 static void F(weight_tiles)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end) {
-    const ptrdiff_t inner = job->channels * job->taps;
+    const ptrdiff_t inner = job->channels * job->taps, outs = (job->outs + LANES - 1) / LANES * LANES;
     const ptrdiff_t blocks = (job->outs + F(WEIGHT_COLUMNS) - 1) / F(WEIGHT_COLUMNS);
-    const ptrdiff_t each = WEIGHT_ROWS * WEIGHT_VECTORS;
+    const ptrdiff_t each = WEIGHT_ROWS * WEIGHT_VECTORS, rows_of_image = job->counts[0] * job->counts[1];
+    const ptrdiff_t row_bytes = job->counts[2] * outs * (ptrdiff_t)sizeof(REAL);
+    const ptrdiff_t at_once = at_least(1, SENT / row_bytes), some = at_most(at_once, rows_of_image);
+    const ptrdiff_t images = some < rows_of_image ? 1 : at_once / rows_of_image;
+    const ptrdiff_t sent_image = rows_of_image * job->counts[2] * outs;
     V *sums = (V *)job->sums;
     memset(sums + begin * blocks * each, 0, (size_t)((end - begin) * blocks * each) * sizeof(V));
-    for (ptrdiff_t image = 0; image < job->count; image++) {
-        const REAL *images = (const REAL *)job->images + image * job->image;
+    for (F(weight_part) part = {0}; part.first < job->count; part.first = part.end == rows_of_image ? part.last : part.first,
+                       part.begin = part.end == rows_of_image ? 0 : part.end) {
+        part.last = at_most(part.first + images, job->count);
+        part.end = at_most(part.begin + some, rows_of_image);
         for (ptrdiff_t tile = begin; tile < end; tile++) {
             const REAL *rows[WEIGHT_ROWS];
             for (ptrdiff_t r = 0; r < WEIGHT_ROWS; r++) {
                 ptrdiff_t pair = at_most(tile * WEIGHT_ROWS + r, inner - 1);
-                rows[r] = images + pair / job->taps * job->channel + job->offsets[pair % job->taps];
+                rows[r] = (const REAL *)job->images + pair / job->taps * job->channel + job->offsets[pair % job->taps];
             }
             for (ptrdiff_t block = 0; block < blocks; block++) {
-                const REAL *sent = F(turned_at)(job, image, block);
+                const REAL *sent = F(turned_at)(job, 0, block);
                 V *into = sums + (tile * blocks + block) * each;
                 const ptrdiff_t vectors = F(block_width)(job, block) / LANES;
                 if (vectors == 1)
-                    F(weight_tile)(job, rows, sent, into, 1);
+                    F(weight_tile)(job, &part, rows, sent, sent_image, into, 1);
                 else if (vectors == 2)
-                    F(weight_tile)(job, rows, sent, into, 2);
+                    F(weight_tile)(job, &part, rows, sent, sent_image, into, 2);
                 else if (vectors == 3)
-                    F(weight_tile)(job, rows, sent, into, WEIGHT_VECTORS < 3 ? WEIGHT_VECTORS : 3);
+                    F(weight_tile)(job, &part, rows, sent, sent_image, into, WEIGHT_VECTORS < 3 ? WEIGHT_VECTORS : 3);
                 else
-                    F(weight_tile)(job, rows, sent, into, WEIGHT_VECTORS);
+                    F(weight_tile)(job, &part, rows, sent, sent_image, into, WEIGHT_VECTORS);
             }
         }
     }
@@ -245,33 +374,78 @@ static void F(weight_tiles)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff
                                                                                         o % F(WEIGHT_COLUMNS)];
 }
 
-/* Too few outs to fill a vector: vectors go along the rows of positions instead. Counts (out, channel) pairs. */
-static void F(weight_direct)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end) {
-    for (ptrdiff_t one = begin; one < end; one++) {
-        ptrdiff_t o = one / job->channels, c = one % job->channels;
-        REAL *made = (REAL *)job->made + one * job->taps;
-        for (ptrdiff_t t = 0; t < job->taps; t++) {
-            V sum = {0};
-            REAL rest = 0;
-            for (ptrdiff_t image = 0; image < job->count; image++) {
-                const REAL *sent = (const REAL *)job->sent + image * job->sent_image + o * job->sent_out;
-                const REAL *from = (const REAL *)job->images + image * job->image + c * job->channel + job->offsets[t];
-                for (ptrdiff_t z = 0; z < job->counts[0]; z++) {
-                    for (ptrdiff_t y = 0; y < job->counts[1]; y++, sent += job->counts[2]) {
-                        const REAL *row = from + z * job->move[0] + y * job->move[1];
-                        ptrdiff_t x = 0;
-                        for (; x + LANES <= job->counts[2]; x += LANES)
-                            sum += F(load)(row + x) * F(load)(sent + x);
-                        for (; x < job->counts[2]; x++)
-                            rest += row[x] * sent[x];
-                    }
+/* The first `count` elements of a row, and zeros; what lies behind them is read. */
+ALWAYS_INLINE V F(first_of)(const REAL *row, VI mask) { return (V)((VI)F(load)(row) & mask); }
+
+/* Too few outs to fill a vector: vectors go along the rows of positions instead, for some taps at once. Where no whole vector
+   is left of a row, or where what was sent ends, the rest counts as zeros on both sides. */
+ALWAYS_INLINE void F(weight_taps)(const conv_weight_job *job, const REAL *sent, const REAL *images, const ptrdiff_t *offsets,
+                                  VI mask, REAL *made, ptrdiff_t real_taps, int taps) {
+    const ptrdiff_t width = job->counts[2], whole = width / LANES * LANES;
+    const REAL *from[DIRECT_TAPS];
+    V sums[DIRECT_TAPS];
+#pragma GCC unroll 16
+    for (int t = 0; t < taps; t++) {
+        sums[t] = (V){0};
+        from[t] = images + offsets[t < real_taps ? t : 0];
+    }
+    for (ptrdiff_t image = 0; image < job->count; image++) {
+        const REAL *row_sent = sent + image * job->sent_image;
+        for (ptrdiff_t z = 0; z < job->counts[0]; z++) {
+            for (ptrdiff_t y = 0; y < job->counts[1]; y++, row_sent += width) {
+                const ptrdiff_t row = image * job->image + z * job->move[0] + y * job->move[1];
+                for (ptrdiff_t x = 0; x < whole; x += LANES) {
+                    const V by = F(load)(row_sent + x);
+#pragma GCC unroll 16
+                    for (int t = 0; t < taps; t++)
+                        sums[t] += F(load)(from[t] + row + x) * by;
                 }
+                if (whole == width)
+                    continue;
+                V by;
+                if (row_sent + whole + LANES <= (const REAL *)job->sent_end) {
+                    by = F(first_of)(row_sent + whole, mask);
+                } else {
+                    REAL last[LANES] = {0};
+                    memcpy(last, row_sent + whole, (size_t)(width - whole) * sizeof(REAL));
+                    by = F(load)(last);
+                }
+#pragma GCC unroll 16
+                for (int t = 0; t < taps; t++)
+                    sums[t] += F(first_of)(from[t] + row + whole, mask) * by;
             }
-            REAL lanes[LANES];
-            F(store)(lanes, sum);
-            for (int i = 0; i < LANES; i++)
-                rest += lanes[i];
-            made[t] = rest;
+        }
+    }
+    for (int t = 0; t < taps && t < real_taps; t++) {
+        REAL lanes[LANES];
+        F(store)(lanes, sums[t]);
+        for (int half = LANES / 2; half; half /= 2)
+            for (int i = 0; i < half; i++)
+                lanes[i] += lanes[i + half];
+        made[t] = lanes[0];
+    }
+}
+
+/* Counts (out, channel) pairs of all groups. */
+static void F(weight_direct)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end) {
+    VI mask;
+    for (int i = 0; i < LANES; i++)
+        mask[i] = i < job->counts[2] % LANES ? -1 : 0;
+    for (ptrdiff_t one = begin; one < end; one++) {
+        const ptrdiff_t o = one / job->channels, c = one % job->channels;
+        const REAL *sent = (const REAL *)job->sent + o * job->sent_out;
+        const REAL *images = (const REAL *)job->images + (o / job->outs * job->channels + c) * job->channel;
+        for (ptrdiff_t t = 0; t < job->taps; t += DIRECT_TAPS) {
+            REAL *made = (REAL *)job->made + one * job->taps + t;
+            const ptrdiff_t *offsets = job->offsets + t, rest = job->taps - t;
+            if (rest == 1)
+                F(weight_taps)(job, sent, images, offsets, mask, made, rest, 1);
+            else if (rest <= 3)
+                F(weight_taps)(job, sent, images, offsets, mask, made, rest, 3);
+            else if (rest <= 5)
+                F(weight_taps)(job, sent, images, offsets, mask, made, rest, 5);
+            else
+                F(weight_taps)(job, sent, images, offsets, mask, made, rest, DIRECT_TAPS);
         }
     }
 }
@@ -279,9 +453,9 @@ static void F(weight_direct)(const conv_weight_job *job, ptrdiff_t begin, ptrdif
 #ifndef CONV_LOOPS
 #define CONV_LOOPS(suffix)                                                                                    \
     {                                                                                                         \
-        .rows = ROWS, .columns = COLUMNS_##suffix, .least_outs = LEAST_OUTS,                                  \
+        .rows = ROWS, .columns = COLUMNS_##suffix, .lanes = PLACE_##suffix,                                   \
         .packed_size = packed_size_##suffix, .pack = pack_##suffix, .tile_room = tile_room_##suffix,          \
-        .tiles = tiles_##suffix, .direct = direct_##suffix, .weight_columns = WEIGHT_COLUMNS_##suffix,        \
+        .tiles = tiles_##suffix, .direct_places = direct_places_##suffix, .direct = direct_##suffix, .weight_columns = WEIGHT_COLUMNS_##suffix,        \
         .turn = turn_sent_##suffix, .weight_rows = WEIGHT_ROWS, .weight_tiles = weight_tiles_##suffix,             \
         .weight_direct = weight_direct_##suffix,                                                              \
     }

@@ -12,9 +12,17 @@ static bool inside(const int64_t *index, ptrdiff_t count, ptrdiff_t size) {
     return most < (uint64_t)size;
 }
 
+/* Rows of one element: a run of them for each row around. */
 #define EACH(type)                                                                                             \
-    for (ptrdiff_t i = begin; i < end; i++)                                                                     \
-        ((type *)job->made)[i] = ((const type *)job->data)[i / job->count * job->size + job->index[i % job->count]];
+    for (ptrdiff_t outer = begin / job->count, at = begin % job->count; begin < end; outer++, at = 0) {         \
+        const type *from = (const type *)job->data + outer * job->size;                                        \
+        type *to = (type *)job->made + begin;                                                                  \
+        const int64_t *index = job->index + at;                                                                \
+        const ptrdiff_t count = job->count - at < end - begin ? job->count - at : end - begin;                 \
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)                                                      \
+            to[i] = from[index[i]];                                                                            \
+        begin += count;                                                                                        \
+    }
 
 /* Rows of the result from `begin` to `end`. */
 static void select_rows(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
@@ -73,4 +81,24 @@ static void gather_along(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
     }
 }
 
-const index_loops ISA(index_loops) = {inside, select_rows, gather_rows, gather_along};
+#define ADD_ROWS(name, type)                                                                                   \
+    static void name(const added *job, ptrdiff_t begin, ptrdiff_t end) {                                        \
+        const ptrdiff_t inner = job->inner;                                                                    \
+        type *made = (type *)job->made + begin * job->size * inner;                                            \
+        const type *from = (const type *)job->data + begin * job->count * inner;                               \
+        memset(made, 0, (size_t)((end - begin) * job->size * inner) * sizeof *made);                           \
+        for (ptrdiff_t outer = begin; outer < end; outer++, made += job->size * inner)                         \
+            for (ptrdiff_t i = 0; i < job->count; i++, from += inner) {                                        \
+                if (inner == 1) {                                                                              \
+                    made[job->index[i]] += *from;                                                              \
+                    continue;                                                                                  \
+                }                                                                                              \
+                type *to = made + job->index[i] * inner;                                                       \
+                INDEPENDENT for (ptrdiff_t j = 0; j < inner; j++)                                              \
+                    to[j] += from[j];                                                                          \
+            }                                                                                                  \
+    }
+ADD_ROWS(add_rows_f32, float)
+ADD_ROWS(add_rows_f64, double)
+
+const index_loops ISA(index_loops) = {inside, select_rows, gather_rows, gather_along, {add_rows_f32, add_rows_f64}};

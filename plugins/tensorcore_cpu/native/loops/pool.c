@@ -35,12 +35,20 @@ ALWAYS_INLINE ptrdiff_t window_length(const pool_windows *of, int dim, ptrdiff_t
     return (stop < end ? stop : end) - start;
 }
 
+/* Where window i of those that cover a dim evenly begins and ends. */
+ALWAYS_INLINE ptrdiff_t even_start(const pool_windows *of, int dim, ptrdiff_t i) { return i * of->size[dim] / of->count[dim]; }
+ALWAYS_INLINE ptrdiff_t even_stop(const pool_windows *of, int dim, ptrdiff_t i) {
+    return ((i + 1) * of->size[dim] + of->count[dim] - 1) / of->count[dim];
+}
+
 #include "as_f32.h"
 #include "pool_of_real.h"
 #include "as_f64.h"
 #include "pool_of_real.h"
 
 const pool_loops ISA(pool_loops) = {{
-    {max_plane_f32, max_places_f32, max_back_plane_f32, mean_plane_f32, mean_back_plane_f32},
-    {max_plane_f64, max_places_f64, max_back_plane_f64, mean_plane_f64, mean_back_plane_f64},
+    {max_plane_f32, max_places_f32, max_back_plane_f32, mean_plane_f32, mean_back_plane_f32,
+     even_plane_f32, even_back_plane_f32},
+    {max_plane_f64, max_places_f64, max_back_plane_f64, mean_plane_f64, mean_back_plane_f64,
+     even_plane_f64, even_back_plane_f64},
 }};

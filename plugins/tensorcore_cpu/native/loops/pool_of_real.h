@@ -306,3 +306,66 @@ static void F(mean_back_plane)(const pool_windows *of, const void *gradient, voi
         }
     }
 }
+
+/* Means of windows that cover the sizes evenly */
+
+/* The rows of the windows of an output row, in turn: an expression ROW in `at_row`, where each begins. */
+#define EACH_EVEN_ROW(of, od, oh, ROW)                                                                        \
+    for (ptrdiff_t depth = even_start(of, 0, od), deepest = even_stop(of, 0, od); depth < deepest; depth++)   \
+        for (ptrdiff_t high = even_start(of, 1, oh), highest = even_stop(of, 1, oh); high < highest; high++) { \
+            ptrdiff_t at_row = (depth * (of)->size[1] + high) * (of)->size[2];                                \
+            ROW                                                                                               \
+        }
+
+ALWAYS_INLINE REAL F(even_rows)(const pool_windows *of, ptrdiff_t od, ptrdiff_t oh) {
+    return (REAL)((even_stop(of, 0, od) - even_start(of, 0, od)) * (even_stop(of, 1, oh) - even_start(of, 1, oh)));
+}
+
+static void F(even_plane)(const pool_windows *of, const void *from, void *to, void *scratch) {
+    const REAL *x = from;
+    REAL *made = to, *row = scratch;
+    const ptrdiff_t width = of->size[2];
+    for (ptrdiff_t od = 0; od < of->count[0]; od++) {
+        for (ptrdiff_t oh = 0; oh < of->count[1]; oh++) {
+            const REAL rows = F(even_rows)(of, od, oh);
+            memset(row, 0, (size_t)width * sizeof *row);
+            EACH_EVEN_ROW(of, od, oh, {
+                const REAL *one = x + at_row;
+                INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
+                    row[i] += one[i];
+            })
+            for (ptrdiff_t ow = 0; ow < of->count[2]; ow++) {
+                const ptrdiff_t start = even_start(of, 2, ow), stop = even_stop(of, 2, ow);
+                REAL sum = 0;
+                for (ptrdiff_t i = start; i < stop; i++)
+                    sum += row[i];
+                *made++ = sum / (rows * (REAL)(stop - start));
+            }
+        }
+    }
+}
+
+static void F(even_back_plane)(const pool_windows *of, const void *gradient, void *to, void *scratch) {
+    const REAL *g = gradient;
+    REAL *out = to, *row = scratch;
+    const ptrdiff_t width = of->size[2];
+    memset(out, 0, (size_t)(of->size[0] * of->size[1] * width) * sizeof *out);
+    for (ptrdiff_t od = 0; od < of->count[0]; od++) {
+        for (ptrdiff_t oh = 0; oh < of->count[1]; oh++) {
+            const REAL rows = F(even_rows)(of, od, oh);
+            memset(row, 0, (size_t)width * sizeof *row);
+            for (ptrdiff_t ow = 0; ow < of->count[2]; ow++) {
+                const ptrdiff_t start = even_start(of, 2, ow), stop = even_stop(of, 2, ow);
+                const REAL share = *g++ / (rows * (REAL)(stop - start));
+                for (ptrdiff_t i = start; i < stop; i++)
+                    row[i] += share;
+            }
+            EACH_EVEN_ROW(of, od, oh, {
+                REAL *one = out + at_row;
+                INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
+                    one[i] += row[i];
+            })
+        }
+    }
+}
+#undef EACH_EVEN_ROW

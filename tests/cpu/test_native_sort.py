@@ -1,0 +1,110 @@
+"""Sorting and the k-th element in C beside NumPy's: order of ties, NaN, zeros, each dtype, layout and length of rows."""
+
+import numpy as np
+import pytest
+
+from tensorcore import dtypes
+
+from .native import awkward, kernel, needs_native
+
+pytestmark = needs_native
+
+BFLOAT16 = np.dtype(dtypes.bfloat16.numpy)
+DTYPES = ["float32", "float64", "float16", BFLOAT16, "int8", "int16", "int32", "int64", "uint8", "bool"]
+# By insertion, in narrow digits, in wide ones.
+COUNTS = [1, 2, 31, 40, 700, 5000]
+
+
+def rows(dtype, count):
+    """Three rows: awkward values, a few values met often, and values in order."""
+    random = np.random.default_rng(count)
+    few = random.integers(0, 2 if dtype == "bool" else 5, count).astype(np.float32).astype(dtype)
+    return np.stack([random.permutation(awkward(dtype, max(count, 12)))[:count], few, np.sort(few)])
+
+
+def bits(array):
+    """What tells NaN from NaN and zero from zero."""
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_sort(dtype, count, descending):
+    """Values and places are NumPy's: equal elements keep their order, zeros are equal, NaN is the largest."""
+    native, fallback = kernel("sort")
+    x = rows(dtype, count)
+    for one, dim in ((x, 1), (np.ascontiguousarray(x.T), 0), (x.T, 0), (x[:, ::-1], 1), (x, 0), (x[0], 0)):
+        values, places = native(one, dim=dim, descending=descending, stable=False)
+        expected, at = fallback(one, dim=dim, descending=descending, stable=False)
+        assert (values.dtype, places.dtype) == (x.dtype, np.int64)
+        np.testing.assert_array_equal(places, at)
+        np.testing.assert_array_equal(bits(values), bits(np.ascontiguousarray(expected)))
+
+
+@pytest.mark.parametrize("nan", [False, True])
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_median(dtype, count, nan):
+    """The lower of the middle elements and its place are NumPy's; the first NaN, or as if there were none."""
+    native, fallback = kernel("median_dim")
+    x = rows(dtype, count)
+    for one, dim in ((x, 1), (np.ascontiguousarray(x.T), 0), (x[:, ::-1], 1), (x[1], 0)):
+        for keepdim in (False, True):
+            values, places = native(one, dim=dim, keepdim=keepdim, nan=nan)
+            expected, at = fallback(one, dim=dim, keepdim=keepdim, nan=nan)
+            assert (values.dtype, values.shape, places.shape) == (x.dtype, expected.shape, at.shape)
+            np.testing.assert_array_equal(places, at)
+            np.testing.assert_array_equal(values.astype(np.float64), expected.astype(np.float64))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_median_of_nothing_but_nan(dtype):
+    """Without a number the first NaN is the answer, whether NaN counts or not."""
+    native, fallback = kernel("median_dim")
+    x = np.full((2, 50), np.nan, dtype)
+    for nan in (False, True):
+        np.testing.assert_array_equal(native(x, dim=1, nan=nan)[1], fallback(x, dim=1, nan=nan)[1])
+
+
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_kth_value(dtype, count):
+    """The value is NumPy's, and stands at the place that comes with it."""
+    native, fallback = kernel("kthvalue")
+    x = rows(dtype, count)
+    for k in {1, 2, count // 2 + 1, count}:
+        if k > count:
+            continue
+        for keepdim in (False, True):
+            values, places = native(x, k=k, dim=1, keepdim=keepdim)
+            expected, _ = fallback(x, k=k, dim=1, keepdim=keepdim)
+            np.testing.assert_array_equal(values.astype(np.float64), expected.astype(np.float64))
+            at = places if keepdim else places[:, None]
+            np.testing.assert_array_equal(bits(np.take_along_axis(x, at, 1).reshape(values.shape)), bits(values))
+
+
+def test_what_is_empty_or_has_no_dims_is_numpys():
+    """Arrays without elements and without dims give what NumPy's kernels give."""
+    for name, options in (("sort", {"dim": 0}), ("kthvalue", {"k": 1, "dim": 0}), ("median_dim", {"dim": 0})):
+        native, _ = kernel(name)
+        values, places = native(np.array(3.0, np.float32), **options)
+        assert (values.tolist(), places.tolist()) == (3.0, 0)
+    values, places = kernel("sort")[0](np.zeros((0, 3), np.float32), dim=0)
+    assert values.shape == places.shape == (0, 3)
+
+
+def test_rows_are_sorted_on_threads():
+    """Many rows in pieces come out as one by one, over the last dim and over another."""
+    from tensorcore_cpu import native as library
+
+    native, _ = kernel("sort")
+    x = np.random.default_rng(8).standard_normal((40, 900, 3)).astype(np.float32)
+    before = library.threads()
+    library.threads(2)
+    try:
+        values, places = native(x, dim=1, descending=True)
+    finally:
+        library.threads(before)
+    np.testing.assert_array_equal(values, -np.sort(-x, axis=1))
+    np.testing.assert_array_equal(np.take_along_axis(x, places, 1), values)

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import inspect
 import json
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
 import tensorcore
-from asv_benchmarks import gpu, table
-from asv_benchmarks.benchmarks import dataloader, fused, import_time, memory, model, ops, overhead, products, sizes
-from asv_benchmarks.harness import Comparison, Peer, Row, Timed, calibrate, compare, open_peer, prepare, threads
+from asv_benchmarks import gpu, harness, lines, table
+from asv_benchmarks.benchmarks import import_time, memory, ops
+from asv_benchmarks.harness import (
+    Comparison,
+    Peer,
+    Row,
+    Setups,
+    Suite,
+    Timed,
+    calibrate,
+    compare,
+    open_peer,
+    prepare,
+    threads,
+)
 
 # The largest size of an op is the same text as the others, and seconds to set up.
-small = [row for row in sizes.ROWS if not row.name.endswith(" 1e7")]
-ROWS = [*overhead.ROWS, *small, *products.ROWS, *fused.ROWS, *model.ROWS, *dataloader.ROWS]
+ROWS = [row for row in lines.rows() if not row.name.endswith(" 1e7")]
 NOTHING = Peer("nothing", types.ModuleType("nothing"), "cpu")
 
 
@@ -38,10 +53,92 @@ def test_every_row_with_a_numpy_form_runs_on_numpy(row) -> None:
     assert prepare(row, open_peer("numpy")).seconds(1) > 0
 
 
+def test_every_suite_is_there_and_asv_finds_it() -> None:
+    """asv discovers the suites that the issue of the dashboards names, each with its rows and every peer."""
+    asked = {"overhead", "ops", "autograd", "memory", "transfer", "model", "import_time", "dataloader"}
+    folder = Path(harness.__file__).parent / "benchmarks"
+    suites = {
+        path.stem: [
+            one
+            for one in vars(importlib.import_module(f"asv_benchmarks.benchmarks.{path.stem}")).values()
+            if inspect.isclass(one)
+            and not inspect.isabstract(one)
+            and any(n.startswith(("time_", "track_")) for n in dir(one))
+        ]
+        for path in folder.glob("[a-z]*.py")
+    }
+    assert asked <= {name for name, found in suites.items() if found}
+    for found in suites.values():
+        for suite in found:
+            assert all(suite.params)
+            if issubclass(suite, Suite):
+                assert suite.params == ([row.name for row in suite.rows], harness.PEERS)
+
+
+def test_no_suite_has_a_name_that_asv_calls() -> None:
+    """asv takes a module's ``SETUP`` for a function that it has to call, in capitals too."""
+    for path in (Path(harness.__file__).parent / "benchmarks").glob("[a-z]*.py"):
+        names = {name.lower() for name in vars(importlib.import_module(f"asv_benchmarks.benchmarks.{path.stem}"))}
+        assert not names & {"setup", "teardown", "setup_cache"}, path.name
+
+
 @pytest.mark.parametrize("name", ops.PUBLIC)
 def test_every_op_has_a_benchmark(name) -> None:
     """No op that programs call can be entered into the registry without a call that times it."""
     assert ops.ready(tensorcore, "cpu", name, "small")() is not NotImplemented
+
+
+def test_an_op_without_a_benchmark_is_found(monkeypatch) -> None:
+    """An op that is entered without samples has nothing that times it, and the error says what to give it."""
+    monkeypatch.setitem(ops.OPS, "relu", dataclasses.replace(ops.OPS["relu"], samples=None))
+    with pytest.raises(LookupError, match="relu: expected an op with samples, got one without"):
+        test_every_op_has_a_benchmark("relu")
+
+
+def test_peers_are_the_devices_that_compute_and_what_is_installed(monkeypatch) -> None:
+    """Each device of the registry is a peer unless it has shapes alone; a variable names others."""
+    monkeypatch.delenv("ASV_PEERS", raising=False)
+    monkeypatch.setattr(tensorcore, "backends", lambda: ["cpu", "meta", "pyref"])
+    found = harness.find_peers()
+    assert found[:2] == ["tensorcore:cpu", "tensorcore:pyref"]
+    assert "numpy" in found
+    assert "tensorcore:meta" not in found
+    monkeypatch.setenv("ASV_PEERS", "tensorcore:pyref numpy")
+    assert harness.find_peers() == ["tensorcore:pyref", "numpy"]
+
+
+def test_a_run_ends_when_the_device_has_finished(monkeypatch) -> None:
+    """asv's body and the table's both wait for the device, once after all runs."""
+    device, said = tensorcore.device("pyref"), []
+    monkeypatch.setattr(type(device), "synchronize", lambda self: said.append("waited"), raising=False)
+    timed = Timed("said = []", "said.append('ran')", open_peer("tensorcore:pyref"))
+    timed.names["said"] = said
+    timed.run(2)
+    assert said == ["ran", "ran", "waited"]
+
+
+def test_jax_is_waited_for_with_its_last_result() -> None:
+    """JAX computes later, so the last value is kept and waited for; a body that is no expression has none."""
+    waited: list[object] = []
+    jax = types.ModuleType("jax")
+    jax.numpy = types.SimpleNamespace(asarray=lambda array: array)  # type: ignore[attr-defined]
+    jax.block_until_ready = waited.append  # type: ignore[attr-defined]
+    Timed("x = 3", "x + 1", Peer("jax", jax, "cpu")).run(2)
+    Timed("x = 3", "y = x", Peer("jax", jax, "cpu")).run(2)
+    assert waited == [4, None]
+
+
+def test_rows_of_one_setup_share_what_it_made() -> None:
+    """The setup runs once for each layout until another one is asked for."""
+    made: list[str] = []
+    library = types.ModuleType("nothing")
+    library.made = made  # type: ignore[attr-defined]
+    peer, setups = Peer("nothing", library, "cpu"), Setups()
+    for body in ("1", "2"):
+        for layout in (0, 1):
+            prepare(Row("r", "torch.made.append('a')", body), peer, setups, layout)
+    prepare(Row("r", "torch.made.append('b')", "3"), peer, setups)
+    assert made == ["a", "a", "b"]
 
 
 def test_a_larger_sample_keeps_what_fits() -> None:
@@ -60,8 +157,9 @@ def test_a_row_without_numpy_form_is_not_available() -> None:
 
 def test_row_names_differ() -> None:
     """A name finds one row."""
-    names = [row.name for row in [*ROWS, *sizes.ROWS[2::3]]]
+    names = [row.name for row in lines.rows()]
     assert sorted(set(names)) == sorted(names)
+    assert all(row.group for row in lines.rows())
 
 
 def test_setup_runs_once_and_the_body_each_time() -> None:
@@ -80,6 +178,8 @@ def test_calibration_fills_the_turn() -> None:
 def test_comparison_is_the_quotient_of_medians() -> None:
     """Medians 4 and 2 make a ratio of 2, whatever one odd round says."""
     assert Comparison.of([4.0, 4.0, 9.0], [2.0, 1.0, 3.0]) == Comparison(4.0, 2.0, 2.0, 2.0, 4.0)
+    assert Comparison.of([0.0], [0.0]).ratio == 1
+    assert Comparison.of([1.0], [0.0]).ratio == float("inf")
 
 
 def test_turns_alternate() -> None:
@@ -117,9 +217,11 @@ def test_import_is_timed_in_a_process_of_its_own() -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system does not say how much memory was used")
 def test_peak_memory_is_that_of_the_steps() -> None:
-    """A program that holds 30 MB while it steps and gives them back peaks 30 MB above its import, give or take 5."""
-    setup = "def step():\n    x = torch.zeros(30_000_000, dtype=torch.uint8)\n    x += 1\n"
-    assert 30e6 <= memory.peak_once("tensorcore", setup) <= 35e6
+    """A program that holds 30 MB while it steps peaks 30 MB above what it was when made, give or take 5; it counts its faults."""
+    setup = "made = bytearray(20_000_000)\ndef step():\n    x = bytearray(30_000_000)\n"
+    peak, faults = memory.measured("tensorcore", setup)
+    assert 30e6 <= peak <= 35e6
+    assert faults >= 10
 
 
 @pytest.mark.parametrize(
@@ -149,23 +251,70 @@ def test_table_prints_a_line_for_a_row(capsys, tmp_path) -> None:
     assert [row["row"] for row in json.loads(path.read_text())["rows"]] == ["tiny add"]
 
 
-def test_table_goes_on_after_a_broken_row(capsys, monkeypatch) -> None:
+@pytest.fixture
+def two_rows(monkeypatch) -> list[Row]:
+    """A table of two rows, which NumPy runs beside itself."""
+    rows = [Row(name, "", "x + x", 1.0, "x = 1", group="all") for name in ("first", "second")]
+    monkeypatch.setattr(lines, "rows", lambda: rows)
+    monkeypatch.setattr(import_time, "compare_imports", lambda ours, peer, rounds: Comparison.of([1.0], [1.0]))
+    return rows
+
+
+BRIEF = ["--ours", "numpy", "--peer", "numpy", "--rounds", "1", "--seconds", "0.001"]
+
+
+def test_table_goes_on_after_a_broken_row(capsys, two_rows) -> None:
     """A row that does not run is named with its error, the next one is measured, and the status is 1."""
-    rows = [Row("bad", "", "1 / 0", numpy_setup="x = 1"), Row("good", "", "x + x", numpy_setup="x = 1")]
-    monkeypatch.setattr(overhead, "ROWS", rows)
-    for others in (model, sizes, products, fused, dataloader):
-        monkeypatch.setattr(others, "ROWS", [])
-    monkeypatch.setattr(import_time, "compare_imports", lambda ours, peer: Comparison.of([1.0], [1.0]))
-    assert table.main(["--ours", "numpy", "--peer", "numpy", "--rounds", "3", "--seconds", "0.001"]) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert "broken: ZeroDivisionError: division by zero" in lines[-3]
-    assert lines[-1] == "2 rows, 0 over their target, 1 broken"
+    two_rows[0] = Row("bad", "", "1 / 0", numpy_setup="x = 1")
+    assert table.main(BRIEF) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert "broken: ZeroDivisionError: division by zero" in out[-3]
+    assert out[-1] == "2 rows, 0 over their target, 1 broken"
+
+
+def test_a_table_that_was_stopped_goes_on(capsys, two_rows, tmp_path) -> None:
+    """What is in the file of the same versions is not measured again under --resume, and is all the same in the page."""
+    file, page = tmp_path / "kept.json", tmp_path / "page.md"
+    page.write_text("<!-- rows -->\n<!-- end -->\n")
+    keep = [*BRIEF, "--json", str(file)]
+    assert table.main([*keep, "--only", "first"]) == 0
+    assert table.main([*keep, "--only", "first", "--page", str(page)]) == 1
+    assert "2 rows are not measured; go on with --resume" in capsys.readouterr().out
+    assert "first" not in page.read_text()
+
+    before = json.loads(file.read_text())["rows"][0]
+    assert table.main([*keep, "--resume", "--page", str(page)]) == 0
+    assert "3 rows, 1 of them measured before" in capsys.readouterr().out
+    after = {row["row"]: row for row in json.loads(file.read_text())["rows"]}
+    assert after["first"] == before
+    assert [name for name in ("import", "first", "second") if f"| {name} | 1 |" in page.read_text()] == [
+        "import",
+        "first",
+        "second",
+    ]
+
+
+def test_numbers_of_other_versions_are_not_kept(two_rows, tmp_path, capsys) -> None:
+    """A file that another version of a library made is not gone on with."""
+    file = tmp_path / "kept.json"
+    table.main([*BRIEF, "--json", str(file)])
+    text = json.loads(file.read_text())
+    file.write_text(json.dumps({**text, "versions": {"numpy": "1.0"}}))
+    capsys.readouterr()
+    table.main([*BRIEF, "--json", str(file), "--resume"])
+    assert "3 rows, 0 of them measured before" in capsys.readouterr().out
+
+
+def test_every_unit_is_read_easily() -> None:
+    """Seconds, bytes and counts have forms of their own."""
+    assert [table.shown(1.5e6, unit) for unit in ("bytes", "faults")] == ["1.5 MB", "1500000"]
+    assert table.shown(0.5, "s") == "500 ms"
 
 
 def test_an_unknown_peer_is_refused() -> None:
-    """A peer is tensorcore, torch or numpy."""
-    with pytest.raises(ValueError, match="expected tensorcore, torch or numpy, got 'jax'"):
-        open_peer("jax")
+    """A peer is one of the libraries that the rows know."""
+    with pytest.raises(ValueError, match="expected one of tensorcore, torch, numpy, jax, got 'cupy'"):
+        open_peer("cupy")
 
 
 def test_gpu_says_that_there_is_none(capsys, monkeypatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import inspect
 import json
@@ -90,7 +89,7 @@ def test_every_op_has_a_benchmark(name) -> None:
 
 def test_an_op_without_a_benchmark_is_found(monkeypatch) -> None:
     """An op that is entered without samples has nothing that times it, and the error says what to give it."""
-    monkeypatch.setitem(ops.OPS, "relu", dataclasses.replace(ops.OPS["relu"], samples=None))
+    monkeypatch.setattr(ops.OPS["relu"], "samples", None)
     with pytest.raises(LookupError, match="relu: expected an op with samples, got one without"):
         test_every_op_has_a_benchmark("relu")
 
@@ -170,9 +169,9 @@ def test_setup_runs_once_and_the_body_each_time() -> None:
 
 
 def test_calibration_fills_the_turn() -> None:
-    """A body of a millisecond runs about ten times in ten milliseconds."""
-    timed = Timed("import time", "time.sleep(0.001)", NOTHING)
-    assert 2 <= calibrate(timed, 0.01) <= 10
+    """A body of a millisecond runs ten times in ten milliseconds."""
+    timed = types.SimpleNamespace(seconds=lambda loops: loops * 0.001)
+    assert calibrate(timed, 0.01) == 10
 
 
 def test_comparison_is_the_quotient_of_medians() -> None:
@@ -218,10 +217,13 @@ def test_import_is_timed_in_a_process_of_its_own() -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the system does not say how much memory was used")
 def test_peak_memory_is_that_of_the_steps() -> None:
     """A program that holds 30 MB while it steps peaks 30 MB above what it was when made, give or take 5; it counts its faults."""
-    setup = "made = bytearray(20_000_000)\ndef step():\n    x = bytearray(30_000_000)\n"
+    setup = (
+        "import mmap\nmade = b'1' * 20_000_000\ndef step():\n    held = b'1' * 30_000_000\n"
+        "    with mmap.mmap(-1, 1 << 19) as pages:\n        pages.write(b'1' * (1 << 19))\n"
+    )
     peak, faults = memory.measured("tensorcore", setup)
     assert 30e6 <= peak <= 35e6
-    assert faults >= 10
+    assert 1 <= faults <= 200  # 128 pages of 4 KiB, fewer where pages are larger
 
 
 @pytest.mark.parametrize(
@@ -245,10 +247,11 @@ def test_table_prints_a_line_for_a_row(capsys, tmp_path) -> None:
     path = tmp_path / "table.json"
     arguments = ["--ours", "numpy", "--peer", "numpy", "--only", "tiny add", "--rounds", "3", "--seconds", "0.001"]
     assert table.main([*arguments, "--json", str(path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-2].startswith("tiny add ")
-    assert lines[-1] == "1 rows, 0 over their target, 0 broken"
-    assert [row["row"] for row in json.loads(path.read_text())["rows"]] == ["tiny add"]
+    out = capsys.readouterr().out.splitlines()
+    assert out[-2].startswith("tiny add ")
+    assert out[-1] == "2 rows, 0 over their target, 0 broken"
+    rows = json.loads(path.read_text())["rows"]
+    assert [(row["row"], row["threads"], row["group"]) for row in rows] == [("tiny add", n, "tiny ops") for n in (1, 2)]
 
 
 @pytest.fixture

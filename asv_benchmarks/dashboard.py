@@ -1,7 +1,7 @@
 """Measures the last commits with asv and draws them: ``python -m asv_benchmarks.dashboard [--commits 3] [--whole]``.
 
-The pages are files without a server of their own, in ``.asv/html``. asv makes one environment, outside of the checkout, and
-builds each commit into it; results of a commit that is measured already are kept.
+asv makes one environment under ``.asv``, which git ignores, and builds each commit into it; what is measured already is
+kept. ``.asv/html/graphs.html`` has every graph and opens as a file; asv's own pages beside it want a server and the net.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+from . import graphs
 
 __all__ = ["HTML", "QUICK", "asv", "main", "publish"]
 
@@ -28,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     began = time.monotonic()
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write("\n".join(_commits(options.commits)))
+        file.write("\n".join(_commits(options.commits, options.of)))
         file.flush()
         command = ["run", f"HASHFILE:{file.name}", "--skip-existing-successful"]
         if not options.whole:
@@ -44,18 +46,19 @@ def main(arguments: list[str] | None = None) -> int:
         return status
     page = publish(FOLDER / "asv.conf.json", HTML)
     print(
-        f"dashboard: {page}, after {(time.monotonic() - began) / 60:.1f} minutes; `asv preview` in {FOLDER} serves it"
+        f"dashboard: {page}, after {(time.monotonic() - began) / 60:.1f} minutes; `asv preview` in {FOLDER} serves asv's own pages"
     )
     return 0
 
 
 def publish(config: Path, html: Path) -> Path:
-    """Draw the results that a configuration names as pages in its folder ``html``; the first page."""
+    """Draw the results that a configuration names as asv's pages in its folder ``html``, and as one page of graphs: that one."""
     shutil.rmtree(html, ignore_errors=True)
     status = asv("publish", config=config)
     if status:
         raise RuntimeError(f"dashboard: expected asv to publish, got status {status}; see above")
-    return html / "index.html"
+    graphs.write(config, html / "graphs.html")
+    return html / "graphs.html"
 
 
 def asv(*arguments: str, config: Path = FOLDER / "asv.conf.json") -> int:
@@ -66,8 +69,8 @@ def asv(*arguments: str, config: Path = FOLDER / "asv.conf.json") -> int:
     return subprocess.run(command, cwd=config.parent, check=False).returncode
 
 
-def _commits(count: int) -> list[str]:
-    command = ["git", "rev-list", "--first-parent", f"--max-count={count}", "HEAD"]
+def _commits(count: int, last: str) -> list[str]:
+    command = ["git", "rev-list", "--first-parent", f"--max-count={count}", last]
     return subprocess.run(command, capture_output=True, text=True, check=True, cwd=FOLDER).stdout.split()
 
 
@@ -75,7 +78,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m asv_benchmarks.dashboard", description="asv over the last commits."
     )
-    parser.add_argument("--commits", type=int, default=3, help="how many, HEAD the last")
+    parser.add_argument("--commits", type=int, default=3, help="how many")
+    parser.add_argument("--of", default="HEAD", help="the last of them: a branch or a commit")
     parser.add_argument("--bench", action="append", help="a pattern of benchmarks; may stand more than once")
     parser.add_argument("--whole", action="store_true", help="every suite, with repeats")
     return parser

@@ -52,7 +52,7 @@ def draw(folder: Path) -> list[Path]:
 def table() -> list[tuple[str, float, float]]:
     """The groups of rows of the first table of ``performance.md``: the median of their ratios to PyTorch, and the largest."""
     text = (DOCS / "performance.md").read_text("utf-8")
-    rows = re.findall(r"^\| ([^|]+?) \| \d+ \| ([0-9.]+) \| [^|]+ \| ([0-9.]+) \|", text, re.MULTILINE)
+    rows = re.findall(r"^\| ([^|]+?) \| \d+ \| ([0-9.]+|inf) \| [^|]+ \| ([0-9.]+|inf) \|", text, re.MULTILINE)
     return [(name, float(middle), float(largest)) for name, middle, largest in rows]
 
 
@@ -123,7 +123,7 @@ def _ratios() -> Any:
     axes.barh(names, middles, color=[OURS if ratio <= 1 else PEER for ratio in middles], label="median of the group")
     axes.plot(largest, names, "o", color=GREY, markersize=3, label="its slowest row")
     axes.set_xscale("log")
-    axes.legend(loc="lower right", frameon=False)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
     axes.axvline(1, color=GREY, linewidth=1)
     axes.invert_yaxis()
     axes.margins(y=0.01)

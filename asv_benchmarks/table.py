@@ -114,15 +114,15 @@ def _measure(
                     comparison = error
             yield row.name, count, row.target if promised else None, comparison
     if promised and not options.ops:
-        for name, target, measure in lazy.comparisons(options.only, options.rounds, options.seconds):
-            with threads(1):
-                try:
-                    comparison = measure()
-                except NotImplementedError:
-                    continue
-                except Exception as error:
-                    comparison = error
-            yield name, 1, target, comparison
+        for name, count, target, measure in lazy.comparisons(options.only, options.rounds, options.seconds):
+            try:
+                comparison = measure()
+            except NotImplementedError as reason:
+                print(f"{name:<55} {count:>7}  skipped: {reason}", flush=True)
+                continue
+            except Exception as error:
+                comparison = error
+            yield name, count, target, comparison
     for label, setup in memory.MODELS.items():
         name = f"{PEAK}{label}"
         if options.ops or options.only not in name or "numpy" in (ours.module.__name__, peer.module.__name__):

@@ -24,6 +24,7 @@ def resident(name):
         return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
 
 torch.set_num_threads(1)
+exec(sys.argv[2])
 device, before = "cpu", resident("VmRSS:")
 exec(sys.argv[1])
 for _ in range(3):
@@ -32,20 +33,20 @@ print(resident("VmHWM:") - before)
 """
 
 
-def peak_once(library: str, setup: str) -> int:
-    """Bytes by which a process grows that makes the model and takes three steps. Linux alone counts them."""
+def peak_once(library: str, setup: str, warm: str = "") -> int:
+    """Bytes by which a process grows that makes the model and takes three steps, ``warm`` run before. Linux alone counts them."""
     if not sys.platform.startswith("linux"):
         raise NotImplementedError("peak memory: the system does not say")
-    command = [sys.executable, "-c", CODE.format(library=library), setup]
+    command = [sys.executable, "-c", CODE.format(library=library), setup, warm]
     return int(subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout)
 
 
-def compare_peaks(ours: str, peer: str, setup: str, rounds: int = 3) -> Comparison:
+def compare_peaks(ours: str, peer: str, setup: str, rounds: int = 3, warm: str = "") -> Comparison:
     """Both libraries in turns."""
     taken: list[list[float]] = [[], []]
     for _ in range(rounds):
         for library, results in zip((ours, peer), taken, strict=True):
-            results.append(float(peak_once(library, setup)))
+            results.append(float(peak_once(library, setup, warm)))
     return Comparison.of(*taken)
 
 

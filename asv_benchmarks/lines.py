@@ -25,6 +25,9 @@ from .harness import Comparison, Peer, Row, Setups, compare, threads
 
 __all__ = ["Line", "all_lines", "rows"]
 
+# Texts of --only that ask for rows of compiled functions: without one, they are left out, for compilers take minutes.
+COMPILED = ("lazy", "compiled")
+
 
 class Line(NamedTuple):
     """One line of a table: its heading, name, threads, target, and what measures it. Its unit is s, bytes or faults.
@@ -62,10 +65,9 @@ def _of_suites(ours: Peer, peer: Peer, options: argparse.Namespace) -> Iterator[
     names = ours.module.__name__, peer.module.__name__
     yield Line("import", "import", 1, import_time.TARGET, lambda: import_time.compare_imports(*names, options.imports))
     yield from _of_rows(rows(), ours, peer, options)
-    if names == ("tensorcore", "torch"):
-        for name, target, measure in lazy.comparisons(options.only, options.rounds, options.seconds):
-            if options.compilers or not name.endswith((".compile", ".jit")):
-                yield Line("compiled functions", name, 1, target, lambda measure=measure: _on(1, lambda _: measure()))
+    if names == ("tensorcore", "torch") and (options.compilers or any(word in options.only for word in COMPILED)):
+        for name, count, target, measure in lazy.comparisons(options.only, options.rounds, options.seconds):
+            yield Line("compiled functions", name, count, target, measure, "bytes" if name.startswith("peak") else "s")
     if {*names} <= {"tensorcore", "torch"}:
         for label, setup in memory.MODELS.items():
             for group, name, measure, unit in _MEMORY:
@@ -91,14 +93,10 @@ def _of_rows(chosen: list[Row], ours: Peer, peer: Peer, options: argparse.Namesp
         # One thread needs no pause between turns, so they are shorter and more: a neighbour's burst meets both sides.
         parts = 3 if count == 1 else 1
         settings = {"rounds": options.rounds * parts, "seconds": options.seconds / parts, "setups": setups}
-        return _on(count, lambda pause: compare(row, ours, peer, pause=pause, **settings))
+        with threads(count) as pause:
+            return compare(row, ours, peer, pause=pause, **settings)
 
     for row in chosen:
         for count in row.threads:
             measure = lambda row=row, count=count: measured(row, count)  # noqa: E731
             yield Line(row.group, row.name, count, row.target, measure, large=row.large)
-
-
-def _on(count: int, measure: Callable[[float], Comparison]) -> Comparison:
-    with threads(count) as pause:
-        return measure(pause)

@@ -35,17 +35,23 @@ Result = dict[str, Any]
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and answer with the exit status.
 
-    0 measured, 1 a row that does not run, a page that lacks rows or, under ``--strict``, a target missed, 2 a library that
-    is not there.
+    0 measured, 1 a row that does not run, a page that lacks rows or, under ``--strict``, a target missed, 2 a library or a
+    device that is not there.
     """
     options = _parser().parse_args(arguments)
     options.rounds = options.rounds or (5 if options.ops else 9)
     options.seconds = options.seconds or (0.008 if options.ops else 0.015)
     try:
         ours, peer = open_peer(options.ours), open_peer(options.peer)
+        for one in (ours, peer):
+            if hasattr(one.module, "device"):
+                one.module.ones(1, device=one.device)  # a device that is not there says so here, and not in each row
     except ImportError as missing:
         text = f"bench: expected {options.ours} and {options.peer}, got {missing}; `make bench` installs both"
         print(text, file=sys.stderr)
+        return 2
+    except (ValueError, RuntimeError) as unusable:  # another library's name, or a device that is not there
+        print(f"bench: {unusable}", file=sys.stderr)
         return 2
 
     lines = all_lines(ours, peer, options)
@@ -57,15 +63,16 @@ def main(arguments: list[str] | None = None) -> int:
     print("  ".join(f"{name} {value}" for name, value in versions().items()))
     print(f"{len(lines)} rows, {sum((line.name, line.threads) in done for line in lines)} of them measured before")
     print(LINE.format("row", "threads", "ours", options.peer, "ratio", "lowest-highest", "target", ""))
-    broken = 0
+    broken, skipped = 0, set()
     for line in _progress(lines):
         key = line.name, line.threads
         if key in done:
             continue
         try:
             comparison = line.measure()
-        except NotImplementedError:  # one of the two has no such row
-            found.pop(key, None)
+        except NotImplementedError as reason:  # one of the two has no such row
+            print(f"{line.name:<60} {line.threads:>7}  skipped: {reason}", flush=True)
+            skipped.add(key)
             continue
         except Exception as error:  # one row that does not run must not hide the others
             broken += 1
@@ -85,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.page:
         options.only = ""
         order = [(line.name, line.threads) for line in all_lines(ours, peer, options)]
-        lacking = 0 if options.ops else len(set(order) - found.keys())
+        lacking = 0 if options.ops else len(set(order) - found.keys() - skipped)
         if lacking:
             print(f"bench: {options.page} stays as it is: {lacking} rows are not measured; go on with --resume")
         else:

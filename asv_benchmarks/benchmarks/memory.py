@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import sys
 
 from ..harness import PEERS, Comparison, in_fresh_process
 from .model import MODELS
 
-__all__ = ["TARGET", "PeakMemory", "compare_faults", "compare_peaks", "measured"]
+__all__ = ["TARGET", "PeakMemory", "compare_faults", "compare_peaks", "measured", "peak_once"]
 
 TARGET = 1.0  # of PyTorch's
 WARM, STEPS = 5, 10
@@ -28,6 +27,7 @@ def resident(name):
 
 torch.set_num_threads(1)
 device = "cpu"
+exec(sys.argv[2])
 exec(sys.argv[1])
 with open("/proc/self/clear_refs", "w") as file:
     file.write("5")
@@ -43,31 +43,37 @@ print(resident("VmHWM:") - before, faults // {steps})
 
 
 @functools.cache
-def measured(library: str, setup: str, turn: int = 0) -> tuple[int, int]:
+def measured(library: str, setup: str, warm: str = "", turn: int = 0) -> tuple[int, int]:
     """Of a process that takes steps: bytes that its peak lies above its size before the first, and page faults of a step.
 
-    Linux alone counts them. Each ``turn`` is a process of its own, which is asked once.
+    ``warm`` runs before the setup. Linux alone counts these. Each ``turn`` is a process of its own, which is asked once.
     """
     if not sys.platform.startswith("linux"):
         raise NotImplementedError("peak memory: the system does not say")
-    peak, faults = in_fresh_process(CODE.format(library=library, warm=WARM, steps=STEPS), setup).split()
+    peak, faults = in_fresh_process(CODE.format(library=library, warm=WARM, steps=STEPS), setup, warm).split()
     return int(peak), int(faults)
 
 
-def compare_peaks(ours: str, peer: str, setup: str, rounds: int = 1) -> Comparison:
+def peak_once(library: str, setup: str, warm: str = "") -> int:
+    """Bytes that the peak of a process that takes steps lies above its size before the first."""
+    return measured(library, setup, warm)[0]
+
+
+def compare_peaks(ours: str, peer: str, setup: str, rounds: int = 1, warm: str = "") -> Comparison:
     """The peaks of both libraries, in turns."""
-    return _in_turns(ours, peer, setup, rounds, 0)
+    return _in_turns(ours, peer, setup, rounds, warm, 0)
 
 
-def compare_faults(ours: str, peer: str, setup: str, rounds: int = 1) -> Comparison:
+def compare_faults(ours: str, peer: str, setup: str, rounds: int = 1, warm: str = "") -> Comparison:
     """The page faults of a step of both libraries, of the same processes as the peaks."""
-    return _in_turns(ours, peer, setup, rounds, 1)
+    return _in_turns(ours, peer, setup, rounds, warm, 1)
 
 
-def _in_turns(ours: str, peer: str, setup: str, rounds: int, which: int) -> Comparison:
+def _in_turns(ours: str, peer: str, setup: str, rounds: int, warm: str, which: int) -> Comparison:
     taken: list[list[float]] = [[], []]
-    for turn, (library, found) in itertools.product(range(rounds), zip((ours, peer), taken, strict=True)):
-        found.append(float(measured(library, setup, turn)[which]))
+    for turn in range(rounds):
+        for library, found in zip((ours, peer), taken, strict=True):
+            found.append(float(measured(library, setup, warm, turn)[which]))
     return Comparison.of(*taken)
 
 
@@ -79,7 +85,7 @@ class PeakMemory:
     timeout = 300
 
     def track_peak(self, model: str, library: str) -> int:
-        return measured(library, MODELS[model])[0]
+        return peak_once(library, MODELS[model])
 
     def track_faults(self, model: str, library: str) -> int:
         return measured(library, MODELS[model])[1]

@@ -36,7 +36,7 @@ LIBRARIES = ("tensorcore", "torch", "numpy", "jax")
 SPIN_SECONDS = 0.05
 LAYOUTS = 3
 LONG = 1e-3  # seconds of a body from which on one layout is enough: its arrays do not fit the first cache anyhow
-PATIENCE = 4.0  # seconds for all turns of one row, about; three turns are taken at least
+PATIENCE = 3.0  # seconds for all turns of one row, about; three turns are taken at least
 
 
 @dataclass(frozen=True)

@@ -91,8 +91,11 @@ def _of_rows(chosen: list[Row], ours: Peer, peer: Peer, options: argparse.Namesp
 
     def measured(row: Row, count: int) -> Comparison:
         # One thread needs no pause between turns, so they are shorter and more: a neighbour's burst meets both sides.
-        parts = 3 if count == 1 else 1
-        settings = {"rounds": options.rounds * parts, "seconds": options.seconds / parts, "setups": setups}
+        # With more threads the pauses are what takes the time.
+        rounds, seconds = options.rounds * 3, options.seconds / 3
+        if count > 1:
+            rounds, seconds = max(3, options.rounds * 2 // 3), options.seconds
+        settings = {"rounds": rounds, "seconds": seconds, "setups": setups}
         with threads(count) as pause:
             return compare(row, ours, peer, pause=pause, **settings)
 

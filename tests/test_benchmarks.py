@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import os
+import shutil
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -30,6 +33,18 @@ from asv_benchmarks.harness import (
 
 # The largest size of an op is the same text as the others, and seconds to set up.
 ROWS = [row for row in lines.rows() if not row.name.endswith(" 1e7")]
+MODULES = [
+    importlib.import_module(f"asv_benchmarks.benchmarks.{path.stem}")
+    for path in sorted((Path(harness.__file__).parent / "benchmarks").glob("[a-z]*.py"))
+]
+# What asv takes for a benchmark: a class that can be made, with methods of such names.
+SUITES = [
+    one
+    for module in MODULES
+    for one in vars(module).values()
+    if inspect.isclass(one) and one.__module__ == module.__name__ and not inspect.isabstract(one)
+    if any(name.startswith(("time_", "track_")) for name in dir(one))
+]
 NOTHING = Peer("nothing", types.ModuleType("nothing"), "cpu")
 
 
@@ -52,33 +67,55 @@ def test_every_row_with_a_numpy_form_runs_on_numpy(row) -> None:
     assert prepare(row, open_peer("numpy")).seconds(1) > 0
 
 
-def test_every_suite_is_there_and_asv_finds_it() -> None:
-    """asv discovers the suites that the issue of the dashboards names, each with its rows and every peer."""
+def test_every_suite_is_there() -> None:
+    """The suites that the issue of the dashboards names have benchmarks, with their rows and every peer."""
     asked = {"overhead", "ops", "autograd", "memory", "transfer", "model", "import_time", "dataloader"}
-    folder = Path(harness.__file__).parent / "benchmarks"
-    suites = {
-        path.stem: [
-            one
-            for one in vars(importlib.import_module(f"asv_benchmarks.benchmarks.{path.stem}")).values()
-            if inspect.isclass(one)
-            and not inspect.isabstract(one)
-            and any(n.startswith(("time_", "track_")) for n in dir(one))
-        ]
-        for path in folder.glob("[a-z]*.py")
-    }
-    assert asked <= {name for name, found in suites.items() if found}
-    for found in suites.values():
-        for suite in found:
-            assert all(suite.params)
-            if issubclass(suite, Suite):
-                assert suite.params == ([row.name for row in suite.rows], harness.PEERS)
+    assert asked <= {suite.__module__.rpartition(".")[2] for suite in SUITES}
+    for suite in SUITES:
+        assert all(suite.params)
+        if issubclass(suite, Suite):
+            assert suite.params == ([row.name for row in suite.rows], harness.PEERS)
+
+
+def test_asv_accepts_the_suites() -> None:
+    """asv imports every suite in a process of its own, and finds nothing wrong with any benchmark's signature."""
+    pytest.importorskip("asv", reason="no asv: the extra 'bench' has it")
+    folder = Path(harness.__file__).parent
+    if not (folder.parent / ".git").exists() or shutil.which("git") is None:
+        pytest.skip("no checkout: asv wants the repository")
+    command = [sys.executable, "-m", "asv", "check", "--python=same", "--config", str(folder / "asv.conf.json")]
+    path = os.pathsep.join([str(folder.parent), str(folder.parent / "plugins")])
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, "ASV_PYTHONPATH": path}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No problems found" in done.stdout
+
+
+@pytest.mark.parametrize("suite", [one for one in SUITES if issubclass(one, Suite)], ids=lambda suite: suite.__name__)
+def test_a_suite_runs_as_asv_runs_it(suite) -> None:
+    """Set up with a row and our device, the body that asv times runs to its end."""
+    made = suite()
+    row = suite.rows[0].name
+    made.setup(row, "tensorcore:cpu")
+    made.time_rows(row, "tensorcore:cpu")
+
+
+@pytest.mark.slow
+def test_what_asv_tracks_is_counted() -> None:
+    """Imports, peaks and faults are numbers of the library that is asked for."""
+    imports, memories = import_time.ImportTime(), memory.PeakMemory()
+    assert 0 < imports.track_seconds("tensorcore") < 60
+    assert imports.track_modules("tensorcore") > 50
+    smallest = next(iter(memory.MODELS))
+    assert memories.track_peak(smallest, "tensorcore") > 1e6
+    assert memories.track_faults(smallest, "tensorcore") < 1000
 
 
 def test_no_suite_has_a_name_that_asv_calls() -> None:
     """asv takes a module's ``SETUP`` for a function that it has to call, in capitals too."""
-    for path in (Path(harness.__file__).parent / "benchmarks").glob("[a-z]*.py"):
-        names = {name.lower() for name in vars(importlib.import_module(f"asv_benchmarks.benchmarks.{path.stem}"))}
-        assert not names & {"setup", "teardown", "setup_cache"}, path.name
+    for module in MODULES:
+        assert not {name.lower() for name in vars(module)} & {"setup", "teardown", "setup_cache"}, module.__name__
 
 
 @pytest.mark.parametrize("name", ops.PUBLIC)

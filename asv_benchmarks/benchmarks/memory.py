@@ -59,12 +59,12 @@ def peak_once(library: str, setup: str, warm: str = "") -> int:
     return measured(library, setup, warm)[0]
 
 
-def compare_peaks(ours: str, peer: str, setup: str, rounds: int = 1, warm: str = "") -> Comparison:
+def compare_peaks(ours: str, peer: str, setup: str, rounds: int = 3, warm: str = "") -> Comparison:
     """The peaks of both libraries, in turns."""
     return _in_turns(ours, peer, setup, rounds, warm, 0)
 
 
-def compare_faults(ours: str, peer: str, setup: str, rounds: int = 1, warm: str = "") -> Comparison:
+def compare_faults(ours: str, peer: str, setup: str, rounds: int = 3, warm: str = "") -> Comparison:
     """The page faults of a step of both libraries, of the same processes as the peaks."""
     return _in_turns(ours, peer, setup, rounds, warm, 1)
 

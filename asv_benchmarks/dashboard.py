@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write("\n".join(_commits(options.commits, options.of)))
         file.flush()
-        command = ["run", f"HASHFILE:{file.name}", "--skip-existing-successful"]
+        command = ["run", f"HASHFILE:{file.name}", *["--skip-existing-successful"] * (not options.again)]
         if not options.whole:
             chosen = options.bench or QUICK
             command += ["--quick", *[part for one in chosen for part in ("--bench", one)]]
@@ -81,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--commits", type=int, default=3, help="how many")
     parser.add_argument("--of", default="HEAD", help="the last of them: a branch or a commit")
     parser.add_argument("--bench", action="append", help="a pattern of benchmarks; may stand more than once")
+    parser.add_argument("--again", action="store_true", help="also what has results; asv skips suites measured in part")
     parser.add_argument("--whole", action="store_true", help="every suite, with repeats")
     return parser
 

@@ -14,10 +14,17 @@ from typing import NamedTuple
 
 from .table import shown
 
-__all__ = ["Point", "Suite", "read", "write"]
+__all__ = ["ALONE", "Point", "Suite", "labels", "read", "write"]
 
 WIDTH, HEIGHT, EDGE = 260, 90, 6
-COLOURS = {"tensorcore:cpu": "#3f51b5", "torch": "#e57300", "numpy": "#2e7d32", "jax": "#9c27b0"}
+ALONE = "no peer"
+COLOURS = {
+    "tensorcore": "#3f51b5",
+    "tensorcore:cpu": "#3f51b5",
+    "torch": "#e57300",
+    "numpy": "#2e7d32",
+    "jax": "#9c27b0",
+}
 OTHERS = ("#00838f", "#ad1457", "#6d4c41", "#9aa0a6")
 STYLE = """
 :root { color-scheme: light dark; font: 14px system-ui, sans-serif; }
@@ -66,7 +73,7 @@ def read(config: Path) -> tuple[list[str], dict[str, Suite]]:
             if name not in result.get_all_result_keys():
                 continue
             place, values = commits.index(result.commit_hash[:8]), result.get_result_value(name, benchmark["params"])
-            for (row, peer), value in zip(_labels(benchmark["params"]), values, strict=True):
+            for (row, peer), value in zip(labels(benchmark["params"]), values, strict=True):
                 if value is not None and not math.isnan(value):
                     suite.rows.setdefault(row, {}).setdefault(peer, []).append(Point(place, value))
         if suite.rows:
@@ -84,11 +91,11 @@ def write(config: Path, page: Path) -> None:
     page.write_text("".join(_page(commits, suites, colours)), "utf-8")
 
 
-def _labels(params: list[list[str]]) -> Iterator[tuple[str, str]]:
+def labels(params: list[list[str]]) -> Iterator[tuple[str, str]]:
     """The row and the peer of each combination, in asv's order; asv keeps texts with their quotes."""
     for one in itertools.product(*params):
         words = [word.strip("'\"") for word in one]
-        yield (words[0], words[1]) if len(words) == 2 else (", ".join(words) or "all", "tensorcore")
+        yield (words[0], words[1]) if len(words) == 2 else (", ".join(words) or "all", ALONE)
 
 
 def _page(commits: list[str], suites: dict[str, Suite], colours: dict[str, str]) -> Iterator[str]:

@@ -111,6 +111,13 @@ def test_a_row_has_the_points_of_its_commits(config) -> None:
     assert list(ops[ROWS["benchmarks.ops.Ops.time_rows"][-1]]) == ["tensorcore:cpu"]
 
 
+def test_what_has_no_peer_is_a_row_too() -> None:
+    """A benchmark of one parameter has a row for each value, and one of none has a single row."""
+    assert list(graphs.labels([["'a'", "'b'"]])) == [("a", graphs.ALONE), ("b", graphs.ALONE)]
+    assert list(graphs.labels([])) == [("all", graphs.ALONE)]
+    assert list(graphs.labels([["'a'"], ["'torch'", "'numpy'"]])) == [("a", "torch"), ("a", "numpy")]
+
+
 def test_asv_draws_the_same_results(config) -> None:
     """asv publishes its own pages of the suites beside ours."""
     html = dashboard.publish(config, config.parent / "html").parent

@@ -7,8 +7,10 @@
 #   make native            build the C kernels again; without a compiler everything runs on NumPy
 #   make sanitize          the tests of the C kernels under ASan and UBSan      (SANITIZER=thread for TSan)
 #   make lint              ruff and mypy; `make format` mends what ruff can
-#   make bench             the table of times beside PyTorch                     (ARGS="--only tiny")
+#   make bench             the table of times and memory beside PyTorch          (ARGS="--only tiny --page docs/performance.md")
 #   make bench-ops         each op beside PyTorch at two sizes, and the slow ones in docs/performance.md
+#   make dashboard         asv over the last commits, drawn in .asv/html         (ARGS="--commits 5 --whole")
+#   make continuous        counts beside BASE, which must not grow, and times, which warn (BASE=main ARGS=--no-time)
 #   make bench-collective  collectives and a distributed step beside PyTorch over gloo, in docs/distributed.md
 #   make opdb              PyTorch's own table of operators in both libraries    (ARGS="--only linalg")
 #   make array-api         the public suite of the array API standard (SUITE=a checkout of array-api-tests)
@@ -49,9 +51,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export NO_MKDOCS_2_WARNING = 1
 
 .DEFAULT_GOAL := test
-.PHONY: demo test native lint format bench bench-ops bench-collective opdb array-api gpu pages docs env clean sanitize pictures certificates wheel types
-.PHONY: demo test native lint format bench bench-ops bench-collective opdb array-api gpu pages docs pictures types certificates \
-	wheel sanitize env clean
+.PHONY: demo test native lint format bench bench-ops dashboard continuous bench-collective opdb array-api gpu pages docs \
+	pictures types certificates wheel sanitize env clean
 
 demo: $(VENV)/.extra-demo
 	$(RUN) examples/digits.py $(ARGS)
@@ -103,6 +104,13 @@ bench: $(VENV)/.extra-bench $(VENV)/.extra-peers
 
 bench-ops: $(VENV)/.extra-bench $(VENV)/.extra-peers
 	$(RUN) -m asv_benchmarks.table --ops --page docs/performance.md $(ARGS)
+
+dashboard: $(VENV)/.extra-bench
+	$(RUN) -m asv_benchmarks.dashboard $(ARGS)
+
+BASE ?= main
+continuous: $(VENV)/.extra-bench
+	$(RUN) -m asv_benchmarks.continuous --base $(BASE) $(ARGS)
 
 bench-collective: $(VENV)/.extra-bench $(VENV)/.extra-mpi $(VENV)/.extra-peers
 	$(RUN) -m asv_benchmarks.benchmarks.collective --page docs/distributed.md $(ARGS)

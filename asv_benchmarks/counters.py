@@ -18,7 +18,7 @@ import numpy as np
 import tensorcore as tc
 from tensorcore.backend.base import Kernel, KernelTable
 
-__all__ = ["COMMITTED", "counted", "grown", "main"]
+__all__ = ["COMMITTED", "Counts", "counted", "grown", "main", "ran"]
 
 COMMITTED = Path(__file__).with_name("counters.json")
 _MODULES = "import sys, tensorcore as tc; {then}; print(sum(name.startswith('tensorcore') for name in sys.modules))"
@@ -51,8 +51,8 @@ def counted() -> Counts:
     }  # fmt: skip
     for name, call in calls.items():
         found[f"frames of {name}"] = _frames(call)
-    for name, step in _STEPS.items():
-        kernels, nbytes = _ran(step)
+    for name in _STEPS:
+        kernels, nbytes = ran(name)
         found[f"kernels of {name}"] = kernels
         found[f"bytes of {name}"] = nbytes
     return found
@@ -112,10 +112,11 @@ class _Counting(KernelTable):
         return call
 
 
-def _ran(step: Callable[[Any], Callable[[], Any]]) -> tuple[int, int]:
+def ran(step: str) -> tuple[int, int]:
+    """The kernels that a step calls, and the bytes of what they give: ``a perceptron's step``, for example."""
     device = tc.device("pyref")
     tc.manual_seed(0)
-    run = step(device)
+    run = _STEPS[step](device)
     run()
     before, table = device.kernels, _Counting(device)
     device.kernels = table

@@ -6,65 +6,120 @@ A ratio below one means that tensorcore is faster. ``ok`` and ``MISS`` judge the
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from . import page
-from .benchmarks import dataloader, fused, import_time, lazy, memory, model, overhead, products, sizes
-from .harness import Comparison, Peer, compare, open_peer, threads, versions
+from .harness import Comparison, open_peer, versions
+from .lines import Line, all_lines
 
-__all__ = ["main"]
+__all__ = ["HUGE_PAGES", "KEPT", "duration", "main", "shown", "size"]
 
-PEAK = "peak memory of "
-LINE = "{:<55} {:>7} {:>11} {:>11} {:>7} {:>15} {:>7}  {}"
+LINE = "{:<60} {:>7} {:>11} {:>11} {:>7} {:>15} {:>7}  {}"
+KEPT = Path(__file__).parents[1] / ".asv" / "tables"
+HUGE_PAGES = {"THP_MEM_ALLOC_ENABLE": "1"}  # PyTorch asks for huge pages then; it reads this at its first allocation
+
+Result = dict[str, Any]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and answer with the exit status.
 
-    0 measured, 1 a row that does not run or, under ``--strict``, a target missed, 2 a library that is not there.
+    0 measured, 1 a row that does not run, a page that lacks rows or, under ``--strict``, a target missed, 2 a library or a
+    device that is not there.
     """
     options = _parser().parse_args(arguments)
+    options.rounds = options.rounds or 9
+    options.seconds = options.seconds or (0.01 if options.ops else 0.015)
     try:
         ours, peer = open_peer(options.ours), open_peer(options.peer)
+        for one in (ours, peer):
+            if hasattr(one.module, "device"):
+                one.module.ones(1, device=one.device)  # a device that is not there says so here, and not in each row
     except ImportError as missing:
         text = f"bench: expected {options.ours} and {options.peer}, got {missing}; `make bench` installs both"
         print(text, file=sys.stderr)
         return 2
+    except (ValueError, RuntimeError) as unusable:  # another library's name, or a device that is not there
+        print(f"bench: {unusable}", file=sys.stderr)
+        return 2
 
+    lines = all_lines(ours, peer, options)
+    file = options.json or (
+        KEPT / f"{'ops' if options.ops else 'rows'}.json" if options.page or options.resume else None
+    )
+    found = _kept(file, options) if options.resume or options.only else {}
+    done = {key for key in found if options.resume}
     print("  ".join(f"{name} {value}" for name, value in versions().items()))
+    print(f"{len(lines)} rows, {sum((line.name, line.threads) in done for line in lines)} of them measured before")
     print(LINE.format("row", "threads", "ours", options.peer, "ratio", "lowest-highest", "target", ""))
-    results, broken = [], 0
-    for name, count, target, comparison in _measure(ours, peer, options):
-        if isinstance(comparison, Exception):
-            broken += 1
-            print(f"{name:<55} {count:>7}  broken: {type(comparison).__name__}: {comparison}", flush=True)
+    broken, skipped = 0, set()
+    for line in _progress(lines):
+        key = line.name, line.threads
+        if key in done:
             continue
-        verdict = "" if target is None else "ok" if comparison.ratio <= target else "MISS"
-        results.append({"row": name, "threads": count, "target": target, "verdict": verdict, **asdict(comparison)})
-        spread = f"{comparison.lowest:.2f}-{comparison.highest:.2f}"
-        shown = "" if target is None else f"{target:.2f}"
-        shows = size if name.startswith(PEAK) else duration
-        times = shows(comparison.ours), shows(comparison.peer)
-        print(LINE.format(name, count, *times, f"{comparison.ratio:.3f}", spread, shown, verdict).rstrip(), flush=True)
+        try:
+            comparison = line.measure()
+        except NotImplementedError as reason:  # one of the two has no such row
+            print(f"{line.name:<60} {line.threads:>7}  skipped: {reason}", flush=True)
+            skipped.add(key)
+            continue
+        except Exception as error:  # one row that does not run must not hide the others
+            broken += 1
+            print(f"{line.name:<60} {line.threads:>7}  broken: {type(error).__name__}: {error}", flush=True)
+            continue
+        found[key] = _result(line, comparison)
+        print(printed(found[key]), flush=True)
+        if file:
+            _keep(file, options, found)
 
+    if peer.module.__name__ == "torch" and not options.large and any(line.large for line in lines):
+        broken += _with_huge_pages(options, found, file)
+    results = list(found.values())
     misses = sum(result["verdict"] == "MISS" for result in results)
     print(f"{len(results)} rows, {misses} over their target, {broken} broken")
+    lacking = 0
     if options.page:
-        page.write(options.page, results, versions(), ops=options.ops)
-    if options.json:
-        options.json.write_text(json.dumps({"versions": versions(), "peer": options.peer, "rows": results}, indent=1))
-    return 1 if broken or (misses and options.strict) else 0
+        options.only = ""
+        order = [(line.name, line.threads) for line in all_lines(ours, peer, options)]
+        lacking = 0 if options.ops else len(set(order) - found.keys() - skipped)
+        if lacking:
+            print(f"bench: {options.page} stays as it is: {lacking} rows are not measured; go on with --resume")
+        else:
+            page.write(options.page, [found[key] for key in order if key in found], versions(), ops=options.ops)
+    return 1 if broken or lacking or (misses and options.strict) else 0
+
+
+def printed(result: Result) -> str:
+    """A line of the table as text."""
+    spread = f"{result['lowest']:.2f}-{result['highest']:.2f}"
+    target = "" if result["target"] is None else f"{result['target']:.2f}"
+    sides = [shown(result[name], result["unit"]) for name in ("ours", "peer")]
+    return LINE.format(
+        result["row"], result["threads"], *sides, f"{result['ratio']:.3f}", spread, target, result["verdict"]
+    ).rstrip()
+
+
+def shown(number: float, unit: str) -> str:
+    """Seconds, bytes or a count, as people read them."""
+    return duration(number) if unit == "s" else size(number) if unit == "bytes" else f"{number:.0f}"
 
 
 def duration(seconds: float) -> str:
     """Three digits and the unit that suits: 730 ns, 1.32 us, 2.40 ms, 1.05 s."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size * 0.9995:
-            number = seconds / size
+    for unit, one in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= one * 0.9995:
+            number = seconds / one
             return f"{number:.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f} {unit}"
     return f"{seconds * 1e9:.0f} ns"
 
@@ -77,61 +132,84 @@ def size(count: float) -> str:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m asv_benchmarks.table", description="The table of ratios.")
     parser.add_argument("--ours", default="tensorcore:cpu", help="library:device on the left, for example torch:cpu")
-    parser.add_argument("--peer", default="torch", help="library:device on the right: torch, numpy, torch:cuda:0")
+    parser.add_argument("--peer", default="torch", help="library:device on the right: torch, numpy, jax, torch:cuda:0")
     parser.add_argument("--ops", action="store_true", help="every op of the registry instead, small and large")
     parser.add_argument("--only", default="", help="rows whose name contains this text")
-    parser.add_argument("--rounds", type=int, default=15, help="turns of each side")
-    parser.add_argument("--seconds", type=float, default=0.02, help="length of one turn")
+    parser.add_argument(
+        "--large", action="store_true", help="only the rows that are too large for the caches, on one thread"
+    )
+    parser.add_argument(
+        "--compilers", action="store_true", help="also beside torch.compile and jax.jit, which takes minutes"
+    )
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        help="turns of each side, 9; three times as many shorter ones on one thread",
+    )
+    parser.add_argument("--seconds", type=float, help="length of one turn; 0.015, and 0.01 for ops")
+    parser.add_argument("--imports", type=int, default=5, help="how often each library is imported")
     parser.add_argument("--strict", action="store_true", help="exit status 1 when a row misses its target")
     parser.add_argument("--page", type=Path, help="also write the rows into this page, between its marks")
-    parser.add_argument("--json", type=Path, help="also write the numbers to this file")
+    parser.add_argument("--json", type=Path, help=f"write the numbers to this file after each row; with --page {KEPT}")
+    parser.add_argument("--resume", action="store_true", help="leave out what that file has of the same versions")
     return parser
 
 
-def _measure(
-    ours: Peer, peer: Peer, options: argparse.Namespace
-) -> Iterator[tuple[str, int, float | None, Comparison | Exception]]:
-    # The targets are promised beside PyTorch alone.
-    promised = peer.module.__name__ == "torch" and ours.module.__name__ == "tensorcore"
-    if options.only in "import" and not options.ops:
-        name = ours.module.__name__, peer.module.__name__
-        yield "import", 1, import_time.TARGET if promised else None, import_time.compare_imports(*name)
-    rows = [*overhead.ROWS, *sizes.ROWS, *products.ROWS, *fused.ROWS, *model.ROWS, *dataloader.ROWS]
-    if options.ops:
-        from .benchmarks import ops
+def _progress(lines: list[Line]) -> Iterator[Line]:
+    """The lines, with a bar on a terminal that says how long the rest may take."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=len(lines))
+        for line in lines:
+            progress.update(task, description=f"{line.name}, {line.threads}"[:40])
+            yield line
+            progress.advance(task)
 
-        rows = ops.ROWS
-    for row in rows:
-        if options.only not in row.name:
-            continue
-        for count in row.threads:
-            with threads(count) as pause:
-                try:
-                    comparison = compare(row, ours, peer, rounds=options.rounds, seconds=options.seconds, pause=pause)
-                except NotImplementedError:
-                    continue
-                except Exception as error:  # one row that does not run must not hide the others
-                    comparison = error
-            yield row.name, count, row.target if promised else None, comparison
-    if promised and not options.ops:
-        for name, target, measure in lazy.comparisons(options.only, options.rounds, options.seconds):
-            with threads(1):
-                try:
-                    comparison = measure()
-                except NotImplementedError:
-                    continue
-                except Exception as error:
-                    comparison = error
-            yield name, 1, target, comparison
-    for label, setup in memory.MODELS.items():
-        name = f"{PEAK}{label}"
-        if options.ops or options.only not in name or "numpy" in (ours.module.__name__, peer.module.__name__):
-            continue
-        try:
-            comparison = memory.compare_peaks(ours.module.__name__, peer.module.__name__, setup)
-        except NotImplementedError:
-            continue
-        yield name, 1, memory.TARGET if promised else None, comparison
+
+def _result(line: Line, comparison: Comparison) -> Result:
+    verdict = "" if line.target is None else "ok" if comparison.ratio <= line.target else "MISS"
+    said = {"group": line.group, "row": line.name, "threads": line.threads, "target": line.target, "unit": line.unit}
+    return {**said, "verdict": verdict, "date": str(datetime.date.today()), **asdict(comparison)}
+
+
+def _with_huge_pages(options: argparse.Namespace, found: dict[tuple[str, int], Result], file: Path | None) -> int:
+    """Measure the large rows again in a process where PyTorch uses huge pages; 1 where that does not run."""
+    print(f"the large rows beside PyTorch with {' '.join('='.join(one) for one in HUGE_PAGES.items())}:", flush=True)
+    other = (file or KEPT / "table.json").with_suffix(".huge.json")
+    command = [
+        sys.executable, "-m", "asv_benchmarks.table", "--large", "--ours", options.ours, "--peer", options.peer, "--only",
+        options.only, "--rounds", str(max(3, options.rounds // 2)), "--seconds", str(options.seconds), "--json", str(other),
+    ]  # fmt: skip
+    command += ["--resume"] * options.resume
+    status = subprocess.run(command, env={**os.environ, **HUGE_PAGES}, check=False).returncode
+    for key, result in _kept(other, options).items():
+        if key in found:
+            found[key]["huge"] = result["ratio"]
+    if file:
+        _keep(file, options, found)
+    return int(status != 0)
+
+
+def _kept(file: Path | None, options: argparse.Namespace) -> dict[tuple[str, int], Result]:
+    """The results in a file, where they are of the same libraries on the same machine."""
+    if file is None or not file.exists():
+        return {}
+    before = json.loads(file.read_text("utf-8"))
+    same = (before["versions"], before["ours"], before["peer"]) == (versions(), options.ours, options.peer)
+    return {(one["row"], one["threads"]): one for one in before["rows"]} if same else {}
+
+
+def _keep(file: Path, options: argparse.Namespace, found: dict[tuple[str, int], Result]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    whole = {"versions": versions(), "ours": options.ours, "peer": options.peer, "rows": list(found.values())}
+    file.write_text(json.dumps(whole, indent=1), "utf-8")
 
 
 if __name__ == "__main__":

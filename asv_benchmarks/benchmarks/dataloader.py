@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..harness import PEERS, Row, Timed, open_peer, prepare
+from ..harness import Row, Suite
 
 __all__ = ["ROWS", "Loading"]
 
@@ -52,27 +52,32 @@ def epoch():
 
 # PyTorch's is the measure: at or ahead of it. The epochs divide 512 pictures by the time shown.
 ROWS = [
-    Row("loader, 512 PNGs of 64x64, 2 workers, epoch", PICTURES.replace("SCALE", "8") + KEPT, "epoch()", target=1.0),
-    Row("loader, 512 PNGs of 256x256, 2 workers, epoch", PICTURES.replace("SCALE", "32") + KEPT, "epoch()", target=1.0),
+    Row(
+        "loader, 512 PNGs of 64x64, 2 workers, epoch",
+        PICTURES.replace("SCALE", "8") + KEPT,
+        "epoch()",
+        1.0,
+        group="loaders",
+    ),
+    Row(
+        "loader, 512 PNGs of 256x256, 2 workers, epoch",
+        PICTURES.replace("SCALE", "32") + KEPT,
+        "epoch()",
+        1.0,
+        group="loaders",
+    ),
     Row(
         "loader, 2 workers, from start to first batch to end",
         PICTURES.replace("SCALE", "8") + NEW,
         "first()",
-        target=1.0,
+        1.0,
+        group="loaders",
     ),
-    Row("loader, 4096 rows in memory, no workers, epoch", MEMORY, "epoch()", target=1.0),
+    Row("loader, 4096 rows in memory, no workers, epoch", MEMORY, "epoch()", 1.0, group="loaders"),
 ]
 
 
-class Loading:
+class Loading(Suite):
     """Seconds of one epoch or of one start."""
 
-    params = ([row.name for row in ROWS], [peer for peer in PEERS if not peer.startswith("numpy")])
-    param_names = ("row", "peer")
-    timed: Timed
-
-    def setup(self, row: str, peer: str) -> None:
-        self.timed = prepare(next(r for r in ROWS if r.name == row), open_peer(peer))
-
-    def time_once(self, row: str, peer: str) -> None:
-        self.timed.loop(range(1))
+    rows = ROWS

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..harness import PEERS, Row, Timed, open_peer, prepare
+from ..harness import Row, Suite
 
 __all__ = ["ROWS", "Fused"]
 
-SETUP = """
+START = """
 torch.manual_seed(8)
 x, y = torch.randn({shape}, device=device), torch.randn({shape}, device=device)
 
@@ -48,13 +48,13 @@ def ready(function, steps_of, *values):
     return lambda: kernel(*natives)
 """
 CHAIN = (
-    SETUP
+    START
     + """
 run = ready(chain, [step(name) for name in ("mul", "add", "sub", "clamp_min", "sqrt")], x, y)
 """
 )
 PARTS = (
-    SETUP
+    START
     + """
 run = ready(parts, [step("sub"), step("exp"), reduced("amax"), reduced("sum"), step("div")], x)
 """
@@ -62,25 +62,23 @@ run = ready(parts, [step("sub"), step("exp"), reduced("amax"), reduced("sum"), s
 
 ROWS = [
     *[
-        Row(f"ten ops fused {size}", CHAIN.format(shape=count), "run()", target, threads=(1, 2))
+        Row(f"ten ops fused {size}", CHAIN.format(shape=count), "run()", target, threads=(1, 2), group="fused programs")
         for size, count, target in (("1e3", 1000, 0.1), ("1e5", 100_000, None), ("1e7", 10_000_000, 0.03))
     ],
     *[
-        Row(f"softmax in parts fused {rows}x{width}", PARTS.format(shape=(rows, width)), "run()", threads=(1, 2))
+        Row(
+            f"softmax in parts fused {rows}x{width}",
+            PARTS.format(shape=(rows, width)),
+            "run()",
+            threads=(1, 2),
+            group="fused programs",
+        )
         for rows, width in ((1000, 100), (100, 10_000))
     ],
 ]
 
 
-class Fused:
+class Fused(Suite):
     """Seconds of one run of each row."""
 
-    params = ([row.name for row in ROWS], PEERS)
-    param_names = ("row", "peer")
-    timed: Timed
-
-    def setup(self, row: str, peer: str) -> None:
-        self.timed = prepare(next(one for one in ROWS if one.name == row), open_peer(peer))
-
-    def time_once(self, row: str, peer: str) -> None:
-        self.timed.loop(range(1))
+    rows = ROWS

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
-from ..harness import PEERS, Comparison
+from ..harness import PEERS, Comparison, in_fresh_process
 
 __all__ = ["TARGET", "ImportTime", "compare_imports", "import_once"]
 
 TARGET = 0.12  # of PyTorch's
-ROOT = Path(__file__).parents[2]
 
 CODE = """
 import sys, time
@@ -23,9 +18,8 @@ print(time.perf_counter() - start, len(sys.modules) - before)
 
 def import_once(library: str) -> tuple[float, int]:
     """Seconds that the import statement takes in a new process, and how many modules it loads."""
-    command = [sys.executable, "-c", CODE.format(library=library)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
-    seconds, modules = done.stdout.split()
+    done = in_fresh_process(CODE.format(library=library))
+    seconds, modules = done.split()
     return float(seconds), int(modules)
 
 

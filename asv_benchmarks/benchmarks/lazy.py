@@ -1,19 +1,33 @@
 """Compiled functions beside what others make of the same text: PyTorch eager, torch.compile, jax.jit, and ours uncompiled.
 
-A row is a function and its arguments. Each side runs it in turns in one process, as ``table`` does with its other rows.
+A row runs in a process of its own, which may use as many processors as the row has threads: XLA takes what it finds, and
+nothing is compiled there before the first call is timed. In it all sides take turns. Peaks of memory have a process for each side.
+
+    python -m asv_benchmarks.table --only lazy
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib.util
+import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..harness import Comparison, Timed, calibrate, open_peer
+from .. import jax_twins
+from ..harness import Comparison, Timed, calibrate, open_peer, threads
+from .memory import compare_peaks, peak_once
 from .model import GPT, LENET, PERCEPTRON
 
-__all__ = ["ROWS", "Latency", "LazyRow", "Replays", "comparisons"]
+__all__ = ["ROWS", "Latency", "LazyRow", "Peak", "Replays", "comparisons"]
+
+ROOT = Path(__file__).parents[2]
 
 CHAIN = """
 x, y = torch.rand({count}), torch.rand({count})
@@ -23,14 +37,6 @@ def step():
 
 def work(x, y):
     return ((((x * y + 1.0).exp() - y) * 0.5).tanh() + x).sigmoid() * y - x
-"""
-JAX_CHAIN = """
-import jax, jax.numpy as jnp
-x, y = jax.random.uniform(jax.random.key(0), ({count},)), jax.random.uniform(jax.random.key(1), ({count},))
-work = jax.jit(lambda x, y: jax.nn.sigmoid(jnp.tanh((jnp.exp(x * y + 1.0) - y) * 0.5) + x) * y - x)
-
-def step():
-    return work(x, y).block_until_ready()
 """
 TINY = """
 x = torch.rand(8)
@@ -42,47 +48,6 @@ def work(x):
     for _ in range(50):
         x = x * 1.01 + 0.5
     return x
-"""
-JAX_TINY = """
-import jax
-x = jax.random.uniform(jax.random.key(0), (8,))
-
-def work(x):
-    for _ in range(50):
-        x = x * 1.01 + 0.5
-    return x
-
-work = jax.jit(work)
-
-def step():
-    return work(x).block_until_ready()
-"""
-JAX_PERCEPTRON = """
-import jax, jax.numpy as jnp
-keys = jax.random.split(jax.random.key(8), 5)
-sizes = [(784, 256), (256, 128), (128, 10)]
-params = [(jax.random.normal(k, s) * s[0] ** -0.5, jnp.zeros(s[1])) for k, s in zip(keys, sizes)]
-moved = jax.tree.map(jnp.zeros_like, params)
-images = jax.random.uniform(keys[3], (128, 784))
-labels = jax.random.randint(keys[4], (128,), 0, 10)
-
-def loss_of(params, x, y):
-    for i, (w, b) in enumerate(params):
-        x = x @ w + b
-        x = jax.nn.relu(x) if i < 2 else x
-    return -jnp.take_along_axis(jax.nn.log_softmax(x), y[:, None], 1).mean()
-
-def work(params, moved, x, y):
-    g = jax.grad(loss_of)(params, x, y)
-    moved = jax.tree.map(lambda m, g: 0.9 * m + g, moved, g)
-    return jax.tree.map(lambda p, m: p - 0.01 * m, params, moved), moved
-
-work = jax.jit(work, donate_argnums=(0, 1))
-
-def step():
-    global params, moved
-    params, moved = work(params, moved, images, labels)
-    jax.block_until_ready(params)
 """
 
 
@@ -96,77 +61,129 @@ class LazyRow(NamedTuple):
     setup: str
     compiled: str
     targets: dict[str, float]
-    jax: str | None = None
+    jax: str
+
+    def text(self, compiled: bool) -> str:
+        """The program of all sides but jax's."""
+        return self.setup + (f"\n{self.compiled} = torch.compile({self.compiled})\n" if compiled else "")
 
 
 BEST = {"torch.compile": 0.8, "jax.jit": 0.8}
+OURS = "tensorcore.compile"
+OTHERS = ("tensorcore", "torch", "torch.compile", "jax.jit")
 ROWS = [
     LazyRow("lazy chain of ten, 1e7", CHAIN.format(count=10**7), "work", {"torch": 0.03},
-            JAX_CHAIN.format(count=10**7)),
-    LazyRow("lazy chain of ten, 1e4", CHAIN.format(count=10**4), "work", {}, JAX_CHAIN.format(count=10**4)),
-    LazyRow("lazy hundred tiny ops", TINY, "work", {"torch": 0.1}, JAX_TINY),
-    LazyRow("lazy perceptron step", PERCEPTRON, "step", BEST, JAX_PERCEPTRON),
-    LazyRow("lazy LeNet step", LENET, "step", BEST),
-    LazyRow("lazy GPT step", GPT, "step", BEST),
+            jax_twins.CHAIN.format(count=10**7)),
+    LazyRow("lazy chain of ten, 1e4", CHAIN.format(count=10**4), "work", {}, jax_twins.CHAIN.format(count=10**4)),
+    LazyRow("lazy hundred tiny ops", TINY, "work", {"torch": 0.1}, jax_twins.TINY),
+    LazyRow("lazy perceptron step", PERCEPTRON, "step", BEST, jax_twins.PERCEPTRON),
+    LazyRow("lazy LeNet step", LENET, "step", BEST, jax_twins.LENET),
+    LazyRow("lazy GPT step", GPT, "step", BEST, jax_twins.GPT),
 ]  # fmt: skip
-OTHERS = ("tensorcore", "torch", "torch.compile", "jax.jit")
+STEPS = ROWS[-3:]
+# Compiles something small, so that a peak does not count the compiler itself, which is loaded at its first use.
+WARM = """
+torch.compile(lambda x: ((x * 2).relu() + 1).sum(-1))(torch.ones(64, 64))
+"""
 
 
 def side(row: LazyRow, name: str) -> Timed:
     """One side of a row, ready to run; NotImplementedError where it has none, or what it needs is not installed."""
     library = name.partition(".")[0]
-    if library == "jax":
-        if row.jax is None or importlib.util.find_spec("jax") is None:
-            raise NotImplementedError(f"{row.name}: has no form in jax here")
-        return Timed(row.jax, "step()", open_peer("tensorcore"))
     if importlib.util.find_spec(library) is None:
         raise NotImplementedError(f"{row.name}: {library} is not installed")
-    setup = row.setup + (f"\n{row.compiled} = torch.compile({row.compiled})\n" if name.endswith(".compile") else "")
-    return Timed(setup, "step()", open_peer(library))
+    if library == "jax":
+        return Timed(row.jax, "step()", open_peer("tensorcore"))
+    return Timed(row.text(name.endswith(".compile")), "step()", open_peer(library))
 
 
-def comparisons(only: str, rounds: int, seconds: float) -> Iterator[tuple[str, float | None, Callable[[], Comparison]]]:
-    """The rows whose name contains ``only`` beside each other side: name, target, and what measures it."""
+def comparisons(
+    only: str, rounds: int, seconds: float
+) -> Iterator[tuple[str, int, float | None, Callable[[], Comparison]]]:
+    """The rows whose name contains ``only`` beside each other side: name, threads, target, and what measures it."""
     for row in ROWS:
-        for other in OTHERS:
-            name = f"{row.name}, beside {other}"
-            if only in name:
-                yield name, row.targets.get(other), lambda row=row, other=other: in_turns(row, other, rounds, seconds)
-    for row in ROWS[-3:]:
-        name = f"{row.name}, first call, beside torch.compile"
+        names = {other: f"{row.name}, beside {other}" for other in OTHERS}
+        first = {
+            other: f"{row.name}, first call, beside {other}" for other in OTHERS if other.endswith((".compile", ".jit"))
+        }
+        for count in (1, 2):
+            measured = functools.cache(functools.partial(in_turns, row.name, count, rounds, seconds))
+            for other, name in names.items():
+                if only in name:
+                    yield name, count, row.targets.get(other), lambda other=other, of=measured: of().beside(other)
+            for other, name in first.items():
+                if row in STEPS and only in name:
+                    target = 0.1 if other == "torch.compile" else None
+                    yield name, count, target, lambda other=other, of=measured: of().first_beside(other)
+    for row in STEPS:
+        name = f"peak memory of {row.name.removeprefix('lazy ')}, compiled"
         if only in name:
-            yield name, 0.1, lambda row=row: first_calls(row)
+            yield name, 1, 1.0, functools.partial(compare_peaks, "tensorcore", "torch", row.text(True), 1, WARM)
 
 
-def in_turns(row: LazyRow, other: str, rounds: int, seconds: float) -> Comparison:
-    """Ours compiled and another side, turn by turn."""
-    sides = [(timed := side(row, name), calibrate(timed, seconds)) for name in ("tensorcore.compile", other)]
-    taken: list[list[float]] = [[], []]
-    for _ in range(rounds):
-        for (timed, loops), results in zip(sides, taken, strict=True):
-            results.append(timed.seconds(loops) / loops)
-    return Comparison.of(*taken)
+class Turns(NamedTuple):
+    """Seconds of each side: of its first call, and of a call in each round; what is not installed is missing."""
+
+    first: dict[str, float]
+    rounds: dict[str, list[float]]
+
+    def beside(self, other: str) -> Comparison:
+        """Replays of ours and another side."""
+        return Comparison.of(self.rounds[OURS], self.rounds[self._there(other)])
+
+    def first_beside(self, other: str) -> Comparison:
+        """First calls: ours, traced while it runs, and another's."""
+        return Comparison.of([self.first[OURS]], [self.first[self._there(other)]])
+
+    def _there(self, other: str) -> str:
+        if other not in self.rounds:
+            raise NotImplementedError(f"{other} is not installed")
+        return other
 
 
-def first_calls(row: LazyRow) -> Comparison:
-    """What the first call of each takes, once: nothing is compiled before, and torch's cache on disk is not asked."""
-    import torch._inductor.config as config
+def in_turns(name: str, count: int, rounds: int, seconds: float) -> Turns:
+    """All sides of a row, in a process that has ``count`` processors."""
+    command = [sys.executable, "-m", "asv_benchmarks.benchmarks.lazy", name, str(count), str(rounds), str(seconds)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode:
+        raise RuntimeError(f"{name}: {done.stderr.strip().splitlines()[-1]}")
+    return Turns(**json.loads(done.stdout.splitlines()[-1]))
 
-    config.force_disable_caches = True
-    taken = []
-    for name in ("tensorcore.compile", "torch.compile"):
-        timed = side(row, name)
-        timed.names["torch"].compiler.reset()
-        start = time.perf_counter()
-        timed.loop(range(1))
-        taken.append([time.perf_counter() - start])
-    return Comparison.of(*taken)
+
+def measure(name: str, count: int, rounds: int, seconds: float) -> Turns:
+    """What ``in_turns`` runs in its process."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
+    row = next(one for one in ROWS if one.name == name)
+    sides: dict[str, Timed] = {}
+    for other in (OURS, *OTHERS):
+        with contextlib.suppress(NotImplementedError):
+            sides[other] = side(row, other)
+    if "torch.compile" in sides:
+        import torch._inductor.config as config
+
+        config.force_disable_caches = True
+    with threads(count) as pause:
+        first = {}
+        for other, timed in sides.items():
+            start = time.perf_counter()
+            timed.loop(range(1))
+            first[other] = time.perf_counter() - start
+        loops = {other: calibrate(timed, seconds) for other, timed in sides.items()}
+        taken: dict[str, list[float]] = {other: [] for other in sides}
+        for _ in range(rounds):
+            for other, timed in sides.items():
+                if pause:
+                    time.sleep(pause)
+                    timed.seconds(1)
+                taken[other].append(timed.seconds(loops[other]) / loops[other])
+    return Turns(first, taken)
 
 
 class Replays:
     """Seconds of one call that is replayed."""
 
-    params = ([row.name for row in ROWS], ["tensorcore.compile", *OTHERS])
+    params = ([row.name for row in ROWS], [OURS, *OTHERS])
     param_names = ("row", "side")
     timed: Any
 
@@ -187,7 +204,24 @@ class Latency:
     timed: Any
 
     def setup(self, row: str) -> None:
-        self.timed = side(next(one for one in ROWS if one.name == row), "tensorcore.compile")
+        self.timed = side(next(one for one in ROWS if one.name == row), OURS)
 
     def time_first(self, row: str) -> None:
         self.timed.loop(range(1))
+
+
+class Peak:
+    """The growth of a process that compiles and runs each training step."""
+
+    params = ([row.name for row in STEPS], ["tensorcore", "torch"])
+    param_names = ("row", "library")
+    timeout = 600
+    unit = "bytes"
+
+    def track_peak(self, row: str, library: str) -> int:
+        return peak_once(library, next(one for one in STEPS if one.name == row).text(True), WARM)
+
+
+if __name__ == "__main__":
+    _, row_name, *numbers = sys.argv
+    print(json.dumps(measure(row_name, int(numbers[0]), int(numbers[1]), float(numbers[2]))._asdict()))

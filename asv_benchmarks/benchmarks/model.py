@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..harness import PEERS, Row, Timed, open_peer, prepare
+from ..harness import Row, Suite
 
 __all__ = ["MODELS", "ROWS", "Model"]
 
@@ -151,21 +151,13 @@ MODELS = {
     "LSTM of 200 units, 35 long, batch 20": LSTM,
 }
 ROWS = [
-    Row(f"{name}, {what}", setup, body, target, threads=(1, 2))
+    Row(f"{name}, {what}", setup, body, target, threads=(1, 2), group="models")
     for name, setup in MODELS.items()
     for what, body, target in (("step", "step()", 0.85), ("inference", "infer()", None))
 ]
 
 
-class Model:
+class Model(Suite):
     """Seconds of one step or one inference."""
 
-    params = ([row.name for row in ROWS], PEERS)
-    param_names = ("row", "peer")
-    timed: Timed
-
-    def setup(self, row: str, peer: str) -> None:
-        self.timed = prepare(next(r for r in ROWS if r.name == row), open_peer(peer))
-
-    def time_once(self, row: str, peer: str) -> None:
-        self.timed.loop(range(1))
+    rows = ROWS

@@ -12,7 +12,7 @@ from tensorcore.ops import late
 from tensorcore.ops.define import OPS
 from tensorcore.ops.samples import find_function
 
-from ..harness import PEERS, Row, Timed, open_peer, prepare
+from ..harness import Row, Suite
 
 __all__ = ["LARGE", "PUBLIC", "ROWS", "Ops", "ready", "sampled"]
 
@@ -96,15 +96,8 @@ ROWS = [
 ]
 
 
-class Ops:
+class Ops(Suite):
     """Seconds of ten runs of each row."""
 
-    params = ([row.name for row in ROWS], [peer for peer in PEERS if peer != "numpy"])
-    param_names = ("row", "peer")
-    timed: Timed
-
-    def setup(self, row: str, peer: str) -> None:
-        self.timed = prepare(next(r for r in ROWS if r.name == row), open_peer(peer))
-
-    def time_ten(self, row: str, peer: str) -> None:
-        self.timed.loop(range(10))
+    rows = ROWS
+    count = 10

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..harness import PEERS, Row, Timed, open_peer, prepare
+from ..harness import Row, Suite
 
 __all__ = ["ROWS", "Products"]
 
@@ -10,6 +10,9 @@ MATRICES = """
 torch.manual_seed(8)
 x = torch.rand({shape}, dtype=torch.{dtype}, device=device)
 y = torch.rand({shape}, dtype=torch.{dtype}, device=device)
+"""
+ARRAYS = """
+x, y = numpy.random.default_rng(8).random({shape}, dtype="{dtype}")
 """
 HEADS = """
 torch.manual_seed(8)
@@ -45,42 +48,38 @@ def forward():
 
 def _square(dtype: str, size: int) -> list[Row]:
     setup = MATRICES.format(shape=f"{size}, {size}", dtype=dtype)
+    arrays = ARRAYS.format(shape=(2, size, size), dtype=dtype)
     bodies = {"": "x @ y"} | ({" right transposed": "x @ y.T", " left transposed": "x.T @ y"} if size <= 512 else {})
     return [
-        Row(f"product {dtype} {size}{name}", setup, body, 1.0 if size >= 64 else None, threads=(1, 2))
+        Row(f"product {dtype} {size}{name}", setup, body, 1.0 if size >= 64 else None, arrays, (1, 2), "products")
         for name, body in bodies.items()
     ]
 
 
 ROWS = [
     *[row for dtype in ("float32", "float64") for size in (8, 64, 256, 1024, 2048) for row in _square(dtype, size)],
-    Row("product 32x12 of 64x64", MATRICES.format(shape="32, 12, 64, 64", dtype="float32"), "x @ y", 1.0, threads=(1, 2)),
-    Row("product 64 of 64x32 by 32x64", HEADS, "x @ y.transpose(1, 2)", 1.0, threads=(1, 2)),
+    Row("product 32x12 of 64x64", MATRICES.format(shape="32, 12, 64, 64", dtype="float32"), "x @ y", 1.0, threads=(1, 2), group="products"),
+    Row("product 64 of 64x32 by 32x64", HEADS, "x @ y.transpose(1, 2)", 1.0, threads=(1, 2), group="products"),
     *[
         Row(f"linear {rows}x{inner} to {outs}", LINEAR.format(rows=rows, inner=inner, outs=outs),
-            "torch.nn.functional.linear(x, weight, bias)", 1.0, threads=(1, 2))
+            "torch.nn.functional.linear(x, weight, bias)", 1.0, threads=(1, 2), group="products")
         for rows, inner, outs in ((1, 784, 256), (8, 256, 256), (128, 784, 256), (1024, 512, 128))
     ],
-    Row("attention 8 heads 1024 long", ATTENTION, "forward()", 1.0, threads=(1, 2)),
-    Row("attention 8 heads 1024 long, causal", ATTENTION, "forward(is_causal=True)", 1.0, threads=(1, 2)),
-    Row("attention 8 heads 1024 long, forward and backward", ATTENTION, "attend(q, k, v).backward(ones)", 1.0, threads=(1, 2)),
     *[
-        Row(f"{name} layer, 200 units, 35 long, batch 20, {what}", RECURRENT.format(name=name), body, target, threads=(1, 2))
+        Row(f"attention 8 heads 1024 long{what}", ATTENTION, body, 1.0, threads=(1, 2), group="attention")
+        for what, body in (("", "forward()"), (", causal", "forward(is_causal=True)"),
+                           (", forward and backward", "attend(q, k, v).backward(ones)"))
+    ],
+    *[
+        Row(f"{name} layer, 200 units, 35 long, batch 20, {what}", RECURRENT.format(name=name), body, target,
+            threads=(1, 2), group="recurrent layers")
         for name in ("LSTM", "GRU", "RNN")
         for what, body, target in (("forward", "forward()", None), ("forward and backward", "layer(x)[0].backward(ones)", 0.85))
     ],
 ]  # fmt: skip
 
 
-class Products:
+class Products(Suite):
     """Seconds of one run."""
 
-    params = ([row.name for row in ROWS], PEERS)
-    param_names = ("row", "peer")
-    timed: Timed
-
-    def setup(self, row: str, peer: str) -> None:
-        self.timed = prepare(next(r for r in ROWS if r.name == row), open_peer(peer))
-
-    def time_once(self, row: str, peer: str) -> None:
-        self.timed.loop(range(1))
+    rows = ROWS

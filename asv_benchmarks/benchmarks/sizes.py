@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..harness import PEERS, Row, Timed, open_peer, prepare
+from ..harness import Row, Suite
 
 __all__ = ["ROWS", "Sizes"]
 
 SIZES = {"1e3": 1_000, "1e5": 100_000, "1e7": 10_000_000}
-SETUP = """
+TENSORS = """
 torch.manual_seed(8)
 size, side = {size}, {side}
 x = torch.randn(size, device=device)
@@ -19,6 +19,15 @@ row, column = m[0], m[:, :1]
 spread = torch.cat([x, x])[::2]
 places = torch.randperm(side, device=device)
 picks = torch.randint(side, (side, side), device=device)
+"""
+ARRAYS = """
+generator = numpy.random.default_rng(8)
+size, side = {size}, {side}
+x, y = generator.standard_normal(size, dtype="float32"), generator.random(size, dtype="float32") + 0.5
+chosen = x > 0
+m = x[: side * side].reshape(side, side)
+row, column = m[0], m[:, :1]
+spread = numpy.concatenate([x, x])[::2]
 """
 
 ELEMENTWISE = [
@@ -41,30 +50,36 @@ MOVES = [
 ]  # fmt: skip
 
 
-def _rows(group: str, lines: list[tuple[str, str]], target: float) -> list[Row]:
+# What NumPy and JAX write the same way.
+ALIKE = {"add", "mul number", "compare", "add row", "add column", "add transposed", "strided mul", "sum", "sum dim 0",
+         "sum dim 1", "mean", "max", "argmax", "argmax dim 1", "any", "cumsum", "cumsum dim 0"}  # fmt: skip
+
+
+def _rows(group: str, lines: list[tuple[str, str]], target: float, count: int, size: str) -> list[Row]:
+    sizes = {"size": count, "side": int(count**0.5)}
     return [
-        Row(f"{group} {name} {size}", SETUP.format(size=count, side=int(count**0.5)), body, target, threads=(1, 2))
+        Row(
+            f"{group} {name} {size}", TENSORS.format(**sizes), body, target, ARRAYS.format(**sizes) if name in ALIKE else None,
+            (1, 2), f"{group}s" if group != "elementwise" else group, count >= 10**7,
+        )
         for name, body in lines
-        for size, count in SIZES.items()
-    ]
+    ]  # fmt: skip
 
 
+# Rows of one size stand together: they share what the setup makes, which takes longer than most rows.
 ROWS = [
-    *_rows("elementwise", ELEMENTWISE, 0.9),
-    *_rows("reduction", REDUCTIONS, 1.0),
-    *_rows("move", MOVES, 0.8),
+    row
+    for size, count in SIZES.items()
+    for group, lines, target in (
+        ("elementwise", ELEMENTWISE, 0.9),
+        ("reduction", REDUCTIONS, 1.0),
+        ("move", MOVES, 0.8),
+    )
+    for row in _rows(group, lines, target, count, size)
 ]
 
 
-class Sizes:
+class Sizes(Suite):
     """Seconds of one run of each row."""
 
-    params = ([row.name for row in ROWS], PEERS)
-    param_names = ("row", "peer")
-    timed: Timed
-
-    def setup(self, row: str, peer: str) -> None:
-        self.timed = prepare(next(one for one in ROWS if one.name == row), open_peer(peer))
-
-    def time_one(self, row: str, peer: str) -> None:
-        self.timed.loop(range(1))
+    rows = ROWS

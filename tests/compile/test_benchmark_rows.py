@@ -21,8 +21,43 @@ def test_a_row_is_replayed(row) -> None:
     assert (found.traces, found.replays, found.eager) == (1, 2, 0)
 
 
-def test_sides_that_are_not_there_are_left_out() -> None:
-    """A row without a form in jax has no such side."""
-    row = next(row for row in lazy.ROWS if row.jax is None)
-    with pytest.raises(NotImplementedError, match="jax"):
-        lazy.side(row, "jax.jit")
+def test_sides_that_are_not_there_are_left_out(monkeypatch) -> None:
+    """A library that is not installed has no side, and says so."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(NotImplementedError, match="jax is not installed"):
+        lazy.side(lazy.ROWS[0], "jax.jit")
+
+
+def test_steps_are_promised_beside_both_compilers() -> None:
+    """Each training step has rows for its replays, its first call and its memory, on one and on two threads."""
+    found = {(name, count): target for name, count, target, _ in lazy.comparisons("GPT step", 1, 0.0)}
+    for count in (1, 2):
+        assert found["lazy GPT step, beside torch.compile", count] == 0.8
+        assert found["lazy GPT step, beside jax.jit", count] == 0.8
+        assert found["lazy GPT step, first call, beside torch.compile", count] == 0.1
+    assert found["peak memory of GPT step, compiled", 1] == 1.0
+
+
+def test_sides_take_turns(monkeypatch) -> None:
+    """A measurement has the first call and every round of each side that is there."""
+    monkeypatch.setattr("os.sched_setaffinity", lambda *given: None, raising=False)
+    monkeypatch.setattr(lazy, "OTHERS", ("tensorcore",))
+    found = lazy.measure("lazy hundred tiny ops", 1, 3, 1e-4)
+    assert set(found.first) == set(found.rounds) == {"tensorcore.compile", "tensorcore"}
+    assert [len(taken) for taken in found.rounds.values()] == [3, 3]
+    assert found.beside("tensorcore").ours > 0
+    with pytest.raises(NotImplementedError, match="jit is not installed"):
+        found.first_beside("jax.jit")
+
+
+@pytest.mark.parametrize("row", lazy.STEPS, ids=lambda row: row.name)
+def test_the_step_in_jax_keeps_what_it_trains(row) -> None:
+    """The twin of a training step answers with new parameters and state of the shapes that it was given."""
+    jax = pytest.importorskip("jax", reason="JAX is not installed")
+    names: dict = {}
+    exec(row.jax, names)
+    state = names["params"], *((names["moments"], names["count"]) if "moments" in names else (names["moved"],))
+    data = (names["tokens"], names["following"]) if "moments" in names else (names["images"], names["labels"])
+    answered = jax.eval_shape(names["work"], *state, *data)
+    shapes = [[(one.shape, one.dtype) for one in jax.tree.leaves(tree)] for tree in (state, answered)]
+    assert shapes[0] == shapes[1]

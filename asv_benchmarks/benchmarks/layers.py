@@ -1,0 +1,157 @@
+"""Softmax, norms, losses, pooling, picking, dropout and convolutions, forward and backward; steps of optimizers."""
+
+from __future__ import annotations
+
+from ..harness import Row, Suite
+
+__all__ = ["ROWS", "Layers"]
+
+START = """
+torch.manual_seed(8)
+nn, F = torch.nn, torch.nn.functional
+
+def both(out):
+    out.backward(torch.ones_like(out))
+"""
+NORMS = (
+    START
+    + """
+scores, labels = torch.randn(128, 1000, device=device), torch.randint(1000, (128,), device=device)
+wide, pictures = torch.randn(1024, 512, device=device), torch.randn(32, 64, 28, 28, device=device)
+layer = nn.LayerNorm(512).to(device)
+weight, bias = layer.weight.detach(), layer.bias.detach()
+batch = nn.BatchNorm2d(64).to(device)
+groups = nn.GroupNorm(8, 64).to(device)
+recorded = [one.clone().requires_grad_() for one in (scores, wide, pictures)]
+"""
+)
+POOLS = (
+    START
+    + """
+pictures = torch.randn(32, 16, 32, 32, device=device)
+recorded = pictures.clone().requires_grad_()
+table = nn.Embedding(10_000, 128).to(device)
+weight = table.weight.detach()
+tokens = torch.randint(10_000, (32, 64), device=device)
+m = torch.randn(1000, 1000, device=device)
+leaf = m.clone().requires_grad_()
+picks, rows = torch.randint(1000, (1000, 1000), device=device), torch.randperm(1000, device=device)
+chosen = m > 0.5
+"""
+)
+SORTS = (
+    START
+    + """
+x, m = torch.randn(100_000, device=device), torch.randn(1000, 100, device=device)
+"""
+)
+DROPOUT = (
+    START
+    + """
+x = torch.rand(1_000_000, device=device)
+leaf = x.clone().requires_grad_()
+"""
+)
+STEPS = (
+    START
+    + """
+parameters = [nn.Parameter(torch.randn(100, 100, device=device)) for _ in range(100)]
+for one in parameters:
+    one.grad = torch.randn(100, 100, device=device)
+optimizer = torch.optim.{optimizer}
+"""
+)
+CONVOLUTION = (
+    START
+    + """
+layer = nn.Conv2d({layer}).to(device)
+x = torch.randn({shape}, device=device)
+leaf = x.clone().requires_grad_()
+
+def forward():
+    with torch.no_grad():
+        return layer(x)
+"""
+)
+
+# name, forward, forward and backward
+NORM_LINES = [
+    ("softmax 128x1000", "scores.softmax(1)", "recorded[0].softmax(1)"),
+    ("log_softmax 128x1000", "scores.log_softmax(1)", "recorded[0].log_softmax(1)"),
+    ("cross_entropy 128x1000", "F.cross_entropy(scores, labels)", "F.cross_entropy(recorded[0], labels)"),
+    ("layer_norm 1024x512", "F.layer_norm(wide, (512,), weight, bias)", "layer(recorded[1])"),
+    ("batch_norm 32x64x28x28", "F.batch_norm(pictures, None, None, training=True)", "batch(recorded[2])"),
+    ("group_norm 32x64x28x28", "F.group_norm(pictures, 8)", "groups(recorded[2])"),
+]
+POOL_LINES = [
+    ("max_pool2d 2", "F.max_pool2d(pictures, 2)", "F.max_pool2d(recorded, 2)"),
+    ("avg_pool2d 2", "F.avg_pool2d(pictures, 2)", "F.avg_pool2d(recorded, 2)"),
+    ("embedding 10000x128", "F.embedding(tokens, weight)", "table(tokens)"),
+    ("gather 1000x1000", "m.gather(1, picks)", "leaf.gather(1, picks)"),
+    ("index rows", "m[rows]", "leaf[rows]"),
+    ("index pairs", "m[rows, rows]", "leaf[rows, rows]"),
+]
+PICK_LINES = [
+    ("index by mask", "m[chosen]"),
+    ("masked_fill", "m.masked_fill(chosen, 0.0)"),
+    ("scatter", "m.scatter(1, picks, m)"),
+    ("scatter_add", "m.scatter_add(1, picks, m)"),
+    ("index_add", "m.index_add(0, rows, m)"),
+]
+SORT_LINES = [
+    ("sort 1e5", "x.sort()"), ("sort rows of 100", "m.sort(1)"), ("argsort 1e5", "x.argsort()"),
+    ("topk 100 of 1e5", "x.topk(100)"), ("topk 5 of rows of 100", "m.topk(5)"),
+]  # fmt: skip
+OPTIMIZERS = {
+    "SGD": "SGD(parameters, lr=0.01)",
+    "SGD with momentum": "SGD(parameters, lr=0.01, momentum=0.9)",
+    "Adam": "Adam(parameters, lr=1e-3)",
+    "AdamW": "AdamW(parameters, lr=1e-3)",
+}
+CONVOLUTIONS = {
+    "3 to 64, 3x3 on 32x32": ("3, 64, 3, padding=1", "16, 3, 32, 32"),
+    "64 to 128, 3x3 on 16x16": ("64, 128, 3, padding=1", "16, 64, 16, 16"),
+    "1 to 6, 5x5 on 28x28": ("1, 6, 5, padding=2", "64, 1, 28, 28"),
+    "6 to 16, 5x5 on 14x14": ("6, 16, 5", "64, 6, 14, 14"),
+    "64 to 64, 1x1 on 32x32": ("64, 64, 1", "16, 64, 32, 32"),
+    "64 to 128, 3x3 stride 2 on 32x32": ("64, 128, 3, stride=2, padding=1", "16, 64, 32, 32"),
+    "64 depthwise, 3x3 on 32x32": ("64, 64, 3, padding=1, groups=64", "16, 64, 32, 32"),
+}
+
+
+def _pairs(group: str, lines: list[tuple[str, str, str]], setup: str, target: float) -> list[Row]:
+    return [
+        Row(f"{name}, {what}", setup, body, target, None, (1, 2), group)
+        for name, forward, recorded in lines
+        for what, body in (("forward", forward), ("forward and backward", f"both({recorded})"))
+    ]
+
+
+def _single(group: str, lines: list[tuple[str, str]], setup: str, target: float) -> list[Row]:
+    return [Row(name, setup, body, target, None, (1, 2), group) for name, body in lines]
+
+
+ROWS = [
+    *_pairs("softmax, norms and losses", NORM_LINES, NORMS, 0.8),
+    *_pairs("pooling and picking", POOL_LINES, POOLS, 0.8),
+    *_single("pooling and picking", PICK_LINES, POOLS, 0.8),
+    *_single("sorting", SORT_LINES, SORTS, 1.0),
+    *_pairs("dropout and optimizers", [("dropout of 1e6", "F.dropout(x)", "F.dropout(leaf)")], DROPOUT, 0.4),
+    *[
+        Row(f"{name} step, 1e6 parameters in 100 tensors", STEPS.format(optimizer=made), "optimizer.step()", 0.4, None,
+            (1, 2), "dropout and optimizers")
+        for name, made in OPTIMIZERS.items()
+    ],
+    *[
+        row
+        for name, (layer, shape) in CONVOLUTIONS.items()
+        for row in _pairs("convolutions", [(f"convolution {name}", "forward()", "layer(leaf)")],
+                          CONVOLUTION.format(layer=layer, shape=shape), 1.0)
+    ],
+]  # fmt: skip
+
+
+class Layers(Suite):
+    """Seconds of one run of each row."""
+
+    rows = ROWS

@@ -71,8 +71,9 @@ class LazyRow(NamedTuple):
 BEST = {"torch.compile": 0.8, "jax.jit": 0.8}
 OURS = "tensorcore.compile"
 OTHERS = ("tensorcore", "torch", "torch.compile", "jax.jit")
+PASS = "one add with out="  # what reads two arrays and writes a third one, and can be no faster than memory
 ROWS = [
-    LazyRow("lazy chain of ten, 1e7", CHAIN.format(count=10**7), "work", {"torch": 0.03},
+    LazyRow("lazy chain of ten, 1e7", CHAIN.format(count=10**7), "work", {"torch": 0.03, PASS: 1.5},
             jax_twins.CHAIN.format(count=10**7)),
     LazyRow("lazy chain of ten, 1e4", CHAIN.format(count=10**4), "work", {}, jax_twins.CHAIN.format(count=10**4)),
     LazyRow("lazy hundred tiny ops", TINY, "work", {"torch": 0.1}, jax_twins.TINY),
@@ -89,6 +90,10 @@ torch.compile(lambda x: ((x * 2).relu() + 1).sum(-1))(torch.ones(64, 64))
 
 def side(row: LazyRow, name: str) -> Timed:
     """One side of a row, ready to run; NotImplementedError where it has none, or what it needs is not installed."""
+    if name == PASS:
+        if PASS not in row.targets:
+            raise NotImplementedError(f"{row.name}: is not compared with {PASS}")
+        return Timed(row.setup + "\nz = torch.empty_like(x)\n", "torch.add(x, y, out=z)", open_peer("tensorcore"))
     library = name.partition(".")[0]
     if importlib.util.find_spec(library) is None:
         raise NotImplementedError(f"{row.name}: {library} is not installed")
@@ -102,7 +107,7 @@ def comparisons(
 ) -> Iterator[tuple[str, int, float | None, Callable[[], Comparison]]]:
     """The rows whose name contains ``only`` beside each other side: name, threads, target, and what measures it."""
     for row in ROWS:
-        names = {other: f"{row.name}, beside {other}" for other in OTHERS}
+        names = {other: f"{row.name}, beside {other}" for other in dict.fromkeys((*OTHERS, *row.targets))}
         first = {
             other: f"{row.name}, first call, beside {other}" for other in OTHERS if other.endswith((".compile", ".jit"))
         }
@@ -116,7 +121,7 @@ def comparisons(
                     target = 0.1 if other == "torch.compile" else None
                     yield name, count, target, lambda other=other, of=measured: of().first_beside(other)
     for row in STEPS:
-        name = f"peak memory of {row.name.removeprefix('lazy ')}, compiled"
+        name = f"peak memory of {row.name}, beside torch.compile"
         if only in name:
             yield name, 1, 1.0, functools.partial(compare_peaks, "tensorcore", "torch", row.text(True), 1, WARM)
 
@@ -156,7 +161,7 @@ def measure(name: str, count: int, rounds: int, seconds: float) -> Turns:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:count])
     row = next(one for one in ROWS if one.name == name)
     sides: dict[str, Timed] = {}
-    for other in (OURS, *OTHERS):
+    for other in (OURS, *OTHERS, PASS):
         with contextlib.suppress(NotImplementedError):
             sides[other] = side(row, other)
     if "torch.compile" in sides:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from math import prod
 
 __all__ = ["column_strides", "contiguous_strides", "memory_order", "view_strides"]
@@ -22,6 +23,7 @@ def memory_order(strides: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted(range(len(strides)), key=lambda i: -strides[i]))
 
 
+@functools.lru_cache(1024)
 def view_strides(shape: Shape, strides: tuple[int, ...], new: Shape) -> tuple[int, ...] | None:
     """The strides that show the same memory in the shape ``new``, None where only a copy could.
 

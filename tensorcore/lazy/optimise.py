@@ -11,6 +11,7 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.backend.program import Program, Spec, Step, Value
 from tensorcore.lazy.kinds import ELEMENTWISE, STAYS, VIEWING, reads, roots, used
+from tensorcore.lazy.views import broadcast, flatten, join
 
 __all__ = ["fold", "frozen", "keep", "merge", "optimise", "prune", "simplify"]
 
@@ -18,8 +19,8 @@ _FLOATS = frozenset([dtypes.float32, dtypes.float64])
 
 
 def optimise(program: Program) -> Program:
-    """All passes: constants folded, steps that change nothing left out, equal ones merged, unused ones dropped."""
-    return prune(keep(merge(simplify(fold(program)))))
+    """All passes: constants and views folded, steps that change nothing left out, equal ones merged, unused ones dropped."""
+    return prune(join(keep(merge(simplify(broadcast(flatten(fold(program))))))))
 
 
 def prune(program: Program) -> Program:

@@ -12,8 +12,9 @@ from tensorcore.backend.program import Program, Step, Value
 from tensorcore.errors import TensorcoreError
 from tensorcore.lazy.groups import partition
 from tensorcore.lazy.kinds import DRAWS, ELEMENTWISE, STAYS, reads, used, written
-from tensorcore.lazy.optimise import frozen, optimise
+from tensorcore.lazy.optimise import frozen, optimise, prune
 from tensorcore.lazy.source import Writer
+from tensorcore.lazy.views import hoist
 
 __all__ = ["Broken", "prepare"]
 
@@ -80,7 +81,10 @@ def _words(structure: Any) -> set[str]:
 def _prepared(
     program: Program, backend: Backend, into: dict[int, int], strides: Any, compile: Callable[[Program], Any]
 ) -> Plan:
-    program = _late(_checks_first(optimise(program)))
+    program = optimise(program)
+    if any(step.kernel == "view" for step in program.steps):
+        program = prune(hoist(program, _dense(program, strides)))
+    program = _late(_checks_first(program))
     writer = Writer(program, backend, into, _dense(program, strides))
     known: dict[Any, bool] = {}
 

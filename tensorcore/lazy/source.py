@@ -16,7 +16,9 @@ __all__ = ["Writer"]
 
 # Below this many bytes an array costs less to make than ``out=`` costs to pass.
 _WORTH = 1 << 14
-_NEVER = 1 << 60
+# What holds the same in each replay is made once with the plan, up to this many bytes, which the plan keeps.
+_CONSTANTS = frozenset(["full", "arange"])
+_SMALL = 1 << 12
 _numbers = itertools.count(1)
 
 
@@ -53,6 +55,7 @@ class Writer:
         self.leaving = {self.roots[one.number] for one in program.outputs}
         self.free: dict[Spec, list[str]] = {}
         self.made: set[int] = set()  # values that have a variable
+        self.constants: dict[int, Any] = {}  # those that the plan keeps
         self.owned: set[int] = set()  # those whose memory nobody else knows
         self.direct: set[int] = set()  # outputs that were written where they belong
         self.checks = sum(step.kernel == "bounds" for step in program.steps)
@@ -80,6 +83,8 @@ class Writer:
         """The call of one step's kernel."""
         step = self.program.steps[i]
         made = list(self.results(i))
+        if self._settled(i, made):
+            return
         self.kernels += 1
         if step.kernel in OWN:
             getattr(self, f"_{step.kernel}")(i, made)
@@ -147,6 +152,28 @@ class Writer:
         return made
 
     # Steps of a plan's own
+
+    def _settled(self, i: int, made: list[int]) -> bool:
+        """Whether a step is done with already: it makes a small constant, or checks one."""
+        step = self.program.steps[i]
+        if step.kernel == "bounds":
+            operand = step.operands[0]
+            native = self.constants.get(operand.number) if isinstance(operand, Value) else None
+            if native is None or not step.options["holds"](*pure_kernels(self.backend)["index_bounds"](native)):
+                return False
+            self.checks -= 1
+        elif step.kernel in _CONSTANTS and not any(True for _ in reads(step)):
+            if self._bytes(made[0]) > _SMALL or made[0] in self.leaving:
+                return False
+            native = pure_kernels(self.backend)[step.kernel](*step.operands, **step.options)
+            native = self.constants[made[0]] = self.backend.as_native(native)
+            self.variables[made[0]] = self._constant(native)
+            self.made.update(made)
+        else:
+            return False
+        for waiting in self.waiting.values():
+            waiting.discard(i)
+        return True
 
     def _random(self, i: int, made: list[int]) -> None:
         options = self.program.steps[i].options

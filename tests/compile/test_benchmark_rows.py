@@ -35,7 +35,18 @@ def test_steps_are_promised_beside_both_compilers() -> None:
         assert found["lazy GPT step, beside torch.compile", count] == 0.8
         assert found["lazy GPT step, beside jax.jit", count] == 0.8
         assert found["lazy GPT step, first call, beside torch.compile", count] == 0.1
-    assert found["peak memory of GPT step, compiled", 1] == 1.0
+    assert found["peak memory of lazy GPT step, beside torch.compile", 1] == 1.0
+
+
+def test_the_chain_is_promised_beside_a_pass_through_memory() -> None:
+    """The long chain is held against one add of its arrays, which the other rows have no side for."""
+    found = [target for name, _, target, _ in lazy.comparisons("chain of ten, 1e7, beside one add", 1, 0.0)]
+    assert found == [1.5, 1.5]
+    with pytest.raises(NotImplementedError, match="not compared"):
+        lazy.side(lazy.STEPS[0], lazy.PASS)
+    short = lazy.side(lazy.ROWS[0]._replace(setup=lazy.CHAIN.format(count=100)), lazy.PASS)
+    short.loop(range(1))
+    assert (short.names["z"] == short.names["x"] + short.names["y"]).all()
 
 
 def test_sides_take_turns(monkeypatch) -> None:

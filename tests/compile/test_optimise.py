@@ -11,6 +11,7 @@ import tensorcore as tc
 from tensorcore.backend.program import Program, Spec, Step, Value
 from tensorcore.dtypes import float32, float64
 from tensorcore.lazy.optimise import fold, keep, merge, optimise, prune, simplify
+from tensorcore.lazy.views import broadcast, flatten, hoist, join
 
 S = Spec((2, 3), float32)
 ROW = Spec((2, 1), float32)
@@ -132,3 +133,71 @@ def test_a_copy_of_what_nobody_holds_is_no_copy() -> None:
     assert kernels(keep(program(("exp", (V(0),)), ("clone", (V(2),)), outputs=(2, 3)))) == ["exp", "clone"]
     both = program(("exp", (V(0),)), ("clone", (V(2),)), ("clone", (V(2),)), outputs=(3, 4))
     assert kernels(keep(both)) == ["exp", "clone"]
+
+
+def test_a_view_of_a_view_is_taken_of_the_first() -> None:
+    """Shapes in between are not made."""
+    one = program(("exp", (V(0),)), ("view", (V(2),), {"shape": (6,)}, Spec((6,), float32)),
+                  ("view", (V(3),), {"shape": (3, 2)}, Spec((3, 2), float32)), outputs=(4,))  # fmt: skip
+    found = prune(flatten(one))
+    assert [(step.kernel, step.operands) for step in found.steps] == [("exp", (V(0),)), ("view", (V(2),))]
+    agree(one, found)
+
+
+def test_dims_that_a_view_drops_are_not_kept() -> None:
+    """A sum that keeps its dim, read by the view that drops it alone, is one that does not; kept dims of others stay."""
+    row = Spec((2,), float32)
+    for shape, spec, kept in (((2,), row, False), ((1, 2), Spec((1, 2), float32), True)):
+        one = program(("sum", (V(0),), {"dim": (1,), "keepdim": True}, ROW), ("view", (V(2),), {"shape": shape}, spec),
+                      outputs=(3,))  # fmt: skip
+        found = prune(flatten(one))
+        assert found.steps[0].options["keepdim"] is kept
+        agree(one, found)
+    both = one._replace(outputs=(V(2), V(3)))
+    assert flatten(both) == both
+
+
+def test_parts_are_joined_as_they_lie() -> None:
+    """Copies that only a cat reads are left out where it can join the arrays themselves along their own dim."""
+    turned, flat, whole = Spec((3, 1, 2), float32), Spec((3, 2), float32), Spec((3, 4), float32)
+    steps = []
+    for i, at in ((0, 2), (1, 6)):
+        steps += [("view", (V(i),), {"shape": (1, 2, 3)}, Spec((1, 2, 3), float32)),
+                  ("permute", (V(at),), {"dims": (2, 0, 1)}, turned), ("contiguous", (V(at + 1),), turned),
+                  ("view", (V(at + 2),), {"shape": (3, 2)}, flat)]  # fmt: skip
+    one = program(
+        *steps, ("cat", ((V(5), V(9)),), {"dim": 1, "shape": (3, 4)}, whole), ("exp", (V(10),), whole), outputs=(11,)
+    )
+    found = prune(join(one))
+    assert kernels(found) == ["view", "permute", "view", "permute", "cat", "view", "exp"]
+    assert found.steps[4].makes == (Spec((3, 2, 2), float32),)
+    agree(one, found)
+    leaving = one._replace(outputs=(V(10), V(11)))
+    assert join(leaving) == leaving
+
+
+def test_what_broadcasts_is_not_expanded_before() -> None:
+    """An elementwise step takes a row for what it was expanded from, unless its shape comes from that alone."""
+    one = program(("sum", (V(0),), {"dim": (1,), "keepdim": True}, ROW), ("expand", (V(2),), {"shape": (2, 3)}),
+                  ("mul", (V(3), V(1))), ("exp", (V(3),)), ("add", (V(4), V(5))), outputs=(6,))  # fmt: skip
+    found = broadcast(one)
+    assert found.steps[2].operands == (V(2), V(1))
+    assert found.steps[3].operands == (V(3),)
+    agree(one, found)
+
+
+def test_views_go_before_what_is_computed_element_by_element() -> None:
+    """A view between two elementwise steps is taken of the arrays that the first one reads; not where it is read twice, where a
+    shape is broadcast, or where a view would be a copy."""
+    turned = Spec((3, 2), float32)
+    one = program(("add", (V(0), V(1))), ("mul", (V(2), 2.0)), ("view", (V(3),), {"shape": (3, 2)}, turned),
+                  ("exp", (V(4),), turned), outputs=(5,))  # fmt: skip
+    found = prune(hoist(one, [True] * 6))
+    assert kernels(found) == ["view", "view", "add", "mul", "exp"]
+    agree(one, found)
+    assert hoist(one, [True, False, True, True, True, True]) == one
+    twice = one._replace(outputs=(V(5), V(3)))
+    assert hoist(twice, [True] * 6) == twice
+    spread = program(("sum", (V(0),), {"dim": (1,), "keepdim": True}, ROW), ("add", (V(2), V(1))),
+                     ("view", (V(3),), {"shape": (3, 2)}, turned), ("exp", (V(4),), turned), outputs=(5,))  # fmt: skip
+    assert hoist(spread, [True] * 6) == spread

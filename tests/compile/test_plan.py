@@ -50,6 +50,43 @@ def test_memory_is_used_again() -> None:
     assert first.tobytes() == kept.tobytes()
 
 
+def test_small_constants_are_made_with_the_plan() -> None:
+    """A small array of one number, or of a range, costs no call of a replay and is never written to; one that leaves is new."""
+    count = Spec((3,), int64)
+    steps = (
+        Step("arange", (0, 1, 3), {"dtype": int64}, (count,)), Step("bounds", (V(1),), {"holds": lambda low, high: high < 5}, ()),
+        Step("full", ((2, 3), 2.0), {"dtype": float32}, (S,)), Step("maximum", (V(2), V(0)), {}, (S,)),
+        Step("index_select", (V(3), V(1)), {"dim": 1}, (S,)), Step("full", ((2, 3), 0.5), {"dtype": float32}, (S,)),
+    )  # fmt: skip
+    plan = prepare(Program((S,), steps, (V(4), V(5))), CPU)
+    assert "arange" not in plan.source
+    assert "index_bounds" not in plan.source
+    assert plan.kernels == 3
+    for value in (1, 3):
+        made, left = plan(np.full((2, 3), value, np.float32))
+        assert made.tolist() == [[max(value, 2)] * 3] * 2
+        assert left.tolist() == [[0.5] * 3] * 2
+        left += 1
+
+
+def test_a_view_does_not_part_a_group() -> None:
+    """Elementwise steps before and behind a view run as one kernel, over views of the inputs."""
+    flat = Spec((10_000,), float32)
+    steps = (
+        Step("mul", (V(0), V(1)), {}, (BIG,)), Step("view", (V(2),), {"shape": (10_000,)}, (flat,)),
+        Step("exp", (V(3),), {}, (flat,)),
+    )  # fmt: skip
+    one = Program((BIG, BIG), steps, (V(4),))
+    values = arrays(BIG, BIG)
+    plan = prepare(one, CPU, compile=Stepwise(False))
+    assert plan.fused == 1
+    assert plan(*values)[0].tobytes() == one.run(CPU.kernels, values)[0].tobytes()
+    turned = prepare(one, CPU, strides=[(1, 100), None], compile=Stepwise(False))
+    values[0] = values[0].T
+    assert turned.fused == 0
+    assert turned(*values)[0].tobytes() == one.run(CPU.kernels, values)[0].tobytes()
+
+
 def test_plans_of_equal_programs_are_one() -> None:
     """A structure is prepared once for each backend."""
     assert prepare(chain(), CPU) is prepare(chain(), CPU)

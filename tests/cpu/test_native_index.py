@@ -32,6 +32,19 @@ def test_cat_and_stack(dtype, dim):
         np.testing.assert_array_equal(kernel("stack")[0](parts, dim=dim), np.stack(parts, dim))
 
 
+@pytest.mark.parametrize("dims", [(0, 2, 1, 3), (2, 0, 1, 3), (1, 0, 2, 3), (0, 1, 3, 2)])
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_turned_parts_are_joined_as_they_lie(dims, dim):
+    """Parts whose dims are in another order, one of them every other element, and one in row-major order between them."""
+    values = np.random.default_rng(8).random((6, 10, 8, 40), np.float32)
+    turned = values.transpose(dims)
+    parts = [turned, np.ascontiguousarray(turned), np.repeat(values, 2, 1)[:, ::2].transpose(dims)]
+    shape = [3 * size if i == dim else size for i, size in enumerate(turned.shape)]
+    made = kernel("cat")[0](parts, dim=dim, shape=tuple(shape))
+    np.testing.assert_array_equal(made, np.concatenate(parts, dim))
+    assert made.flags.c_contiguous
+
+
 def test_large_parts_are_joined_in_pieces():
     """Pieces begin and end inside parts and rows."""
     values = np.random.default_rng(8).random((301, 1009), np.float32)

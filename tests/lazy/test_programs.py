@@ -68,9 +68,19 @@ def product(tensors: list[tc.Tensor], a: int, b: int, c: int) -> tc.Tensor | Non
     return x @ y.t() if x.shape[1] == y.shape[1] else x.t() @ y if x.shape[0] == y.shape[0] else None
 
 
+def laps(x: tc.Tensor) -> bool:
+    """Whether two elements may lie in one place, where what a write leaves depends on its order."""
+    reach = 1
+    for step, size in sorted(zip(x.stride(), x.shape, strict=True)):
+        if size > 1 and step < reach:
+            return True
+        reach = max(reach, step * size)
+    return False
+
+
 def write(tensors: list[tc.Tensor], a: int, b: int, c: int) -> None:
     x = pick(tensors, a)
-    if any(step == 0 and size > 1 for step, size in zip(x.stride(), x.shape, strict=True)):
+    if laps(x):
         return
     with tc.no_grad():
         moves = [
@@ -115,8 +125,24 @@ def rows(tensors: list[tc.Tensor], a: int, b: int, c: int) -> tc.Tensor:
     return tc.cat([x.view(1) if not x.ndim else x, x.view(1) if not x.ndim else x])[index]
 
 
+def heads(tensors: list[tc.Tensor], a: int, b: int, c: int) -> tc.Tensor:
+    """Turned parts made dense and joined, as attention leaves its heads."""
+    x = pick(tensors, a).reshape(-1)
+    x = x[: x.shape[0] // 4 * 4]
+    parts = [(x * k).view(2, -1, 1 + b % 2).transpose(0, 1) for k in (2, 3)]
+    return tc.cat([part.reshape(part.shape[0], -1) for part in parts], 1) + c
+
+
+def between(tensors: list[tc.Tensor], a: int, b: int, c: int) -> tc.Tensor:
+    """Views between elementwise ops, and a kept dim that one of them drops."""
+    x = pick(tensors, a)
+    flat = (x * 2 + c).view(1, -1).view(-1).tanh()
+    return (flat.view(1, *x.shape) * x.sum(-1, keepdim=True).expand(x.shape)).exp() if b % 2 and x.ndim else flat
+
+
 MOVES: list[Move] = [
     view, view, unary, binary, binary, reduction, product, write, write, recorded_write, random, dropout, look, chosen, rows,
+    heads, between,
 ]  # fmt: skip
 PROGRAMS = st.lists(st.tuples(st.sampled_from(MOVES), *[st.integers(0, 30)] * 3), min_size=1, max_size=14)
 

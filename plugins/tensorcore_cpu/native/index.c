@@ -64,6 +64,54 @@ static void join_bytes(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
+/* A part that does not lie in row-major order: its dims up to `outer` are walked, those behind lie in one piece. */
+typedef struct {
+    int dim, outer;
+    npy_intp chunk; /* bytes of such a piece */
+    PyArrayObject *array;
+} strided_part;
+
+typedef struct {
+    const joined *whole;
+    const strided_part *parts;
+} strided_job;
+
+/* Whether the part can be copied piece by piece. */
+static bool in_pieces(PyArrayObject *array, int dim, npy_intp size, strided_part *part) {
+    *part = (strided_part){.dim = dim, .outer = PyArray_NDIM(array), .chunk = size, .array = array};
+    while (part->outer > dim && (PyArray_STRIDE(array, part->outer - 1) == part->chunk || PyArray_DIM(array, part->outer - 1) == 1))
+        part->chunk *= PyArray_DIM(array, --part->outer);
+    return part->chunk >= SHORT;
+}
+
+static void join_part(const strided_part *part, npy_intp row, char *to, npy_intp bytes) {
+    const npy_intp *shape = PyArray_DIMS(part->array), *steps = PyArray_STRIDES(part->array);
+    const char *from = PyArray_BYTES(part->array);
+    npy_intp place[NATIVE_DIMS] = {0};
+    for (int i = part->dim - 1; i >= 0; row /= shape[i--])
+        from += row % shape[i] * steps[i];
+    for (const char *end = to + bytes; to < end; to += part->chunk) {
+        memcpy(to, from, (size_t)part->chunk);
+        for (int i = part->outer - 1; i >= part->dim; i--) {
+            from += steps[i];
+            if (++place[i] < shape[i])
+                break;
+            from -= shape[i] * steps[i];
+            place[i] = 0;
+        }
+    }
+}
+
+static void join_rows(void *context, npy_intp begin, npy_intp end) {
+    const strided_job *job = context;
+    const joined *whole = job->whole;
+    for (npy_intp row = begin; row < end; row++)
+        for (int k = 0; k < whole->parts; k++) {
+            npy_intp first = k ? whole->end[k - 1] : 0;
+            join_part(&job->parts[k], row, whole->made + row * whole->row + first, whole->end[k] - first);
+        }
+}
+
 static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     bool stack = kernel->data != NULL;
     PyObject *given[OPTIONS];
@@ -75,12 +123,14 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     native_type type = TYPE_NONE;
     PyArrayObject *first = NULL;
     joined job = {0};
+    strided_part strided[PARTS];
+    bool dense = true;
     if (count > PARTS)
         return NULL;
     for (Py_ssize_t k = 0; k < count; k++) {
         native_type one = native_array_type(PyList_GET_ITEM(args[0], k));
         PyArrayObject *array = (PyArrayObject *)PyList_GET_ITEM(args[0], k);
-        if (one == TYPE_NONE || (type != TYPE_NONE && one != type) || !PyArray_IS_C_CONTIGUOUS(array))
+        if (one == TYPE_NONE || (type != TYPE_NONE && one != type))
             return NULL;
         type = one;
         if (!PyArray_SIZE(array))
@@ -97,6 +147,9 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
             if (PyArray_DIM(array, i) != PyArray_DIM(first, i) && (stack || i != dim))
                 return NULL;
         npy_intp bytes = product(PyArray_DIMS(array), (int)dim, ndim) * TYPE_SIZE[type];
+        dense &= PyArray_IS_C_CONTIGUOUS(array);
+        if (!in_pieces(array, (int)dim, TYPE_SIZE[type], &strided[job.parts]) && !PyArray_IS_C_CONTIGUOUS(array))
+            return NULL;
         job.data[job.parts] = PyArray_BYTES(array);
         job.row += bytes;
         job.end[job.parts++] = job.row;
@@ -114,7 +167,11 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     if (!made)
         return NULL;
     job.made = PyArray_BYTES(made);
-    native_parallel(rows * job.row, GRAIN, join_bytes, &job);
+    strided_job pieces = {&job, strided};
+    if (dense)
+        native_parallel(rows * job.row, GRAIN, join_bytes, &job);
+    else
+        native_parallel(rows, GRAIN / job.row + 1, join_rows, &pieces);
     return (PyObject *)made;
 }
 

@@ -159,7 +159,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         # With sizes of 0 and 1 NumPy chooses other strides than PyTorch does.
         if x.flags.c_contiguous and 1 not in old and 0 not in old:
             return x.reshape(shape)
-        strides = view_strides(old, backend.strides(x), shape)
+        own = backend.strides(x)
+        strides = view_strides(old, own, shape)
+        if strides is not None and 1 not in old and 1 not in shape and 0 not in (*old, *own):
+            return x.reshape(shape)  # where there is but one answer NumPy finds it too, 20 times as fast
         return None if strides is None else restride(x, shape, strides)
 
     def unsqueeze(x: Native, *, dim: int, step: int | None = None) -> Native:

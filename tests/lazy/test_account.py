@@ -34,6 +34,8 @@ LOOKS: dict[str, Callable[[tc.Tensor], Any]] = {
     "nonzero": lambda x: tc.nonzero(x),
     "masked_select": lambda x: x.masked_select(x > 3),
     "unique": lambda x: tc.unique(x),
+    "Embedding": lambda x: tc.nn.Embedding(20, 2, device="lazy")(x.long()),
+    "Categorical": lambda x: tc.distributions.Categorical(x),
 }
 
 

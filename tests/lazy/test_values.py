@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import inspect
 import pickle
 import weakref
 from pathlib import Path
@@ -13,8 +14,10 @@ import numpy as np
 import pytest
 
 import tensorcore as tc
+from tensorcore.backend.xp import XPBackend
 from tensorcore.errors import DeviceError, DimensionError, LoadError, ShapeError
 from tensorcore.lazy import LazyBackend
+from tensorcore.lazy.kinds import ELEMENTWISE
 from tensorcore.utils import safetensors
 
 
@@ -204,6 +207,44 @@ def test_an_error_leaves_what_does_not_depend_on_it() -> None:
 
 
 # Files
+
+
+def test_sparse_matrices_multiply_lazily() -> None:
+    """The product and both gradients have the values and the dtypes of eager, whatever the dtype of the indices."""
+    seen = []
+    for device in ("cpu", "lazy"):
+        values = tc.tensor([3.0, 4.0, 5.0], device=device, requires_grad=True)
+        dense = tc.arange(6.0, device=device).view(3, 2).requires_grad_()
+        sparse = tc.sparse_coo_tensor(tc.tensor([[0, 1, 1], [2, 0, 2]], device=device), values, (2, 3))
+        made = tc.sparse.mm(sparse, dense)
+        made.square().sum().backward()
+        seen.append([(str(one.native.dtype), one.tolist()) for one in (made, values.grad, dense.grad)])
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("name", sorted(ELEMENTWISE))
+def test_what_a_plan_writes_to_is_taken_by_every_kernel(name: str) -> None:
+    """An elementwise kernel in NumPy takes ``out=``, for that is what a plan gives it."""
+    kernel = XPBackend(np).kernels[name]
+    if not kernel:
+        pytest.skip(f"{name} is made of other kernels in NumPy")
+    signature = inspect.signature(kernel)
+    assert "out" in signature.parameters or any(one.kind == one.VAR_KEYWORD for one in signature.parameters.values())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(
+    "name, options",
+    [("silu", {}), ("gelu", {}), ("gelu", {"approximate": "tanh"}), ("leaky_relu", {"negative_slope": 0.1}),
+     ("leaky_relu", {"negative_slope": 2.0}), ("rational", {"above": (1.0, 2.0), "below": (1.0,)})],
+)  # fmt: skip
+def test_activations_write_where_they_are_told_to(name: str, options: dict[str, Any], dtype: str) -> None:
+    """The array given as ``out=`` is the answer, and holds the bits of a new one."""
+    kernel = XPBackend(np).kernels[name]
+    x = np.linspace(-3, 3, 7).astype(dtype)
+    out = np.zeros_like(x)
+    assert kernel(x, out=out, **options) is out
+    assert out.tobytes() == kernel(x, **options).tobytes()
 
 
 def test_a_file_is_read_when_a_value_is_needed(tmp_path: Path) -> None:

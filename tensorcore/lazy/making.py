@@ -55,16 +55,18 @@ class Known:
 
     Attributes:
         program: as it was written down, with the numbers that vary as inputs.
+        candidates: pairs of an output and an input that it may be written over.
         numbers: those of the last run, in the order of the steps.
         varying: the places among them of those that were not the same at every run.
         plans: take natives, answer with those of the outputs; by the pairs of an output and an input that it is written
             over.
     """
 
-    __slots__ = ("numbers", "plans", "program", "runs", "varying")
+    __slots__ = ("candidates", "numbers", "plans", "program", "runs", "varying")
 
     def __init__(self, numbers: list[Any]) -> None:
         self.program: Program | None = None
+        self.candidates: tuple[tuple[int, int], ...] = ()
         self.numbers = numbers
         self.varying: list[int] = []
         self.plans: dict[tuple[tuple[int, int], ...], Callable[..., tuple[Any, ...]]] = {}
@@ -126,6 +128,7 @@ def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred
     known = _recognised((id(backend.target), *draft.key), draft)
     if known.program is None:
         known.program = draft.program(outputs, known.varying)
+        known.candidates = draft.candidates(outputs)
     known.runs += 1
     if known.runs > 1:
         made = _replayed(known, draft, outputs, backend.target)
@@ -146,7 +149,7 @@ def _natives(draft: Draft, known: Known) -> list[Any]:
 def _replayed(known: Known, draft: Draft, outputs: list[Deferred], target: Backend) -> Sequence[Any]:
     """What the plan of a program makes of these inputs."""
     assert known.program is not None
-    into = draft.replaced(outputs) if target.capabilities.host else ()
+    into = draft.replaced(known.candidates) if target.capabilities.host else ()
     plan = known.plans.get(into)
     if plan is None:
         forms = [one.call.forms[0] for one in draft.inputs]

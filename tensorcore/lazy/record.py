@@ -142,7 +142,7 @@ def leaf(one: Form, native: Any = None, maker: Callable[[], Any] | None = None) 
     call = _calls.get(one)
     if call is None:
         call = _calls[one] = Call(None, {}, (one,))
-    made = object.__new__(Deferred)
+    made = Deferred()
     made.call = call
     made.operands = () if maker is None else (maker,)
     made.native = native
@@ -228,32 +228,32 @@ def _formed(made: MetaArray) -> Form:
 
 # Where in the user's program
 
-_inside: dict[str, bool] = {}
+_inside: set[str] = set()  # names of files of this package
+_outside: set[str] = set()
 
 
 def user_line(frame: Any) -> tuple[CodeType, int]:
     """The innermost place of a call stack that is not in this package."""
     known = _inside
     while True:
-        code = frame.f_code
         # By name: a code object has no hash at hand, and a call from a module passes a dozen frames.
-        inside = known.get(code.co_filename)
-        if inside is None:
-            inside = is_inside(code)
-        outer = frame.f_back
-        if not inside or outer is None:
+        while (code := frame.f_code).co_filename in known:
+            outer = frame.f_back
+            if outer is None:
+                return code, frame.f_lasti
+            frame = outer
+        if code.co_filename in _outside or not is_inside(code):
             return code, frame.f_lasti
-        frame = outer
 
 
 def is_inside(code: CodeType) -> bool:
     """Whether code is of this package."""
     name = code.co_filename
-    inside = _inside.get(name)
-    if inside is None:
-        # What this package compiles itself has a name in brackets, as in "<backward of sum>".
-        made = name.startswith(("<frozen", "<backward of", "<call of", "<plan"))
-        inside = _inside[name] = made or name.startswith(_PACKAGE)
+    if name in _inside:
+        return True
+    # What this package compiles itself has a name in brackets, as in "<backward of sum>".
+    inside = name.startswith((_PACKAGE, "<frozen", "<backward of", "<call of", "<plan"))
+    (_inside if inside else _outside).add(name)
     return inside
 
 

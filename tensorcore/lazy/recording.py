@@ -35,7 +35,7 @@ from tensorcore.lazy.record import (
 __all__ = ["Recorder", "viewed"]
 
 Shape = tuple[int, ...]
-new = object.__new__
+getframe, reference = sys._getframe, weakref.ref
 # What the frontend has other ways for: a formula that is no plain value, and an answer that is both written and needed.
 _LEFT_OUT = frozenset(["step", "unscale"])
 # What kernels write to: an operand may be a list of arrays, or None.
@@ -89,12 +89,12 @@ class Recorder(Backend):
         log = self.log
         if self.pending > limits.bytes or len(log) > limits.steps:
             relieve(self)
-        made = new(Deferred)
+        made = Deferred()
         made.call = call
         made.operands = operands
         made.native = None
-        made.code, made.at = user_line(sys._getframe(1))
-        log.append(weakref.ref(made))
+        made.code, made.at = user_line(getframe(2))  # the kernel and this are of the package
+        log.append(reference(made))
         self.pending += call.nbytes
         return made
 
@@ -264,13 +264,15 @@ class Recorder(Backend):
     def _results(self, value: Deferred) -> list[Deferred]:
         """Each of the results that a call makes, as a deferred value in the log."""
         made = []
+        log, operands, code, at = self.log, (value,), value.code, value.at
         for call in value.call.parts:
-            one = new(Deferred)
+            one = Deferred()
             one.call = call
-            one.operands = (value,)
+            one.operands = operands
             one.native = None
-            one.code, one.at = value.code, value.at
-            self.log.append(weakref.ref(one))
+            one.code = code
+            one.at = at
+            log.append(reference(one))
             made.append(one)
         return made
 
@@ -324,8 +326,8 @@ class Recorder(Backend):
                     targets.append(one)
                     places.append(i)
             forms = tuple([self._form_of(one) for one in natives])
-            key = ("update", name, named, frozen(forms), *rest, *map(frozen, rest.values()))
-            call = array_call(
+            key = ("update", name, named, forms, *map(type, forms), *rest, *map(frozen, rest.values()))
+            call = known_call(key) or array_call(
                 f"update:{','.join(named)}", key, tuple([_copied(one.form) for one in targets]),
                 {"kernel": name, "targets": tuple(places), "options": tuple(rest.items())}, several=True,
             )  # fmt: skip

@@ -124,7 +124,7 @@ def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred
     draft = Draft(members)
     outputs = draft.held(members, asked)
     members.clear()
-    size = sum([_bring(one) for one in draft.inputs])
+    size = sum([_bring(one) for one in draft.inputs if one.native is None])
     known = _recognised((id(backend.target), *draft.key), draft)
     if known.program is None:
         known.program = draft.program(outputs, known.varying)

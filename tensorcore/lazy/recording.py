@@ -212,7 +212,7 @@ class Recorder(Backend):
             call = call_of(kernel, key, forms, options)
         if call.kernel is None:
             return call, leaf(dense_form((), np.dtype(bool))), True
-        lasting = not named and not any(type(one) not in _SIMPLE for one in natives)
+        lasting = not named and all(map(_is_simple, natives))
         return call, self.write_down(call, operands), lasting
 
     def _tried(self, name: str, natives: tuple[Any, ...], options: dict[str, Any]) -> tuple[Form | None, ...] | None:
@@ -236,7 +236,10 @@ class Recorder(Backend):
         if type(one) is LazyArray:
             return self.read(one)
         if type(one) is list or type(one) is tuple:
-            return tuple([self._operand(each) for each in one])
+            return tuple([
+                each.memory.value if type(each) is LazyArray and each.parent is None else self._operand(each)
+                for each in one
+            ])  # fmt: skip
         if type(one) is self.target.array:
             # A tensor of the wrapped device, as it is now: it may be written before this is read.
             made = self.target.kernels["clone"](one)
@@ -249,7 +252,7 @@ class Recorder(Backend):
         if type(one) is LazyArray:
             return one.form.based
         if type(one) is list or type(one) is tuple:
-            return tuple([self._form_of(each) for each in one])
+            return tuple([each.form.based if type(each) is LazyArray else self._form_of(each) for each in one])
         if type(one) is self.target.array:
             return form(tuple(one.shape), tuple(self.target.strides(one)), 0, np.dtype(one.dtype))
         if isinstance(one, np.ndarray):
@@ -335,7 +338,12 @@ class Recorder(Backend):
             parts = self._results(value)
             del value
             for target, made in zip(targets, parts, strict=True):
-                self.store(target, made)
+                memory = target.memory
+                if target.parent is None and made.call.forms[0] is memory.form:  # as ``store`` would, a call less for each
+                    memory.value = made
+                    memory.writes += 1
+                else:
+                    self.store(target, made)
 
         return kernel
 
@@ -370,10 +378,31 @@ def viewed(parent: LazyArray, name: str, options: dict[str, Any]) -> Any:
 
 
 def _viewing(name: str) -> Kernel:
+    calls: dict[Any, Call] = {}
+
     def kernel(x: LazyArray, **options: Any) -> LazyArray | None:
-        return viewed(x, name, options)  # type: ignore[no-any-return]
+        if name == "index":  # True is another place than 1, and equal to it
+            return viewed(x, name, options)  # type: ignore[no-any-return]
+        key = (x.form, *options, *options.values())
+        try:
+            call = calls.get(key)
+        except TypeError:  # a list among them
+            return viewed(x, name, options)  # type: ignore[no-any-return]
+        if call is not None:
+            return view(x, call)
+        made = viewed(x, name, options)
+        if made is not None:
+            if len(calls) > 4096:
+                calls.clear()
+            calls[key] = made.call
+        return made  # type: ignore[no-any-return]
 
     return kernel
+
+
+def _is_simple(one: Any) -> bool:
+    """Whether an operand is its own part of the key of a call, and nothing but its form or its value."""
+    return type(one) in _SIMPLE or (type(one) is tuple and all(type(each) is int for each in one))
 
 
 def _varies(one: Any) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.program import Program, Value, filled
-from tensorcore.errors import KernelMissing, UsageError
+from tensorcore.errors import DimensionError, KernelMissing, ShapeError, UsageError
 from tensorcore.lazy import account
 from tensorcore.lazy.drafts import Draft, collect, pending_of
 from tensorcore.lazy.kernels import pure_kernels
@@ -246,6 +246,10 @@ def run_steps(program: Program, target: Backend, natives: Sequence[Any], steps: 
     return [values[one.number] for one in program.outputs]
 
 
+class _Outside(DimensionError, ShapeError):
+    """An index out of range; of some ops PyTorch's users expect an IndexError, of others a RuntimeError."""
+
+
 def _counted(made: Any, call: Call) -> list[Any]:
     """The results that a call counts; a kernel may answer with more, for which nobody asked."""
     if len(made) == len(call.forms):
@@ -281,7 +285,12 @@ def _last_uses(program: Program) -> dict[int, list[int]]:
 
 def _located(error: Exception, kernel: str, step: Deferred) -> Exception:
     """The error with the line that wrote the step down."""
-    where = f"written down as '{kernel.partition(':')[0]}' at {line_of(step.code, step.at)}"
+    kernel = kernel.partition(":")[0]
+    where = f"written down as '{kernel}' at {line_of(step.code, step.at)}"
+    if type(error) is IndexError:  # a kernel's own
+        return _Outside(
+            f"{kernel}: expected every index inside its dimension, got one outside: {error}; check the index ({where})"
+        )
     text = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
     error.args = (f"{text} ({where})", *error.args[1:])
     return error

@@ -55,7 +55,8 @@ def test_a_look_is_entered_with_its_cause_and_line(cause: str) -> None:
 
 @pytest.mark.parametrize(
     "look",
-    [repr, str, lambda x: x.shape, len, lambda x: x.stride(), lambda x: x.data_ptr(), lambda x: x.untyped_storage().nbytes(),
+    [repr, str, lambda x: repr(x.untyped_storage()), lambda x: repr(x.storage()),
+     lambda x: x.shape, len, lambda x: x.stride(), lambda x: x.data_ptr(), lambda x: x.untyped_storage().nbytes(),
      lambda x: x.is_contiguous(), lambda x: x.detach().t()[0].add_(1), lambda x: x.clone().requires_grad_().sum().backward(),
      lambda x: tc.lazy.draw(x).text(), lambda x: x.is_initialized(), lambda x: x == x, lambda x: vars(x), dir],
 )  # fmt: skip

@@ -33,8 +33,10 @@ def test_a_lazy_tensor_waits() -> None:
 
 def test_creation_inside_lazy_is_lazy() -> None:
     """In the block every tensor made without a device is lazy, modules' parameters too; after it none."""
+    eager = tc.ones(2)
     with tc.lazy() as device:
         made = [tc.zeros(2), tc.arange(3), tc.randn(2), tc.tensor(1.0), tc.empty(1), tc.eye(2)]
+        made += [tc.as_tensor(np.ones(2)), tc.as_tensor(eager), tc.asarray([1]), tc.hann_window(4), tc.fft.fftfreq(4)]
         model = tc.nn.Linear(2, 2)
     assert isinstance(device, LazyBackend)
     assert all(one.device is device for one in [*made, *model.parameters()])
@@ -185,7 +187,7 @@ def test_a_shape_error_is_raised_at_its_line() -> None:
 
 
 def test_an_error_of_values_names_the_line_that_wrote_the_call_down() -> None:
-    """Type and text are the kernel's, and the line is that of the op, not of the look."""
+    """The error is the kernel's, and the line is that of the op, not of the look."""
     index = tc.lazy.tensor([0, 7]) + 0
     table = tc.zeros(3, 2, device="lazy")
     rows = table.index_select(0, index)  # the line
@@ -193,6 +195,38 @@ def test_an_error_of_values_names_the_line_that_wrote_the_call_down() -> None:
         rows.tolist()
     number = int(str(caught.value).rpartition(":")[2].rstrip(")"))
     assert "# the line" in Path(__file__).read_text().splitlines()[number - 1]
+
+
+def test_an_index_out_of_range_is_what_any_op_raises_for_it() -> None:
+    """PyTorch raises RuntimeError in gather and IndexError in index_select: the late error is both."""
+    x, index = tc.ones(2, 3, device="lazy"), tc.lazy.tensor([[7]]) + 0
+    for made in (x.gather(1, index), x.index_select(1, index[0]), x.scatter(1, index, 1.0)):
+        with pytest.raises(
+            IndexError, match="expected every index inside its dimension, got one outside: index 7"
+        ) as caught:
+            made.tolist()
+        assert isinstance(caught.value, RuntimeError)
+
+
+@pytest.mark.parametrize("wrong", [-1, 3, -9])
+@pytest.mark.parametrize("loss", [tc.nn.functional.cross_entropy, tc.nn.functional.nll_loss])
+def test_labels_that_are_no_classes_are_refused(loss: Any, wrong: int) -> None:
+    """With eager's text: at their line where they are there, and when they are made where they are not."""
+    x = tc.zeros(2, 3, device="lazy")
+    there, later = tc.lazy.tensor([0, wrong]), tc.lazy.tensor([0, wrong])
+    tc.evaluate(there)
+    with pytest.raises(DimensionError, match=f"Target {wrong} is out of bounds"):
+        loss(x, there)
+    with pytest.raises(
+        DimensionError, match=f"Target {wrong} is out of bounds.*written down as 'labels' at {__file__}"
+    ):
+        loss(x, later + 0).item()
+    for _ in range(3):  # as a plan too
+        for good in ([0, 2], [1, -100]):
+            labels = tc.tensor(good)
+            assert loss(x, labels.to("lazy") * 1).item() == loss(x.cpu(), labels).item()
+        with pytest.raises(DimensionError, match=f"Target {wrong} is out of bounds"):
+            loss(x, tc.tensor([0, wrong]).to("lazy") * 1).item()
 
 
 def test_an_error_leaves_what_does_not_depend_on_it() -> None:

@@ -21,9 +21,9 @@ __all__ = ["Draft", "collect", "pending_of"]
 
 # Kernels that values may stop with an error: an index out of range, a matrix that is singular.
 _STOPPING = frozenset([
-    *(name for names, *_ in FACTORISATIONS for name in names.split()),
+    "checked", *(name for names, *_ in FACTORISATIONS for name in names.split()),
     "cross_entropy", "embedding", "embedding_gradient", "embedding_pick", "gather", "index_add", "index_copy", "index_fill",
-    "index_put", "index_select", "index_tensors", "labels", "max_unpool", "nll_loss", "pick", "put", "put_picked", "scatter",
+    "index_put", "index_select", "index_tensors", "max_unpool", "nll_loss", "pick", "put", "put_picked", "scatter",
     "scatter_reduce", "take",
 ])  # fmt: skip
 _KINDS = {int: int64, float: float64, complex: complex128, bool: bool_}

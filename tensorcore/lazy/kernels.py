@@ -4,7 +4,7 @@ What is new to a backend's own table:
 
 - ``place(base, part, chain=...)`` is ``base`` with ``part`` in the place of a view; ``chain`` has the view kernels that
   lead to it and pairs of their options;
-- ``labels(target, op=, classes=, ignore_index=)`` is a copy of ``target``, all of which are classes;
+- ``checked(labels, kernel=, classes=, ignore_index=)`` is a copy of ``labels``, all of which are classes or ignored;
 - ``update(..., kernel=, targets=, options=)`` calls a kernel that writes to some of its operands, and answers with new
   arrays for these: a target is a position, or a position and one in the list there.
 """
@@ -35,8 +35,8 @@ class PureKernels(dict[str, Kernel]):
             return _placing(self.backend)
         if name == "update":
             return _updating(self.backend)
-        if name == "labels":
-            return _labelling(self.backend)
+        if name == "checked":
+            return _checking(self.backend)
         if name == "view":
             return _viewing(self.backend)
         return self.backend.kernels[name]
@@ -67,12 +67,12 @@ def _placing(backend: Backend) -> Kernel:
     return place
 
 
-def _labelling(backend: Backend) -> Kernel:
-    def labels(target: Any, *, op: str, classes: int, ignore_index: int) -> Any:
-        check_labels(op, backend, target, classes, ignore_index)
-        return backend.kernels["clone"](target)
+def _checking(backend: Backend) -> Kernel:
+    def checked(labels: Any, *, kernel: str, classes: int, ignore_index: int) -> Any:
+        check_labels(kernel, backend, labels, classes, ignore_index)
+        return backend.kernels["clone"](labels)
 
-    return labels
+    return checked
 
 
 def _updating(backend: Backend) -> Kernel:

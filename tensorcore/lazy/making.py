@@ -285,7 +285,7 @@ def _last_uses(program: Program) -> dict[int, list[int]]:
 
 def _located(error: Exception, kernel: str, step: Deferred) -> Exception:
     """The error with the line that wrote the step down."""
-    kernel = kernel.partition(":")[0]
+    kernel = step.call.options.get("kernel", kernel.partition(":")[0])
     where = f"written down as '{kernel}' at {line_of(step.code, step.at)}"
     if type(error) is IndexError:  # a kernel's own
         return _Outside(

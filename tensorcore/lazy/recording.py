@@ -41,7 +41,7 @@ getframe, reference = sys._getframe, weakref.ref
 _LEFT_OUT = frozenset(["step", "unscale"])
 # What kernels write to: an operand may be a list of arrays, or None.
 _WRITTEN = {"adam_step": (0, 2, 3, 4), "sgd_step": (0, 2), "track_statistics": (0, 1)}
-_CLASSIFYING = frozenset(["cross_entropy", "nll_loss"])  # their kernels take it that labels are classes
+_OF_LABELS = frozenset(["cross_entropy", "nll_loss"])  # their kernels take it that labels are classes
 _HOST_PLACES = frozenset(["add_rows", "take_rows"])
 # Kernels that keep for their gradients what suits them, other than their shape rules say.
 _OWN_RESULTS = frozenset(["binary_cross_entropy_with_logits_backward", "cross_entropy"])
@@ -137,8 +137,8 @@ class Recorder(Backend):
             return _viewing(name)
         if name in _WRITTEN:
             return self._writing(name)
-        if name in _CLASSIFYING and self.target.capabilities.host:
-            return self._classifying(name)
+        if name in _OF_LABELS and not self.target.checks_indices:
+            return self._checking(name)
         if name in RULES and name not in NEEDS_VALUES:
             rule = RULES[name]
             return self._recording(name, numbers=rule.shape is not broadcast)
@@ -315,21 +315,22 @@ class Recorder(Backend):
         self.store(target, self.write_down(call, (shape, source)))
         return target
 
-    def _classifying(self, name: str) -> Kernel:
-        """A loss of labels, which are looked at where they are there, and when they are made where they are not."""
+    def _checking(self, name: str) -> Kernel:
+        """A loss of labels: they are looked at now where they are there, else when they are made."""
         run = self._recording(name, numbers=True)
 
-        def kernel(x: LazyArray, target: LazyArray, *others: Any, **options: Any) -> Any:
-            value = self.read(target)
-            given = {"op": name, "classes": x.shape[1], "ignore_index": options["ignore_index"]}
-            if 0 in target.shape:
+        def kernel(x: LazyArray, labels: LazyArray, *others: Any, **options: Any) -> Any:
+            value, classes, ignored = self.read(labels), x.shape[1], options["ignore_index"]
+            if 0 in labels.shape:
                 pass
             elif value.native is not None:
-                check_labels(name, self.target, value.native, given["classes"], given["ignore_index"])
+                check_labels(name, self.target, value.native, classes, ignored)
             else:
-                call = array_call("labels", ("labels", target.form, *given.values()), (_copied(target.form),), given)
-                target = around(self.write_down(call, (value,)), call.forms[0])  # type: ignore[arg-type]
-            return run(x, target, *others, **options)
+                given = {"kernel": name, "classes": classes, "ignore_index": ignored}
+                one = _copied(labels.form)
+                call = array_call("checked", ("checked", labels.form, *given.values()), (one,), given)
+                labels = around(self.write_down(call, (value,)), one)
+            return run(x, labels, *others, **options)
 
         return kernel
 

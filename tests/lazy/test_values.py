@@ -218,7 +218,7 @@ def test_labels_that_are_no_classes_are_refused(loss: Any, wrong: int) -> None:
     with pytest.raises(DimensionError, match=f"Target {wrong} is out of bounds"):
         loss(x, there)
     with pytest.raises(
-        DimensionError, match=f"Target {wrong} is out of bounds.*written down as 'labels' at {__file__}"
+        DimensionError, match=f"Target {wrong} is out of bounds.*written down as '{loss.__name__}' at {__file__}"
     ):
         loss(x, later + 0).item()
     for _ in range(3):  # as a plan too

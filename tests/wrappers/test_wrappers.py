@@ -183,3 +183,14 @@ def test_an_op_runs_on_both(name: str, both: DifferentialBackend) -> None:
         OPS[name].function(*mine.args, **mine.kwargs)
         ran += 1
     assert ran
+
+
+@pytest.mark.parametrize("wrapper", ["trace:cpu", "differential:cpu,pyref", "lazy"])
+def test_labels_that_are_no_classes_are_refused_in_the_same_words(wrapper: str) -> None:
+    """A device that wraps others says what the one below says."""
+    words = []
+    for name in ("cpu", wrapper):
+        with pytest.raises(tc.errors.DimensionError) as caught:
+            tc.nn.functional.cross_entropy(tc.zeros(2, 3).to(name), tc.tensor([0, 7]).to(name))
+        words.append(str(caught.value))
+    assert words[0] == words[1]

@@ -76,6 +76,14 @@ def test_a_lazy_tensor_prints_what_is_known() -> None:
     assert repr(tc.nn.Parameter(pending())).startswith("Parameter containing:\ntensor(..., device='lazy'")
 
 
+def test_a_sparse_tensor_prints_what_is_known() -> None:
+    """Values that wait are dots and a size."""
+    x = tc.eye(2, device="lazy").to_sparse() * 2
+    tc.lazy.clear()
+    assert "values=tensor(..., size=(2,))" in repr(x)
+    assert causes() == []
+
+
 def test_what_is_made_is_not_made_again() -> None:
     """A second look at a value, or one at what was made along with it, finds it there."""
     x = pending()

@@ -20,8 +20,8 @@ from tensorcore.backend.strides import contiguous_strides
 from tensorcore.dtypes import from_numpy_dtype
 
 __all__ = [
-    "Call", "Deferred", "Form", "Host", "array_call", "call_of", "dense_form", "form", "frozen", "is_inside", "known_call",
-    "leaf", "line_of", "user_line",
+    "Call", "Deferred", "Form", "Host", "array_call", "call_of", "dense_form", "form", "frozen", "inside_files", "is_inside",
+    "known_call", "leaf", "line_of", "outside_files", "user_line",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -228,13 +228,13 @@ def _formed(made: MetaArray) -> Form:
 
 # Where in the user's program
 
-_inside: set[str] = set()  # names of files of this package
-_outside: set[str] = set()
+inside_files: set[str] = set()  # names of files of this package, as far as they were met
+outside_files: set[str] = set()
 
 
 def user_line(frame: Any) -> tuple[CodeType, int]:
     """The innermost place of a call stack that is not in this package."""
-    known = _inside
+    known = inside_files
     while True:
         # By name: a code object has no hash at hand, and a call from a module passes a dozen frames.
         while (code := frame.f_code).co_filename in known:
@@ -242,18 +242,18 @@ def user_line(frame: Any) -> tuple[CodeType, int]:
             if outer is None:
                 return code, frame.f_lasti
             frame = outer
-        if code.co_filename in _outside or not is_inside(code):
+        if code.co_filename in outside_files or not is_inside(code):
             return code, frame.f_lasti
 
 
 def is_inside(code: CodeType) -> bool:
     """Whether code is of this package."""
     name = code.co_filename
-    if name in _inside:
+    if name in inside_files:
         return True
     # What this package compiles itself has a name in brackets, as in "<backward of sum>".
     inside = name.startswith((_PACKAGE, "<frozen", "<backward of", "<call of", "<plan"))
-    (_inside if inside else _outside).add(name)
+    (inside_files if inside else outside_files).add(name)
     return inside
 
 

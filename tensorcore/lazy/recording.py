@@ -27,8 +27,10 @@ from tensorcore.lazy.record import (
     dense_form,
     form,
     frozen,
+    inside_files,
     known_call,
     leaf,
+    outside_files,
     user_line,
 )
 from tensorcore.ops.entropy import check_labels
@@ -95,7 +97,11 @@ class Recorder(Backend):
         made.call = call
         made.operands = operands
         made.native = None
-        made.code, made.at = user_line(getframe(2))  # the kernel and this are of the package
+        frame = getframe(2)  # the kernel and this are of the package
+        while (code := frame.f_code).co_filename in inside_files and (outer := frame.f_back) is not None:
+            frame = outer
+        # What ``user_line`` would find, a call less.
+        made.code, made.at = (code, frame.f_lasti) if code.co_filename in outside_files else user_line(frame)
         log.append(reference(made))
         self.pending += call.nbytes
         return made
@@ -154,13 +160,18 @@ class Recorder(Backend):
             operands: list[Any] = []
             for one in natives:
                 if type(one) is LazyArray:
-                    key.append(one.form.based)
-                    operands.append(one.memory.value if one.parent is None else read(one))
+                    if one.parent is None:  # at the start of its memory
+                        key.append(one.form)
+                        operands.append(one.memory.value)
+                    else:
+                        key.append(one.form.based)
+                        operands.append(read(one))
                 else:
                     key.append(frozen(one) if numbers or type(one) not in _NUMBERS else type(one))
                     operands.append(one)
-            for name, one in options.items():
-                key += (name, type(one), one if type(one) is not float else one.hex())
+            if options:
+                for name, one in options.items():
+                    key += (name, type(one), one if type(one) is not float else one.hex())
             known = tuple(key)
             try:
                 call = calls.get(known)

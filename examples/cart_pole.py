@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from stage import BLUE, ORANGE, Example, curve, perform
+from stage import BLUE, ORANGE, Example, Way, curve, perform
 
 CARTS, LENGTH, PASSES, PARTS = 8, 64, 4, 4
 DISCOUNT, TRACE, CLIP = 0.99, 0.95, 0.2
@@ -42,6 +42,21 @@ def make_model(torch: Any) -> tuple[Any, Any]:
     return net(2, 0.01), net(1, 1.0)
 
 
+def policy_of(torch: Any, actor: Any, states: Any) -> Any:
+    """How likely each action is; unchecked, for a check would need the values at every call."""
+    return torch.distributions.Categorical(logits=actor(states), validate_args=False)
+
+
+def loss_of(torch: Any, actor: Any, critic: Any, x: Any, action: Any, chance: Any, advantage: Any, target: Any) -> Any:
+    """The clipped surrogate, the critic's error, and a little for keeping an open mind."""
+    policy = policy_of(torch, actor, x)
+    advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    ratio = torch.exp(policy.log_prob(action) - chance)
+    gain = torch.min(ratio * advantage, ratio.clamp(1 - CLIP, 1 + CLIP) * advantage).mean()
+    error = torch.nn.functional.smooth_l1_loss(critic(x).squeeze(-1), target)
+    return 0.5 * error - gain - 0.01 * policy.entropy().mean()
+
+
 class CartPole(Example):
     """The game, and how long the pole stays up."""
 
@@ -49,10 +64,10 @@ class CartPole(Example):
     steps, smoke_steps = 120, 22
     unit = "update"
 
-    def __init__(self, torch: Any, given: Namespace) -> None:
+    def __init__(self, torch: Any, given: Namespace, way: Way) -> None:
         import gymnasium
 
-        super().__init__(torch, given)
+        super().__init__(torch, given, way)
         self.make = lambda: gymnasium.make("CartPole-v1")
         self.actor, self.critic = (one.to(self.device) for one in make_model(torch))
         self.lengths: list[tuple[int, float]] = []
@@ -61,15 +76,22 @@ class CartPole(Example):
         """Numbers as a float32 tensor on the device."""
         return self.torch.as_tensor(np.asarray(values, np.float32)).to(self.device)
 
-    def policy(self, states: Any) -> Any:
-        """How likely each action is."""
-        return self.torch.distributions.Categorical(logits=self.actor(states))
-
     def run(self, steps: int) -> Iterator[float]:
         """Play and learn by turns; the loss is that of the update's last part."""
-        torch = self.torch
-        optimizer = torch.optim.Adam([*self.actor.parameters(), *self.critic.parameters()], lr=1e-3, eps=1e-5)
+        torch, actor, critic = self.torch, self.actor, self.critic
+        parameters = [*actor.parameters(), *critic.parameters()]
+        optimizer = torch.optim.Adam(parameters, lr=1e-3, eps=1e-5)
         schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, steps)
+
+        @self.way.compile
+        def step(*part: Any) -> Any:
+            loss = loss_of(torch, actor, critic, *part)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(parameters, 0.5)
+            optimizer.step()
+            return loss
+
         carts = [self.make() for _ in range(CARTS)]
         states = np.stack([cart.reset(seed=self.given.seed % 2**31 + i)[0] for i, cart in enumerate(carts)])
         played = np.zeros(CARTS)
@@ -77,7 +99,7 @@ class CartPole(Example):
             seen, acts, chances, rewards, ends, ahead = [], [], [], [], [], []
             for _ in range(LENGTH):
                 with torch.no_grad():
-                    policy = self.policy(self.tensor(states))
+                    policy = policy_of(torch, actor, self.tensor(states))
                     action = policy.sample()
                 seen.append(states)
                 acts.append(action)
@@ -94,11 +116,7 @@ class CartPole(Example):
             flat = [one.flatten(0, 1) for one in (x, action, chance, advantage, target)]
             for _ in range(PASSES):
                 for chosen in torch.randperm(CARTS * LENGTH).to(self.device).chunk(PARTS):
-                    loss = self.loss(*(one[chosen] for one in flat))
-                    optimizer.zero_grad()
-                    loss.backward()
-                    torch.nn.utils.clip_grad_norm_([*self.actor.parameters(), *self.critic.parameters()], 0.5)
-                    optimizer.step()
+                    loss = step(*(one[chosen] for one in flat))
             schedule.step()
             yield loss.item()
 
@@ -127,15 +145,6 @@ class CartPole(Example):
             trace = rewards[i] + DISCOUNT * coming - values[i] + DISCOUNT * TRACE * np.where(ends[i], 0.0, trace)
             advantage[i] = trace
         return self.tensor(advantage), self.tensor(advantage + values[:-1])
-
-    def loss(self, x: Any, action: Any, chance: Any, advantage: Any, target: Any) -> Any:
-        """The clipped surrogate, the critic's error, and a little for keeping an open mind."""
-        torch, policy = self.torch, self.policy(x)
-        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
-        ratio = torch.exp(policy.log_prob(action) - chance)
-        gain = torch.min(ratio * advantage, ratio.clamp(1 - CLIP, 1 + CLIP) * advantage).mean()
-        error = torch.nn.functional.smooth_l1_loss(self.critic(x).squeeze(-1), target)
-        return 0.5 * error - gain - 0.01 * policy.entropy().mean()
 
     def report(self) -> str:
         """How long it balances in ten new episodes, taking the likelier action."""

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from stage import BLUE, ORANGE, Example, curve, perform
+from stage import BLUE, ORANGE, Example, Way, curve, perform
 
 ALPHABET = "\n" + "".join(map(chr, range(32, 127)))
 CONTEXT, WIDTH, HEADS, LAYERS, BATCH = 64, 96, 4, 3, 24
@@ -83,14 +83,19 @@ def make_model(torch: Any) -> Any:
     return GPT()
 
 
+def loss_of(torch: Any, scores: Any, y: Any) -> Any:
+    """Cross entropy of the next character, in nats."""
+    return torch.nn.functional.cross_entropy(scores.flatten(0, 1), y.flatten())
+
+
 class CharGPT(Example):
     """The training, and the text that comes of it."""
 
     name = "char_gpt"
     steps, smoke_steps = 1000, 24
 
-    def __init__(self, torch: Any, given: Namespace) -> None:
-        super().__init__(torch, given)
+    def __init__(self, torch: Any, given: Namespace, way: Way) -> None:
+        super().__init__(torch, given, way)
         numbers = read_library(given.smoke)
         cut = len(numbers) * 9 // 10
         self.training, self.held_out = numbers[:cut], numbers[cut:]
@@ -103,35 +108,38 @@ class CharGPT(Example):
         both = self.torch.as_tensor(windows).to(self.device)
         return both[:, :-1], both[:, 1:]
 
-    def loss(self, x: Any, y: Any) -> Any:
-        """Cross entropy of the next character, in nats."""
-        return self.torch.nn.functional.cross_entropy(self.model(x).flatten(0, 1), y.flatten())
-
     def run(self, steps: int) -> Iterator[float]:
         """AdamW with a warm-up and a cosine; one batch of random places a step."""
-        torch = self.torch
-        optimizer = torch.optim.AdamW(self.model.parameters(), lr=3e-3, betas=(0.9, 0.99), weight_decay=0.1)
+        torch, model = self.torch, self.model
+        optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.99), weight_decay=0.1)
         warm = max(1, steps // 20)
         schedule = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda i: min((i + 1) / warm, 0.05 + 0.95 * (0.5 + 0.5 * math.cos(math.pi * i / steps)))
         )
-        for step in range(steps):
-            x, y = self.batch(self.training, torch.randint(len(self.training) - CONTEXT - 1, (BATCH,)).numpy())
-            loss = self.loss(x, y)
+
+        @self.way.compile
+        def step(x: Any, y: Any) -> Any:
+            loss = loss_of(torch, model(x), y)
             optimizer.zero_grad()
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
+            return loss
+
+        for done in range(1, steps + 1):
+            starts = torch.randint(len(self.training) - CONTEXT - 1, (BATCH,)).numpy()
+            loss = step(*self.batch(self.training, starts))
             schedule.step()
-            if (step + 1) % max(1, steps // 5) == 0:
-                self.seen.append((step + 1, self.held_out_loss()))
+            if done % max(1, steps // 5) == 0:
+                self.seen.append((done, self.held_out_loss()))
             yield loss.item()
 
     def held_out_loss(self) -> float:
         """The loss on text that it was not trained on."""
         starts = np.linspace(0, len(self.held_out) - CONTEXT - 1, 128).astype(np.int64)
         with self.torch.no_grad():
-            return self.loss(*self.batch(self.held_out, starts)).item()
+            x, y = self.batch(self.held_out, starts)
+            return loss_of(self.torch, self.model(x), y).item()
 
     def write(self, start: str, count: int) -> str:
         """Go on after ``start``, a character at a time, each drawn by its score."""

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from stage import BLUE, ORANGE, Example, batches, curve, images, perform
+from stage import BLUE, ORANGE, Example, Way, batches, curve, images, perform
 
 BATCH, NOISE = 64, 16
 
@@ -51,10 +51,10 @@ class DCGAN(Example):
     name = "dcgan"
     steps, smoke_steps = 3000, 24
 
-    def __init__(self, torch: Any, given: Namespace) -> None:
+    def __init__(self, torch: Any, given: Namespace, way: Way) -> None:
         from sklearn.datasets import load_digits
 
-        super().__init__(torch, given)
+        super().__init__(torch, given, way)
         scans = load_digits().images.astype(np.float32) / 8 - 1
         self.scans = torch.as_tensor(scans[:, None]).to(self.device)
         self.draws, self.judges = (one.to(self.device) for one in make_models(torch))
@@ -66,24 +66,30 @@ class DCGAN(Example):
 
     def run(self, steps: int) -> Iterator[float]:
         """A step of the judge, then one of the artist; the loss is the sum of both."""
-        torch = self.torch
+        torch, draws, judges = self.torch, self.draws, self.judges
         optimizers = [
             torch.optim.Adam(one.parameters(), lr=rate, betas=(0.5, 0.999))
-            for one, rate in ((self.judges, 4e-4), (self.draws, 1e-3))
+            for one, rate in ((judges, 4e-4), (draws, 1e-3))
         ]
         compare = torch.nn.BCEWithLogitsLoss()
         real_label, made_label = (torch.full((BATCH,), one, device=self.device) for one in (0.9, 0.0))
-        for _, chosen in zip(range(steps), batches(torch, len(self.scans), BATCH), strict=False):
-            made = self.draws(self.noise(BATCH))
-            real_scores, made_scores = self.judges(self.scans[chosen.to(self.device)]), self.judges(made.detach())
+
+        @self.way.compile
+        def step(scans: Any, noise: Any) -> tuple[Any, Any]:
+            made = draws(noise)
+            real_scores, made_scores = judges(scans), judges(made.detach())
             judging = compare(real_scores, real_label) + compare(made_scores, made_label)
             optimizers[0].zero_grad()
             judging.backward()
             optimizers[0].step()
-            drawing = compare(self.judges(made), torch.ones_like(made_label))
+            drawing = compare(judges(made), torch.ones_like(made_label))
             optimizers[1].zero_grad()
             drawing.backward()
             optimizers[1].step()
+            return judging, drawing
+
+        for _, chosen in zip(range(steps), batches(torch, len(self.scans), BATCH), strict=False):
+            judging, drawing = step(self.scans[chosen.to(self.device)], self.noise(BATCH))
             self.judged.append(judging.item())
             yield judging.item() + drawing.item()
 

@@ -18,11 +18,12 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from stage import Way
 
 import tensorcore
 from tensorcore.errors import LoadError
@@ -91,6 +92,20 @@ def make_model(torch: Any, name: str) -> Any:
     )  # fmt: skip
 
 
+def make_step(torch: Any, model: Any, optimizer: Any) -> Callable[[Any, Any], Any]:
+    """A function of images and labels that takes a step and gives the loss."""
+    loss_of = torch.nn.CrossEntropyLoss()
+
+    def take(x: Any, y: Any) -> Any:
+        loss = loss_of(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return take
+
+
 class Training:
     """A model on its way: everything that a checkpoint has to hold.
 
@@ -100,14 +115,21 @@ class Training:
         accuracies: on the test digits, after each epoch.
     """
 
-    def __init__(self, torch: Any, digits: Digits, settings: dict[str, Any], device: str) -> None:
+    def __init__(
+        self,
+        torch: Any,
+        digits: Digits,
+        settings: dict[str, Any],
+        device: Any,
+        compile: Callable[[Any], Any] = lambda step: step,
+    ) -> None:
         self.torch, self.settings = torch, settings
         self.device = torch.device(device)
         torch.manual_seed(settings["seed"])
         self.model = make_model(torch, settings["model"]).to(self.device)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=settings["lr"], weight_decay=0.01)
         self.scheduler = torch.optim.lr_scheduler.ExponentialLR(self.optimizer, gamma=0.7)
-        self.loss_of = torch.nn.CrossEntropyLoss()
+        self.take = compile(make_step(torch, self.model, self.optimizer))
         self.test_x, self.test_y = (torch.as_tensor(one).to(self.device) for one in (digits.test_x, digits.test_y))
         train = (torch.as_tensor(one).to(self.device) for one in (digits.train_x, digits.train_y))
         self.order = torch.Generator().manual_seed(settings["seed"])
@@ -131,11 +153,7 @@ class Training:
             for i, (x, y) in enumerate(self.loader):
                 if i < self.step:
                     continue  # a batch from before the checkpoint
-                loss = self.loss_of(self.model(x), y)
-                self.optimizer.zero_grad()
-                loss.backward()
-                self.optimizer.step()
-                self.losses.append(loss.item())
+                self.losses.append(self.take(x, y).item())
                 self.step += 1
                 if self.step == len(self.loader):
                     self.scheduler.step()
@@ -290,7 +308,7 @@ def draw(training: Training, digits: Digits, path: Path) -> None:
     plt.close(figure)
 
 
-def compare(digits: Digits, settings: dict[str, Any], epochs: int, device: str) -> bool:
+def compare(digits: Digits, settings: dict[str, Any], epochs: int, given: argparse.Namespace) -> bool:
     """Run the same program in tensorcore and in PyTorch; True if the losses of the first steps agree."""
     try:
         import torch
@@ -298,11 +316,12 @@ def compare(digits: Digits, settings: dict[str, Any], epochs: int, device: str) 
         sys.exit("--compare-torch: expected PyTorch beside tensorcore, got none; pip install torch==2.13.0")
     found = {}
     for name, library in (("tensorcore", tensorcore), ("PyTorch", torch)):
-        training = Training(library, digits, settings, device)
-        began = time.perf_counter()
-        for _ in training.run(epochs):
-            pass
-        found[name] = training, time.perf_counter() - began
+        with Way(library, given) as way:
+            training = Training(library, digits, settings, way.device, way.compile)
+            began = time.perf_counter()
+            for _ in training.run(epochs):
+                pass
+            found[name] = training, time.perf_counter() - began
     (ours, our_time), (theirs, their_time) = found.values()
     print(f"step   {'tensorcore':>12}   {'PyTorch':>12}   difference")
     count = min(COMPARED_STEPS, len(ours.losses))
@@ -331,6 +350,7 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--lr", type=float, default=3e-3, help="the first learning rate (default: 0.003)")
     parser.add_argument("--seed", type=int, default=8, help="of all random numbers (default: 8)")
     parser.add_argument("--device", default="cpu", help="where to compute (default: cpu)")
+    Way.add_options(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("out"), help="folder for the checkpoint and the picture (default: out)"
     )
@@ -372,25 +392,29 @@ def main(argv: list[str] | None = None) -> int:
     except tensorcore.errors.DeviceError as error:
         sys.exit(f"--device: {error}")
     if given.compare_torch:
-        return 0 if compare(digits, settings, epochs, given.device) else 1
-    training = Training(tensorcore, digits, settings, given.device)
-    if given.resume:
-        try:
-            training.load(checkpoint)
-        except LoadError as error:
-            sys.exit(f"--resume: {error}")
-    began = time.perf_counter()
-    if not train(training, epochs, checkpoint):
-        print(f"stopped in epoch {training.epoch + 1} after {training.step} of {len(training.loader)} steps; "
-              f"go on with --resume (checkpoint: {checkpoint})")  # fmt: skip
-        return 130
-    picture = given.out / f"digits-{given.model}.png"
-    draw(training, digits, picture)
+        return 0 if compare(digits, settings, epochs, given) else 1
+    with Way(tensorcore, given) as way:
+        training = Training(tensorcore, digits, settings, way.device, way.compile)
+        if given.resume:
+            try:
+                training.load(checkpoint)
+            except LoadError as error:
+                sys.exit(f"--resume: {error}")
+        began = time.perf_counter()
+        if not train(training, epochs, checkpoint):
+            print(f"stopped in epoch {training.epoch + 1} after {training.step} of {len(training.loader)} steps; "
+                  f"go on with --resume (checkpoint: {checkpoint})")  # fmt: skip
+            return 130
+        account = way.account()
+        picture = given.out / f"digits-{given.model}.png"
+        draw(training, digits, picture)
     count = len(digits.test_y)
     right = round(training.accuracies[-1] * count)
     print(f"test accuracy {training.accuracies[-1]:.2%} ({right} of {count} digits) after {training.epoch} epochs, "
           f"trained in {time.perf_counter() - began:.1f} s on {training.device}")  # fmt: skip
     print(f"checkpoint {checkpoint}, picture {picture}")
+    if account:
+        print(account)
     return 0
 
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from stage import BLUE, ORANGE, RED, Example, perform
+from stage import BLUE, ORANGE, RED, Example, Way, perform
 
 NEIGHBOURS, LABELLED, HIDDEN = 8, 10, 64
 
@@ -61,10 +61,10 @@ class GraphDigits(Example):
     name = "graph_digits"
     steps, smoke_steps = 150, 24
 
-    def __init__(self, torch: Any, given: Namespace) -> None:
+    def __init__(self, torch: Any, given: Namespace, way: Way) -> None:
         from sklearn.datasets import load_digits
 
-        super().__init__(torch, given)
+        super().__init__(torch, given, way)
         scans, labels = load_digits(return_X_y=True)
         self.scans = (scans / 16).astype(np.float32)
         graph, self.ends = make_graph(torch, self.scans)
@@ -79,20 +79,30 @@ class GraphDigits(Example):
 
     def run(self, steps: int) -> Iterator[float]:
         """Both nets a step each, all nodes at once; the loss is that of the one with the graph."""
-        torch = self.torch
+        torch, x, y, known = self.torch, self.x, self.y[self.known], self.known
+
+        def step_of(model: Any, graph: Any) -> Callable[[], Any]:
+            optimizer = torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4)
+
+            @self.way.compile
+            def step() -> Any:
+                loss = torch.nn.functional.cross_entropy(model(x, graph)[known], y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                return loss
+
+            return step
+
         pairs = [
-            (model, graph, torch.optim.Adam(model.parameters(), lr=0.01, weight_decay=5e-4))
+            (model, graph, step_of(model, graph))
             for model, graph in ((self.with_graph, self.graph), (self.without, None))
         ]
         for _ in range(steps):
             losses = []
-            for model, graph, optimizer in pairs:
+            for model, _, step in pairs:
                 model.train()
-                loss = torch.nn.functional.cross_entropy(model(self.x, graph)[self.known], self.y[self.known])
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                losses.append(loss.item())
+                losses.append(step().item())
             self.seen.append(tuple(self.right(model, graph) for model, graph, _ in pairs))
             yield losses[0]
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from stage import BLUE, ORANGE, RED, Example, curve, perform
+from stage import BLUE, ORANGE, RED, Example, Way, curve, perform
 
 WORDS, WIDTH, LAYERS, PLACES, LENGTH = 3000, 128, 2, 20, 24
 STEPS_A_PASS = 100
@@ -61,14 +61,21 @@ def make_model(torch: Any, words: int) -> Any:
     return Reader()
 
 
+def read(torch: Any, model: Any, x: Any, following: Any, state: Any) -> tuple[Any, Any]:
+    """The loss of a stretch of text, in nats a word, and the state to go on with."""
+    scores, state = model(x, state)
+    loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1), following.flatten())
+    return loss, tuple(one.detach() for one in state)
+
+
 class Words(Example):
     """The training, and the text that comes of it."""
 
     name = "lstm_words"
     steps, smoke_steps = 1000, 24
 
-    def __init__(self, torch: Any, given: Namespace) -> None:
-        super().__init__(torch, given)
+    def __init__(self, torch: Any, given: Namespace, way: Way) -> None:
+        super().__init__(torch, given, way)
         numbers, self.words = read_manual(given.smoke)
         cut = len(numbers) * 9 // 10
         self.training, self.held_out = (self.side_by_side(one) for one in (numbers[:cut], numbers[cut:]))
@@ -82,41 +89,49 @@ class Words(Example):
         rows = len(numbers) // PLACES
         return self.torch.as_tensor(numbers[: rows * PLACES].reshape(PLACES, rows).T.copy()).to(self.device)
 
-    def read(self, text: Any) -> Iterator[Any]:
-        """The loss of each stretch of the text in turn, with the state carried over; in nats a word."""
-        torch, state = self.torch, None
+    @staticmethod
+    def stretches(text: Any) -> Iterator[tuple[Any, Any]]:
+        """``LENGTH`` rows of the text after the other, each with the words that follow its own."""
         for start in range(0, len(text) - LENGTH, LENGTH):
-            scores, state = self.model(text[start : start + LENGTH], state)
-            state = tuple(one.detach() for one in state)
-            following = text[start + 1 : start + LENGTH + 1]
-            yield torch.nn.functional.cross_entropy(scores.flatten(0, 1), following.flatten())
+            yield text[start : start + LENGTH], text[start + 1 : start + LENGTH + 1]
 
     def run(self, steps: int) -> Iterator[float]:
         """Adam, pass after pass over the text, with a rate that ends at a tenth."""
-        torch = self.torch
-        optimizer = torch.optim.Adam(self.model.parameters(), lr=4e-3)
+        torch, model = self.torch, self.model
+        optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
         schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.1, steps)
-        step = 0
+
+        @self.way.compile
+        def step(x: Any, following: Any, state: Any) -> tuple[Any, Any]:
+            loss, state = read(torch, model, x, following, state)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            optimizer.step()
+            return loss, state
+
+        done = 0
         while True:
             self.model.train()
-            for loss in self.read(self.training):
-                optimizer.zero_grad()
-                loss.backward()
-                torch.nn.utils.clip_grad_norm_(self.model.parameters(), 0.5)
-                optimizer.step()
+            state = None
+            for x, following in self.stretches(self.training):
+                loss, state = step(x, following, state)
                 schedule.step()
-                step += 1
-                if step % STEPS_A_PASS == 0:
-                    self.seen.append((step, self.held_out_loss()))
+                done += 1
+                if done % STEPS_A_PASS == 0:
+                    self.seen.append((done, self.held_out_loss()))
                 yield loss.item()
-                if step == steps:
+                if done == steps:
                     return
 
     def held_out_loss(self) -> float:
         """The loss on text that it was not trained on."""
         self.model.eval()
         with self.torch.no_grad():
-            losses = [loss.item() for loss in self.read(self.held_out)]
+            losses, state = [], None
+            for x, following in self.stretches(self.held_out):
+                loss, state = read(self.torch, self.model, x, following, state)
+                losses.append(loss.item())
         self.model.train()
         return float(np.mean(losses))
 

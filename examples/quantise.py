@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from digits import Digits, load_digits
+from stage import Way
 
 import tensorcore as torch
 
@@ -62,26 +63,36 @@ class Result(NamedTuple):
     seconds: float
 
 
-def train(model: Any, digits: Digits, epochs: int, seed: int, title: str) -> None:
-    """Train with Adam and a progress bar."""
+def train(model: Any, digits: Digits, epochs: int, seed: int, title: str, way: Way) -> list[float]:
+    """Train with Adam and a progress bar; the loss of each step."""
     from tqdm import tqdm
 
-    data = torch.utils.data.TensorDataset(torch.as_tensor(digits.train_x), torch.as_tensor(digits.train_y))
+    data = torch.utils.data.TensorDataset(
+        *(torch.as_tensor(one).to(way.device) for one in (digits.train_x, digits.train_y))
+    )
     order = torch.Generator().manual_seed(seed)
     loader = torch.utils.data.DataLoader(data, batch_size=64, shuffle=True, generator=order)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     loss_of = nn.CrossEntropyLoss()
+    losses: list[float] = []
+
+    @way.compile
+    def step(x: Any, y: Any) -> Any:
+        loss = loss_of(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
     model.train()
     with tqdm(total=epochs * len(loader), unit="step", desc=title) as bar:
         for _ in range(epochs):
             for x, y in loader:
-                loss = loss_of(model(x), y)
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                bar.set_postfix_str(f"loss={loss.item():.4f}", refresh=False)
+                losses.append(step(x, y).item())
+                bar.set_postfix_str(f"loss={losses[-1]:.4f}", refresh=False)
                 bar.update()
     model.eval()
+    return losses
 
 
 def measure(model: Any, digits: Digits, path: Path) -> Result:
@@ -132,6 +143,8 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Pack trained readers of digits into eight bits.")
     parser.add_argument("--epochs", type=int, help=f"passes over the training digits (default: {EPOCHS})")
     parser.add_argument("--seed", type=int, default=8, help="of all random numbers (default: 8)")
+    parser.add_argument("--device", default="cpu", help="where to train (default: cpu)")
+    Way.add_options(parser)
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the files (default: out)")
     parser.add_argument("--smoke", action="store_true", help="a few digits and two epochs")
     given = parser.parse_args(argv)
@@ -149,8 +162,11 @@ def main(argv: list[str] | None = None) -> int:
     found: dict[str, dict[str, Result]] = {}
     for title, make in (("MLP", make_mlp), ("LSTM", Rows)):
         torch.manual_seed(given.seed)
-        model = make()
-        train(model, digits, epochs, given.seed, title)
+        with Way(torch, given) as run:
+            model = make().to(run.device)
+            train(model, digits, epochs, given.seed, title, run)
+            account = run.account()
+        model = model.cpu()
         found[title] = {}
         for way, pack in WAYS.items():
             name = f"quantise-{title.lower()}-{way.replace(',', '').replace(' ', '-')}.pt"
@@ -158,6 +174,8 @@ def main(argv: list[str] | None = None) -> int:
             print(
                 f"{title:4}  {way:16}  {one.accuracy:7.2%} right  {one.nbytes / 1024:8.1f} KiB  {one.seconds * 1e3:7.2f} ms"
             )
+        if account:
+            print(account)
     picture = given.out / "quantise.png"
     draw(found, picture)
     print(f"picture {picture}")

@@ -10,7 +10,7 @@ import argparse
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,51 @@ import tensorcore
 COMPARED_STEPS = 20
 AGREEMENT = 1e-4  # relative
 INK, BLUE, ORANGE, RED = "#22313f", "#2f6f9f", "#e08e2b", "#c0392b"
+
+
+class Way:
+    """How a program is run: call by call, with ``--lazy`` a step at a time, or with ``--compile`` replayed.
+
+    Within ``with`` tensors that name no device are lazy, where they are to be. PyTorch runs call by call.
+
+    Attributes:
+        device: where to compute.
+        compiled: the functions that ``compile`` compiled.
+    """
+
+    def __init__(self, torch: Any, given: argparse.Namespace) -> None:
+        ours = torch is tensorcore
+        self.torch, self.lazy, self.compiles = torch, given.lazy and ours, given.compile and ours
+        self.device = tensorcore.lazy(given.device) if self.lazy else torch.device(given.device)
+        self.compiled: list[Any] = []
+
+    def __enter__(self) -> Way:
+        if self.lazy:
+            tensorcore.lazy.clear()
+            self.device.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self.lazy:
+            self.device.__exit__(*error)
+
+    def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, compiled if it is to be."""
+        if not self.compiles:
+            return function
+        self.compiled.append(self.torch.compile(function))
+        return self.compiled[-1]
+
+    def account(self) -> str:
+        """What was made and where, or what was compiled and why; nothing of a program that runs call by call."""
+        return tensorcore.lazy.report() if self.lazy else "\n".join([str(one.explain()) for one in self.compiled])
+
+    @staticmethod
+    def add_options(parser: argparse.ArgumentParser) -> None:
+        """``--lazy`` and ``--compile``."""
+        ways = parser.add_mutually_exclusive_group()
+        ways.add_argument("--lazy", action="store_true", help="write calls down, and run them when a value is needed")
+        ways.add_argument("--compile", action="store_true", help="trace a step, and replay it after that")
 
 
 class Example(ABC):
@@ -39,9 +84,9 @@ class Example(ABC):
     unit = "step"
     size = (12.0, 4.6)
 
-    def __init__(self, torch: Any, given: argparse.Namespace) -> None:
-        self.torch, self.given, self.smoke = torch, given, given.smoke
-        self.device = torch.device(given.device)
+    def __init__(self, torch: Any, given: argparse.Namespace, way: Way) -> None:
+        self.torch, self.given, self.smoke, self.way = torch, given, given.smoke, way
+        self.device = way.device
         torch.manual_seed(given.seed)
 
     @abstractmethod
@@ -67,14 +112,18 @@ def perform(kind: type[Example], doc: str, argv: list[str] | None = None) -> int
         sys.exit(f"--device: {error}")
     if given.compare_torch:
         return compare(kind, given, steps)
-    example = kind(tensorcore, given)
-    began = time.perf_counter()
-    losses = watch(example, steps)
-    if len(losses) < steps and not losses:
-        return 130
-    seconds = time.perf_counter() - began
-    print(f"{example.report()}; {len(losses)} {kind.unit}s in {seconds:.1f} s on {example.device}")
-    print(f"picture {picture(example, losses)}")
+    with Way(tensorcore, given) as way:
+        example = kind(tensorcore, given, way)
+        began = time.perf_counter()
+        losses = watch(example, steps)
+        if len(losses) < steps and not losses:
+            return 130
+        seconds = time.perf_counter() - began
+        account = way.account()
+        print(f"{example.report()}; {len(losses)} {kind.unit}s in {seconds:.1f} s on {example.device}")
+        print(f"picture {picture(example, losses)}")
+    if account:
+        print(account)
     return 0
 
 
@@ -84,6 +133,7 @@ def arguments(kind: type[Example], doc: str, argv: list[str] | None) -> argparse
     parser.add_argument("--steps", type=int, help=f"how many {kind.unit}s to train (default: {kind.steps})")
     parser.add_argument("--seed", type=int, default=8, help="of all random numbers (default: 8)")
     parser.add_argument("--device", default="cpu", help="where to compute (default: cpu)")
+    Way.add_options(parser)
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the picture (default: out)")
     parser.add_argument("--smoke", action="store_true", help="a few steps, to see that everything works")
     parser.add_argument(
@@ -121,8 +171,9 @@ def compare(kind: type[Example], given: argparse.Namespace, steps: int) -> int:
         sys.exit("--compare-torch: expected PyTorch beside tensorcore, got none; pip install torch==2.13.0")
     found = []
     for library in (tensorcore, torch):
-        run = kind(library, given).run(steps)
-        found.append([loss for loss, _ in zip(run, range(COMPARED_STEPS), strict=False)])
+        with Way(library, given) as way:
+            run = kind(library, given, way).run(steps)
+            found.append([loss for loss, _ in zip(run, range(COMPARED_STEPS), strict=False)])
     ours, theirs = found
     print(f"{kind.unit:7} {'tensorcore':>12}   {'PyTorch':>12}   relative difference")
     differences = [abs(a - b) / max(abs(b), 1e-6) for a, b in zip(ours, theirs, strict=True)]

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from stage import BLUE, ORANGE, Example, images, perform
+from stage import BLUE, ORANGE, Example, Way, images, perform
 
 FILE = Path(__file__).with_name("digits.pt")
 LESSONS = 5
@@ -78,8 +78,8 @@ class Transfer(Example):
     name = "transfer"
     steps, smoke_steps = 100, 24
 
-    def __init__(self, torch: Any, given: Namespace) -> None:
-        super().__init__(torch, given)
+    def __init__(self, torch: Any, given: Namespace, way: Way) -> None:
+        super().__init__(torch, given, way)
         scans, labels = (one[:KEPT] for one in load_scans())
         scans = through_the_new_camera(scans)
         lessons = np.concatenate([np.flatnonzero(labels == digit)[:LESSONS] for digit in range(10)])
@@ -93,17 +93,27 @@ class Transfer(Example):
 
     def run(self, steps: int) -> Iterator[float]:
         """A step of each net on all lessons; the loss is that of the one taken over."""
-        torch = self.torch
-        pairs = [(model, torch.optim.Adam(model.parameters(), lr=1e-3)) for model in (self.taken_over, self.fresh)]
-        for _ in range(steps):
-            losses = []
-            for model, optimizer in pairs:
-                model.train()
-                loss = torch.nn.functional.cross_entropy(model(self.x), self.y)
+        torch, x, y = self.torch, self.x, self.y
+
+        def lessons_of(model: Any) -> Callable[[], Any]:
+            optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+
+            @self.way.compile
+            def lesson() -> Any:
+                loss = torch.nn.functional.cross_entropy(model(x), y)
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
-                losses.append(loss.item())
+                return loss
+
+            return lesson
+
+        pairs = [(model, lessons_of(model)) for model in (self.taken_over, self.fresh)]
+        for _ in range(steps):
+            losses = []
+            for model, lesson in pairs:
+                model.train()
+                losses.append(lesson().item())
             self.seen.append(self.right())
             yield losses[0]
 

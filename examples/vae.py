@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from stage import BLUE, Example, batches, curve, images, perform
+from stage import BLUE, Example, Way, batches, curve, images, perform
 
 BATCH, HIDDEN, CODE = 64, 128, 2
 
@@ -48,10 +48,10 @@ class Autoencoder(Example):
     name = "vae"
     steps, smoke_steps = 3000, 60
 
-    def __init__(self, torch: Any, given: Namespace) -> None:
+    def __init__(self, torch: Any, given: Namespace, way: Way) -> None:
         from sklearn.datasets import load_digits
 
-        super().__init__(torch, given)
+        super().__init__(torch, given, way)
         scans, self.labels = load_digits(return_X_y=True)
         self.scans = torch.as_tensor((scans / 16).astype(np.float32)).to(self.device)
         self.held_out = np.random.default_rng(0).permutation(len(scans))[:360]  # the same ones, whatever the seed
@@ -71,12 +71,17 @@ class Autoencoder(Example):
         torch = self.torch
         training = self.scans[torch.as_tensor(self.training).to(self.device)]
         optimizer = torch.optim.Adam(self.model.parameters(), lr=2e-3)
-        for _, chosen in zip(range(steps), batches(torch, len(training), BATCH), strict=False):
-            loss = self.loss(training[chosen.to(self.device)])
+
+        @self.way.compile
+        def step(x: Any) -> Any:
+            loss = self.loss(x)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            yield loss.item()
+            return loss
+
+        for _, chosen in zip(range(steps), batches(torch, len(training), BATCH), strict=False):
+            yield step(training[chosen.to(self.device)]).item()
 
     def report(self) -> str:
         """The bound on scans that it was not trained on, and how well their codes tell the digits apart."""

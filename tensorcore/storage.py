@@ -164,8 +164,12 @@ class UntypedStorage:
         return copies[key][0]  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
-        text = "\n".join(f" {one}" for one in self.tolist()) if self.device.capabilities.values else "..."
+        text = "\n".join(f" {one}" for one in self.tolist()) if self._shown() else "..."
         return f"{text}\n[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
+
+    def _shown(self) -> bool:
+        """Whether a look at the values makes none: whoever prints a storage, a debugger for instance, changes nothing."""
+        return self.device.capabilities.values and self.device.is_made(self._native)
 
     def _typed(self, dtype: Dtype) -> Any:
         """Its memory as one flat native array of ``dtype``; what does not fill an element is left out."""
@@ -337,7 +341,7 @@ class TypedStorage:
         return TypedStorage(wrap_storage=self._untyped.__deepcopy__(memo), dtype=self.dtype)
 
     def __repr__(self) -> str:
-        text = "\n".join(f" {one}" for one in self.tolist()) if self.device.capabilities.values else "..."
+        text = "\n".join(f" {one}" for one in self.tolist()) if self._untyped._shown() else "..."
         return f"{text}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
     def _values(self) -> np.ndarray:

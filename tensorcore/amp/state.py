@@ -232,7 +232,7 @@ def _wrapper(name: str) -> Callable[[FunctionType], Callable[..., Any]]:
             active = state.active
             if active is None:
                 return own(*args, **options)
-            kind = args[0].device.name if args and type(args[0]) is Tensor else _place(args, options, active)
+            kind = args[0].device.acts_as if args and type(args[0]) is Tensor else _place(args, options, active)
             if kind not in active:
                 kind = _place(args, options, active)
                 if kind is None:
@@ -258,7 +258,9 @@ def _wrapper(name: str) -> Callable[[FunctionType], Callable[..., Any]]:
 
 def _place(args: tuple[Any, ...], options: dict[str, Any], active: dict[str, dtype]) -> str | None:
     """The type of the first device among the arguments' that a region is on for."""
-    return next((one.device.name for one in _tensors((args, options.values())) if one.device.name in active), None)
+    return next(
+        (one.device.acts_as for one in _tensors((args, options.values())) if one.device.acts_as in active), None
+    )
 
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -316,7 +318,7 @@ def _tensors(values: Any) -> Any:
 
 
 def _eligible(one: Tensor, kind: str) -> bool:
-    return one.dtype in _CAST and one.device.name == kind
+    return one.dtype in _CAST and one.device.acts_as == kind
 
 
 def _to(value: Any, kind: str, dtype: dtype) -> Any:

@@ -182,6 +182,11 @@ class Backend:
         """A tensor of a backend that this one meets, as one of this."""
         return tensor
 
+    @property
+    def acts_as(self) -> str:
+        """The type of device that regions of autocast know it by: its name, or that of the device it wraps."""
+        return self.name if self.wraps is None else self.wraps.acts_as
+
     def is_made(self, native: Native) -> bool:
         """Whether the values are there; where kernels run later they may not be."""
         return True

@@ -402,7 +402,7 @@ RULES: dict[str, Rule] = {
     **_rules("ctc_loss", lambda x, labels, skips, **options: [x[1:2], (x[0], *labels)]),
     **_rules("nll_loss", nll_loss),
     **_rules("cross_entropy", cross_entropy),
-    **_rules("sparse_matmul", sparse_matmul),
+    **_rules("sparse_matmul", sparse_matmul, "last"),
     **_rules("lstm_steps", lstm_steps),
     **_rules("gru_steps", gru_steps),
     **_rules("rnn_steps", rnn_steps),

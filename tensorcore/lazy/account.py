@@ -23,6 +23,7 @@ _NAMES = {
     "__iter__": "iter", "__format__": "format", "_array": "numpy", "__contains__": "in", "__reduce_ex__": "pickle",
     "__deepcopy__": "deepcopy",
 }  # fmt: skip
+_OF_OBJECTS = ("__init__", "__call__")  # say little without the class
 
 
 class Realisation(NamedTuple):
@@ -75,6 +76,8 @@ def cause_of(frame: FrameType | None) -> str:
     while frame is not None and is_inside(frame.f_code):
         if not frame.f_code.co_name.startswith("<"):
             name = frame.f_code.co_name
+            if name in _OF_OBJECTS and "self" in frame.f_locals:
+                name = type(frame.f_locals["self"]).__name__
         frame = frame.f_back
     return _NAMES.get(name, name.strip("_") or name)
 

@@ -83,17 +83,24 @@ class LazyArray:
 
 def around(value: Deferred, one: Form) -> LazyArray:
     """An array over new memory that holds ``value``."""
-    memory = object.__new__(Memory)
+    memory = Memory()
     memory.value = value
     memory.form = one
     memory.writes = 0
     memory._address = None
-    return home(memory)
+    # As in ``home``: one frame less for each call that is written down.
+    made = LazyArray()
+    made.form = one
+    made.shape = one.shape
+    made.dtype = one.dtype
+    made.memory = memory
+    made.parent = None
+    return made
 
 
 def home(memory: Memory) -> LazyArray:
     """The array that shows all of a memory."""
-    made = object.__new__(LazyArray)
+    made = LazyArray()
     made.form = memory.form
     made.shape = memory.form.shape
     made.dtype = memory.form.dtype
@@ -106,7 +113,7 @@ def view(parent: LazyArray, call: Call) -> LazyArray:
     """The view of an array that a call of a kernel makes."""
     one = call.forms[0]
     assert one is not None
-    made = object.__new__(LazyArray)
+    made = LazyArray()
     made.form = one
     made.shape = one.shape
     made.dtype = one.dtype

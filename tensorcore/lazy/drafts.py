@@ -21,7 +21,7 @@ __all__ = ["Draft", "collect", "pending_of"]
 
 # Kernels that values may stop with an error: an index out of range, a matrix that is singular.
 _STOPPING = frozenset([
-    *(name for names, *_ in FACTORISATIONS for name in names.split()),
+    "checked", *(name for names, *_ in FACTORISATIONS for name in names.split()),
     "cross_entropy", "embedding", "embedding_gradient", "embedding_pick", "gather", "index_add", "index_copy", "index_fill",
     "index_put", "index_select", "index_tensors", "max_unpool", "nll_loss", "pick", "put", "put_picked", "scatter",
     "scatter_reduce", "take",
@@ -58,32 +58,36 @@ def collect(backend: LazyBackend, asked: Sequence[Deferred], along: bool = True)
     _reach(list(asked), wanted)
     pending = pending_of(backend)
     for one in pending if along else ():
-        if one not in wanted and _depends(one.operands, wanted):
-            _reach([one], wanted)
+        if one in wanted:
+            continue
+        if one.call.part is not None:
+            if one.operands[0] in wanted:
+                wanted.add(one)
+        elif _depends(one.operands, wanted):
+            wanted.add(one)
+            _reach(list(one.operands), wanted)
     return [one for one in pending if one in wanted]
 
 
 def _reach(stack: list[Any], wanted: set[Deferred]) -> None:
     """Add these and all that they are made of, as far as it is not made."""
-    while stack:
-        one = stack.pop()
+    for one in stack:  # it grows
         kind = type(one)
         if kind is Deferred:
             if one.native is None and one not in wanted:
                 wanted.add(one)
-                stack.extend(one.operands)
+                stack += one.operands
         elif kind is tuple:
-            stack.extend(one)
+            stack += one
 
 
 def _depends(operands: tuple[Any, ...], on: set[Deferred]) -> bool:
     for one in operands:
-        kind = type(one)
-        if kind is Deferred:
+        if type(one) is Deferred:
             # What no kernel makes is read, not computed: others that read it have nothing to do with this.
             if one in on and (one.call.kernel is not None or one.call.part is not None):
                 return True
-        elif kind is tuple and _depends(one, on):
+        elif type(one) is tuple and _depends(one, on):
             return True
     return False
 
@@ -106,43 +110,41 @@ class Draft:
         self.uses: dict[Deferred, int] = {}
         self.places: dict[Deferred, int] = {}  # of a value: at or above 0 of a result, below 0 of an input
         count = 0
-        places, key, code = self.places, self.key, self._code
+        places, uses, key, code = self.places, self.uses, self.key, self._code
         for one in members:
             call = one.call
             if call.part is not None:
                 parent = one.operands[0]
-                self.uses[parent] = self.uses.get(parent, 0) + 1
+                uses[parent] = uses.get(parent, 0) + 1
                 places[one] = places[parent] + call.part
-                continue
-            if call.kernel is None:  # a value that is brought: it has no operands that are values
-                continue
-            key.append(call)
-            for operand in one.operands:
-                code(operand)
-            places[one] = count
-            count += len(call.parts) or 1
-            self.steps.append(one)
+            elif call.kernel is not None:  # a value that is brought has no operands that are values
+                key.append(call)
+                code(one.operands)
+                places[one] = count
+                count += len(call.parts) or 1
+                self.steps.append(one)
 
-    def _code(self, operand: Any) -> None:
-        kind = type(operand)
-        if kind is Deferred:
-            self.uses[operand] = self.uses.get(operand, 0) + 1
-            place = self.places.get(operand)
-            if place is None:
-                self.inputs.append(operand)
-                place = self.places[operand] = -len(self.inputs)
-                self.key.append(operand.call)
-            self.key.append(place)
-        elif kind is tuple:
-            self.key.append("(")
-            for one in operand:
-                self._code(one)
-            self.key.append(")")
-        elif kind in _KINDS:
-            self.key.append(kind if operand or kind is bool else frozen(operand))
-            self.numbers.append(operand)
-        else:
-            self.key.append(operand)
+    def _code(self, operands: tuple[Any, ...]) -> None:
+        places, uses, append = self.places, self.uses, self.key.append
+        for operand in operands:
+            kind = type(operand)
+            if kind is Deferred:
+                uses[operand] = uses.get(operand, 0) + 1
+                place = places.get(operand)
+                if place is None:
+                    self.inputs.append(operand)
+                    place = places[operand] = -len(self.inputs)
+                    append(operand.call)
+                append(place)
+            elif kind is tuple:
+                append("(")
+                self._code(operand)
+                append(")")
+            elif kind in _KINDS:
+                append(kind if operand or kind is bool else frozen(operand))
+                self.numbers.append(operand)
+            else:
+                append(operand)
 
     def program(self, outputs: Sequence[Deferred], varying: Sequence[int]) -> Program:
         """With the numbers at the places ``varying`` as inputs behind the others."""
@@ -191,44 +193,50 @@ class Draft:
         Nothing keeps count of them but Python: each is referred to by ``members`` and the loop here, by the tables of this
         draft, and by the operands of other members. Whatever is more is somebody else.
         """
-        named, steps = set(map(id, asked)), set(map(id, self.steps))
-        uses, count = self.uses, sys.getrefcount
-        found = []
+        named = set(map(id, asked))
+        uses, places, count = self.uses, self.places, sys.getrefcount
+        found, key = [], []
         for one in members:
-            if one.call.several:
+            call = one.call
+            if call.several:
                 continue
-            own = _LOOPED + 1 + (id(one) in steps) + (one in uses) + uses.get(one, 0)
-            if id(one) in named or count(one) > own:
+            # The tables of places and of uses, the list of steps, and the operands.
+            times = uses.get(one)
+            own = _LOOPED + 1 + (call.kernel is not None) + (times + 1 if times else 0)
+            if count(one) > own or id(one) in named:
                 found.append(one)
-        self.key.append(tuple([self.places[one] for one in found]))
+                key.append(places[one])
+        self.key.append(tuple(key))
         return found
 
-    def replaced(self, outputs: Sequence[Deferred]) -> tuple[tuple[int, int], ...]:
-        """Pairs of positions of an output and of an input of its form whose memory nobody has any more.
+    def candidates(self, outputs: Sequence[Deferred]) -> tuple[tuple[int, int], ...]:
+        """Pairs of positions of an output and of an input that it could be written over, by the structure alone.
 
-        That is what a parameter was before an optimizer's step. Nothing is written over before the last step that values
-        may stop with an error: after one, all inputs must be what they were.
+        Nothing is written over before the last step that values may stop with an error: after one, all inputs must be what
+        they were.
         """
         stops = [i for i, one in enumerate(self.steps) if str(one.call.kernel).partition(":")[0] in _STOPPING]
         safe = set(map(id, self.steps[max(stops, default=-1) + 1 :]))
-        count, uses = sys.getrefcount, self.uses
-        free: dict[Any, list[int]] = {}
-        for i in range(len(self.inputs)):  # enumerate would hold the value too
-            one = self.inputs[i]
+        found: dict[int, int] = {}
+        for i, one in enumerate(outputs):
+            before = self._before(one) if id(one if one.call.part is None else one.operands[0]) in safe else None
+            if before is not None and before not in found and _form(self.inputs[before]) is one.call.forms[0]:
+                found[before] = i
+        return tuple([(i, before) for before, i in found.items()])
+
+    def replaced(self, candidates: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+        """Those of the pairs whose input's memory nobody has any more: that is what a parameter was before an optimizer's step."""
+        count, uses, inputs = sys.getrefcount, self.uses, self.inputs
+        found = []
+        for pair in candidates:
+            one = inputs[pair[1]]
             # Besides the list and the name: two tables, and the operands of the steps.
             if count(one) > _LOOPED + 2 + uses[one]:
                 continue
             native = one.native
             # A view leads to other memory than its own; an array that is none belongs to the value alone, as in a list.
             if isinstance(native, np.ndarray) and not isinstance(native.base, np.ndarray) and count(native) <= _LOOPED:
-                free.setdefault(_form(one), []).append(i)
-        found = []
-        for i, one in enumerate(outputs):
-            before = self._before(one) if id(one if one.call.part is None else one.operands[0]) in safe else None
-            some = free.get(one.call.forms[0], [])
-            if before is not None and before in some:
-                some.remove(before)
-                found.append((i, before))
+                found.append(pair)
         return tuple(found)
 
     def _before(self, one: Deferred) -> int | None:

@@ -4,6 +4,7 @@ What is new to a backend's own table:
 
 - ``place(base, part, chain=...)`` is ``base`` with ``part`` in the place of a view; ``chain`` has the view kernels that
   lead to it and pairs of their options;
+- ``checked(labels, kernel=, classes=, ignore_index=)`` is a copy of ``labels``, all of which are classes or ignored;
 - ``update(..., kernel=, targets=, options=)`` calls a kernel that writes to some of its operands, and answers with new
   arrays for these: a target is a position, or a position and one in the list there.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore.backend.base import Backend, Kernel
+from tensorcore.ops.entropy import check_labels
 
 __all__ = ["PureKernels", "pure_kernels"]
 
@@ -33,6 +35,8 @@ class PureKernels(dict[str, Kernel]):
             return _placing(self.backend)
         if name == "update":
             return _updating(self.backend)
+        if name == "checked":
+            return _checking(self.backend)
         if name == "view":
             return _viewing(self.backend)
         return self.backend.kernels[name]
@@ -61,6 +65,14 @@ def _placing(backend: Backend) -> Kernel:
         return made
 
     return place
+
+
+def _checking(backend: Backend) -> Kernel:
+    def checked(labels: Any, *, kernel: str, classes: int, ignore_index: int) -> Any:
+        check_labels(kernel, backend, labels, classes, ignore_index)
+        return backend.kernels["clone"](labels)
+
+    return checked
 
 
 def _updating(backend: Backend) -> Kernel:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.program import Program, Value, filled
-from tensorcore.errors import KernelMissing, UsageError
+from tensorcore.errors import DimensionError, KernelMissing, ShapeError, UsageError
 from tensorcore.lazy import account
 from tensorcore.lazy.drafts import Draft, collect, pending_of
 from tensorcore.lazy.kernels import pure_kernels
@@ -55,16 +55,18 @@ class Known:
 
     Attributes:
         program: as it was written down, with the numbers that vary as inputs.
+        candidates: pairs of an output and an input that it may be written over.
         numbers: those of the last run, in the order of the steps.
         varying: the places among them of those that were not the same at every run.
         plans: take natives, answer with those of the outputs; by the pairs of an output and an input that it is written
             over.
     """
 
-    __slots__ = ("numbers", "plans", "program", "runs", "varying")
+    __slots__ = ("candidates", "numbers", "plans", "program", "runs", "varying")
 
     def __init__(self, numbers: list[Any]) -> None:
         self.program: Program | None = None
+        self.candidates: tuple[tuple[int, int], ...] = ()
         self.numbers = numbers
         self.varying: list[int] = []
         self.plans: dict[tuple[tuple[int, int], ...], Callable[..., tuple[Any, ...]]] = {}
@@ -122,10 +124,11 @@ def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred
     draft = Draft(members)
     outputs = draft.held(members, asked)
     members.clear()
-    size = sum([_bring(one) for one in draft.inputs])
+    size = sum([_bring(one) for one in draft.inputs if one.native is None])
     known = _recognised((id(backend.target), *draft.key), draft)
     if known.program is None:
         known.program = draft.program(outputs, known.varying)
+        known.candidates = draft.candidates(outputs)
     known.runs += 1
     if known.runs > 1:
         made = _replayed(known, draft, outputs, backend.target)
@@ -146,7 +149,7 @@ def _natives(draft: Draft, known: Known) -> list[Any]:
 def _replayed(known: Known, draft: Draft, outputs: list[Deferred], target: Backend) -> Sequence[Any]:
     """What the plan of a program makes of these inputs."""
     assert known.program is not None
-    into = draft.replaced(outputs) if target.capabilities.host else ()
+    into = draft.replaced(known.candidates) if target.capabilities.host else ()
     plan = known.plans.get(into)
     if plan is None:
         forms = [one.call.forms[0] for one in draft.inputs]
@@ -243,6 +246,10 @@ def run_steps(program: Program, target: Backend, natives: Sequence[Any], steps: 
     return [values[one.number] for one in program.outputs]
 
 
+class _Outside(DimensionError, ShapeError):
+    """An index out of range; of some ops PyTorch's users expect an IndexError, of others a RuntimeError."""
+
+
 def _counted(made: Any, call: Call) -> list[Any]:
     """The results that a call counts; a kernel may answer with more, for which nobody asked."""
     if len(made) == len(call.forms):
@@ -278,7 +285,12 @@ def _last_uses(program: Program) -> dict[int, list[int]]:
 
 def _located(error: Exception, kernel: str, step: Deferred) -> Exception:
     """The error with the line that wrote the step down."""
-    where = f"written down as '{kernel.partition(':')[0]}' at {line_of(step.code, step.at)}"
+    kernel = step.call.options.get("kernel", kernel.partition(":")[0])
+    where = f"written down as '{kernel}' at {line_of(step.code, step.at)}"
+    if type(error) is IndexError:  # a kernel's own
+        return _Outside(
+            f"{kernel}: expected every index inside its dimension, got one outside: {error}; check the index ({where})"
+        )
     text = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)
     error.args = (f"{text} ({where})", *error.args[1:])
     return error

@@ -20,8 +20,8 @@ from tensorcore.backend.strides import contiguous_strides
 from tensorcore.dtypes import from_numpy_dtype
 
 __all__ = [
-    "Call", "Deferred", "Form", "Host", "array_call", "call_of", "dense_form", "form", "frozen", "is_inside", "known_call",
-    "leaf", "line_of", "user_line",
+    "Call", "Deferred", "Form", "Host", "array_call", "call_of", "dense_form", "form", "frozen", "inside_files", "is_inside",
+    "known_call", "leaf", "line_of", "outside_files", "user_line",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -142,7 +142,7 @@ def leaf(one: Form, native: Any = None, maker: Callable[[], Any] | None = None) 
     call = _calls.get(one)
     if call is None:
         call = _calls[one] = Call(None, {}, (one,))
-    made = object.__new__(Deferred)
+    made = Deferred()
     made.call = call
     made.operands = () if maker is None else (maker,)
     made.native = native
@@ -228,32 +228,32 @@ def _formed(made: MetaArray) -> Form:
 
 # Where in the user's program
 
-_inside: dict[str, bool] = {}
+inside_files: set[str] = set()  # names of files of this package, as far as they were met
+outside_files: set[str] = set()
 
 
 def user_line(frame: Any) -> tuple[CodeType, int]:
     """The innermost place of a call stack that is not in this package."""
-    known = _inside
+    known = inside_files
     while True:
-        code = frame.f_code
         # By name: a code object has no hash at hand, and a call from a module passes a dozen frames.
-        inside = known.get(code.co_filename)
-        if inside is None:
-            inside = is_inside(code)
-        outer = frame.f_back
-        if not inside or outer is None:
+        while (code := frame.f_code).co_filename in known:
+            outer = frame.f_back
+            if outer is None:
+                return code, frame.f_lasti
+            frame = outer
+        if code.co_filename in outside_files or not is_inside(code):
             return code, frame.f_lasti
-        frame = outer
 
 
 def is_inside(code: CodeType) -> bool:
     """Whether code is of this package."""
     name = code.co_filename
-    inside = _inside.get(name)
-    if inside is None:
-        # What this package compiles itself has a name in brackets, as in "<backward of sum>".
-        made = name.startswith(("<frozen", "<backward of", "<call of", "<plan"))
-        inside = _inside[name] = made or name.startswith(_PACKAGE)
+    if name in inside_files:
+        return True
+    # What this package compiles itself has a name in brackets, as in "<backward of sum>".
+    inside = name.startswith((_PACKAGE, "<frozen", "<backward of", "<call of", "<plan"))
+    (inside_files if inside else outside_files).add(name)
     return inside
 
 

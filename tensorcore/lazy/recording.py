@@ -27,19 +27,23 @@ from tensorcore.lazy.record import (
     dense_form,
     form,
     frozen,
+    inside_files,
     known_call,
     leaf,
+    outside_files,
     user_line,
 )
+from tensorcore.ops.entropy import check_labels
 
 __all__ = ["Recorder", "viewed"]
 
 Shape = tuple[int, ...]
-new = object.__new__
+getframe, reference = sys._getframe, weakref.ref
 # What the frontend has other ways for: a formula that is no plain value, and an answer that is both written and needed.
 _LEFT_OUT = frozenset(["step", "unscale"])
 # What kernels write to: an operand may be a list of arrays, or None.
 _WRITTEN = {"adam_step": (0, 2, 3, 4), "sgd_step": (0, 2), "track_statistics": (0, 1)}
+_OF_LABELS = frozenset(["cross_entropy", "nll_loss"])  # their kernels take it that labels are classes
 _HOST_PLACES = frozenset(["add_rows", "take_rows"])
 # Kernels that keep for their gradients what suits them, other than their shape rules say.
 _OWN_RESULTS = frozenset(["binary_cross_entropy_with_logits_backward", "cross_entropy"])
@@ -89,12 +93,16 @@ class Recorder(Backend):
         log = self.log
         if self.pending > limits.bytes or len(log) > limits.steps:
             relieve(self)
-        made = new(Deferred)
+        made = Deferred()
         made.call = call
         made.operands = operands
         made.native = None
-        made.code, made.at = user_line(sys._getframe(1))
-        log.append(weakref.ref(made))
+        frame = getframe(2)  # the kernel and this are of the package
+        while (code := frame.f_code).co_filename in inside_files and (outer := frame.f_back) is not None:
+            frame = outer
+        # What ``user_line`` would find, a call less.
+        made.code, made.at = (code, frame.f_lasti) if code.co_filename in outside_files else user_line(frame)
+        log.append(reference(made))
         self.pending += call.nbytes
         return made
 
@@ -135,6 +143,8 @@ class Recorder(Backend):
             return _viewing(name)
         if name in _WRITTEN:
             return self._writing(name)
+        if name in _OF_LABELS and not self.target.checks_indices:
+            return self._checking(name)
         if name in RULES and name not in NEEDS_VALUES:
             rule = RULES[name]
             return self._recording(name, numbers=rule.shape is not broadcast)
@@ -150,13 +160,18 @@ class Recorder(Backend):
             operands: list[Any] = []
             for one in natives:
                 if type(one) is LazyArray:
-                    key.append(one.form.based)
-                    operands.append(one.memory.value if one.parent is None else read(one))
+                    if one.parent is None:  # at the start of its memory
+                        key.append(one.form)
+                        operands.append(one.memory.value)
+                    else:
+                        key.append(one.form.based)
+                        operands.append(read(one))
                 else:
                     key.append(frozen(one) if numbers or type(one) not in _NUMBERS else type(one))
                     operands.append(one)
-            for name, one in options.items():
-                key += (name, type(one), one if type(one) is not float else one.hex())
+            if options:
+                for name, one in options.items():
+                    key += (name, type(one), one if type(one) is not float else one.hex())
             known = tuple(key)
             try:
                 call = calls.get(known)
@@ -212,7 +227,7 @@ class Recorder(Backend):
             call = call_of(kernel, key, forms, options)
         if call.kernel is None:
             return call, leaf(dense_form((), np.dtype(bool))), True
-        lasting = not named and not any(type(one) not in _SIMPLE for one in natives)
+        lasting = not named and all(map(_is_simple, natives))
         return call, self.write_down(call, operands), lasting
 
     def _tried(self, name: str, natives: tuple[Any, ...], options: dict[str, Any]) -> tuple[Form | None, ...] | None:
@@ -236,7 +251,10 @@ class Recorder(Backend):
         if type(one) is LazyArray:
             return self.read(one)
         if type(one) is list or type(one) is tuple:
-            return tuple([self._operand(each) for each in one])
+            return tuple([
+                each.memory.value if type(each) is LazyArray and each.parent is None else self._operand(each)
+                for each in one
+            ])  # fmt: skip
         if type(one) is self.target.array:
             # A tensor of the wrapped device, as it is now: it may be written before this is read.
             made = self.target.kernels["clone"](one)
@@ -249,7 +267,7 @@ class Recorder(Backend):
         if type(one) is LazyArray:
             return one.form.based
         if type(one) is list or type(one) is tuple:
-            return tuple([self._form_of(each) for each in one])
+            return tuple([each.form.based if type(each) is LazyArray else self._form_of(each) for each in one])
         if type(one) is self.target.array:
             return form(tuple(one.shape), tuple(self.target.strides(one)), 0, np.dtype(one.dtype))
         if isinstance(one, np.ndarray):
@@ -264,13 +282,15 @@ class Recorder(Backend):
     def _results(self, value: Deferred) -> list[Deferred]:
         """Each of the results that a call makes, as a deferred value in the log."""
         made = []
+        log, operands, code, at = self.log, (value,), value.code, value.at
         for call in value.call.parts:
-            one = new(Deferred)
+            one = Deferred()
             one.call = call
-            one.operands = (value,)
+            one.operands = operands
             one.native = None
-            one.code, one.at = value.code, value.at
-            self.log.append(weakref.ref(one))
+            one.code = code
+            one.at = at
+            log.append(reference(one))
             made.append(one)
         return made
 
@@ -306,6 +326,25 @@ class Recorder(Backend):
         self.store(target, self.write_down(call, (shape, source)))
         return target
 
+    def _checking(self, name: str) -> Kernel:
+        """A loss of labels: they are looked at now where they are there, else when they are made."""
+        run = self._recording(name, numbers=True)
+
+        def kernel(x: LazyArray, labels: LazyArray, *others: Any, **options: Any) -> Any:
+            value, classes, ignored = self.read(labels), x.shape[1], options["ignore_index"]
+            if 0 in labels.shape:
+                pass
+            elif value.native is not None:
+                check_labels(name, self.target, value.native, classes, ignored)
+            else:
+                given = {"kernel": name, "classes": classes, "ignore_index": ignored}
+                one = _copied(labels.form)
+                call = array_call("checked", ("checked", labels.form, *given.values()), (one,), given)
+                labels = around(self.write_down(call, (value,)), one)
+            return run(x, labels, *others, **options)
+
+        return kernel
+
     def _writing(self, name: str) -> Kernel:
         """A kernel that writes to some of its arrays: its results become what these hold."""
 
@@ -324,8 +363,8 @@ class Recorder(Backend):
                     targets.append(one)
                     places.append(i)
             forms = tuple([self._form_of(one) for one in natives])
-            key = ("update", name, named, frozen(forms), *rest, *map(frozen, rest.values()))
-            call = array_call(
+            key = ("update", name, named, forms, *map(type, forms), *rest, *map(frozen, rest.values()))
+            call = known_call(key) or array_call(
                 f"update:{','.join(named)}", key, tuple([_copied(one.form) for one in targets]),
                 {"kernel": name, "targets": tuple(places), "options": tuple(rest.items())}, several=True,
             )  # fmt: skip
@@ -333,7 +372,14 @@ class Recorder(Backend):
             parts = self._results(value)
             del value
             for target, made in zip(targets, parts, strict=True):
-                self.store(target, made)
+                memory = target.memory
+                if (
+                    target.parent is None and made.call.forms[0] is memory.form
+                ):  # as ``store`` would, a call less for each
+                    memory.value = made
+                    memory.writes += 1
+                else:
+                    self.store(target, made)
 
         return kernel
 
@@ -368,10 +414,31 @@ def viewed(parent: LazyArray, name: str, options: dict[str, Any]) -> Any:
 
 
 def _viewing(name: str) -> Kernel:
+    calls: dict[Any, Call] = {}
+
     def kernel(x: LazyArray, **options: Any) -> LazyArray | None:
-        return viewed(x, name, options)  # type: ignore[no-any-return]
+        if name == "index":  # True is another place than 1, and equal to it
+            return viewed(x, name, options)  # type: ignore[no-any-return]
+        key = (x.form, *options, *options.values())
+        try:
+            call = calls.get(key)
+        except TypeError:  # a list among them
+            return viewed(x, name, options)  # type: ignore[no-any-return]
+        if call is not None:
+            return view(x, call)
+        made = viewed(x, name, options)
+        if made is not None:
+            if len(calls) > 4096:
+                calls.clear()
+            calls[key] = made.call
+        return made  # type: ignore[no-any-return]
 
     return kernel
+
+
+def _is_simple(one: Any) -> bool:
+    """Whether an operand is its own part of the key of a call, and nothing but its form or its value."""
+    return type(one) in _SIMPLE or (type(one) is tuple and all(type(each) is int for each in one))
 
 
 def _varies(one: Any) -> bool:

@@ -26,7 +26,7 @@ from tensorcore.ops import rules, samples
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.literal import as_scalar, host_array
 from tensorcore.ops.output import store
-from tensorcore.ops.placement import as_device, host_device
+from tensorcore.ops.placement import Default, as_device, get_default_device, host_device
 from tensorcore.ops.shortage import again
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -305,7 +305,9 @@ def is_complex(input: Tensor) -> bool:
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """``data`` as a tensor, sharing its memory where no conversion is needed."""
+    """``data`` as a tensor, sharing its memory where no conversion is needed; where a default device is set it goes there."""
+    if device is None and Default.device is not None:
+        device = get_default_device()
     if isinstance(data, Tensor):
         return data.to(device or data.device, dtype or data.dtype)  # type: ignore[attr-defined]
     if isinstance(data, np.ndarray) and (device is None or as_device(device).capabilities.host):

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from tensorcore import dtypes
+from tensorcore.backend.base import Backend, Native
 from tensorcore.errors import ArgumentError, DimensionError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_loss as samples
@@ -96,19 +97,27 @@ def _check_classes(
             f"{list(weight.shape)}; give {classes}"
         )
     target = target if target.dtype is dtypes.int64 else target.to(dtypes.int64)
-    if target.device.capabilities.host and prod(aimed):
-        # On the host a look is cheap; elsewhere it would wait for the device.
-        low, high = target.device.kernels["index_bounds"](target.native)
-        if low < 0 or high >= classes:
-            values = target.device.to_host(target.native)
-            wrong = (values < 0) | (values >= classes)
-            wrong &= values != ignore_index
-            if wrong.any():
-                raise DimensionError(
-                    f"{op}: Target {values[wrong].flat[0]} is out of bounds, expected classes in [0, {classes - 1}], "
-                    "got it; or pass it as ignore_index"
-                )
+    device = target.device
+    # On the host a look is cheap; a device that wraps another one looks when it runs the kernel.
+    looks = device.capabilities.values and not device.checks_indices and device.wraps is None
+    if (device.capabilities.host or looks) and prod(aimed):
+        check_labels(op, device, target.native, classes, ignore_index)
     return input, target, single
+
+
+def check_labels(op: str, device: Backend, target: Native, classes: int, ignore_index: int) -> None:
+    """Raise DimensionError where a label of a native array is neither a class nor ``ignore_index``."""
+    low, high = device.kernels["index_bounds"](target)
+    if low >= 0 and high < classes:
+        return
+    values = device.to_host(target)
+    wrong = (values < 0) | (values >= classes)
+    wrong &= values != ignore_index
+    if wrong.any():
+        raise DimensionError(
+            f"{op}: Target {values[wrong].flat[0]} is out of bounds, expected classes in [0, {classes - 1}], "
+            "got it; or pass it as ignore_index"
+        )
 
 
 def _classified(op: Fused, input: Tensor, target: Tensor, weight: Any, ignore_index: int, reduction: str) -> Tensor:

@@ -420,12 +420,12 @@ def _text(one: Any, default_device: str) -> str:
     parts = []
     for name, part in zip(names, one.parts, strict=True):
         prefix = f"{name}=tensor("
-        shown = printing.format_tensor(
+        made = part.device.is_made(part.native)  # whoever prints it makes nothing
+        shown = f"{prefix}..., size={tuple(part.shape)})" if not made else printing.format_tensor(
             part.device.to_host(part.native), dtype=part.dtype, shape=tuple(part.shape), device=None, grad_fn=None,
             requires_grad=False, default_dtype=part.dtype, prefix=" " * 7 + prefix,
         ).strip()  # fmt: skip
-        if not part.numel():
-            # Vectors of nothing too say their size here, and no dtype.
+        if not part.numel():  # says its size here, and no dtype
             shown = f"{prefix}[], size={tuple(part.shape)})"
         parts.append(shown)
     found = [f"size={tuple(one.shape)}", f"nnz={one._nnz()}"]

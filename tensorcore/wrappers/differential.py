@@ -96,6 +96,10 @@ class DifferentialBackend(Backend):
         self.ignored = {"eig", "eigh", "svd", "lu_factor", "geqrf"}
         self.folder = Path()
 
+    @property
+    def acts_as(self) -> str:
+        return self.first.acts_as
+
     def allocate(self, shape: Shape, dtype: dtype) -> Pair:
         return Pair(self.first.allocate(shape, dtype), self.second.allocate(shape, dtype))
 

@@ -64,6 +64,10 @@ class TraceBackend(Backend):
         for name in _HANDED_ON:
             setattr(self, name, getattr(inner, name))
 
+    @property
+    def acts_as(self) -> str:
+        return self.inner.acts_as
+
     def find_kernel(self, name: str) -> Kernel | None:
         kernel = self.inner.kernels[name]
         if not kernel:

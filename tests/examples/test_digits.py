@@ -22,12 +22,15 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def digits():
     """The program as a module."""
-    spec = importlib.util.spec_from_file_location("digits", ROOT / "examples" / "digits.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["digits"] = module
-    spec.loader.exec_module(module)
-    yield module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(ROOT / "examples"))
+        spec = importlib.util.spec_from_file_location("digits", ROOT / "examples" / "digits.py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["digits"] = module
+        spec.loader.exec_module(module)
+        yield module
     del sys.modules["digits"]
+    sys.modules.pop("stage", None)
 
 
 def losses(folder, model="mlp"):

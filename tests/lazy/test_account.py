@@ -34,6 +34,8 @@ LOOKS: dict[str, Callable[[tc.Tensor], Any]] = {
     "nonzero": lambda x: tc.nonzero(x),
     "masked_select": lambda x: x.masked_select(x > 3),
     "unique": lambda x: tc.unique(x),
+    "Embedding": lambda x: tc.nn.Embedding(20, 2, device="lazy")(x.long()),
+    "Categorical": lambda x: tc.distributions.Categorical(x),
 }
 
 
@@ -53,7 +55,8 @@ def test_a_look_is_entered_with_its_cause_and_line(cause: str) -> None:
 
 @pytest.mark.parametrize(
     "look",
-    [repr, str, lambda x: x.shape, len, lambda x: x.stride(), lambda x: x.data_ptr(), lambda x: x.untyped_storage().nbytes(),
+    [repr, str, lambda x: repr(x.untyped_storage()), lambda x: repr(x.storage()),
+     lambda x: x.shape, len, lambda x: x.stride(), lambda x: x.data_ptr(), lambda x: x.untyped_storage().nbytes(),
      lambda x: x.is_contiguous(), lambda x: x.detach().t()[0].add_(1), lambda x: x.clone().requires_grad_().sum().backward(),
      lambda x: tc.lazy.draw(x).text(), lambda x: x.is_initialized(), lambda x: x == x, lambda x: vars(x), dir],
 )  # fmt: skip
@@ -71,6 +74,14 @@ def test_a_lazy_tensor_prints_what_is_known() -> None:
         repr(x[0] * 2) == "tensor(..., device='lazy', size=(3,), dtype=torch.float64,\n       grad_fn=<MulBackward0>)"
     )
     assert repr(tc.nn.Parameter(pending())).startswith("Parameter containing:\ntensor(..., device='lazy'")
+
+
+def test_a_sparse_tensor_prints_what_is_known() -> None:
+    """Values that wait are dots and a size."""
+    x = tc.eye(2, device="lazy").to_sparse() * 2
+    tc.lazy.clear()
+    assert "values=tensor(..., size=(2,))" in repr(x)
+    assert causes() == []
 
 
 def test_what_is_made_is_not_made_again() -> None:

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from collections.abc import Iterator
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -14,49 +9,10 @@ import pytest
 import tensorcore as tc
 from tensorcore import nn
 
-ROOT = Path(__file__).parents[2]
 OPTIMIZERS: dict[str, dict[str, Any]] = {
     "SGD": {"momentum": 0.9, "nesterov": True}, "Adam": {}, "AdamW": {"amsgrad": True}, "RMSprop": {"momentum": 0.5},
     "Adagrad": {}, "NAdam": {}, "Rprop": {},
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def digits() -> Iterator[ModuleType]:
-    """The example as a module."""
-    for name in ("sklearn", "matplotlib", "tqdm"):
-        pytest.importorskip(name)
-    spec = importlib.util.spec_from_file_location("lazy_digits", ROOT / "examples" / "digits.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["lazy_digits"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["lazy_digits"]
-
-
-@pytest.mark.parametrize("model", ["mlp", "cnn"])
-def test_the_digits_example_trains_with_the_same_losses(digits: ModuleType, model: str) -> None:
-    """Every loss and accuracy is eager's, bit for bit; a value is made once for each of them, and nowhere else."""
-    data = digits.load_digits(True)
-    settings = {"model": model, "batch_size": 64, "lr": 3e-3, "seed": 8, "smoke": True}
-    seen = []
-    for device in ("cpu", "lazy"):
-        training = digits.Training(tc, data, settings, device)
-        steps = len(list(training.run(2)))
-        seen.append((training.losses, training.accuracies))
-    assert seen[0] == seen[1]
-    made = tc.lazy.realisations()
-    assert [one.cause for one in made] == ["item"] * (steps + 2)
-    lines = {one.line for one in made}
-    source = (ROOT / "examples" / "digits.py").read_text().splitlines()
-    assert {source[int(one.rpartition(":")[2]) - 1].strip() for one in lines} == {
-        "self.losses.append(loss.item())",
-        "return (self.scores().argmax(1) == self.test_y).float().mean().item()",
-    }
-    # Two layouts of a last and a full batch, each written down twice before it is replayed, for training and testing.
-    assert sum(one.replayed for one in made) >= steps - 8
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

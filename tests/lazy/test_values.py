@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import inspect
 import pickle
 import weakref
 from pathlib import Path
@@ -13,8 +14,10 @@ import numpy as np
 import pytest
 
 import tensorcore as tc
+from tensorcore.backend.xp import XPBackend
 from tensorcore.errors import DeviceError, DimensionError, LoadError, ShapeError
 from tensorcore.lazy import LazyBackend
+from tensorcore.lazy.kinds import ELEMENTWISE
 from tensorcore.utils import safetensors
 
 
@@ -30,8 +33,10 @@ def test_a_lazy_tensor_waits() -> None:
 
 def test_creation_inside_lazy_is_lazy() -> None:
     """In the block every tensor made without a device is lazy, modules' parameters too; after it none."""
+    eager = tc.ones(2)
     with tc.lazy() as device:
         made = [tc.zeros(2), tc.arange(3), tc.randn(2), tc.tensor(1.0), tc.empty(1), tc.eye(2)]
+        made += [tc.as_tensor(np.ones(2)), tc.as_tensor(eager), tc.asarray([1]), tc.hann_window(4), tc.fft.fftfreq(4)]
         model = tc.nn.Linear(2, 2)
     assert isinstance(device, LazyBackend)
     assert all(one.device is device for one in [*made, *model.parameters()])
@@ -182,7 +187,7 @@ def test_a_shape_error_is_raised_at_its_line() -> None:
 
 
 def test_an_error_of_values_names_the_line_that_wrote_the_call_down() -> None:
-    """Type and text are the kernel's, and the line is that of the op, not of the look."""
+    """The error is the kernel's, and the line is that of the op, not of the look."""
     index = tc.lazy.tensor([0, 7]) + 0
     table = tc.zeros(3, 2, device="lazy")
     rows = table.index_select(0, index)  # the line
@@ -190,6 +195,38 @@ def test_an_error_of_values_names_the_line_that_wrote_the_call_down() -> None:
         rows.tolist()
     number = int(str(caught.value).rpartition(":")[2].rstrip(")"))
     assert "# the line" in Path(__file__).read_text().splitlines()[number - 1]
+
+
+def test_an_index_out_of_range_is_what_any_op_raises_for_it() -> None:
+    """PyTorch raises RuntimeError in gather and IndexError in index_select: the late error is both."""
+    x, index = tc.ones(2, 3, device="lazy"), tc.lazy.tensor([[7]]) + 0
+    for made in (x.gather(1, index), x.index_select(1, index[0]), x.scatter(1, index, 1.0)):
+        with pytest.raises(
+            IndexError, match="expected every index inside its dimension, got one outside: index 7"
+        ) as caught:
+            made.tolist()
+        assert isinstance(caught.value, RuntimeError)
+
+
+@pytest.mark.parametrize("wrong", [-1, 3, -9])
+@pytest.mark.parametrize("loss", [tc.nn.functional.cross_entropy, tc.nn.functional.nll_loss])
+def test_labels_that_are_no_classes_are_refused(loss: Any, wrong: int) -> None:
+    """With eager's text: at their line where they are there, and when they are made where they are not."""
+    x = tc.zeros(2, 3, device="lazy")
+    there, later = tc.lazy.tensor([0, wrong]), tc.lazy.tensor([0, wrong])
+    tc.evaluate(there)
+    with pytest.raises(DimensionError, match=f"Target {wrong} is out of bounds"):
+        loss(x, there)
+    with pytest.raises(
+        DimensionError, match=f"Target {wrong} is out of bounds.*written down as '{loss.__name__}' at {__file__}"
+    ):
+        loss(x, later + 0).item()
+    for _ in range(3):  # as a plan too
+        for good in ([0, 2], [1, -100]):
+            labels = tc.tensor(good)
+            assert loss(x, labels.to("lazy") * 1).item() == loss(x.cpu(), labels).item()
+        with pytest.raises(DimensionError, match=f"Target {wrong} is out of bounds"):
+            loss(x, tc.tensor([0, wrong]).to("lazy") * 1).item()
 
 
 def test_an_error_leaves_what_does_not_depend_on_it() -> None:
@@ -204,6 +241,44 @@ def test_an_error_leaves_what_does_not_depend_on_it() -> None:
 
 
 # Files
+
+
+def test_sparse_matrices_multiply_lazily() -> None:
+    """The product and both gradients have the values and the dtypes of eager, whatever the dtype of the indices."""
+    seen = []
+    for device in ("cpu", "lazy"):
+        values = tc.tensor([3.0, 4.0, 5.0], device=device, requires_grad=True)
+        dense = tc.arange(6.0, device=device).view(3, 2).requires_grad_()
+        sparse = tc.sparse_coo_tensor(tc.tensor([[0, 1, 1], [2, 0, 2]], device=device), values, (2, 3))
+        made = tc.sparse.mm(sparse, dense)
+        made.square().sum().backward()
+        seen.append([(str(one.native.dtype), one.tolist()) for one in (made, values.grad, dense.grad)])
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("name", sorted(ELEMENTWISE))
+def test_what_a_plan_writes_to_is_taken_by_every_kernel(name: str) -> None:
+    """An elementwise kernel in NumPy takes ``out=``, for that is what a plan gives it."""
+    kernel = XPBackend(np).kernels[name]
+    if not kernel:
+        pytest.skip(f"{name} is made of other kernels in NumPy")
+    signature = inspect.signature(kernel)
+    assert "out" in signature.parameters or any(one.kind == one.VAR_KEYWORD for one in signature.parameters.values())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize(
+    "name, options",
+    [("silu", {}), ("gelu", {}), ("gelu", {"approximate": "tanh"}), ("leaky_relu", {"negative_slope": 0.1}),
+     ("leaky_relu", {"negative_slope": 2.0}), ("rational", {"above": (1.0, 2.0), "below": (1.0,)})],
+)  # fmt: skip
+def test_activations_write_where_they_are_told_to(name: str, options: dict[str, Any], dtype: str) -> None:
+    """The array given as ``out=`` is the answer, and holds the bits of a new one."""
+    kernel = XPBackend(np).kernels[name]
+    x = np.linspace(-3, 3, 7).astype(dtype)
+    out = np.zeros_like(x)
+    assert kernel(x, out=out, **options) is out
+    assert out.tobytes() == kernel(x, **options).tobytes()
 
 
 def test_a_file_is_read_when_a_value_is_needed(tmp_path: Path) -> None:

@@ -183,3 +183,29 @@ def test_an_op_runs_on_both(name: str, both: DifferentialBackend) -> None:
         OPS[name].function(*mine.args, **mine.kwargs)
         ran += 1
     assert ran
+
+
+@pytest.mark.parametrize("wrapper", ["trace:cpu", "differential:cpu,pyref", "lazy"])
+def test_labels_that_are_no_classes_are_refused_in_the_same_words(wrapper: str) -> None:
+    """A device that wraps others says what the one below says."""
+    words = []
+    for name in ("cpu", wrapper):
+        with pytest.raises(tc.errors.DimensionError) as caught:
+            tc.nn.functional.cross_entropy(tc.zeros(2, 3).to(name), tc.tensor([0, 7]).to(name))
+        words.append(str(caught.value))
+    assert words[0] == words[1]
+
+
+@pytest.mark.parametrize("wrapper", ["trace:cpu", "differential:cpu,pyref", "lazy"])
+def test_autocast_takes_the_devices_that_wrap_its_own(wrapper: str) -> None:
+    """In a region for ``cpu`` a product on a device over the CPU has the dtype and values of one on the CPU."""
+    seen = []
+    for name in ("cpu", wrapper):
+        tc.manual_seed(4)
+        model, x = nn.Linear(3, 2).to(name), tc.randn(4, 3).to(name)
+        with tc.autocast("cpu", dtype=tc.bfloat16):
+            made = model(x)
+        made.float().square().sum().backward()
+        seen.append((made.dtype, made.tolist(), model.weight.grad.dtype, model.weight.grad.tolist()))
+    assert seen[0] == seen[1]
+    assert seen[0][0] is tc.bfloat16

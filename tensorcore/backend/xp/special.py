@@ -262,16 +262,21 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
         return widened(derivative)(x, out=out)
 
-    def rational(x: Native, *, above: tuple[float, ...], below: tuple[float, ...]) -> Native:
+    def rational(x: Native, out: Native | None = None, *, above: tuple[float, ...], below: tuple[float, ...]) -> Native:
         """The ratio of two polynomials, the highest power first, in the dtype of ``x``."""
         if x.size > _BLOCK and on_host:
             flat = xp.ravel(x)
             made = xp.empty_like(flat)
             for start in range(0, flat.size, _BLOCK):
                 made[start : start + _BLOCK] = rational(flat[start : start + _BLOCK], above=above, below=below)
-            return made.reshape(x.shape)
-        result = _polynomial(x, above)
-        return xp.asarray(result if len(below) == 1 else result / _polynomial(x, below))
+            result = made.reshape(x.shape)
+        else:
+            result = _polynomial(x, above)
+            result = xp.asarray(result if len(below) == 1 else result / _polynomial(x, below))
+        if out is None:
+            return result
+        out[...] = result
+        return out
 
     by_name: dict[str, Kernel] = {
         "erf": widened(erf, erf32), "erfc": widened(erfc), "erfinv": widened(erfinv),

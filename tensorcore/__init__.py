@@ -7,6 +7,7 @@ from math import e, inf, nan, pi
 
 from tensorcore import autograd, dtypes, interop, memory, ops, printing, serialization, storage, threads
 from tensorcore._version import __version__
+from tensorcore.absent import AbsentDevice
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as _find_device
 from tensorcore.backend.registry import register_builtin as _register_builtin
@@ -35,7 +36,7 @@ from tensorcore.dtypes import (
     uint64,
 )  # fmt: skip
 from tensorcore.dtypes import bool_ as bool
-from tensorcore.errors import OutOfMemoryError
+from tensorcore.errors import DeviceUnavailable, OutOfMemoryError, UnknownDevice
 from tensorcore.formats import (
     channels_last,
     channels_last_3d,
@@ -83,10 +84,16 @@ del _name
 
 class _DeviceType(type):
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, Backend)
+        return isinstance(instance, (Backend, AbsentDevice))
 
-    def __call__(cls, device: object, index: object = None) -> Backend:
-        return _find_device(device) if index is None else _find_device(device, index)
+    def __call__(cls, device: object, index: object = None) -> object:
+        try:
+            return _find_device(device) if index is None else _find_device(device, index)
+        except (DeviceUnavailable, UnknownDevice):
+            absent = AbsentDevice.named(device, index)
+            if absent is None:
+                raise
+            return absent
 
 
 class device(metaclass=_DeviceType):
@@ -134,9 +141,10 @@ _register_wrapper("trace", _trace_of)
 
 # Imported when a program first names them.
 _ROOMS = (
-    "_dynamo", "_inductor", "accelerator", "amp", "ao", "array_api", "backends", "compiler", "cpu", "cuda", "distributed", "distributions",
-    "fft", "func", "futures", "hub", "jit", "lazy", "linalg", "mps", "multiprocessing", "nn", "onnx", "optim", "profiler",
-    "quantization", "random", "signal", "sparse", "special", "testing", "types", "utils", "version", "wrappers", "xpu",
+    "__config__", "_dynamo", "_inductor", "accelerator", "amp", "ao", "array_api", "backends", "compiler", "cpu",
+    "cuda", "distributed", "distributions", "fft", "func", "fx", "futures", "hub", "jit", "lazy", "linalg", "mps",
+    "multiprocessing", "nn", "onnx", "optim", "profiler", "quantization", "random", "signal", "sparse", "special",
+    "testing", "types", "utils", "version", "wrappers", "xpu",
 )  # fmt: skip
 # Names of those rooms that PyTorch has here too.
 _ELSEWHERE = {
@@ -150,6 +158,8 @@ _ELSEWHERE = {
     "autocast": "amp",
     "fallback": "backend.fallback",
     "Future": "futures",
+    **dict.fromkeys(["Event", "Stream"], "cuda.streams"),
+    "get_device_module": "accelerators",
     "GradScaler": "amp",
     "OutOfMemoryError": "errors",
     "compile": "compiler",
@@ -163,7 +173,7 @@ _ELSEWHERE = {
         "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
     ], "amp.state"),
     **dict.fromkeys([
-        "get_float32_matmul_precision", "is_warn_always_enabled", "set_float32_matmul_precision", "set_flush_denormal",
+        "_assert", "get_float32_matmul_precision", "is_warn_always_enabled", "set_float32_matmul_precision", "set_flush_denormal",
         "set_warn_always",
     ], "switches"),
 }  # fmt: skip

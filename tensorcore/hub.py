@@ -17,16 +17,19 @@ from tensorcore.serialization import load as load_file
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
-_HASH = re.compile(r"-([a-f0-9]*)\.")
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _places: dict[str, str] = {}
 
 
 def get_dir() -> str:
     """The cache: what ``set_dir`` named, else ``$TORCH_HOME/hub``, else ``~/.cache/torch/hub``, as PyTorch has it."""
-    if "hub" in _places:
-        return _places["hub"]
+    return _places["hub"] if "hub" in _places else os.path.join(_get_torch_home(), "hub")
+
+
+def _get_torch_home() -> str:
+    """The folder above it, by PyTorch's name: libraries keep caches of their own there."""
     cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    return os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))), "hub")
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:
@@ -76,7 +79,7 @@ def load_state_dict_from_url(url: str, model_dir: str | None = None, map_locatio
             f"load_state_dict_from_url: expected the weights at {path}, got no file there, and nothing is downloaded; "
             f"fetch {url} to that place"
         )
-    if check_hash and (found := _HASH.search(path.name)) is not None:
+    if check_hash and (found := HASH_REGEX.search(path.name)) is not None:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         if not digest.startswith(found[1]):
             raise LoadError(

@@ -10,10 +10,15 @@ from tensorcore.errors import UsageError
 from tensorcore.nn.module import Module
 
 __all__ = [
-    "Attribute", "Final", "ScriptModule", "annotate", "export", "fork", "freeze", "ignore", "interface", "is_scripting",
+    "Attribute", "Final", "ScriptModule", "TracerWarning", "annotate", "export", "fork", "freeze", "ignore", "interface", "is_scripting",
     "is_tracing", "isinstance", "load", "optimize_for_inference", "save", "script", "script_if_tracing", "script_method", "trace",
     "trace_module", "unused", "wait",
 ]  # fmt: skip
+
+
+class TracerWarning(Warning):
+    """What PyTorch's tracer warns of; nothing is traced here, so it is only filtered."""
+
 
 ScriptModule = Module  # for programs that derive from it: methods run as Python
 
@@ -61,6 +66,14 @@ def unused(fn: Any) -> Any:
 def ignore(drop: Any = False, **options: Any) -> Any:
     """The function itself, also as ``@ignore(drop=True)``."""
     return drop if callable(drop) else unused
+
+
+def _overload(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself: the definition that follows takes its place."""
+    return fn
+
+
+_overload_method = _overload
 
 
 def is_scripting() -> bool:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tensorcore.errors import ArgumentTypeError
 
 __all__ = [
-    "Switches", "get_float32_matmul_precision", "is_warn_always_enabled", "set_float32_matmul_precision",
+    "Switches", "_assert", "get_float32_matmul_precision", "is_warn_always_enabled", "set_float32_matmul_precision",
     "set_flush_denormal", "set_warn_always",
 ]  # fmt: skip
+
+
+def _assert(condition: Any, message: str) -> None:
+    """``assert`` as a function, under the name that PyTorch's traceable programs call."""
+    assert condition, message
 
 
 class Switches:

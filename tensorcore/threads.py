@@ -5,7 +5,9 @@ from __future__ import annotations
 from tensorcore.errors import ConversionError
 from tensorcore.ops.placement import host_device
 
-__all__ = ["get_num_threads", "set_num_threads"]
+__all__ = ["get_num_interop_threads", "get_num_threads", "set_num_interop_threads", "set_num_threads"]
+
+_interop: list[int] = []
 
 
 def get_num_threads() -> int:
@@ -26,3 +28,26 @@ def set_num_threads(count: int) -> None:
     if count < 1:
         raise ConversionError(f"set_num_threads: expects a positive integer, got {count}; pass 1 for no other threads")
     host_device().threads(count)
+
+
+def get_num_interop_threads() -> int:
+    """What ``set_num_interop_threads`` was told, else 1: ops run one after the other, each on ``get_num_threads()``."""
+    return _interop[0] if _interop else 1
+
+
+def set_num_interop_threads(count: int, /) -> None:
+    """Accepted once, for programs that set it: ops never run beside one another, so it changes nothing.
+
+    Raises:
+        ConversionError: where ``count`` is no int or under 1, or at a second call; a RuntimeError, as PyTorch's is.
+    """
+    name = "set_num_interop_threads"
+    if type(count) is not int:
+        raise ConversionError(f"{name}: expects an int, but got {type(count).__name__}; convert it with int(...)")
+    if count < 1:
+        raise ConversionError(f"{name}: expects a positive integer, got {count}; pass 1 for no other threads")
+    if _interop:
+        raise ConversionError(
+            f"{name}: cannot set number of interop threads after it was called, got {count}; call it once"
+        )
+    _interop.append(count)

@@ -79,3 +79,10 @@ def test_what_is_said():
     )
     with pytest.raises(AssertionError, match=r"^seen: Scalars are not equal"):
         tc.testing.assert_close(1, 2, msg=lambda text: f"seen: {text}")
+
+
+def test_assert_allclose_takes_numbers():
+    """The older name compares values alone: lists count as tensors, dtypes and NaN do not part them."""
+    tc.testing.assert_allclose(tc.tensor([1.0, float("nan")], dtype=tc.float64), [1.0, float("nan")])
+    with pytest.raises(AssertionError):
+        tc.testing.assert_allclose(tc.ones(2), [1.0, 1.1])

@@ -57,3 +57,14 @@ assert torch.compile(lambda x: x + 1)(torch.ones(1)).item() == 2
 def test_a_future_by_its_short_name():
     """``torch.Future`` is the one of ``torch.futures``."""
     assert tc.Future is tc.futures.Future
+
+
+def test_the_layers_of_a_module_can_be_listed():
+    """Libraries that choose an activation by name look through all classes of the module that PyTorch keeps them in."""
+    room = tc.nn.modules.activation
+    assert vars(room)["Tanh"] is tc.nn.Tanh
+    assert {"ReLU", "Softmax"} <= set(dir(room))
+    found = [
+        one for one in vars(tc.nn.modules.loss).values() if isinstance(one, type) and issubclass(one, tc.nn.Module)
+    ]
+    assert tc.nn.CrossEntropyLoss in found

@@ -16,7 +16,7 @@ from tensorcore.accelerators import Devices
 from tensorcore.backend import registry
 from tensorcore.switches import Switches, set_float32_matmul_precision
 
-__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp"]
+__all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
 
 
 class _Room(ModuleType):
@@ -140,6 +140,7 @@ mps = _Kinds("mps")
 mkl = _Room("mkl")
 mkldnn = _Room("mkldnn", enabled=True, deterministic=False, allow_tf32=True)
 openmp = _Room("openmp")
+opt_einsum = _Room("opt_einsum", enabled=False, strategy=None)
 cpu = _Room("cpu", get_cpu_capability=lambda: "DEFAULT")
 
 sys.modules[__name__].__class__ = _Callable

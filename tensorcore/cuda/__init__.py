@@ -33,8 +33,9 @@ __all__ = [
     "is_current_stream_capturing", "is_initialized", "is_tf32_supported", "make_graphed_callables", "manual_seed",
     "manual_seed_all", "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info",
     "memory_allocated", "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats", "memory_summary",
-    "nvtx", "reset_peak_memory_stats", "seed", "seed_all", "set_device", "set_per_process_memory_fraction",
-    "set_rng_state", "set_rng_state_all", "set_stream", "stream", "synchronize",
+    "nvtx", "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats", "seed", "seed_all",
+    "set_device", "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream", "stream",
+    "synchronize",
 ]  # fmt: skip
 
 current_device = _devices.current_device
@@ -54,6 +55,7 @@ is_initialized = _devices.is_initialized
 manual_seed = _devices.manual_seed
 manual_seed_all = _devices.manual_seed_all
 max_memory_allocated = _devices.max_memory_allocated
+reset_max_memory_allocated = reset_max_memory_cached = _devices.reset_peak_memory_stats
 max_memory_cached = _devices.max_memory_cached
 max_memory_reserved = _devices.max_memory_reserved
 mem_get_info = _devices.mem_get_info

@@ -43,6 +43,15 @@ class _Room(ModuleType):
                 return found
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        if name == "__dict__":  # whoever asks for all names, as vars() and dir() do, is to see them
+            for family in _ROOMS[found["__name__"].rpartition(".")[2]].split():
+                room = import_module(f"tensorcore.nn.{family}")
+                for one in room.__all__:
+                    found.setdefault(one, getattr(room, one))
+        return found
+
 
 class _Tuples(ModuleType):
     """What ``nn.modules.utils`` has: one number, or several, as a tuple."""

@@ -75,9 +75,7 @@ class _Layer(Module):
         for i in range(len(self.attentions) + 1):
             self.add_module(f"dropout{i + 1}", Dropout(dropout))
         if isinstance(activation, str):
-            if activation not in ("relu", "gelu"):
-                raise GradientError(f"activation should be relu/gelu, not {activation}")
-            activation = F.relu if activation == "relu" else F.gelu
+            activation = _get_activation_fn(activation)
         self.activation = activation
 
     def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
@@ -375,6 +373,13 @@ def _skips_padding(layer: Any) -> bool:
         and plain
         and layer.norm1.eps == layer.norm2.eps
     )
+
+
+def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
+    """The function of that name, "relu" or "gelu"; by PyTorch's name, which programs import."""
+    if activation not in ("relu", "gelu"):
+        raise GradientError(f"activation should be relu/gelu, not {activation}")
+    return F.relu if activation == "relu" else F.gelu
 
 
 def _get_clones(module: Module, N: int) -> ModuleList:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,9 +21,10 @@ from tensorcore.ops.placement import host_device
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 
-__all__ = ["ONNXProgram", "export"]
+__all__ = ["ONNXProgram", "export", "is_in_onnx_export"]
 
 _OPSETS = range(18, 24)
+_OLDER = range(7, 18)
 _REGISTERED = (layers, movement)  # importing the kernels' modules entered their handlers
 
 
@@ -85,7 +87,8 @@ def export(
         f: a path, or a file to write to; None for no file.
         kwargs: keyword arguments.
         input_names, output_names: for the tensors among the inputs and of the result, in order.
-        opset_version: of ONNX's operators, 18 to 23; 18 where None.
+        opset_version: of ONNX's operators, 7 to 23; 18 where None. A lower one than 18 is converted to, by ONNX's own
+            converter; where that cannot, the file has 18, with a warning.
         dynamic_axes: the dims whose size may vary: for an input's name a dict of names by dim, or a list of dims. Those
             of outputs follow by themselves.
         dynamic_shapes: the same by argument: a dict by parameter name, or a tuple in order, of dicts of names (or
@@ -100,8 +103,8 @@ def export(
     if not isinstance(model, Module):
         raise ArgumentTypeError(f"onnx.export: expected a Module, got {type(model).__name__}; wrap the function in one")
     opset = 18 if opset_version is None else opset_version
-    if opset not in _OPSETS:
-        raise ArgumentError(f"onnx.export: expected opset_version from 18 to 23, got {opset_version!r}; leave it out")
+    if opset not in _OPSETS and opset not in _OLDER:
+        raise ArgumentError(f"onnx.export: expected opset_version from 7 to 23, got {opset_version!r}; leave it out")
     positional = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     named = dict(kwargs or {})
     if positional and isinstance(positional[-1], dict) and not named:
@@ -118,7 +121,12 @@ def export(
         except SizesInConstants:
             if not folds:
                 raise
-    proto = _message(onnx, call, names, base, others, nodes, constants, list(output_names or []), opset, export_params)
+    written = max(opset, _OPSETS[0])
+    proto = _message(
+        onnx, call, names, base, others, nodes, constants, list(output_names or []), written, export_params
+    )
+    if opset < written:
+        proto = _older(proto, opset)
     program = ONNXProgram(proto)
     if f is not None:
         if hasattr(f, "write"):
@@ -130,8 +138,50 @@ def export(
     return program
 
 
+def is_in_onnx_export() -> bool:
+    """Whether this line runs while ``export`` runs a model."""
+    return _Call.running > 0
+
+
+def _older(proto: Any, opset: int) -> Any:
+    """The model in an older version of ONNX's operators, or as it is, with a warning."""
+    from onnx import checker, version_converter
+
+    try:
+        made = version_converter.convert_version(_plain(proto), opset)
+        checker.check_model(made)
+    except Exception as error:  # the converter raises whatever its C++ raises
+        warnings.warn(
+            f"onnx.export: opset_version={opset} has no form for some operator of the model ({error}); the file has "
+            f"{_OPSETS[0]}",
+            stacklevel=3,
+        )
+        return proto
+    return made
+
+
+def _plain(proto: Any) -> Any:
+    """The model without nodes that only rename what another node made: the converter knows no older form of them."""
+    made = type(proto)()
+    made.CopyFrom(proto)
+    graph = made.graph
+    fixed = {name for node in graph.node if node.op_type != "Identity" for name in node.output}
+    fixed -= {one.name for one in graph.output}
+    named = {node.input[0]: node for node in graph.node if node.op_type == "Identity" and node.input[0] in fixed}
+    for node in named.values():
+        graph.node.remove(node)
+    for node in graph.node:
+        for names in (node.input, node.output):
+            for i, name in enumerate(names):
+                if name in named:
+                    names[i] = named[name].output[0]
+    return made
+
+
 class _Call:
     """One call of a model: the arguments, and the tensors among them."""
+
+    running = 0  # how many exports run a model now
 
     def __init__(self, model: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.model, self.args, self.kwargs = model, args, kwargs
@@ -184,12 +234,14 @@ class _Call:
             trace.bind(native, name)
         before = [(one, one.training) for one in model.modules()]
         model.eval()
+        _Call.running += 1
         try:
             with no_grad(), trace:
                 args, kwargs = _swapped((self.args, self.kwargs), swapped)
                 result = model(*args, **kwargs)
                 trace.finish([one.native for one in _tensors(result)])
         finally:
+            _Call.running -= 1
             for one, training in before:
                 one.training = training
         return trace

@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError
 from tensorcore.ops import samples_elementwise as samples
-from tensorcore.ops.kinds import BOOL, INTEGER, REAL, alias, elementwise, operation
+from tensorcore.ops.kinds import BOOL, INTEGER, REAL, alias, elementwise, method, operation
 from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
@@ -153,3 +153,15 @@ def equal(input: Tensor, other: Tensor) -> bool:
     if tuple(input.native.shape) != tuple(other.native.shape):
         return False
     return not bool(ne(input, other).sum())  # type: ignore[attr-defined]
+
+
+def _contains(self: Tensor, element: Any) -> bool:
+    """Whether an element, or with a tensor any element of the same place, is equal."""
+    if not isinstance(element, Tensor) and dtypes.kind_of(element) is None:
+        raise DtypeError(
+            f"in: Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}; use == and any()"
+        )
+    return bool(eq(self, element).any())
+
+
+method(_contains, "__contains__")

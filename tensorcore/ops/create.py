@@ -28,6 +28,7 @@ from tensorcore.ops.literal import as_scalar, host_array
 from tensorcore.ops.output import store
 from tensorcore.ops.placement import Default, as_device, get_default_device, host_device
 from tensorcore.ops.shortage import again
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -422,6 +423,14 @@ def _fill(input: Tensor, value: Any, name: str = "fill_op") -> Tensor:
             f"fill_: only supports 0-dimension value tensor but got tensor with {len(value.native.shape)} dimensions; "
             "use copy_"
         )
+    repeated = [i for i, step in enumerate(input.stride()) if step == 0 and input.native.shape[i] > 1]  # type: ignore[attr-defined]
+    if repeated and not (mode.enabled and (input.node is not None or value.node is not None)):
+        # Every element gets the same value, so one of those that share a place stands for all.
+        part = input
+        for dim in repeated:
+            part = part.narrow(dim, 0, 1)  # type: ignore[attr-defined]
+        convert.write(getattr(convert, name), part, value)
+        return input
     return convert.write(getattr(convert, name), input, value)
 
 

@@ -2,7 +2,8 @@
 
 A derivative formula is a function of the names it needs: ``g`` is the incoming gradient, ``out`` the
 result, an input's or an option's name its value, ``input_shape`` or ``input_dtype`` that of an input
-that need not be kept alive. What the formulas name is what is saved.
+that need not be kept alive. What the formulas name is what is saved. A formula that can do without the
+result names ``unwritten_out``: None where an in-place operation changed the result since.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Node, Output, Packed, freed, stale, unpack
 from tensorcore.tensor import Tensor
 
-__all__ = ["OPS", "Op", "gradient_arguments", "kept_out", "same", "without_derivative"]
+__all__ = ["OPS", "Op", "gradient_arguments", "kept_out", "same", "unwritten_out", "without_derivative"]
 
 Formula = Callable[..., Any]
 
@@ -92,7 +93,7 @@ class Op:
             [tuple([i for i, arguments in enumerate(named) if kept in arguments]) for kept in self.inputs]
         )
         self.keeps_inputs = any(self.needed_for)
-        self.keeps_out = "out" in wanted
+        self.keeps_out = "out" in wanted or "unwritten_out" in wanted
         self.traits: tuple[tuple[str, int, str], ...] = ()
         for name_wanted in wanted:
             key, _, trait = name_wanted.rpartition("_")
@@ -157,6 +158,12 @@ def kept_out(node: Node, g: Any) -> Any:
     return tuple(made) if several else made[0]
 
 
+def unwritten_out(node: Node, g: Any) -> Any:
+    """As ``kept_out``, but None where the result was changed in place since."""
+    version = node.version
+    return None if version is not None and version.stamp < node.order else kept_out(node, g)
+
+
 def _device_of(g: Any) -> Any:
     return next(one.device for one in g if one is not None) if isinstance(g, list) else g.device
 
@@ -183,9 +190,12 @@ def _compile(op: Op) -> Callable[[Node, Any], tuple[Any, ...]]:
                 add(f"    version = getattr({name}, 'version', None)")
                 add("    if version is not None and version.stamp < order:")
                 add(f"        raise stale(node, '{name}', version)")
-    if op.keeps_out:
+    wanted = {argument for formula in op.grads.values() for argument in gradient_arguments(formula)}
+    if "out" in wanted:
         add("    out = kept_out(node, g)")
-    known = {"g", "out", *op.inputs}
+    if "unwritten_out" in wanted:
+        add("    unwritten_out = find_unwritten(node, g)")
+    known = {"g", "out", "unwritten_out", *op.inputs}
     # An input's own shape and dtype are its edge's, which costs nothing at the forward call.
     own = {} if op.variadic else {name: {f"{name}_shape": f"edge_{i}.shape", f"{name}_dtype": f"edge_{i}.dtype"}
                                   for i, name in enumerate(op.inputs)}  # fmt: skip
@@ -216,6 +226,6 @@ def _compile(op: Op) -> Callable[[Node, Any], tuple[Any, ...]]:
                 add("        None,")
         add("    )")
     scope = {f"formula_{i}": op.grads[name] for i, name in enumerate(op.inputs) if name in op.grads}
-    scope.update(unpack=unpack, stale=stale, kept_out=kept_out)
+    scope.update(unpack=unpack, stale=stale, kept_out=kept_out, find_unwritten=unwritten_out)
     exec(compile("\n".join(lines), f"<backward of {op.name}>", "exec"), scope)
     return scope["backward"]  # type: ignore[return-value]

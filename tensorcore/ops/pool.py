@@ -34,11 +34,12 @@ def _window(*values: Any) -> dict[str, Any]:
     return dict(zip(_NAMES, values, strict=True))
 
 
-# The gradient finds the maxima again from input and result: the forward pass stays one comparison a position.
+# The gradient finds the maxima from input and result: forward is one comparison a position. A result written over is remade.
 _max = Op(
     "max_pool", "input", "The largest of each window.", backward_name="MaxPool2DWithIndicesBackward0", register=False,
-    grads=dict(input=lambda g, input, out, counts, kernel, stride, padding, dilation: apply(
-        _max_gradient, (g, input, out), _window(counts, kernel, stride, padding, dilation))),
+    grads=dict(input=lambda g, input, unwritten_out, counts, kernel, stride, padding, dilation: apply(_max_gradient, (
+        g, input, apply(_max, (input,), _window(counts, kernel, stride, padding, dilation)) if unwritten_out is None
+        else unwritten_out), _window(counts, kernel, stride, padding, dilation))),
 )  # fmt: skip
 _max_gradient = Op(
     "max_pool_gradient", "sent input found", "A gradient put where the largest are.",

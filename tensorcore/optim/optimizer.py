@@ -8,7 +8,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 from tensorcore.dtypes import float32
 from tensorcore.errors import ArgumentError, ArgumentTypeError, UsageError
@@ -20,10 +20,11 @@ from tensorcore.tape.mode import enable_grad
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "Optimizer", "closed", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required",
+    "Optimizer", "ParamsT", "closed", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "required",
 ]  # fmt: skip
 
 Hook = Callable[..., Any]
+ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 # The hooks of all optimizers.
 _PRE: OrderedDict[int, Hook] = OrderedDict()
 _POST: OrderedDict[int, Hook] = OrderedDict()

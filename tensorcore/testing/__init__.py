@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
-    "DeviceLost", "Faults", "NullBackend", "PyrefBackend", "SimBackend", "assert_close", "check", "isolated_registry",
+    "DeviceLost", "Faults", "NullBackend", "PyrefBackend", "SimBackend", "assert_allclose", "assert_close", "check", "isolated_registry",
 ]  # fmt: skip
 
 _FROM = {
     "DeviceLost": "testing.sim", "Faults": "testing.sim", "SimBackend": "testing.sim", "NullBackend": "testing.devices",
-    "PyrefBackend": "testing.devices", "assert_close": "testing.close", "isolated_registry": "backend.registry",
+    "PyrefBackend": "testing.devices", "assert_allclose": "testing.close",
+    "assert_close": "testing.close", "isolated_registry": "backend.registry",
 }  # fmt: skip
 
 

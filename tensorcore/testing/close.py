@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from tensorcore.errors import ArgumentError, ArgumentTypeError
+from tensorcore.ops.create import tensor
 from tensorcore.tensor import Tensor
 
-__all__ = ["assert_close"]
+__all__ = ["assert_allclose", "assert_close"]
 
 # Relative and absolute, as PyTorch documents them; of two dtypes the wider tolerances hold.
 _TOLERANCES = {
@@ -44,6 +45,15 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
             if place:
                 found += f"\n\nThe failure occurred for item {''.join(f'[{key!r}]' for key in place)}"
             raise AssertionError(msg(found) if callable(msg) else found if msg is None else msg)
+
+
+def assert_allclose(actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True,
+                    msg: str = "") -> None:  # fmt: skip
+    """``assert_close`` of the values alone, by its older name: numbers and lists count as tensors."""
+    pair = [one if isinstance(one, Tensor) else tensor(one) for one in (actual, expected)]
+    assert_close(
+        *pair, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False, msg=msg or None
+    )
 
 
 def _pairs(actual: Any, expected: Any, place: tuple[Any, ...]) -> Any:

@@ -7,7 +7,7 @@ from importlib import import_module
 from tensorcore.utils import checkpoint, data
 
 __all__ = [
-    "checkpoint", "data", "deterministic", "drawing", "flop_counter", "model_zoo", "module_tracker", "tensorboard",
+    "benchmark", "checkpoint", "data", "deterministic", "drawing", "flop_counter", "model_zoo", "module_tracker", "tensorboard",
 ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
+import numpy as np
 import pytest
 
 import tensorcore as tc
@@ -146,7 +147,7 @@ def test_files_and_keywords(onnx, tmp_path) -> None:
     "error, call",
     [
         (ArgumentTypeError, lambda: tc.onnx.export(tc.relu, tc.ones(1))),
-        (ArgumentError, lambda: tc.onnx.export(nn.ReLU(), tc.ones(1), opset_version=9)),
+        (ArgumentError, lambda: tc.onnx.export(nn.ReLU(), tc.ones(1), opset_version=6)),
         (ArgumentError, lambda: tc.onnx.export(nn.ReLU(), ())),
         (ArgumentError, lambda: tc.onnx.export(nn.ReLU(), tc.ones(1), input_names=["a", "b"])),
         (ArgumentError, lambda: tc.onnx.export(nn.ReLU(), tc.ones(1), dynamic_axes={"input": [3]})),
@@ -158,3 +159,23 @@ def test_wrong_arguments_are_refused(onnx, error, call) -> None:
     """No module, an opset that is not written, names and dims that are not there."""
     with pytest.raises(error):
         call()
+
+
+def test_older_operators():
+    """A lower opset_version is converted to; where an operator has no such form the file has 18, with a warning."""
+    model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    seen = []
+    model.register_forward_hook(lambda *_: seen.append(tc.onnx.is_in_onnx_export()))
+    x = tc.ones(1, 3)
+    older = tc.onnx.export(model, x, opset_version=15, training=tc.onnx.TrainingMode.EVAL,
+                           operator_export_type=tc.onnx.OperatorExportTypes.ONNX).model_proto  # fmt: skip
+    assert older.opset_import[0].version == 15
+    assert seen == [True]
+    assert not tc.onnx.is_in_onnx_export()
+    session = pytest.importorskip("onnxruntime").InferenceSession(older.SerializeToString())
+    np.testing.assert_allclose(
+        session.run(None, {older.graph.input[0].name: x.numpy()})[0], model(x).detach().numpy(), rtol=1e-6
+    )
+    with pytest.warns(UserWarning, match="opset_version=7"):
+        kept = tc.onnx.export(nn.LayerNorm(3), x, opset_version=7).model_proto
+    assert kept.opset_import[0].version == 18

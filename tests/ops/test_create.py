@@ -212,3 +212,27 @@ def test_a_default_dtype() -> None:
         with pytest.raises(TypeError):
             tc.set_default_dtype(wrong)
     assert tc.get_default_dtype() is tc.float32
+
+
+@pytest.mark.oracle
+def test_filling_what_shares_memory(torch):
+    """fill_ and zero_ write to elements that share a place, as an expanded tensor's, and give back the tensor itself."""
+    for lib in (tc, torch):
+        base = lib.ones(3, 1)
+        wide = base.expand(3, 4)
+        assert wide.fill_(2) is wide
+        assert base.tolist() == [[2.0]] * 3
+        assert wide[1:].zero_().shape == (2, 4)
+        assert base.tolist() == [[2.0], [0.0], [0.0]]
+
+
+@pytest.mark.oracle
+def test_in_asks_for_an_element(torch):
+    """``in`` compares with every element, also of more dims and with a tensor; what is no number raises RuntimeError."""
+    for lib in (tc, torch):
+        grid = lib.arange(6).reshape(2, 3)
+        assert 5 in grid
+        assert 6 not in grid
+        assert lib.tensor([9, 1, 9]) in grid
+        with pytest.raises(RuntimeError, match="only supports Tensor or scalar"):
+            "5" in grid  # noqa: B015

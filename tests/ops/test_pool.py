@@ -140,3 +140,21 @@ def test_uneven_adaptive_averages(torch, sizes, counts):
     pool = f"adaptive_avg_pool{len(sizes)}d"
     ours, theirs = (getattr(one.nn.functional, pool)(one.tensor(values), counts).numpy() for one in (tc, torch))
     np.testing.assert_array_equal(np.isinf(ours), np.isinf(theirs))
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["max_pool1d", "max_pool2d", "adaptive_max_pool2d", "max_pool3d"])
+def test_a_pooled_value_may_be_written_over(torch, name):
+    """A ReLU in place right after a max pool leaves the gradient what PyTorch makes it, in both orders of walking."""
+    ndim = int(name[-2])
+    values = np.random.default_rng(4).standard_normal((2, 3, *[6] * ndim))
+    found = []
+    for lib in (tc, torch):
+        x = lib.tensor(values, requires_grad=True)
+        pooled = getattr(lib.nn.functional, name)(x, 2)
+        ((pooled.relu_() * 3) ** 2).sum().backward()
+        found.append(x.grad.numpy())
+    np.testing.assert_array_equal(*found)
+    with tc.autograd.forward_ad.dual_level():
+        x = tc.autograd.forward_ad.make_dual(tc.tensor(values), tc.ones(*values.shape, dtype=tc.float64))
+        assert tc.autograd.forward_ad.unpack_dual(getattr(tc.nn.functional, name)(x, 2).relu_()).tangent.max() == 1

@@ -13,7 +13,7 @@ from tensorcore.ops.join import cat
 from tensorcore.tape.mode import mode, set_grad_enabled
 from tensorcore.tensor import Tensor
 
-__all__ = ["DataParallel", "data_parallel"]
+__all__ = ["DataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
 
 
 class DataParallel(Module):
@@ -70,39 +70,86 @@ def _run(module: Module, inputs: Any, kwargs: Any, devices: Sequence[Any], outpu
     parts = _scatter((inputs, kwargs), devices, dim)
     if len(parts) == 1:
         return module(*parts[0][0], **parts[0][1])
-    copies = [module if device is devices[0] else _copy(module, device) for device in devices[: len(parts)]]
-    results: list[Any] = [None] * len(parts)
+    copies = replicate(module, devices[: len(parts)])
+    return gather(parallel_apply(copies, [one for one, _ in parts], [one for _, one in parts]), output, dim)
+
+
+def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
+    """One value for each device: tensors in chunks along ``dim``, also those inside tuples, lists and dicts.
+
+    Args:
+        target_gpus: numbers of accelerators, or devices. Where there are fewer rows than devices, the last get nothing.
+    """
+    parts = _scatter(inputs, [_device(one) for one in target_gpus], dim)
+    return tuple(parts) if isinstance(inputs, Tensor) else parts
+
+
+def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> list[Module]:
+    """A module for each device: ``network`` itself where its tensors are, else a copy through which gradients reach it.
+
+    Args:
+        detach: copies through which none do.
+    """
+    held = next((one.device for one in [*network.parameters(), *network.buffers()]), None)
+    places = [_device(one) for one in devices]
+    return [network if place is held and not detach else _copy(network, place, detach) for place in places]
+
+
+def parallel_apply(
+    modules: Sequence[Module],
+    inputs: Sequence[Any],
+    kwargs_tup: Sequence[dict[str, Any]] | None = None,
+    devices: Any = None,
+) -> list[Any]:
+    """What each module makes of its inputs, each in a thread; the first error of one is raised.
+
+    Args:
+        inputs: for each module a tuple of arguments, or the only one.
+        kwargs_tup: for each module its keyword arguments.
+        devices: taken and not needed: a module runs where its tensors are.
+    """
+    if len(modules) != len(inputs):
+        raise AssertionError(
+            f"The number of modules {len(modules)} is not equal to the number of inputs {len(inputs)}; pass one for each"
+        )
+    named = kwargs_tup or [{}] * len(modules)
+    results: list[Any] = [None] * len(modules)
     errors: list[BaseException] = []
     recording = mode.enabled
 
     def act(i: int) -> None:
         try:
             with set_grad_enabled(recording):
-                results[i] = copies[i](*parts[i][0], **parts[i][1])
+                given = inputs[i] if isinstance(inputs[i], (list, tuple)) else (inputs[i],)
+                results[i] = modules[i](*given, **named[i])
         except BaseException as error:
             errors.append(error)
 
-    threads = [threading.Thread(target=act, args=(i,)) for i in range(1, len(parts))]
+    threads = [threading.Thread(target=act, args=(i,)) for i in range(1, len(modules))]
     for one in threads:
         one.start()
-    act(0)
+    if modules:
+        act(0)
     for one in threads:
         one.join()
     if errors:
         raise errors[0]
-    return _gather(results, output, dim)
+    return results
 
 
-def _copy(module: Module, device: Any) -> Module:
-    """The module with its tensors on another device, recorded, and without registering anything."""
+def _copy(module: Module, device: Any, detach: bool = False) -> Module:
+    """The module with its tensors on another device, recorded unless detached, and without registering anything."""
+
+    def moved(held: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: None if one is None else (one.detach() if detach else one).to(device) for name, one in held.items()
+        }
+
     made = object.__new__(type(module))
     made.__dict__.update(module.__dict__)
-    made.__dict__["_parameters"] = {
-        name: None if one is None else one.to(device) for name, one in module._parameters.items()
-    }
-    made.__dict__["_buffers"] = {name: None if one is None else one.to(device) for name, one in module._buffers.items()}
+    made.__dict__["_parameters"], made.__dict__["_buffers"] = moved(module._parameters), moved(module._buffers)
     made.__dict__["_modules"] = {
-        name: None if one is None else _copy(one, device) for name, one in module._modules.items()
+        name: None if one is None else _copy(one, device, detach) for name, one in module._modules.items()
     }
     return made
 
@@ -124,7 +171,12 @@ def _count(columns: Any, devices: Sequence[Any]) -> int:
     return min((len(one) for one in columns), default=len(devices))
 
 
-def _gather(results: list[Any], device: Any, dim: int) -> Any:
+def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
+    """The parts joined along ``dim`` on one device, also those inside tuples, lists and dicts."""
+    return _gather(outputs, _device(target_device), dim)
+
+
+def _gather(results: Sequence[Any], device: Any, dim: int) -> Any:
     first = results[0]
     if isinstance(first, Tensor):
         return cat([one.to(device).reshape(1) if not one.shape else one.to(device) for one in results], dim)

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorcore.errors import ArgumentError, ArgumentTypeError
 from tensorcore.ops.random import Generator
+from tensorcore.utils.data import iterators
 from tensorcore.utils.data.collate import default_collate, default_convert
 from tensorcore.utils.data.dataset import IterableDataset
 from tensorcore.utils.data.fetch import get_worker_info
@@ -16,6 +17,20 @@ from tensorcore.utils.data.iterators import HostIterator, generator_state
 from tensorcore.utils.data.sampler import BatchSampler, EndlessSampler, RandomSampler, SequentialSampler
 
 __all__ = ["DataLoader", "get_worker_info"]
+
+# PyTorch's names of the iterators, which loaders of other libraries derive from or ask for.
+_ITERATORS = {
+    "_BaseDataLoaderIter": "LoaderIterator",
+    "_SingleProcessDataLoaderIter": "HostIterator",
+    "_MultiProcessingDataLoaderIter": "WorkersIterator",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ITERATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(iterators, _ITERATORS[name])
+
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 

@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import re
-import socket
 import statistics
 import subprocess
 import sys
@@ -27,7 +26,7 @@ __all__ = ["COLLECTIVES", "SIZES", "measure", "table"]
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
 SIZES = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20, 256 << 20)
-SECONDS = 0.12  # for each library, collective and size
+TURNS, SECONDS = 15, 0.01  # of each library, for a collective and a size, one after the other; and of a turn, about
 MARK = "collective:"
 MODULE = "asv_benchmarks.benchmarks.collective"
 
@@ -54,10 +53,7 @@ def measure(
     """The medians in seconds: ``rows`` by collective and size, and ``step``, one of training."""
     root, load = Path(__file__).parents[2], os.getloadavg()[0]
     paths = os.pathsep.join([str(root), str(root / "plugins"), os.environ.get("PYTHONPATH", "")])
-    with socket.socket() as one:
-        one.bind(("", 0))
-        port = one.getsockname()[1]
-    asked = {"sizes": list(sizes), "collectives": list(collectives), "step": step, "gloo": gloo, "port": port}
+    asked = {"sizes": list(sizes), "collectives": list(collectives), "step": step, "gloo": gloo}
     done = subprocess.run(
         [sys.executable, "-m", "tensorcore.distributed.launch", "-n", str(ranks), "-m", MODULE, "--worker", json.dumps(asked)],
         env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False,
@@ -97,7 +93,7 @@ def worker(asked: dict[str, Any]) -> None:
 
     dist.init_process_group()
     rank, size = dist.get_rank(), dist.get_world_size()
-    peer = _gloo(rank, size, asked["port"]) if asked["gloo"] else None
+    peer = _gloo(rank, size) if asked["gloo"] else None
     rows = []
     for nbytes in asked["sizes"]:
         for name in asked["collectives"]:
@@ -105,10 +101,11 @@ def worker(asked: dict[str, Any]) -> None:
                 _call(name, nbytes, "ours", rank, size),
                 _call(name, nbytes, "gloo", rank, size) if peer else None,
             )
-            rows.append({"collective": name, "bytes": nbytes, **_turns(ours, theirs)})
-    found: dict[str, Any] = {"ranks": size, "rows": rows, "memcpy": _memcpy(64 << 20)}
+            copy = _memcpy(nbytes) if name == "all_reduce" else None
+            rows.append({"collective": name, "bytes": nbytes, **_turns(ours=ours, gloo=theirs, memcpy=copy)})
+    found: dict[str, Any] = {"ranks": size, "rows": rows}
     if asked["step"]:
-        found["step"] = _turns(*(_training(kind)[0] for kind in (("ours", "gloo") if peer else ("ours",))))
+        found["step"] = _turns(ours=_training("ours")[0], gloo=_training("gloo")[0] if peer else None)
         found["exposed"] = _exposed()
     dist.barrier()
     if rank == 0:
@@ -118,12 +115,20 @@ def worker(asked: dict[str, Any]) -> None:
         peer.destroy_process_group()
 
 
-def _gloo(rank: int, size: int, port: int) -> Any:
+def _gloo(rank: int, size: int) -> Any:
+    """PyTorch's own group of the same processes, None where there is no PyTorch."""
     try:
         import torch.distributed as peer
     except ImportError:
         return None
-    peer.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+    import tensorcore.distributed as dist
+
+    # Rank 0 gets a port that is free, and the others hear of it from us.
+    store = peer.TCPStore("127.0.0.1", 0, size, True, wait_for_workers=False) if rank == 0 else None
+    port = [store.port if store else 0]
+    dist.broadcast_object_list(port)
+    store = store or peer.TCPStore("127.0.0.1", port[0], size, False)
+    peer.init_process_group("gloo", store=store, rank=rank, world_size=size)
     return peer
 
 
@@ -194,12 +199,15 @@ def _exposed() -> dict[str, float]:
         for one in [dist.all_reduce(one, async_op=True) for one in buffers]:
             one.wait()
 
-    times = {"step": both, "computing": alone, "messages": messages}
-    return {name: _turns(one)["ours"] for name, one in times.items()}
+    return _turns(step=both, computing=alone, messages=messages)
 
 
-def _turns(ours: Any, theirs: Any = None) -> dict[str, Any]:
-    """Median seconds of a call of each, in turns of as many calls as take a moment, the same number on all ranks."""
+def _turns(**calls: Any) -> dict[str, Any]:
+    """Median seconds of a call of each, by name; None for what there is not.
+
+    They take turns of as many calls as take a moment, the same number on all ranks. Turns are short: where other programs
+    take the processors now and then, they take them from few turns of each.
+    """
     import tensorcore as torch
     import tensorcore.distributed as dist
 
@@ -210,40 +218,39 @@ def _turns(ours: Any, theirs: Any = None) -> dict[str, Any]:
             call()
         return (time.perf_counter() - start) / count
 
-    found: dict[str, list[float]] = {"ours": [], "gloo": []}
-    calls = {"ours": ours, **({"gloo": theirs} if theirs is not None else {})}
-    counts = {}
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    calls = {name: call for name, call in calls.items() if call is not None}
+    counts, turns = {}, TURNS
     for name, call in calls.items():
         once(call, 1)
         seconds = torch.tensor([once(call, 1)])
         dist.broadcast(seconds, 0)
-        counts[name] = max(1, min(2000, int(SECONDS / 3 / max(seconds.item(), 1e-6))))
-    for _ in range(3):
+        counts[name] = max(1, min(200, int(SECONDS / max(seconds.item(), 1e-6))))
+        turns = min(turns, max(5, int(TURNS * 10 * SECONDS / max(seconds.item(), 1e-6))))
+    for _ in range(turns):
         for name, call in calls.items():
             found[name].append(once(call, counts[name]))
     return {name: statistics.median(times) if times else None for name, times in found.items()}
 
 
-def _memcpy(nbytes: int) -> float:
+def _memcpy(nbytes: int) -> Any:
     source, target = np.ones(nbytes // 4, np.float32), np.ones(nbytes // 4, np.float32)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        np.copyto(target, source)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return lambda: np.copyto(target, source)
 
 
 def page(found: dict[str, Any]) -> list[str]:
     """All that was measured, and what follows from it, as Markdown."""
-    rate = (64 << 20) / found["memcpy"] / 1e9
     machine = f"{found['ranks']} processes on {os.cpu_count()} cores; load average before: {found['load']:.1f}."
     lines = [
         machine,
         "",
         *table(found),
         "",
-        f"A memcpy of 64 MB took {1e3 * found['memcpy']:.1f} ms ({rate:.1f} GB/s).",
+        *(
+            _beside_memcpy(row)
+            for row in found["rows"]
+            if row["collective"] == "all_reduce" and row["bytes"] == 64 << 20
+        ),
     ]
     step, parts = found["step"], found["exposed"]
     peer = (
@@ -271,6 +278,14 @@ def page(found: dict[str, Any]) -> list[str]:
             f"{100 * parts['computing'] / seconds:.0f} % |"
         )
     return lines
+
+
+def _beside_memcpy(row: dict[str, Any]) -> str:
+    rates = [row["bytes"] / row[name] / 1e9 for name in ("ours", "memcpy")]
+    return (
+        f"Between its calls both processes copied {_size(row['bytes'])} by memcpy, at {rates[1]:.1f} GB/s: all_reduce has "
+        f"{100 * rates[0] / rates[1]:.0f} % of that."
+    )
 
 
 def write(place: Path, lines: list[str]) -> None:

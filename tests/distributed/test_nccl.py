@@ -29,7 +29,7 @@ class Control:
     """What mpi4py's communicators are asked for, for ranks that are threads."""
 
     def __init__(self, size: int) -> None:
-        self.size, self.turn, self.local = size, threading.Barrier(size, timeout=10), threading.local()
+        self.size, self.turn, self.local = size, threading.Barrier(size, timeout=120), threading.local()
         self.rows: list = [None] * size
         self.made: dict = {}
 
@@ -167,7 +167,7 @@ NCCL = SimpleNamespace(
 CUPY = SimpleNamespace(cuda=SimpleNamespace(nccl=NCCL, Event=Event, get_current_stream=lambda: SimpleNamespace(ptr=0)))
 
 
-def ranks(size, act, timeout: float = 10.0):
+def ranks(size, act, timeout: float = 120.0):
     """What ``act(communicator)`` returns on each rank."""
     control, results, errors = Control(size), [None] * size, []
 

@@ -6,6 +6,8 @@ import atexit
 import contextlib
 import os
 import sys
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -20,10 +22,11 @@ from tensorcore.plugin import (
     Handle,
 )
 
-from .arithmetic import flat, pieces, wide
-from .deadline import Deadline
+from .arithmetic import FUNCTIONS, combine, flat, pieces, wide
+from .deadline import LOOK, Deadline
 from .line import Line, Task
 from .neighbours import LEAST, meet_neighbours
+from .slots import Arrival, meet_in_memory
 
 __all__ = ["MpiCommunicator"]
 
@@ -32,6 +35,13 @@ PIECE = 4 << 20
 LARGEST = 1 << 30  # bytes of one message
 _REDUCTIONS = {"sum": MPI.SUM, "product": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX}
 _LOGICAL = {"sum": MPI.MAX, "product": MPI.MIN, "min": MPI.MIN, "max": MPI.MAX}  # of bool as bytes of 0 and 1
+
+# Messages that nobody has waited for yet. They move while this process is in a call of MPI's.
+_transfers: weakref.WeakSet[Handle] = weakref.WeakSet()
+_PAUSE = 5e-5  # seconds between two tests of what moves without this thread
+_ALL = 4 << 20  # bytes of all ranks' arrays that each rank reads
+
+Request = MPI.Request | Arrival
 
 _given_up: list[str] = []  # why communicators of this process were aborted
 
@@ -78,8 +88,9 @@ class MpiCommunicator(Communicator):
         if comm is None:
             self.comm.Barrier()
             _unlink_shared_memory()
-        self.line = Line()
+        self.line = Line(self._in_thread)
         self.neighbours = meet_neighbours(self.comm, MPI)
+        self.slots = meet_in_memory(self.comm, MPI)
         self.broken: str | None = None
         _leave_well()
 
@@ -91,7 +102,19 @@ class MpiCommunicator(Communicator):
         self.reduction("all_reduce", op)
         source, target = self._host(native), self._host(out)
 
-        def near() -> Iterator[MPI.Request]:
+        def small() -> Iterator[Arrival]:
+            slots: Any = self.slots
+            yield from slots.meet(_bytes(source))
+            parts = [slots.found(rank, source.nbytes).view(source.dtype) for rank in range(self.size)]
+            if self.size == 2 and wide(source.dtype) is source.dtype:
+                FUNCTIONS[op](*parts, out=target)
+            else:
+                combine(parts, [target], op)
+
+        if self._is_small(source.nbytes):
+            return self._start("all_reduce", small, out, timeout)
+
+        def near() -> Iterator[Request]:
             neighbours: Any = self.neighbours
             places = self._places(source, target)
             yield from places.exchange
@@ -99,11 +122,11 @@ class MpiCommunicator(Communicator):
             parts = [slice(source.size * i // self.size, source.size * (i + 1) // self.size) for i in range(self.size)]
             mine, size = parts[self.rank], source.itemsize
             neighbours.combine(op, source[mine], target[mine], places.all[:, 0] + mine.start * size)
-            yield self.comm.Ibarrier()
+            yield from self._meet()
             for rank, part in enumerate(parts):
                 if rank != self.rank and part.stop > part.start:
                     neighbours.read(rank, int(places.all[rank, 1]) + part.start * size, target[part])
-            yield self.comm.Ibarrier()
+            yield from self._meet()
 
         if self._is_near(source):
             return self._start("all_reduce", near, out, timeout, small=True)
@@ -125,14 +148,24 @@ class MpiCommunicator(Communicator):
         self.reduction("reduce_scatter", op)
         source, target = self._host(native).reshape(self.size, -1), self._host(out)
 
-        def near() -> Iterator[MPI.Request]:
+        def small() -> Iterator[Arrival]:
+            slots: Any = self.slots
+            yield from slots.meet(_bytes(flat(source)))
+            start, end = self.rank * target.nbytes, (self.rank + 1) * target.nbytes
+            parts = [slots.found(rank, source.nbytes)[start:end].view(source.dtype) for rank in range(self.size)]
+            combine(parts, [target], op)
+
+        if self._is_small(source.nbytes):
+            return self._start("reduce_scatter", small, out, timeout)
+
+        def near() -> Iterator[Request]:
             places = self._places(source, target)
             yield from places.exchange
             neighbours: Any = self.neighbours
             mine = source[self.rank]
             result = np.empty_like(target) if np.shares_memory(mine, target) else target
             neighbours.combine(op, mine, result, places.all[:, 0] + self.rank * mine.nbytes)
-            yield self.comm.Ibarrier()
+            yield from self._meet()
             if result is not target:
                 target[...] = result
 
@@ -154,13 +187,24 @@ class MpiCommunicator(Communicator):
         self.member("broadcast", "root", root)
         data = _bytes(self._host(native))
 
-        def near() -> Iterator[MPI.Request]:
-            place = np.array([data.ctypes.data])
-            yield self.comm.Ibcast(place, root)
+        def small() -> Iterator[Arrival]:
+            slots: Any = self.slots
+            if self.rank == root:
+                yield from slots.meet(data, ())
+            else:
+                yield from slots.meet(None, (root,))
+                data[...] = slots.found(root, data.size)
+
+        if self._is_small(data.nbytes):
+            return self._start("broadcast", small, native, timeout)
+
+        def near() -> Iterator[Request]:
+            places = self._places(data, data)
+            yield from places.exchange
             neighbours: Any = self.neighbours
             if self.rank != root:
-                neighbours.read(root, int(place[0]), data)
-            yield self.comm.Ibarrier()
+                neighbours.read(root, int(places.all[root, 0]), data)
+            yield from self._meet()
 
         if self._is_near(data):
             return self._start("broadcast", near, native, timeout, small=True)
@@ -175,7 +219,16 @@ class MpiCommunicator(Communicator):
         self.blocks("all_gather", native, out)
         source, whole = _bytes(self._host(native)), _bytes(self._host(out)).reshape(self.size, -1)
 
-        def near() -> Iterator[MPI.Request]:
+        def small() -> Iterator[Arrival]:
+            slots: Any = self.slots
+            yield from slots.meet(source)
+            for rank in range(self.size):
+                whole[rank] = slots.found(rank, source.size)
+
+        if self._is_small(source.nbytes):
+            return self._start("all_gather", small, out, timeout)
+
+        def near() -> Iterator[Request]:
             places = self._places(source, source)
             yield from places.exchange
             neighbours: Any = self.neighbours
@@ -185,7 +238,7 @@ class MpiCommunicator(Communicator):
                     neighbours.read(rank, int(places.all[rank, 0]), whole[rank])
                 elif source.ctypes.data != whole[rank].ctypes.data:
                     whole[rank] = source
-            yield self.comm.Ibarrier()
+            yield from self._meet()
 
         if self._is_near(source):
             return self._start("all_gather", near, out, timeout, small=True)
@@ -222,10 +275,7 @@ class MpiCommunicator(Communicator):
     def barrier(self, *, timeout: float | None = None) -> None:
         self.backend.synchronize()
 
-        def steps() -> Iterator[MPI.Request]:
-            yield self.comm.Ibarrier()
-
-        self._start("barrier", steps, None, timeout).wait()
+        self._start("barrier", self._meet, None, timeout).wait()
 
     # Messages
 
@@ -253,12 +303,15 @@ class MpiCommunicator(Communicator):
             deadline = Deadline(what, self.seconds(timeout) if asked is None else asked, self._look)
             for request in requests:
                 deadline.complete(request)
+            _transfers.discard(handle)
 
         def done() -> bool:
             self._check()
             return MPI.Request.Testall(requests)
 
-        return Handle(result, wait, done)
+        handle = Handle(result, wait, done)
+        _transfers.add(handle)
+        return handle
 
     # The group
 
@@ -286,22 +339,69 @@ class MpiCommunicator(Communicator):
 
     # Within a host
 
+    def _is_small(self, nbytes: int) -> bool:
+        """Whether each rank may as well read all of every rank's array as a part of it, and a slot holds it."""
+        return self.slots is not None and nbytes <= self.slots.largest and nbytes * self.size <= _ALL
+
     def _is_near(self, array: np.ndarray) -> bool:
         return self.neighbours is not None and array.nbytes >= LEAST and array.dtype != bool
 
     def _places(self, source: np.ndarray, target: np.ndarray) -> _Places:
         mine, every = np.array([source.ctypes.data, target.ctypes.data]), np.empty((self.size, 2), np.int64)
-        return _Places(every, (self.comm.Iallgather(mine, every) for _ in range(1)))
+
+        def exchange() -> Iterator[Request]:
+            if self.slots is None:
+                yield self.comm.Iallgather(mine, every)
+                return
+            yield from self.slots.meet(_bytes(mine))
+            for rank in range(self.size):
+                every[rank] = self.slots.found(rank, mine.nbytes).view(np.int64)
+
+        return _Places(every, exchange())
+
+    def _meet(self) -> Iterator[Request]:
+        """Wait until all ranks have come here."""
+        if self.slots is None:
+            yield self.comm.Ibarrier()
+        else:
+            yield from self.slots.meet()
 
     def _host(self, native: Any) -> np.ndarray:
         return flat(self.backend.to_host(native))
 
     def _start(
-        self, what: str, steps: Callable[[], Iterator[MPI.Request]], result: Any, timeout: float | None, *,
+        self, what: str, steps: Callable[[], Iterator[Any]], result: Any, timeout: float | None, *,
         small: bool = False,
     ) -> Handle:  # fmt: skip
         self._check()
         return _Collective(self, self.line.add(Task(what, steps, small)), result, timeout)
+
+    def _complete(self, request: Request, deadline: Deadline) -> None:
+        """Wait in the thread that asked."""
+        if isinstance(request, MPI.Request):
+            deadline.complete(request)
+        elif not request.spin():
+            while not request.Test():
+                self._sleep(request)
+                deadline.look_around()
+
+    def _in_thread(self, task: Task, request: Request) -> None:
+        """Wait in the thread of the line, which the thread that computes may need its processor from."""
+        if isinstance(request, Arrival):
+            while not request.Test():
+                self._sleep(request)
+        elif task.small:
+            while not request.Test():
+                time.sleep(_PAUSE)
+        else:
+            # Blocks in C without the interpreter's lock, but on a processor, which moves what there is to move.
+            request.Wait()
+
+    def _sleep(self, arrival: Arrival) -> None:
+        """Sleep until somebody comes; not long where messages are under way, which MPI moves within its calls alone."""
+        if _transfers:
+            self.comm.Iprobe()
+        arrival.sleep(_PAUSE if _transfers else LOOK)
 
     def _check(self) -> None:
         if self.broken is not None:
@@ -317,7 +417,7 @@ class _Places(NamedTuple):
     """Where the ranks' arrays lie, a row of source and target for each, once they have told one another."""
 
     all: np.ndarray
-    exchange: Iterator[MPI.Request]
+    exchange: Iterator[Request]
 
 
 class _Collective(Handle):
@@ -340,7 +440,7 @@ class _Collective(Handle):
         seconds = owner.seconds(self._timeout) if asked is None else asked
         deadline = Deadline(task.what, seconds, owner._look)
         if owner.line.take(task):
-            task.run(deadline.complete)
+            task.run(lambda request: owner._complete(request, deadline))
             owner.line.done(task)
         else:
             owner.line.advance()

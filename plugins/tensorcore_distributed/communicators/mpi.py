@@ -104,8 +104,9 @@ class MpiCommunicator(Communicator):
 
         def small() -> Iterator[Arrival]:
             slots: Any = self.slots
-            yield from slots.meet(_bytes(source))
-            parts = [slots.found(rank, source.nbytes).view(source.dtype) for rank in range(self.size)]
+            yield from slots.meet((0, _bytes(source)))
+            parts = [slots.found(rank, 0, source.nbytes).view(source.dtype) for rank in range(self.size)]
+            parts[self.rank] = source
             if self.size == 2 and wide(source.dtype) is source.dtype:
                 FUNCTIONS[op](*parts, out=target)
             else:
@@ -150,9 +151,10 @@ class MpiCommunicator(Communicator):
 
         def small() -> Iterator[Arrival]:
             slots: Any = self.slots
-            yield from slots.meet(_bytes(flat(source)))
-            start, end = self.rank * target.nbytes, (self.rank + 1) * target.nbytes
-            parts = [slots.found(rank, source.nbytes)[start:end].view(source.dtype) for rank in range(self.size)]
+            whole, start, end = _bytes(flat(source)), self.rank * target.nbytes, (self.rank + 1) * target.nbytes
+            yield from slots.meet((0, whole[:start]), (end, whole[end:]))
+            parts = [slots.found(rank, start, end).view(source.dtype) for rank in range(self.size)]
+            parts[self.rank] = source[self.rank]
             combine(parts, [target], op)
 
         if self._is_small(source.nbytes):
@@ -190,10 +192,10 @@ class MpiCommunicator(Communicator):
         def small() -> Iterator[Arrival]:
             slots: Any = self.slots
             if self.rank == root:
-                yield from slots.meet(data, ())
+                yield from slots.meet((0, data), sources=())
             else:
-                yield from slots.meet(None, (root,))
-                data[...] = slots.found(root, data.size)
+                yield from slots.meet(sources=(root,))
+                data[...] = slots.found(root, 0, data.size)
 
         if self._is_small(data.nbytes):
             return self._start("broadcast", small, native, timeout)
@@ -221,9 +223,9 @@ class MpiCommunicator(Communicator):
 
         def small() -> Iterator[Arrival]:
             slots: Any = self.slots
-            yield from slots.meet(source)
+            yield from slots.meet((0, source))
             for rank in range(self.size):
-                whole[rank] = slots.found(rank, source.size)
+                whole[rank] = source if rank == self.rank else slots.found(rank, 0, source.size)
 
         if self._is_small(source.nbytes):
             return self._start("all_gather", small, out, timeout)
@@ -353,9 +355,9 @@ class MpiCommunicator(Communicator):
             if self.slots is None:
                 yield self.comm.Iallgather(mine, every)
                 return
-            yield from self.slots.meet(_bytes(mine))
+            yield from self.slots.meet((0, _bytes(mine)))
             for rank in range(self.size):
-                every[rank] = self.slots.found(rank, mine.nbytes).view(np.int64)
+                every[rank] = self.slots.found(rank, 0, mine.nbytes).view(np.int64)
 
         return _Places(every, exchange())
 

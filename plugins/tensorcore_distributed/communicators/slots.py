@@ -93,14 +93,20 @@ class Slots:
         """Bytes of a group of so many ranks."""
         return 2 * _LINE * size + 2 * size * _slot(size)
 
-    def meet(self, mine: np.ndarray | None = None, sources: Iterable[int] | None = None) -> Iterator[Arrival]:
-        """Come to the next meeting with a flat array of bytes in one's slot, and wait for some ranks, all where None."""
+    def meet(self, *mine: tuple[int, np.ndarray], sources: Iterable[int] | None = None) -> Iterator[Arrival]:
+        """Come to the next meeting, and wait for some ranks, all where None.
+
+        Args:
+            mine: flat arrays of bytes for one's slot, each with its place in it.
+        """
         number = self.number = self.number + 1
-        if mine is not None:
+        if mine:
             before = Arrival(self, self.others, number - 1)
             if not before.Test():
                 yield before
-            self.slots[number & 1, self.rank, : mine.size] = mine
+            slot = self.slots[number & 1, self.rank]
+            for start, part in mine:
+                slot[start : start + part.size] = part
         self.counters[8 * self.rank] = number
         for rank in self.others:
             if self.sleeping[8 * rank]:
@@ -110,9 +116,9 @@ class Slots:
         if not arrival.Test():
             yield arrival
 
-    def found(self, rank: int, nbytes: int) -> np.ndarray:
-        """What a rank brought to the meeting that was last, as bytes."""
-        return self.slots[self.number & 1, rank, :nbytes]
+    def found(self, rank: int, start: int, end: int) -> np.ndarray:
+        """A part of what a rank brought to the meeting that was last, as bytes."""
+        return self.slots[self.number & 1, rank, start:end]
 
     def futex(self, rank: int, what: int, value: int, seconds: float = 0.0) -> None:
         """Sleep while a rank's counter has this value, or wake those who do."""

@@ -45,7 +45,7 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
             text, lambda one: one.all_gather(source.native, parts.native), finish=lambda: put(tensor, fold(op, parts)),
             result=[tensor], async_op=async_op,
         )  # fmt: skip
-    if op is ReduceOp.AVG:
+    if op is ReduceOp.AVG and not has_means(tensor, pg):
         total = _sums(tensor, pg)
         return pg.start(
             text, lambda one: one.all_reduce(total.native, "sum"),
@@ -53,9 +53,28 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
         )  # fmt: skip
     whole = place(tensor, pg.device)
     return pg.start(
-        text, lambda one: one.all_reduce(whole.native, op.transport), finish=whole.written, result=[tensor],
+        text, lambda one: one.all_reduce(whole.native, "mean" if op is ReduceOp.AVG else op.transport),
+        finish=whole.written, result=[tensor],
         async_op=async_op,
     )  # fmt: skip
+
+
+def has_means(tensor: Tensor, pg: ProcessGroup) -> bool:
+    """Whether the group's transport divides a sum of such tensors by itself."""
+    return pg.communicator.means and (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
+
+
+def start_mean(tensor: Tensor, out: Tensor, pg: ProcessGroup) -> Work:
+    """Start to put the mean of all ranks' tensors into ``out``, which may be the tensor.
+
+    Both are dense, of one shape, on the group's device, and ``has_means`` holds.
+    """
+    work = pg.start(
+        f"all_reduce(AVG, {describe(out)})", lambda one: one.all_reduce(tensor.native, "mean", out=out.native),
+        result=[out], async_op=True,
+    )  # fmt: skip
+    assert work is not None
+    return work
 
 
 def broadcast(

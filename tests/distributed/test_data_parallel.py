@@ -325,6 +325,45 @@ def test_gradients_that_are_parts_of_the_bucket() -> None:
     assert world(2, act) == [([[1.0, 1.0], [3.0, 3.0]], True)] * 2
 
 
+def test_gradients_of_before_stay() -> None:
+    """What a program kept of an iteration's gradients is not overwritten by the next, of large and of small parameters."""
+
+    def act():
+        torch.manual_seed(1)
+        model = DistributedDataParallel(nn.Sequential(nn.Linear(600, 600), nn.Linear(600, 2)))
+        kept = []
+        for step in range(3):
+            model.zero_grad()
+            model(torch.full((1, 600), float(dist.get_rank() + step))).sum().backward()
+            kept.append([(one.grad, one.grad.sum().item()) for one in model.parameters()])
+        model(torch.zeros(1, 600)).sum().backward()  # adds to the last ones
+        again = [one.grad is grad for one, (grad, _) in zip(model.parameters(), kept[-1], strict=True)]
+        return [grad.sum().item() == value for step in kept[:2] for grad, value in step], again
+
+    for same, again in world(2, act):
+        assert same == [True] * 8
+        assert again == [True] * 4
+
+
+def test_a_large_gradient_that_one_rank_lacks() -> None:
+    """A large parameter that only one rank used, and one whose gradient is strided, are averaged with the others."""
+
+    class Wide(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Parameter(torch.ones(600, 600)), nn.Parameter(torch.ones(600, 500))
+
+        def forward(self, x, both):
+            return (x @ self.a).sum() + (self.b.t() * x[0, 0]).sum() * both if both else (x @ self.a).sum()
+
+    def act():
+        model = DistributedDataParallel(Wide(), find_unused_parameters=True)
+        model(torch.ones(1, 600), dist.get_rank() == 0).backward()
+        return model.module.a.grad.unique().tolist(), model.module.b.grad.unique().tolist()
+
+    assert world(2, act) == [([1.0], [0.5])] * 2
+
+
 def test_a_module_without_training_is_refused() -> None:
     """There is nothing to average."""
 

@@ -33,7 +33,7 @@ __all__ = ["MpiCommunicator"]
 # MPICH moves 64 MB four times as fast in pieces of this many bytes as in one call, and they fit into any MPI's counts.
 PIECE = 4 << 20
 LARGEST = 1 << 30  # bytes of one message
-_REDUCTIONS = {"sum": MPI.SUM, "product": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX}
+_REDUCTIONS = {"sum": MPI.SUM, "mean": MPI.SUM, "product": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX}
 _LOGICAL = {"sum": MPI.MAX, "product": MPI.MIN, "min": MPI.MIN, "max": MPI.MAX}  # of bool as bytes of 0 and 1
 
 # Messages that nobody has waited for yet. They move while this process is in a call of MPI's.
@@ -58,6 +58,8 @@ class MpiCommunicator(Communicator):
         timeout: seconds.
         comm: the processes, those of ``MPI.COMM_WORLD`` where None; duplicated, so no message of others mixes in.
     """
+
+    means = True
 
     def __init__(
         self,
@@ -107,7 +109,7 @@ class MpiCommunicator(Communicator):
             yield from slots.meet((0, _bytes(source)))
             parts = [slots.found(rank, 0, source.nbytes).view(source.dtype) for rank in range(self.size)]
             parts[self.rank] = source
-            if self.size == 2 and wide(source.dtype) is source.dtype:
+            if self.size == 2 and op != "mean" and wide(source.dtype) is source.dtype:
                 FUNCTIONS[op](*parts, out=target)
             else:
                 combine(parts, [target], op)
@@ -139,6 +141,8 @@ class MpiCommunicator(Communicator):
             for piece in pieces(source.size, max(1, PIECE // dtype.itemsize)):
                 part = target[piece] if dtype is source.dtype else source[piece].astype(dtype)
                 yield self.comm.Iallreduce(MPI.IN_PLACE, _typed(part), _operation(part.dtype, op))
+                if op == "mean":
+                    np.divide(part, self.size, out=part)
                 if dtype is not source.dtype:
                     target[piece] = part
 

@@ -81,6 +81,8 @@ class Neighbours:
                 theirs.length = found.nbytes
                 self._copy(rank, theirs, here)
                 total = function(total, found.astype(dtype, copy=False), out=into)
+            if op == "mean":
+                np.divide(total, len(addresses), out=total)
             if dtype is not mine.dtype:
                 out[piece] = total
 

@@ -37,6 +37,8 @@ class ThreadsCommunicator(Communicator):
         world: a name that the ranks of one world agree on; free for another one once all of them have come.
     """
 
+    means = True
+
     def __init__(
         self, backend: Backend, rank: int, size: int, *, timeout: float = 300.0, world: str | World = "default"
     ) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
-from tensorcore.ops.create import zeros
+from tensorcore.ops.create import empty
 from tensorcore.tensor import Tensor
 
 __all__ = ["Bucket", "GradBucket", "make_buckets"]
 
 _MB = 1 << 20
+_LARGE = 1 * _MB  # bytes of a gradient that is worth a message of its own, and no copy
 _FIRST = 1 * _MB  # bytes of the first bucket, which is small so that sending begins early
 
 
@@ -20,6 +22,9 @@ class Bucket:
     Attributes:
         buffer: the gradients, one after the other.
         views: each parameter's part of it, in the parameter's shape.
+        parts: what is sent at once where no hook needs the whole: first and last position of what ``parameters`` has, a large
+            one by itself, small ones that are neighbours together.
+        fresh: parameters that had no gradient before this iteration.
         missing: of which parameters the gradient is still to come.
         sent: the Future of what comes back, None while the bucket is not complete.
     """
@@ -29,18 +34,34 @@ class Bucket:
         self.numbers = [number for number, _ in parameters]
         self.parameters = [one for _, one in parameters]
         first = self.parameters[0]
-        self.buffer: Any = zeros(sum(one.numel() for one in self.parameters), dtype=first.dtype, device=first.device)
+        self.dtype, self.device = first.dtype, first.device
+        self.ends = list(accumulate((one.numel() for one in self.parameters), initial=0))
+        self.parts: list[tuple[int, int]] = []
+        for position, one in enumerate(self.parameters):
+            if self.parts and max(one.nbytes, self.parameters[position - 1].nbytes) < _LARGE:
+                self.parts[-1] = self.parts[-1][0], position
+            else:
+                self.parts.append((position, position))
+        self.buffer: Any = None
         self.views: list[Any] = []
-        start = 0
-        for one in self.parameters:
-            self.views.append(self.buffer[start : start + one.numel()].view(one.shape))
-            start += one.numel()
+        self.renew()
         self.missing: set[int] = set()
+        self.fresh: set[int] = set()
         self.sent: Any = None
+
+    def renew(self) -> None:
+        """Have a buffer of one's own, where gradients are parts of the one before."""
+        self.buffer = empty(self.ends[-1], dtype=self.dtype, device=self.device)
+        self.views = [self.between(i, i).view(one.shape) for i, one in enumerate(self.parameters)]
+
+    def between(self, first: int, last: int) -> Any:
+        """The part of the buffer for these positions of ``parameters``."""
+        return self.buffer[self.ends[first] : self.ends[last + 1]]
 
     def reset(self) -> None:
         """Expect the gradients of all parameters."""
         self.missing = set(self.numbers)
+        self.fresh = {number for number, one in zip(self.numbers, self.parameters, strict=True) if one.grad is None}
         self.sent = None
 
 

@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import tensorcore.distributed as dist
+from tensorcore.distributed.collectives import has_means, start_mean
 from tensorcore.distributed.group import resolve
 from tensorcore.errors import ArgumentError, UsageError
+from tensorcore.futures import Future
 from tensorcore.nn.module import Module
 from tensorcore.nn.parallel.agreement import check_same_model, check_same_values, share
 from tensorcore.nn.parallel.buckets import Bucket, GradBucket, make_buckets
@@ -37,7 +39,8 @@ class DistributedDataParallel(Module):
         bucket_cap_mb: MB of a bucket, 25 where None; the first one has at most 1.
         find_unused_parameters: look in each forward's graph for parameters that get no gradient, which would otherwise be
             waited for. One that no rank used keeps its ``grad`` as it is.
-        gradient_as_bucket_view: let ``grad`` be a part of the bucket, which saves a copy and its memory.
+        gradient_as_bucket_view: let ``grad`` be a part of the one buffer that a bucket has, in all iterations. Without it a
+            gradient that was None before the iteration becomes a part of a buffer that is its bucket's no more.
         static_graph: the same parameters are used in all iterations: looked for in the first one alone.
 
     With TENSORCORE_CHECK_PARAMETERS=n in the environment, every n-th forward checks that all ranks have the same values.
@@ -223,19 +226,44 @@ class DistributedDataParallel(Module):
 
     def _send_complete(self) -> None:
         while self._next < len(self._buckets) and not self._buckets[self._next].missing:
-            self._fill(self._buckets[self._next])
-            self.send(self._buckets[self._next])
+            bucket = self._buckets[self._next]
+            if self._hook is None and self._joining is None and has_means(bucket.buffer, self.process_group):
+                self._send_parts(bucket)
+            else:
+                self._fill(bucket)
+                self.send(bucket)
             self._next += 1
         if self._next == len(self._buckets) and self._expecting:
             self._finish()
 
-    def _fill(self, bucket: Bucket) -> None:
+    def _fill(self, bucket: Bucket, first: int = 0, last: int | None = None) -> None:
+        last = len(bucket.views) - 1 if last is None else last
         with no_grad():
-            for one, view in zip(bucket.parameters, bucket.views, strict=True):
+            for one, view in zip(bucket.parameters[first : last + 1], bucket.views[first : last + 1], strict=True):
                 if one.grad is None:
                     view.zero_()
                 elif not _same(one.grad, view):
                     view.copy_(one.grad)
+
+    def _send_parts(self, bucket: Bucket) -> None:
+        """Start to average a bucket. Large gradients go from where they are, which saves two passes over them."""
+        works = []
+        with no_grad():
+            for first, last in bucket.parts:
+                source = bucket.parameters[first].grad
+                out = bucket.views[first] if first == last else bucket.between(first, last)
+                if first < last or source is None or source.stride() != out.stride() or source.device is not out.device:
+                    self._fill(bucket, first, last)
+                    source = out
+                works.append(start_mean(source, out, self.process_group))
+        buffer = bucket.buffer
+
+        def wait() -> Any:
+            for one in works:
+                one.wait()
+            return buffer
+
+        bucket.sent = Future(make=wait, ready=lambda: all([one.is_completed() for one in works]))
 
     def send(self, bucket: Bucket) -> None:
         """Start to average a bucket over the ranks."""
@@ -272,19 +300,19 @@ class DistributedDataParallel(Module):
         used = self._used
         with no_grad():
             for bucket in self._buckets:
-                result = bucket.sent.wait()
+                result, given = bucket.sent.wait(), False
                 if result is not bucket.buffer:
                     bucket.buffer.copy_(result)
                 for number, one, view in zip(bucket.numbers, bucket.parameters, bucket.views, strict=True):
                     if used is not None and not used[number]:
                         continue
-                    if self.gradient_as_bucket_view:
-                        if one.grad is None or not _same(one.grad, view):
-                            one.grad = view
-                    elif one.grad is None:
-                        one.grad = view.clone()
-                    else:
+                    if not self.gradient_as_bucket_view and number not in bucket.fresh and one.grad is not None:
                         one.grad.copy_(view)
+                    elif one.grad is None or not _same(one.grad, view):
+                        one.grad = view
+                        given = True
+                if given and not self.gradient_as_bucket_view:
+                    bucket.renew()
 
     def _complain(self) -> None:
         missing = [self._names[number] for bucket in self._buckets for number in sorted(bucket.missing)]

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tensorcore.backend.communicator import Communicator, CommunicatorError, CommunicatorTimeout
+from tensorcore.backend.random import Generator, default_generator, own_generator
 from tensorcore.distributed import tracing
 from tensorcore.distributed.board import KILLED, Board
 from tensorcore.distributed.dashboard import Meter, meter
@@ -289,8 +290,9 @@ def current() -> State:
     return found
 
 
-def enter(state: State | None) -> None:
-    """Make this thread a rank with a state of its own, or an ordinary one again."""
+def enter(state: State | None, generator: Generator | None = None) -> None:
+    """Make this thread a rank with a state and a default generator of its own, or an ordinary one again."""
+    own_generator(generator)
     if state is None:
         _threads.__dict__.pop("state", None)
     else:
@@ -331,7 +333,7 @@ def init_process_group(
     )
     if name == "threads" and state is _process and communicator.size > 1:
         state = State()
-        enter(state)
+        enter(state, default_generator().clone())
     state.rank = communicator.rank
     try:
         state.board = board_for(communicator)

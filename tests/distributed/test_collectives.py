@@ -6,6 +6,7 @@ import pytest
 
 import tensorcore as torch
 import tensorcore.distributed as dist
+from tensorcore import nn
 
 from .checks import CHECKS
 from .worlds import world
@@ -38,6 +39,33 @@ def test_collectives_over_mpi(launched, size, alone) -> None:
     )
     assert ended.code == 0, ended.err
     assert ended.out.count(f"done {len(CHECKS)}") == size
+
+
+def test_each_thread_has_its_own_random_numbers() -> None:
+    """A rank's seed is its own, its numbers are those of a process with that seed, and the caller's are not touched."""
+
+    def act():
+        first = torch.rand(2).tolist()
+        dist.barrier()
+        torch.manual_seed(dist.get_rank())
+        dist.barrier()
+        drawn = []
+        for _ in range(20):
+            drawn += torch.rand(3).tolist()
+            dist.barrier()
+        order = torch.randperm(5).tolist()
+        return first, drawn, order, torch.initial_seed(), nn.functional.dropout(torch.ones(8)).tolist()
+
+    torch.manual_seed(11)
+    found = world(2, act)
+    assert torch.initial_seed() == 11
+    here = torch.rand(2).tolist()
+    for rank, (first, drawn, order, seed, dropped) in enumerate(found):
+        assert first == here
+        torch.manual_seed(rank)
+        assert drawn == [value for _ in range(20) for value in torch.rand(3).tolist()]
+        assert (order, seed) == (torch.randperm(5).tolist(), rank)
+        assert dropped == nn.functional.dropout(torch.ones(8)).tolist()
 
 
 def test_a_world_of_one() -> None:

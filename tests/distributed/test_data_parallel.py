@@ -15,6 +15,7 @@ from tensorcore import nn
 from tensorcore.distributed.algorithms.ddp_comm_hooks import default_hooks
 from tensorcore.nn.functional import cross_entropy
 from tensorcore.nn.parallel import DistributedDataParallel
+from tensorcore.nn.parallel.distributed import _MixedPrecision
 
 from .worlds import world
 
@@ -323,6 +324,44 @@ def test_gradients_that_are_parts_of_the_bucket() -> None:
         return values, abs(weight.data_ptr() - bias.data_ptr()) in (8, 16)
 
     assert world(2, act) == [([[1.0, 1.0], [3.0, 3.0]], True)] * 2
+
+
+@pytest.mark.parametrize("sent_in", [None, torch.float32])
+def test_mixed_precision(sent_in) -> None:
+    """Computing is in bfloat16; parameters, and the means of the ranks' gradients, are as they would be made by hand."""
+    policy = _MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=sent_in, buffer_dtype=torch.float16)
+
+    def model():
+        torch.manual_seed(4)
+        made = nn.Sequential(nn.Linear(600, 600), nn.ReLU(), nn.Linear(600, 3))
+        made.register_buffer("kept", torch.ones(1))
+        return made
+
+    def batch(rank):
+        return torch.linspace(0, 1 + rank, 4 * 600).view(4, 600)
+
+    def act():
+        made = DistributedDataParallel(model(), mixed_precision=policy)
+        seen = made(batch(dist.get_rank()))
+        seen.float().square().mean().backward()
+        dtypes = {one.dtype for part in made.parameters() for one in (part, part.grad)}
+        return seen.dtype, dtypes, made.module.kept.dtype, [one.grad.tolist() for one in made.parameters()]
+
+    grads = []
+    for rank in range(2):
+        low = model().to(torch.bfloat16)
+        low(batch(rank).to(torch.bfloat16)).float().square().mean().backward()
+        grads.append([one.grad.float() for one in low.parameters()])
+    wanted = [((a + b) / 2).to(sent_in or torch.bfloat16).tolist() for a, b in zip(*grads, strict=True)]
+    for seen, dtypes, kept, found in world(2, act):
+        assert (seen, dtypes, kept) == (torch.bfloat16, {torch.float32}, torch.float16)
+        assert found == wanted
+
+
+def test_mixed_precision_wants_floats() -> None:
+    """A dtype that cannot be computed in is named."""
+    with pytest.raises(ValueError, match=r"expected floating dtypes in mixed_precision, got torch.int8"):
+        world(1, lambda: DistributedDataParallel(nn.Linear(1, 1), mixed_precision=_MixedPrecision(torch.int8)))
 
 
 def test_gradients_of_before_stay() -> None:

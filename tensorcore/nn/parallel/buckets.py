@@ -29,12 +29,12 @@ class Bucket:
         sent: the Future of what comes back, None while the bucket is not complete.
     """
 
-    def __init__(self, index: int, parameters: Sequence[tuple[int, Tensor]]) -> None:
+    def __init__(self, index: int, parameters: Sequence[tuple[int, Tensor]], dtype: Any = None) -> None:
         self.index = index
         self.numbers = [number for number, _ in parameters]
         self.parameters = [one for _, one in parameters]
         first = self.parameters[0]
-        self.dtype, self.device = first.dtype, first.device
+        self.dtype, self.device = dtype or first.dtype, first.device
         self.ends = list(accumulate((one.numel() for one in self.parameters), initial=0))
         self.parts: list[tuple[int, int]] = []
         for position, one in enumerate(self.parameters):
@@ -97,8 +97,11 @@ class GradBucket:
         return self._last
 
 
-def make_buckets(parameters: Sequence[Tensor], cap: float) -> list[Bucket]:
-    """Buckets of at most ``cap`` MB, of one dtype and device each, the last parameters first: backward reaches them first."""
+def make_buckets(parameters: Sequence[Tensor], cap: float, sent_in: Any = None) -> list[Bucket]:
+    """Buckets of at most ``cap`` MB, of one dtype and device each, the last parameters first: backward reaches them first.
+
+    ``sent_in``: the dtype of floating gradients in the buckets, that of their parameters where None.
+    """
     groups: list[list[tuple[int, Tensor]]] = []
     open_ones: dict[Any, tuple[list[tuple[int, Tensor]], int]] = {}
     for number in reversed(range(len(parameters))):
@@ -111,4 +114,5 @@ def make_buckets(parameters: Sequence[Tensor], cap: float) -> list[Bucket]:
             groups.append(group)
         group.append((number, one))
         open_ones[key] = group, size + one.nbytes
-    return [Bucket(index, group) for index, group in enumerate(groups)]
+    floating = [group[0][1].dtype.is_floating_point for group in groups]
+    return [Bucket(index, group, sent_in if floating[index] else None) for index, group in enumerate(groups)]

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import tensorcore.distributed as dist
+from tensorcore import dtypes
 from tensorcore.distributed.collectives import has_means, start_mean
 from tensorcore.distributed.group import resolve
+from tensorcore.distributed.nested import cast, tensors
 from tensorcore.errors import ArgumentError, UsageError
+from tensorcore.func import functional_call
 from tensorcore.futures import Future
 from tensorcore.nn.module import Module
 from tensorcore.nn.parallel.agreement import check_same_model, check_same_values, share
@@ -19,9 +23,17 @@ from tensorcore.nn.parallel.joining import Joining
 from tensorcore.ops.create import tensor as make_tensor
 from tensorcore.tape.mode import mode, no_grad
 from tensorcore.tape.node import Output
-from tensorcore.tensor import Tensor
 
 __all__ = ["DistributedDataParallel"]
+
+
+@dataclass
+class _MixedPrecision:
+    """The dtypes that ``DistributedDataParallel`` computes and sends in; None for the parameters' own."""
+
+    param_dtype: Any = None
+    reduce_dtype: Any = None
+    buffer_dtype: Any = None
 
 
 class DistributedDataParallel(Module):
@@ -42,6 +54,9 @@ class DistributedDataParallel(Module):
         gradient_as_bucket_view: let ``grad`` be a part of the one buffer that a bucket has, in all iterations. Without it a
             gradient that was None before the iteration becomes a part of a buffer that is its bucket's no more.
         static_graph: the same parameters are used in all iterations: looked for in the first one alone.
+        mixed_precision: a ``_MixedPrecision``, or what has its attributes. Forward and backward compute with parameters and
+            floating inputs in ``param_dtype``; gradients are sent in ``reduce_dtype``, else in ``param_dtype``, added up in
+            float32, and have the dtype of their parameters, which stay as they are; buffers are cast once, here.
 
     With TENSORCORE_CHECK_PARAMETERS=n in the environment, every n-th forward checks that all ranks have the same values.
     """
@@ -60,6 +75,7 @@ class DistributedDataParallel(Module):
         check_reduction: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
+        mixed_precision: Any = None,
     ) -> None:
         super().__init__()
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
@@ -71,7 +87,7 @@ class DistributedDataParallel(Module):
             )
         if device_ids is not None and len(device_ids) > 1:
             raise ArgumentError(f"device_ids can only be None or contain a single element, got {device_ids}")
-        self.module = module
+        self.module, self._ignored = module, ignored
         self.process_group = resolve("DistributedDataParallel", process_group)
         self.dim, self.broadcast_buffers = dim, broadcast_buffers
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
@@ -83,7 +99,12 @@ class DistributedDataParallel(Module):
         if init_sync:
             check_same_model(named, self.process_group)
             share([*(one for _, one in named), *self._kept], 0, self.process_group)
-        self._buckets = make_buckets(self._trained, 25 if bucket_cap_mb is None else bucket_cap_mb)
+        self.mixed_precision = mixed_precision
+        self._low, sent_in = _dtypes_of(mixed_precision)
+        if mixed_precision is not None and mixed_precision.buffer_dtype is not None:
+            for one in self._kept:
+                one.data = cast(one.detach(), mixed_precision.buffer_dtype)
+        self._buckets = make_buckets(self._trained, 25 if bucket_cap_mb is None else bucket_cap_mb, sent_in)
         self._bucket_of = {number: bucket for bucket in self._buckets for number in bucket.numbers}
         self._expecting = self._begun = False
         self._next = 0  # the bucket that has to be sent next: the order is the same on all ranks
@@ -112,10 +133,20 @@ class DistributedDataParallel(Module):
             source = 0 if self._joining is None else self._joining.source
             self.share_buffers(source)
         self._expecting = syncing
-        made = self.module(*inputs, **kwargs)
+        made = self._computed(inputs, kwargs)
         if syncing:
             self._prepare(made)
         return made
+
+    def _computed(self, inputs: Any, kwargs: Any) -> Any:
+        if self._low is None:
+            return self.module(*inputs, **kwargs)
+        named = dict(zip(self._names, self._trained, strict=True))
+        named |= {
+            name: one for name, one in self.module.named_parameters() if name not in named and name not in self._ignored
+        }
+        inputs, kwargs = cast((inputs, kwargs), self._low)
+        return functional_call(self.module, cast(named, self._low), inputs, kwargs)
 
     def sharing_buffers(self) -> bool:
         """Whether the next forward shares the buffers."""
@@ -194,7 +225,7 @@ class DistributedDataParallel(Module):
         looking = self.find_unused_parameters or self.static_graph
         if not looking:
             return
-        outputs = [one for one in _tensors(made) if one.requires_grad]
+        outputs = [one for one in tensors(made) if one.requires_grad]
         if self._unused is None or not self.static_graph:
             reached = _leaves(outputs)
             self._unused = [i for i, one in enumerate(self._trained) if one.node not in reached]
@@ -252,7 +283,7 @@ class DistributedDataParallel(Module):
             for first, last in bucket.parts:
                 source = bucket.parameters[first].grad
                 out = bucket.views[first] if first == last else bucket.between(first, last)
-                if first < last or source is None or source.stride() != out.stride() or source.device is not out.device:
+                if first < last or not _alike(source, out):
                     self._fill(bucket, first, last)
                     source = out
                 works.append(start_mean(source, out, self.process_group))
@@ -306,8 +337,11 @@ class DistributedDataParallel(Module):
                 for number, one, view in zip(bucket.numbers, bucket.parameters, bucket.views, strict=True):
                     if used is not None and not used[number]:
                         continue
-                    if not self.gradient_as_bucket_view and number not in bucket.fresh and one.grad is not None:
+                    kept = not self.gradient_as_bucket_view and number not in bucket.fresh
+                    if one.grad is not None and (kept or view.dtype is not one.dtype):
                         one.grad.copy_(view)
+                    elif view.dtype is not one.dtype:
+                        one.grad = view.to(one.dtype)
                     elif one.grad is None or not _same(one.grad, view):
                         one.grad = view
                         given = True
@@ -327,23 +361,26 @@ class DistributedDataParallel(Module):
         )
 
 
+def _alike(grad: Any, view: Any) -> bool:
+    """Whether a gradient may be sent from where it is, and its mean put into the view."""
+    return (
+        grad is not None and grad.dtype is view.dtype and grad.device is view.device and grad.stride() == view.stride()
+    )
+
+
+def _dtypes_of(policy: Any) -> tuple[Any, Any]:
+    """In which dtype parameters compute and gradients are sent, None for the parameters' own."""
+    if policy is None:
+        return None, None
+    low, sent_in = policy.param_dtype, policy.reduce_dtype
+    for one in (low, sent_in, policy.buffer_dtype):
+        if one is not None and not (isinstance(one, dtypes.dtype) and one.is_floating_point):
+            raise ArgumentError(f"DistributedDataParallel: expected floating dtypes in mixed_precision, got {one!r}")
+    return low, low if sent_in is None else sent_in
+
+
 def _same(grad: Any, view: Any) -> bool:
     return bool(grad.data_ptr() == view.data_ptr() and grad.stride() == view.stride())
-
-
-def _tensors(made: Any) -> Iterator[Any]:
-    """All tensors in a result of tuples, lists, dicts and dataclasses."""
-    if isinstance(made, Tensor):
-        yield made
-    elif isinstance(made, dict):
-        for one in made.values():
-            yield from _tensors(one)
-    elif isinstance(made, list | tuple | set):
-        for one in made:
-            yield from _tensors(one)
-    elif hasattr(made, "__dataclass_fields__"):
-        for name in made.__dataclass_fields__:
-            yield from _tensors(getattr(made, name))
 
 
 def _leaves(outputs: list[Any]) -> set[Any]:

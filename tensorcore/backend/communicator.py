@@ -157,6 +157,15 @@ class Communicator:
         """Receive from one rank into ``native``, which has the shape and dtype of what is sent."""
         raise NotImplementedError
 
+    def sender(self, tag: int = 0) -> int | None:
+        """A rank whose message with this tag waits here for a ``recv``, None where there is none yet. Never blocks.
+
+        Yours if the transport can tell; without it no rank receives from any.
+        """
+        raise ArgumentError(
+            f"recv: expected the rank to receive from, got none; {type(self).__name__} cannot tell who has sent"
+        )
+
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """A new communicator of the ranks that pass the same ``color``; None for those that pass None.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -207,7 +208,8 @@ class ProcessGroup:
         board = self.state.board
         text = self.open[number]
         if number < 0:
-            others = [rank for rank in self.members if rank != self.state.rank and f"rank {rank}" in text]
+            others = [rank for rank in self.members if rank != self.state.rank]
+            others = [rank for rank in others if re.search(rf"\brank {rank}\b|any rank", text)]
             title, missing = text, others
         else:
             title = f"{text} #{number} of group '{self.group_name}'"

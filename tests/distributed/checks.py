@@ -280,6 +280,40 @@ def check_messages():
         assert x.sum().item() == 6
 
 
+def check_receiving_from_any():
+    """Without a source a receive takes what comes first, says who sent it, and leaves what others have sent."""
+    r, n = here()
+    if r > 0:
+        dist.send(torch.full((3,), float(r)), 0, tag=7)
+    else:
+        other = torch.zeros(3)
+        seen = {}
+        if n > 1:
+            assert dist.recv(other, n - 1, tag=7) == n - 1
+            seen[n - 1] = other.tolist()
+        for _ in range(n - 2):
+            x = torch.zeros(3)
+            work = dist.irecv(x, tag=7)
+            work.wait()
+            seen[work.source_rank()] = x.tolist()
+        assert seen == {i: [float(i)] * 3 for i in range(1, n)}
+    dist.barrier()
+
+
+def check_subgroups():
+    """The world falls into groups of equal sizes, or of the ranks that are listed."""
+    r, n = here()
+    mine, every = dist.new_subgroups(1)
+    assert (dist.get_process_group_ranks(mine), len(every)) == ([r], n)
+    mine, _ = dist.new_subgroups_by_enumeration([[n - 1]])
+    assert (mine is not None) == (r == n - 1)
+    if n % 2 == 0:
+        mine, _ = dist.new_subgroups(2)
+        x = torch.full((1,), float(r))
+        dist.all_reduce(x, group=mine)
+        assert x.item() == 4 * (r // 2) + 1
+
+
 def check_objects():
     """Any objects that pickle go where tensors go."""
     r, n = here()

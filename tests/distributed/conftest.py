@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -65,6 +66,8 @@ def started(tmp_path):
         process = subprocess.Popen(
             [*before, *([str(script)] if program else []), *arguments], cwd=tmp_path, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            # A shell starts what runs in its background with interrupts ignored, and the tests within it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONWARNINGS": "error", **environment},
         )  # fmt: skip
         processes.append(process)

@@ -157,7 +157,6 @@ def test_calls_before_init_are_refused() -> None:
             ValueError,
             "expected another rank, got this process's own",
         ),
-        (lambda: dist.recv(torch.ones(1)), ValueError, "there is no receive from any"),
         (lambda: dist.new_group([0, 0]), ValueError, "expected different ranks from 0 to 1"),
         (lambda: dist.all_gather_object([None], 1), ValueError, "one entry for each of 2 ranks, got 1"),
         (lambda: dist.P2POp(dist.send, torch.ones(1), 0), ValueError, "torch.distributed.isend"),
@@ -189,3 +188,24 @@ def test_a_group_of_others_is_passed_over_with_a_warning() -> None:
             return dist.all_reduce(torch.ones(1), group=group)
 
     assert world(2, act) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("act", "text"),
+    [
+        (lambda: dist.new_subgroups(), "Default group size only takes effect when CUDA is available"),
+        (lambda: dist.new_subgroups(0), r"The arg 'group_size' \(0\) must be positive"),
+        (lambda: dist.new_subgroups(3), r"'group_size' \(3\) must not exceed the world size \(2\)"),
+        (lambda: dist.new_subgroups_by_enumeration([]), "'ranks_per_subgroup_list' cannot be empty"),
+        (
+            lambda: dist.new_subgroups_by_enumeration([[0], [0, 1]]),
+            r"Rank 0 has appeared in both subgroup \[0\] and \[0, 1\]",
+        ),
+    ],
+)
+def test_subgroups_that_cannot_be(act, text) -> None:
+    """Sizes and lists that cut the world into no groups are named before anything is made."""
+    if "Default" in text and torch.cuda.device_count():
+        pytest.skip("there is a GPU, which is the default")
+    with pytest.raises(ValueError, match=text):
+        world(2, act)

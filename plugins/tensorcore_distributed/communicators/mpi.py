@@ -303,6 +303,11 @@ class MpiCommunicator(Communicator):
         requests = [self.comm.Irecv(data[piece], source, tag) for piece in _messages(data.size)]
         return self._transfer(f"recv from rank {source}", requests, native, timeout)
 
+    def sender(self, tag: int = 0) -> int | None:
+        self._check()
+        status = MPI.Status()
+        return status.source if self.comm.Iprobe(MPI.ANY_SOURCE, tag, status) else None
+
     def _transfer(self, what: str, requests: list[MPI.Request], result: Any, timeout: float | None) -> Handle:
         def wait(asked: float | None) -> None:
             self.line.advance()  # the other side may be waiting for a collective that was started before

@@ -116,6 +116,10 @@ class ThreadsCommunicator(Communicator):
 
         return Handle(native, wait, slip.event.is_set)
 
+    def sender(self, tag: int = 0) -> int | None:
+        self.world.check()
+        return self.world.waiting(self.rank, tag)
+
     def split(self, color: int | None, key: int = 0) -> ThreadsCommunicator | None:
         found: dict[int, tuple[World, int, int]] = {}
 
@@ -232,6 +236,11 @@ class World:
                 return
             slip = waiting.popleft()
         slip.fill(message)
+
+    def waiting(self, dest: int, tag: int) -> int | None:
+        """The sender of a message that nobody has received yet."""
+        with self.lock:
+            return next((key[0] for key, left in self.mail.items() if left and key[1:] == (dest, tag)), None)
 
     def expect(self, key: tuple[int, int, int], slip: Slip) -> None:
         """Fill a receiver with the oldest message that is there, or note that it waits."""

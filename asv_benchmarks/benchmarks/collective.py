@@ -2,6 +2,8 @@
 
     python -m asv_benchmarks.benchmarks.collective [--large] [--page docs/distributed.md]
 
+With ``--page`` it also keeps the numbers that the picture of weak scaling is drawn from (``make pictures``).
+
 Both libraries run in the same two processes, turn by turn, so that they meet the same machine.
 """
 
@@ -26,6 +28,8 @@ __all__ = ["COLLECTIVES", "SIZES", "measure", "table"]
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
 SIZES = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20, 256 << 20)
+BATCHES = (32, 128)  # samples of a rank, for what computing hides of the messages
+PARAMETERS = 8_393_728  # of the perceptron of a step
 TURNS, SECONDS = 15, 0.01  # of each library, for a collective and a size, one after the other; and of a turn, about
 AHEAD = "; these processes had the processors before all other programs"
 MARK = "collective:"
@@ -113,7 +117,7 @@ def worker(asked: dict[str, Any]) -> None:
     found: dict[str, Any] = {"ranks": size, "rows": rows}
     if asked["step"]:
         found["step"] = _turns(ours=_training("ours")[0], gloo=_training("gloo")[0] if peer else None)
-        found["exposed"] = _exposed()
+        found["exposed"] = [_exposed(samples) for samples in BATCHES]
     dist.barrier()
     if rank == 0:
         print(MARK + json.dumps(found))
@@ -165,8 +169,8 @@ def _call(name: str, nbytes: int, kind: str, rank: int, size: int) -> Any:
     }[name]
 
 
-def _training(kind: str) -> tuple[Any, Any]:
-    """A step of DistributedDataParallel with a perceptron of 8 M parameters, 32 samples on each rank."""
+def _training(kind: str, samples: int = 32) -> tuple[Any, Any]:
+    """A step of DistributedDataParallel with a perceptron of 8 M parameters, so many samples on each rank."""
     torch = _library(kind)
     torch.manual_seed(0)
     if kind == "gloo":
@@ -180,7 +184,7 @@ def _training(kind: str) -> tuple[Any, Any]:
     )
     model = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    x, y = torch.randn(32, 1024), torch.randn(32, 1024)
+    x, y = torch.randn(samples, 1024), torch.randn(samples, 1024)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -190,11 +194,11 @@ def _training(kind: str) -> tuple[Any, Any]:
     return step, model
 
 
-def _exposed() -> dict[str, float]:
+def _exposed(samples: int) -> dict[str, float]:
     """Seconds of a step, of one that sends nothing, and of the messages alone: what of these computing does not hide."""
     import tensorcore.distributed as dist
 
-    both, model = _training("ours")
+    both, model = _training("ours", samples)
 
     def alone() -> None:
         with model.no_sync():
@@ -206,7 +210,7 @@ def _exposed() -> dict[str, float]:
         for one in [dist.all_reduce(one, async_op=True) for one in buffers]:
             one.wait()
 
-    return _turns(step=both, computing=alone, messages=messages)
+    return {"samples": samples, **_turns(step=both, computing=alone, messages=messages)}
 
 
 def _turns(**calls: Any) -> dict[str, Any]:
@@ -260,7 +264,7 @@ def page(found: dict[str, Any]) -> list[str]:
             if row["collective"] == "all_reduce" and row["bytes"] == 64 << 20
         ),
     ]
-    step, parts = found["step"], found["exposed"]
+    step = found["step"]
     peer = (
         ""
         if step["gloo"] is None
@@ -268,12 +272,15 @@ def page(found: dict[str, Any]) -> list[str]:
     )
     lines += [
         f"A step of DistributedDataParallel, 8 M parameters: {1e3 * step['ours']:.0f} ms{peer}.", "",
-        "| step | computing alone | messages alone | exposed |", "| ---: | ---: | ---: | ---: |",
-        f"| {1e3 * parts['step']:.0f} ms | {1e3 * parts['computing']:.0f} ms | {1e3 * parts['messages']:.0f} ms | "
-        f"{1e3 * max(0.0, parts['step'] - parts['computing']):.0f} ms |",
+        "| samples a rank | step | computing alone | messages alone | exposed |",
+        "| ---: | ---: | ---: | ---: | ---: |",
+        *(
+            f"| {one['samples']} | {1e3 * one['step']:.0f} ms | {1e3 * one['computing']:.0f} ms | "
+            f"{1e3 * one['messages']:.0f} ms | {1e3 * max(0.0, one['step'] - one['computing']):.0f} ms |"
+            for one in found["exposed"]
+        ),
     ]  # fmt: skip
-    times = [(row["bytes"], row["ours"]) for row in found["rows"] if row["collective"] == "all_reduce"]
-    cost, nbytes = scaling.fit(times, found["ranks"]), 4 * 8_390_000
+    cost, nbytes, parts = _cost(found), 4 * PARAMETERS, found["exposed"][0]
     lines += [
         "", f"Fitted to all_reduce: alpha {1e6 * cost.alpha:.0f} us a message, beta {1e9 * cost.beta:.2f} ns a byte "
         f"({1e-9 / cost.beta:.1f} GB/s); half of the rows are within {100 * cost.error:.0f} % of it.", "",
@@ -286,6 +293,30 @@ def page(found: dict[str, Any]) -> list[str]:
             f"{100 * parts['computing'] / seconds:.0f} % |"
         )
     return lines
+
+
+def weak_scaling(found: dict[str, Any], alone: dict[str, Any]) -> dict[str, Any]:
+    """What the picture shows: the measured steps of one rank and of several, and what the model says of more.
+
+    Args:
+        found, alone: what ``measure`` gave for several ranks, and for one.
+    """
+    cost, parts = _cost(found), found["exposed"][0]
+    hidden = max(0.0, scaling.predicted(cost, 4 * PARAMETERS, found["ranks"]) - (parts["step"] - parts["computing"]))
+    ranks = [2**i for i in range(11)]
+    return {
+        "machine": f"{os.cpu_count()} cores of one machine",
+        "measured": {"1": alone["step"]["ours"], str(found["ranks"]): found["step"]["ours"]},
+        "computing": parts["computing"],
+        "ranks": ranks,
+        "nothing hidden": [scaling.step(cost, parts["computing"], 4 * PARAMETERS, one, 0.0) for one in ranks],
+        "as much hidden": [scaling.step(cost, parts["computing"], 4 * PARAMETERS, one, hidden) for one in ranks],
+    }
+
+
+def _cost(found: dict[str, Any]) -> scaling.Cost:
+    times = [(row["bytes"], row["ours"]) for row in found["rows"] if row["collective"] == "all_reduce"]
+    return scaling.fit(times, found["ranks"])
 
 
 def _beside_memcpy(row: dict[str, Any]) -> str:
@@ -317,10 +348,14 @@ def main(argv: list[str] | None = None) -> int:
     if given.worker:
         worker(json.loads(given.worker))
         return 0
-    lines = page(measure(SIZES if given.large else SIZES[:5], ranks=given.ranks, ahead=given.ahead))
+    found = measure(SIZES if given.large else SIZES[:5], ranks=given.ranks, ahead=given.ahead)
+    lines = page(found)
     print("\n".join(lines))
     if given.page:
         write(given.page, lines)
+        alone = measure((), ranks=1, gloo=False, ahead=given.ahead)
+        text = json.dumps(weak_scaling(found, alone), indent=1)
+        (given.page.parent / "pictures" / "scaling.json").write_text(text + "\n", "utf-8")
     return 0
 
 

@@ -364,6 +364,21 @@ def test_mixed_precision_wants_floats() -> None:
         world(1, lambda: DistributedDataParallel(nn.Linear(1, 1), mixed_precision=_MixedPrecision(torch.int8)))
 
 
+def test_one_rank_alone() -> None:
+    """On one rank the gradients are backward's own; a communication hook runs all the same."""
+
+    def act():
+        model = DistributedDataParallel(nn.Linear(600, 600), find_unused_parameters=True)
+        model(torch.ones(2, 600)).sum().backward()
+        grads = [one.grad.unique().tolist() for one in model.parameters()]
+        model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+        model.zero_grad()
+        model(torch.full((1, 600), 1 + 2**-12)).sum().backward()
+        return grads, model.module.weight.grad.unique().tolist()
+
+    assert world(1, act) == [([[2.0], [2.0]], [1.0])]
+
+
 def test_gradients_of_before_stay() -> None:
     """What a program kept of an iteration's gradients is not overwritten by the next, of large and of small parameters."""
 

@@ -258,14 +258,22 @@ class DistributedDataParallel(Module):
     def _send_complete(self) -> None:
         while self._next < len(self._buckets) and not self._buckets[self._next].missing:
             bucket = self._buckets[self._next]
-            if self._hook is None and self._joining is None and has_means(bucket.buffer, self.process_group):
-                self._send_parts(bucket)
-            else:
-                self._fill(bucket)
-                self.send(bucket)
+            if not self._alone():
+                self._average(bucket)
             self._next += 1
         if self._next == len(self._buckets) and self._expecting:
             self._finish()
+
+    def _average(self, bucket: Bucket) -> None:
+        if self._hook is None and self._joining is None and has_means(bucket.buffer, self.process_group):
+            self._send_parts(bucket)
+        else:
+            self._fill(bucket)
+            self.send(bucket)
+
+    def _alone(self) -> bool:
+        """Whether the gradients of this rank are the means already."""
+        return self._hook is None and dist.get_world_size(self.process_group) == 1
 
     def _fill(self, bucket: Bucket, first: int = 0, last: int | None = None) -> None:
         last = len(bucket.views) - 1 if last is None else last
@@ -329,6 +337,8 @@ class DistributedDataParallel(Module):
             unused = set(self._unused or ())
             self.count_used([int(i not in unused) for i in range(len(self._trained))])
         used = self._used
+        if self._alone():
+            return
         with no_grad():
             for bucket in self._buckets:
                 result, given = bucket.sent.wait(), False

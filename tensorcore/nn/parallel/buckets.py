@@ -24,7 +24,7 @@ class Bucket:
         views: each parameter's part of it, in the parameter's shape.
         parts: what is sent at once where no hook needs the whole: first and last position of what ``parameters`` has, a large
             one by itself, small ones that are neighbours together.
-        fresh: parameters that had no gradient before this iteration.
+        stayed: of which parameters the gradient was averaged where it is, and not in the buffer.
         missing: of which parameters the gradient is still to come.
         sent: the Future of what comes back, None while the bucket is not complete.
     """
@@ -34,7 +34,6 @@ class Bucket:
         self.numbers = [number for number, _ in parameters]
         self.parameters = [one for _, one in parameters]
         first = self.parameters[0]
-        self.dtype, self.device = dtype or first.dtype, first.device
         self.ends = list(accumulate((one.numel() for one in self.parameters), initial=0))
         self.parts: list[tuple[int, int]] = []
         for position, one in enumerate(self.parameters):
@@ -42,17 +41,11 @@ class Bucket:
                 self.parts[-1] = self.parts[-1][0], position
             else:
                 self.parts.append((position, position))
-        self.buffer: Any = None
-        self.views: list[Any] = []
-        self.renew()
-        self.missing: set[int] = set()
-        self.fresh: set[int] = set()
-        self.sent: Any = None
-
-    def renew(self) -> None:
-        """Have a buffer of one's own, where gradients are parts of the one before."""
-        self.buffer = empty(self.ends[-1], dtype=self.dtype, device=self.device)
+        self.buffer: Any = empty(self.ends[-1], dtype=dtype or first.dtype, device=first.device)
         self.views = [self.between(i, i).view(one.shape) for i, one in enumerate(self.parameters)]
+        self.missing: set[int] = set()
+        self.stayed: set[int] = set()
+        self.sent: Any = None
 
     def between(self, first: int, last: int) -> Any:
         """The part of the buffer for these positions of ``parameters``."""
@@ -61,7 +54,7 @@ class Bucket:
     def reset(self) -> None:
         """Expect the gradients of all parameters."""
         self.missing = set(self.numbers)
-        self.fresh = {number for number, one in zip(self.numbers, self.parameters, strict=True) if one.grad is None}
+        self.stayed = set()
         self.sent = None
 
 

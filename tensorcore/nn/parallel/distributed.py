@@ -51,8 +51,7 @@ class DistributedDataParallel(Module):
         bucket_cap_mb: MB of a bucket, 25 where None; the first one has at most 1.
         find_unused_parameters: look in each forward's graph for parameters that get no gradient, which would otherwise be
             waited for. One that no rank used keeps its ``grad`` as it is.
-        gradient_as_bucket_view: let ``grad`` be a part of the one buffer that a bucket has, in all iterations. Without it a
-            gradient that was None before the iteration becomes a part of a buffer that is its bucket's no more.
+        gradient_as_bucket_view: let ``grad`` be a part of the bucket, which saves a copy of small ones, and memory.
         static_graph: the same parameters are used in all iterations: looked for in the first one alone.
         mixed_precision: a ``_MixedPrecision``, or what has its attributes. Forward and backward compute with parameters and
             floating inputs in ``param_dtype``; gradients are sent in ``reduce_dtype``, else in ``param_dtype``, added up in
@@ -285,16 +284,22 @@ class DistributedDataParallel(Module):
                     view.copy_(one.grad)
 
     def _send_parts(self, bucket: Bucket) -> None:
-        """Start to average a bucket. Large gradients go from where they are, which saves two passes over them."""
+        """Start to average a bucket. Large gradients stay where they are, which saves two passes over them."""
         works = []
+        bucket.stayed.clear()
         with no_grad():
             for first, last in bucket.parts:
-                source = bucket.parameters[first].grad
+                number, grad = bucket.numbers[first], bucket.parameters[first].grad
                 out = bucket.views[first] if first == last else bucket.between(first, last)
-                if first < last or not _alike(source, out):
+                # One that this rank did not use must not change where no rank did.
+                if first == last and _alike(grad, out) and number not in (self._unused or ()):
+                    if not self.gradient_as_bucket_view:
+                        out = grad
+                        bucket.stayed.add(number)
+                else:
                     self._fill(bucket, first, last)
-                    source = out
-                works.append(start_mean(source, out, self.process_group))
+                    grad = out
+                works.append(start_mean(grad, out, self.process_group))
         buffer = bucket.buffer
 
         def wait() -> Any:
@@ -341,22 +346,19 @@ class DistributedDataParallel(Module):
             return
         with no_grad():
             for bucket in self._buckets:
-                result, given = bucket.sent.wait(), False
+                result = bucket.sent.wait()
                 if result is not bucket.buffer:
                     bucket.buffer.copy_(result)
                 for number, one, view in zip(bucket.numbers, bucket.parameters, bucket.views, strict=True):
-                    if used is not None and not used[number]:
+                    if number in bucket.stayed or (used is not None and not used[number]):
                         continue
-                    kept = not self.gradient_as_bucket_view and number not in bucket.fresh
-                    if one.grad is not None and (kept or view.dtype is not one.dtype):
+                    if self.gradient_as_bucket_view and view.dtype is one.dtype:
+                        if one.grad is None or not _same(one.grad, view):
+                            one.grad = view
+                    elif one.grad is None:
+                        one.grad = view.to(one.dtype, copy=True)
+                    else:
                         one.grad.copy_(view)
-                    elif view.dtype is not one.dtype:
-                        one.grad = view.to(one.dtype)
-                    elif one.grad is None or not _same(one.grad, view):
-                        one.grad = view
-                        given = True
-                if given and not self.gradient_as_bucket_view:
-                    bucket.renew()
 
     def _complain(self) -> None:
         missing = [self._names[number] for bucket in self._buckets for number in sorted(bucket.missing)]

@@ -181,11 +181,12 @@ def test_processes_that_something_else_started(started, kind) -> None:
         pytest.skip("an MPI other than MPICH has another way of finding its processes")
     with reserved_port() as port:
         ended = meeting_at(port, started, kind)
-    assert [out for out, _ in ended] == ["rank 1 of 2 sum 2\n", "rank 0 of 2 sum 2\n"], ended
+    assert [out for _, out, _ in ended] == ["rank 1 of 2 sum 2\n", "rank 0 of 2 sum 2\n"], ended
+    assert [code for code, _, _ in ended] == [0, 0], ended
 
 
 def meeting_at(port, started, kind):
-    """What two processes print that find one another at a port, and what they say of errors."""
+    """The exit codes of two processes that find one another at a port, what they print, and what they say of errors."""
     processes = []
     for rank in (1, 0):
         known = {
@@ -194,7 +195,8 @@ def meeting_at(port, started, kind):
                      "SLURM_JOB_NODELIST": "localhost", "MASTER_PORT": port - 1},
         }[kind]  # fmt: skip
         processes.append(started(HELLO, line=[sys.executable], **{name: str(one) for name, one in known.items()}))
-    return [one.communicate(timeout=HANGS) for one in processes]
+    said = [one.communicate(timeout=HANGS) for one in processes]
+    return [(one.returncode, *texts) for one, texts in zip(processes, said, strict=True)]
 
 
 def test_what_slurm_says() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -274,3 +275,15 @@ def test_the_host_is_refused() -> None:
 
     with pytest.raises(ValueError, match="nccl: expected a GPU, got card"):
         NcclCommunicator(Host(), 0, 1, control=Control(1), cupy=CUPY)
+
+
+def test_one_process_needs_no_mpi(monkeypatch) -> None:
+    """On one card alone mpi4py is not asked for; with more processes the error says what they need it for."""
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    one = NcclCommunicator(Card(), cupy=CUPY)
+    x = np.full(3, 2.0, np.float32)
+    one.all_reduce(x).wait()
+    part = one.split(0)
+    assert (one.rank, one.size, part.size, x.tolist()) == (0, 1, 1, [2.0] * 3)
+    with pytest.raises(ValueError, match="expected mpi4py, by which 2 processes find one another, got none"):
+        NcclCommunicator(Card(), 0, 2, cupy=CUPY)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
 import warnings
 from typing import Any
 
@@ -26,7 +25,7 @@ from tensorcore.dtypes import (
 )
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
 
-__all__ = ["DEFAULT_SEED", "Generator", "RandomError", "default_generator", "own_generator"]
+__all__ = ["DEFAULT_SEED", "Generator", "RandomError"]
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -295,26 +294,6 @@ class Generator(Twister):
         return result
 
 
-_default: Generator | None = None
-_default_lock = threading.Lock()
-_threads = threading.local()
-
-
-def default_generator() -> Generator:
-    """The generator that ``torch.manual_seed`` seeds; it starts from ``DEFAULT_SEED``.
-
-    It is one for the process, but for threads that ``own_generator`` gave one of their own.
-    """
-    global _default
-    found: Generator | None = getattr(_threads, "generator", None)
-    if found is not None:
-        return found
-    if _default is None:
-        with _default_lock:  # made on first use: importing numpy.random takes longer than the rest of this file
-            _default = _default or Generator()
-    return _default
-
-
 # Arguments
 
 
@@ -453,8 +432,3 @@ def _largest_first(ratio: Array, count: int) -> Array:
     """The column indices of each row's ``count`` largest values, largest first, the lower index of equals."""
     order: Array = np.argmax(ratio, axis=1)[:, None] if count == 1 else np.argsort(-ratio, axis=1, kind="stable")
     return order[:, :count]
-
-
-def own_generator(generator: Generator | None) -> None:
-    """Let this thread's default generator be this one, or that of the process again."""
-    _threads.generator = generator

@@ -15,7 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tensorcore.backend.communicator import Communicator, CommunicatorError, CommunicatorTimeout
-from tensorcore.backend.random import Generator, default_generator, own_generator
+from tensorcore.backend.default_generator import default_generator, own_generator
+from tensorcore.backend.random import Generator
 from tensorcore.distributed import tracing
 from tensorcore.distributed.board import KILLED, Board
 from tensorcore.distributed.dashboard import Meter, meter

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tensorcore.backend.random import default_generator
+from tensorcore.backend.default_generator import default_generator
 from tensorcore.distributed.group import State, enter
 from tensorcore.distributed.meeting import Launch
 

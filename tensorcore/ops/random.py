@@ -44,9 +44,9 @@ class Generator:
     def host(self) -> Any:
         """The generator that draws, made on first use; that of the default one may be each thread's own."""
         if self is default_generator:
-            from tensorcore.backend import random
+            from tensorcore.backend import default_generator as own
 
-            return random.default_generator()
+            return own.default_generator()
         if self._host is None:
             self._host = self.device.new_generator()
         return self._host

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import os
-import sys
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -14,27 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from mpi4py import MPI
 
-from tensorcore.plugin import (
-    ArgumentError,
-    Backend,
-    Communicator,
-    CommunicatorError,
-    Handle,
-)
+from tensorcore.plugin import ArgumentError, Backend, Communicator, CommunicatorError, Handle
 
 from .arithmetic import FUNCTIONS, combine, flat, pieces, wide
+from .buffers import LARGEST, PIECE, memory_of, messages, operation, typed
 from .deadline import LOOK, Deadline
+from .ending import given_up, leave_well, unlink_shared_memory
 from .line import Line, Task
 from .neighbours import LEAST, meet_neighbours
 from .slots import Arrival, meet_in_memory
 
 __all__ = ["MpiCommunicator"]
-
-# MPICH moves 64 MB four times as fast in pieces of this many bytes as in one call, and they fit into any MPI's counts.
-PIECE = 4 << 20
-LARGEST = 1 << 30  # bytes of one message
-_REDUCTIONS = {"sum": MPI.SUM, "mean": MPI.SUM, "product": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX}
-_LOGICAL = {"sum": MPI.MAX, "product": MPI.MIN, "min": MPI.MIN, "max": MPI.MAX}  # of bool as bytes of 0 and 1
 
 # Messages that nobody has waited for yet. They move while this process is in a call of MPI's.
 _transfers: weakref.WeakSet[Handle] = weakref.WeakSet()
@@ -42,8 +28,6 @@ _PAUSE = 5e-5  # seconds between two tests of what moves without this thread
 _ALL = 4 << 20  # bytes of all ranks' arrays that each rank reads
 
 Request = MPI.Request | Arrival
-
-_given_up: list[str] = []  # why communicators of this process were aborted
 
 
 class MpiCommunicator(Communicator):
@@ -89,12 +73,12 @@ class MpiCommunicator(Communicator):
         self.comm.Set_errhandler(MPI.ERRORS_RETURN)
         if comm is None:
             self.comm.Barrier()
-            _unlink_shared_memory()
+            unlink_shared_memory()
         self.line = Line(self._in_thread)
         self.neighbours = meet_neighbours(self.comm, MPI)
         self.slots = meet_in_memory(self.comm, MPI)
         self.broken: str | None = None
-        _leave_well()
+        leave_well()
 
     # Collectives
 
@@ -106,7 +90,7 @@ class MpiCommunicator(Communicator):
 
         def small() -> Iterator[Arrival]:
             slots: Any = self.slots
-            yield from slots.meet((0, _bytes(source)))
+            yield from slots.meet((0, memory_of(source)))
             parts = [slots.found(rank, 0, source.nbytes).view(source.dtype) for rank in range(self.size)]
             parts[self.rank] = source
             if self.size == 2 and op != "mean" and wide(source.dtype) is source.dtype:
@@ -140,7 +124,7 @@ class MpiCommunicator(Communicator):
                 target[...] = source
             for piece in pieces(source.size, max(1, PIECE // dtype.itemsize)):
                 part = target[piece] if dtype is source.dtype else source[piece].astype(dtype)
-                yield self.comm.Iallreduce(MPI.IN_PLACE, _typed(part), _operation(part.dtype, op))
+                yield self.comm.Iallreduce(MPI.IN_PLACE, typed(part), operation(part.dtype, op))
                 if op == "mean":
                     np.divide(part, self.size, out=part)
                 if dtype is not source.dtype:
@@ -155,7 +139,7 @@ class MpiCommunicator(Communicator):
 
         def small() -> Iterator[Arrival]:
             slots: Any = self.slots
-            whole, start, end = _bytes(flat(source)), self.rank * target.nbytes, (self.rank + 1) * target.nbytes
+            whole, start, end = memory_of(flat(source)), self.rank * target.nbytes, (self.rank + 1) * target.nbytes
             yield from slots.meet((0, whole[:start]), (end, whole[end:]))
             parts = [slots.found(rank, start, end).view(source.dtype) for rank in range(self.size)]
             parts[self.rank] = source[self.rank]
@@ -183,7 +167,7 @@ class MpiCommunicator(Communicator):
             for piece in pieces(target.size, max(1, PIECE // dtype.itemsize // self.size)):
                 parts = np.ascontiguousarray(source[:, piece].astype(dtype))
                 mine = np.empty(parts.shape[1], dtype)
-                yield self.comm.Ireduce_scatter_block(_typed(flat(parts)), _typed(mine), _operation(dtype, op))
+                yield self.comm.Ireduce_scatter_block(typed(flat(parts)), typed(mine), operation(dtype, op))
                 target[piece] = mine
 
         return self._start("reduce_scatter", steps, out, timeout)
@@ -191,7 +175,7 @@ class MpiCommunicator(Communicator):
     def broadcast(self, native: Any, root: int, *, timeout: float | None = None) -> Handle:
         self.contiguous("broadcast", native)
         self.member("broadcast", "root", root)
-        data = _bytes(self._host(native))
+        data = memory_of(self._host(native))
 
         def small() -> Iterator[Arrival]:
             slots: Any = self.slots
@@ -223,7 +207,7 @@ class MpiCommunicator(Communicator):
 
     def all_gather(self, native: Any, out: Any, *, timeout: float | None = None) -> Handle:
         self.blocks("all_gather", native, out)
-        source, whole = _bytes(self._host(native)), _bytes(self._host(out)).reshape(self.size, -1)
+        source, whole = memory_of(self._host(native)), memory_of(self._host(out)).reshape(self.size, -1)
 
         def small() -> Iterator[Arrival]:
             slots: Any = self.slots
@@ -268,7 +252,7 @@ class MpiCommunicator(Communicator):
         if tuple(native.shape) != tuple(out.shape) or native.shape[:1] != (self.size,):
             return super().all_to_all(native, out, timeout=timeout)  # which says what is wrong
         self.contiguous("all_to_all", native, out)
-        source, target = _bytes(self._host(native)), _bytes(self._host(out))
+        source, target = memory_of(self._host(native)), memory_of(self._host(out))
         if source.size > LARGEST:
             return super().all_to_all(native, out, timeout=timeout)
 
@@ -288,19 +272,19 @@ class MpiCommunicator(Communicator):
     def send(self, native: Any, dest: int, *, tag: int = 0, timeout: float | None = None) -> Handle:
         self.contiguous("send", native)
         self.member("send", "dest", dest)
-        data = _bytes(self._host(native))
+        data = memory_of(self._host(native))
         if dest == self.rank:
             data = data.copy()  # nobody else tests the receive that this one may wait for
         self._check()
-        requests = [self.comm.Isend(data[piece], dest, tag) for piece in _messages(data.size)]
+        requests = [self.comm.Isend(data[piece], dest, tag) for piece in messages(data.size)]
         return self._transfer(f"send to rank {dest}", requests, None, timeout)
 
     def recv(self, native: Any, source: int, *, tag: int = 0, timeout: float | None = None) -> Handle:
         self.contiguous("recv", native)
         self.member("recv", "source", source)
-        data = _bytes(self._host(native))
+        data = memory_of(self._host(native))
         self._check()
-        requests = [self.comm.Irecv(data[piece], source, tag) for piece in _messages(data.size)]
+        requests = [self.comm.Irecv(data[piece], source, tag) for piece in messages(data.size)]
         return self._transfer(f"recv from rank {source}", requests, native, timeout)
 
     def sender(self, tag: int = 0) -> int | None:
@@ -340,7 +324,7 @@ class MpiCommunicator(Communicator):
         """Refuse all later calls. This process ends by ``MPI_Abort``, which ends the others, whom nothing else reaches."""
         if self.broken is None:
             self.broken = reason
-            _given_up.append(reason)
+            given_up.append(reason)
 
     def close(self) -> None:
         if self.broken is None and self.comm != MPI.COMM_NULL and not MPI.Is_finalized():
@@ -364,7 +348,7 @@ class MpiCommunicator(Communicator):
             if self.slots is None:
                 yield self.comm.Iallgather(mine, every)
                 return
-            yield from self.slots.meet((0, _bytes(mine)))
+            yield from self.slots.meet((0, memory_of(mine)))
             for rank in range(self.size):
                 every[rank] = self.slots.found(rank, 0, mine.nbytes).view(np.int64)
 
@@ -463,44 +447,3 @@ class _Collective(Handle):
             raise CommunicatorError(
                 f"{task.what}: expected MPI to carry it out, got {task.error}; see that all ranks make the same calls"
             ) from task.error
-
-
-def _bytes(array: np.ndarray) -> np.ndarray:
-    """The memory of a flat array: MPI only moves it, and does not know bfloat16."""
-    return array.view(np.uint8)
-
-
-def _typed(array: np.ndarray) -> np.ndarray:
-    return array.view(np.uint8) if array.dtype == bool else array
-
-
-def _operation(dtype: np.dtype, op: str) -> MPI.Op:
-    return (_LOGICAL if dtype in (np.dtype(bool),) else _REDUCTIONS)[op]
-
-
-def _messages(size: int) -> list[slice]:
-    """Pieces of a message; one that is empty is sent all the same."""
-    return list(pieces(size, LARGEST)) or [slice(0, 0)]
-
-
-def _leave_well() -> None:
-    """See to it, once, that a process that fails does not leave the others waiting in MPI_Finalize."""
-    if not _leave_well.__dict__.setdefault("registered", False):
-        _leave_well.__dict__["registered"] = True
-        atexit.register(_abort_after_failure)
-
-
-def _unlink_shared_memory() -> None:
-    """Take the names of MPICH's shared memory away, once all ranks have opened it: who is killed cannot leave it behind."""
-    with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:
-        for path in {line.split()[-1] for line in maps if "/dev/shm/mpich_shm_" in line}:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-
-
-def _abort_after_failure() -> None:
-    if MPI.Is_finalized() or not (_given_up or getattr(sys, "last_value", None) is not None):
-        return
-    sys.stdout.flush()
-    sys.stderr.flush()
-    MPI.COMM_WORLD.Abort(1)

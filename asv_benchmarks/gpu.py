@@ -80,7 +80,7 @@ def steps(folder: Path, small: bool) -> list[Step]:
     example = [python, str(ROOT / "examples" / "digits.py"), "--device", "cuda", "--smoke"]
     tests = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", "tests/cuda"]
     if small:
-        tests += ["-k", "test_streams or test_transfers or test_memory"]
+        tests += ["-k", "test_streams or test_transfers or test_memory or test_collectives"]
     if _has("pytest"):
         found.append(Step("conformance", suite, 150, folder))
     found.append(Step("table", table, 170))

@@ -1,6 +1,7 @@
 """The pictures of the documentation, drawn from files of results: ``python -m docs.pictures [--measure]``.
 
-The bars are the table of ``performance.md``; ``--measure`` takes the roofline's and the loss curve's numbers anew.
+The bars are the table of ``performance.md``; ``--measure`` takes the roofline's and the loss curve's numbers anew, and
+``make bench-collective`` those of scaling.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def draw(folder: Path) -> list[Path]:
         "axes.spines.right": False, "figure.constrained_layout.use": True,
     })  # fmt: skip
     made = []
-    for name, paint in (("ratios", _ratios), ("roofline", _roofline), ("loss", _loss)):
+    for name, paint in (("ratios", _ratios), ("roofline", _roofline), ("loss", _loss), ("scaling", _scaling)):
         figure = paint()
         made.append(folder / f"{name}.svg")
         figure.savefig(made[-1], metadata={"Date": None})
@@ -160,6 +161,27 @@ def _loss() -> Any:
     axes.semilogy(losses, color=OURS, linewidth=1)
     axes.set_xlabel("step")
     axes.set_ylabel("loss of the digit classifier")
+    return figure
+
+
+def _scaling() -> Any:
+    from matplotlib import pyplot
+
+    found = json.loads((PICTURES / "scaling.json").read_text("utf-8"))
+    figure, axes = pyplot.subplots(figsize=(6, 3.2))
+    for name, line in (("nothing hidden", "-"), ("as much hidden", "--")):
+        if line == "--" and found[name] == found["nothing hidden"]:
+            continue
+        axes.semilogx(
+            found["ranks"], [1e3 * one for one in found[name]], line, color=OURS, base=2, label=f"model, {name}"
+        )
+    points = {int(ranks): 1e3 * seconds for ranks, seconds in found["measured"].items()}
+    axes.plot(list(points), list(points.values()), "o", color=PEER, label=f"measured on {found['machine']}")
+    axes.axhline(1e3 * found["computing"], color=GREY, linewidth=1, label="computing alone")
+    axes.set_ylim(0)
+    axes.set_xlabel("ranks, each with the same number of samples")
+    axes.set_ylabel("ms a step, 8 M parameters")
+    axes.legend(frameon=False, fontsize=8)
     return figure
 
 

@@ -2,6 +2,8 @@
 
     python -m asv_benchmarks.benchmarks.collective [--large] [--page docs/distributed.md]
 
+With ``--page`` it also keeps the numbers that the picture of weak scaling is drawn from (``make pictures``).
+
 Both libraries run in the same two processes, turn by turn, so that they meet the same machine.
 """
 
@@ -11,7 +13,6 @@ import argparse
 import json
 import os
 import re
-import socket
 import statistics
 import subprocess
 import sys
@@ -27,7 +28,10 @@ __all__ = ["COLLECTIVES", "SIZES", "measure", "table"]
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
 SIZES = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20, 256 << 20)
-SECONDS = 0.12  # for each library, collective and size
+BATCHES = (32, 128)  # samples of a rank, for what computing hides of the messages
+PARAMETERS = 8_393_728  # of the perceptron of a step
+TURNS, SECONDS = 15, 0.01  # of each library, for a collective and a size, one after the other; and of a turn, about
+AHEAD = "; these processes had the processors before all other programs"
 MARK = "collective:"
 MODULE = "asv_benchmarks.benchmarks.collective"
 
@@ -49,15 +53,16 @@ class Collectives:
 
 
 def measure(
-    sizes: Any = SIZES[:5], collectives: Any = COLLECTIVES, ranks: int = 2, step: bool = True, gloo: bool = True
-) -> dict[str, Any]:
-    """The medians in seconds: ``rows`` by collective and size, and ``step``, one of training."""
+    sizes: Any = SIZES[:5], collectives: Any = COLLECTIVES, ranks: int = 2, step: bool = True, gloo: bool = True,
+    ahead: bool = False,
+) -> dict[str, Any]:  # fmt: skip
+    """The medians in seconds: ``rows`` by collective and size, and ``step``, one of training.
+
+    ``ahead``: the processes, both libraries in them, get a processor before all other programs do; only root may ask for it.
+    """
     root, load = Path(__file__).parents[2], os.getloadavg()[0]
     paths = os.pathsep.join([str(root), str(root / "plugins"), os.environ.get("PYTHONPATH", "")])
-    with socket.socket() as one:
-        one.bind(("", 0))
-        port = one.getsockname()[1]
-    asked = {"sizes": list(sizes), "collectives": list(collectives), "step": step, "gloo": gloo, "port": port}
+    asked = {"sizes": list(sizes), "collectives": list(collectives), "step": step, "gloo": gloo, "ahead": ahead}
     done = subprocess.run(
         [sys.executable, "-m", "tensorcore.distributed.launch", "-n", str(ranks), "-m", MODULE, "--worker", json.dumps(asked)],
         env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False,
@@ -68,7 +73,7 @@ def measure(
             f"collective: expected times from {ranks} ranks, got exit code {done.returncode}: {done.stderr}"
         )
     found: dict[str, Any] = json.loads(line.group(1))
-    return {**found, "load": load}
+    return {**found, "load": load, "ahead": ahead}
 
 
 def table(found: dict[str, Any]) -> list[str]:
@@ -95,9 +100,11 @@ def worker(asked: dict[str, Any]) -> None:
     """Time everything, and have rank 0 print it."""
     import tensorcore.distributed as dist
 
+    if asked["ahead"]:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     dist.init_process_group()
     rank, size = dist.get_rank(), dist.get_world_size()
-    peer = _gloo(rank, size, asked["port"]) if asked["gloo"] else None
+    peer = _gloo(rank, size) if asked["gloo"] else None
     rows = []
     for nbytes in asked["sizes"]:
         for name in asked["collectives"]:
@@ -105,11 +112,12 @@ def worker(asked: dict[str, Any]) -> None:
                 _call(name, nbytes, "ours", rank, size),
                 _call(name, nbytes, "gloo", rank, size) if peer else None,
             )
-            rows.append({"collective": name, "bytes": nbytes, **_turns(ours, theirs)})
-    found: dict[str, Any] = {"ranks": size, "rows": rows, "memcpy": _memcpy(64 << 20)}
+            copy = _memcpy(nbytes) if name == "all_reduce" else None
+            rows.append({"collective": name, "bytes": nbytes, **_turns(ours=ours, gloo=theirs, memcpy=copy)})
+    found: dict[str, Any] = {"ranks": size, "rows": rows}
     if asked["step"]:
-        found["step"] = _turns(*(_training(kind)[0] for kind in (("ours", "gloo") if peer else ("ours",))))
-        found["exposed"] = _exposed()
+        found["step"] = _turns(ours=_training("ours")[0], gloo=_training("gloo")[0] if peer else None)
+        found["exposed"] = [_exposed(samples) for samples in BATCHES]
     dist.barrier()
     if rank == 0:
         print(MARK + json.dumps(found))
@@ -118,12 +126,20 @@ def worker(asked: dict[str, Any]) -> None:
         peer.destroy_process_group()
 
 
-def _gloo(rank: int, size: int, port: int) -> Any:
+def _gloo(rank: int, size: int) -> Any:
+    """PyTorch's own group of the same processes, None where there is no PyTorch."""
     try:
         import torch.distributed as peer
     except ImportError:
         return None
-    peer.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=size)
+    import tensorcore.distributed as dist
+
+    # Rank 0 gets a port that is free, and the others hear of it from us.
+    store = peer.TCPStore("127.0.0.1", 0, size, True, wait_for_workers=False) if rank == 0 else None
+    port = [store.port if store else 0]
+    dist.broadcast_object_list(port)
+    store = store or peer.TCPStore("127.0.0.1", port[0], size, False)
+    peer.init_process_group("gloo", store=store, rank=rank, world_size=size)
     return peer
 
 
@@ -153,8 +169,8 @@ def _call(name: str, nbytes: int, kind: str, rank: int, size: int) -> Any:
     }[name]
 
 
-def _training(kind: str) -> tuple[Any, Any]:
-    """A step of DistributedDataParallel with a perceptron of 8 M parameters, 32 samples on each rank."""
+def _training(kind: str, samples: int = 32) -> tuple[Any, Any]:
+    """A step of DistributedDataParallel with a perceptron of 8 M parameters, so many samples on each rank."""
     torch = _library(kind)
     torch.manual_seed(0)
     if kind == "gloo":
@@ -168,7 +184,7 @@ def _training(kind: str) -> tuple[Any, Any]:
     )
     model = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    x, y = torch.randn(32, 1024), torch.randn(32, 1024)
+    x, y = torch.randn(samples, 1024), torch.randn(samples, 1024)
 
     def step() -> None:
         optimizer.zero_grad()
@@ -178,11 +194,11 @@ def _training(kind: str) -> tuple[Any, Any]:
     return step, model
 
 
-def _exposed() -> dict[str, float]:
+def _exposed(samples: int) -> dict[str, float]:
     """Seconds of a step, of one that sends nothing, and of the messages alone: what of these computing does not hide."""
     import tensorcore.distributed as dist
 
-    both, model = _training("ours")
+    both, model = _training("ours", samples)
 
     def alone() -> None:
         with model.no_sync():
@@ -194,12 +210,15 @@ def _exposed() -> dict[str, float]:
         for one in [dist.all_reduce(one, async_op=True) for one in buffers]:
             one.wait()
 
-    times = {"step": both, "computing": alone, "messages": messages}
-    return {name: _turns(one)["ours"] for name, one in times.items()}
+    return {"samples": samples, **_turns(step=both, computing=alone, messages=messages)}
 
 
-def _turns(ours: Any, theirs: Any = None) -> dict[str, Any]:
-    """Median seconds of a call of each, in turns of as many calls as take a moment, the same number on all ranks."""
+def _turns(**calls: Any) -> dict[str, Any]:
+    """Median seconds of a call of each, by name; None for what there is not.
+
+    They take turns of as many calls as take a moment, the same number on all ranks. Turns are short: where other programs
+    take the processors now and then, they take them from few turns of each.
+    """
     import tensorcore as torch
     import tensorcore.distributed as dist
 
@@ -210,42 +229,42 @@ def _turns(ours: Any, theirs: Any = None) -> dict[str, Any]:
             call()
         return (time.perf_counter() - start) / count
 
-    found: dict[str, list[float]] = {"ours": [], "gloo": []}
-    calls = {"ours": ours, **({"gloo": theirs} if theirs is not None else {})}
-    counts = {}
+    found: dict[str, list[float]] = {name: [] for name in calls}
+    calls = {name: call for name, call in calls.items() if call is not None}
+    counts, turns = {}, TURNS
     for name, call in calls.items():
         once(call, 1)
         seconds = torch.tensor([once(call, 1)])
         dist.broadcast(seconds, 0)
-        counts[name] = max(1, min(2000, int(SECONDS / 3 / max(seconds.item(), 1e-6))))
-    for _ in range(3):
+        counts[name] = max(1, min(200, int(SECONDS / max(seconds.item(), 1e-6))))
+        turns = min(turns, max(5, int(TURNS * 10 * SECONDS / max(seconds.item(), 1e-6))))
+    for _ in range(turns):
         for name, call in calls.items():
             found[name].append(once(call, counts[name]))
     return {name: statistics.median(times) if times else None for name, times in found.items()}
 
 
-def _memcpy(nbytes: int) -> float:
+def _memcpy(nbytes: int) -> Any:
     source, target = np.ones(nbytes // 4, np.float32), np.ones(nbytes // 4, np.float32)
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
-        np.copyto(target, source)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+    return lambda: np.copyto(target, source)
 
 
 def page(found: dict[str, Any]) -> list[str]:
     """All that was measured, and what follows from it, as Markdown."""
-    rate = (64 << 20) / found["memcpy"] / 1e9
-    machine = f"{found['ranks']} processes on {os.cpu_count()} cores; load average before: {found['load']:.1f}."
+    machine = f"{found['ranks']} processes on {os.cpu_count()} cores; load average before: {found['load']:.1f}"
+    machine += f"{AHEAD if found['ahead'] else ''}."
     lines = [
         machine,
         "",
         *table(found),
         "",
-        f"A memcpy of 64 MB took {1e3 * found['memcpy']:.1f} ms ({rate:.1f} GB/s).",
+        *(
+            _beside_memcpy(row)
+            for row in found["rows"]
+            if row["collective"] == "all_reduce" and row["bytes"] == 64 << 20
+        ),
     ]
-    step, parts = found["step"], found["exposed"]
+    step = found["step"]
     peer = (
         ""
         if step["gloo"] is None
@@ -253,12 +272,15 @@ def page(found: dict[str, Any]) -> list[str]:
     )
     lines += [
         f"A step of DistributedDataParallel, 8 M parameters: {1e3 * step['ours']:.0f} ms{peer}.", "",
-        "| step | computing alone | messages alone | exposed |", "| ---: | ---: | ---: | ---: |",
-        f"| {1e3 * parts['step']:.0f} ms | {1e3 * parts['computing']:.0f} ms | {1e3 * parts['messages']:.0f} ms | "
-        f"{1e3 * max(0.0, parts['step'] - parts['computing']):.0f} ms |",
+        "| samples a rank | step | computing alone | messages alone | exposed |",
+        "| ---: | ---: | ---: | ---: | ---: |",
+        *(
+            f"| {one['samples']} | {1e3 * one['step']:.0f} ms | {1e3 * one['computing']:.0f} ms | "
+            f"{1e3 * one['messages']:.0f} ms | {1e3 * max(0.0, one['step'] - one['computing']):.0f} ms |"
+            for one in found["exposed"]
+        ),
     ]  # fmt: skip
-    times = [(row["bytes"], row["ours"]) for row in found["rows"] if row["collective"] == "all_reduce"]
-    cost, nbytes = scaling.fit(times, found["ranks"]), 4 * 8_390_000
+    cost, nbytes, parts = _cost(found), 4 * PARAMETERS, found["exposed"][0]
     lines += [
         "", f"Fitted to all_reduce: alpha {1e6 * cost.alpha:.0f} us a message, beta {1e9 * cost.beta:.2f} ns a byte "
         f"({1e-9 / cost.beta:.1f} GB/s); half of the rows are within {100 * cost.error:.0f} % of it.", "",
@@ -271,6 +293,38 @@ def page(found: dict[str, Any]) -> list[str]:
             f"{100 * parts['computing'] / seconds:.0f} % |"
         )
     return lines
+
+
+def weak_scaling(found: dict[str, Any], alone: dict[str, Any]) -> dict[str, Any]:
+    """What the picture shows: the measured steps of one rank and of several, and what the model says of more.
+
+    Args:
+        found, alone: what ``measure`` gave for several ranks, and for one.
+    """
+    cost, parts = _cost(found), found["exposed"][0]
+    hidden = max(0.0, scaling.predicted(cost, 4 * PARAMETERS, found["ranks"]) - (parts["step"] - parts["computing"]))
+    ranks = [2**i for i in range(11)]
+    return {
+        "machine": f"{os.cpu_count()} cores of one machine",
+        "measured": {"1": alone["step"]["ours"], str(found["ranks"]): found["step"]["ours"]},
+        "computing": parts["computing"],
+        "ranks": ranks,
+        "nothing hidden": [scaling.step(cost, parts["computing"], 4 * PARAMETERS, one, 0.0) for one in ranks],
+        "as much hidden": [scaling.step(cost, parts["computing"], 4 * PARAMETERS, one, hidden) for one in ranks],
+    }
+
+
+def _cost(found: dict[str, Any]) -> scaling.Cost:
+    times = [(row["bytes"], row["ours"]) for row in found["rows"] if row["collective"] == "all_reduce"]
+    return scaling.fit(times, found["ranks"])
+
+
+def _beside_memcpy(row: dict[str, Any]) -> str:
+    rates = [row["bytes"] / row[name] / 1e9 for name in ("ours", "memcpy")]
+    return (
+        f"Between its calls both processes copied {_size(row['bytes'])} by memcpy, at {rates[1]:.1f} GB/s: all_reduce has "
+        f"{100 * rates[0] / rates[1]:.0f} % of that."
+    )
 
 
 def write(place: Path, lines: list[str]) -> None:
@@ -288,15 +342,20 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--large", action="store_true", help="256 MB too")
+    parser.add_argument("--ahead", action="store_true", help="on a busy machine, before all other programs; needs root")
     parser.add_argument("--page", type=Path, help="write the tables between the marks of this page")
     given = parser.parse_args(argv)
     if given.worker:
         worker(json.loads(given.worker))
         return 0
-    lines = page(measure(SIZES if given.large else SIZES[:5], ranks=given.ranks))
+    found = measure(SIZES if given.large else SIZES[:5], ranks=given.ranks, ahead=given.ahead)
+    lines = page(found)
     print("\n".join(lines))
     if given.page:
         write(given.page, lines)
+        alone = measure((), ranks=1, gloo=False, ahead=given.ahead)
+        text = json.dumps(weak_scaling(found, alone), indent=1)
+        (given.page.parent / "pictures" / "scaling.json").write_text(text + "\n", "utf-8")
     return 0
 
 

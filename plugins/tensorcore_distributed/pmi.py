@@ -7,6 +7,7 @@ because ``MPI_Init`` holds the interpreter's lock: a thread of rank 0 would answ
 
 from __future__ import annotations
 
+import itertools
 import os
 import secrets
 import socket
@@ -20,9 +21,8 @@ from typing import Any
 
 __all__ = ["Rendezvous", "meet_at", "serve"]
 
-_answerers: list[subprocess.Popen[bytes]] = []  # the end of their standard input tells them that this process has ended
-
-_PROTOCOL = ("PMI_PORT", "PMI_ID", "PMI_RANK", "PMI_SIZE")
+_GRACE = 10.0  # seconds that ranks have to finalize MPI in, once rank 0 has ended
+_answerers: list[subprocess.Popen[bytes]] = []
 
 
 def meet_at(rank: int, size: int, address: str, port: int, timeout: float) -> None:
@@ -31,13 +31,15 @@ def meet_at(rank: int, size: int, address: str, port: int, timeout: float) -> No
     Raises TimeoutError where rank 0 does not answer within ``timeout`` seconds.
     """
     if rank == 0:
-        _answerers.append(
-            subprocess.Popen([sys.executable, "-I", "-S", __file__, str(size), str(port)], stdin=subprocess.PIPE)
-        )
+        # The end of its standard input tells it that this process has ended. Nothing closes this one before that:
+        # MPI is finalized after the interpreter's own end, and crashes where nobody answers.
+        theirs, _ = os.pipe()
+        _answerers.append(subprocess.Popen([sys.executable, "-I", "-S", __file__, str(size), str(port)], stdin=theirs))
+        os.close(theirs)
     end = time.monotonic() + timeout
     while True:
         try:
-            socket.create_connection((address, port), 2).close()
+            line = socket.create_connection((address, port), 2)
             break
         except OSError as error:
             if time.monotonic() > end:
@@ -46,7 +48,10 @@ def meet_at(rank: int, size: int, address: str, port: int, timeout: float) -> No
                     f"check MASTER_ADDR and MASTER_PORT"
                 ) from error
             time.sleep(0.05)
-    os.environ.update(zip(_PROTOCOL, (f"{address}:{port}", str(rank), str(rank), str(size)), strict=True))
+    line.settimeout(None)
+    line.sendall(f"cmd=here rank={rank} host={socket.gethostname()}\n".encode())
+    # MPICH writes to it until MPI is finalized, which is after the interpreter's own end.
+    os.environ.update(PMI_FD=str(line.detach()), PMI_RANK=str(rank), PMI_SIZE=str(size))
 
 
 def serve(size: int, port: int) -> None:
@@ -54,6 +59,8 @@ def serve(size: int, port: int) -> None:
     server = Rendezvous(("", port), size)
     threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
     sys.stdin.read()
+    with server.changed:
+        server.changed.wait_for(lambda: not server.talking, _GRACE)
 
 
 class Rendezvous(socketserver.ThreadingTCPServer):
@@ -70,6 +77,18 @@ class Rendezvous(socketserver.ThreadingTCPServer):
         self.name = f"tensorcore_{os.getpid()}_{secrets.token_hex(6)}"
         self.left: dict[str, str] = {}
         self.barrier = threading.Barrier(size)
+        self.hosts: dict[int, str] = {}
+        self.talking = 0  # processes that have not finalized MPI
+        self.changed = threading.Condition()
+
+    def mapping(self) -> str:
+        """Which ranks share a host, once all are here: without it MPICH takes each to have one of its own."""
+        with self.changed:
+            self.changed.wait_for(lambda: len(self.hosts) == self.size)
+        names = [self.hosts[rank] for rank in range(self.size)]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        runs = [(numbers[name], len(list(ranks))) for name, ranks in itertools.groupby(names)]
+        return f"(vector,{','.join(f'({number},1,{count})' for number, count in runs)})"
 
 
 class _Conversation(socketserver.StreamRequestHandler):
@@ -78,6 +97,18 @@ class _Conversation(socketserver.StreamRequestHandler):
     server: Rendezvous
 
     def handle(self) -> None:
+        self._talk(1)
+        try:
+            self._answer()
+        finally:
+            self._talk(-1)
+
+    def _talk(self, more: int) -> None:
+        with self.server.changed:
+            self.server.talking += more
+            self.server.changed.notify_all()
+
+    def _answer(self) -> None:
         for line in self.rfile:
             words = dict(part.partition("=")[::2] for part in line.decode().split())
             for answer in self._answers(words):
@@ -88,8 +119,7 @@ class _Conversation(socketserver.StreamRequestHandler):
     def _answers(self, words: Mapping[str, str]) -> list[str]:
         command, server = words.get("cmd", ""), self.server
         known: dict[str, Any] = {
-            "initack": lambda: ["cmd=initack rc=0", f"cmd=set size={server.size}",
-                                f"cmd=set rank={words.get('pmiid', 0)}", "cmd=set debug=0"],
+            "here": lambda: self._here(words),
             "init": lambda: ["cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0"],
             "get_maxes": lambda: ["cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=4096"],
             "get_appnum": lambda: ["cmd=appnum appnum=0"],
@@ -102,12 +132,18 @@ class _Conversation(socketserver.StreamRequestHandler):
         }  # fmt: skip
         return known[command]() if command in known else []
 
+    def _here(self, words: Mapping[str, str]) -> list[str]:
+        with self.server.changed:
+            self.server.hosts[int(words["rank"])] = words["host"]
+            self.server.changed.notify_all()
+        return []
+
     def _put(self, words: Mapping[str, str]) -> list[str]:
         self.server.left[words["key"]] = words.get("value", "")
         return ["cmd=put_result rc=0 msg=success"]
 
     def _get(self, key: str) -> list[str]:
-        found = self.server.left.get(key)
+        found = self.server.mapping() if key == "PMI_process_mapping" else self.server.left.get(key)
         if found is None:
             return ["cmd=get_result rc=-1 msg=key_not_found value=unknown"]
         return [f"cmd=get_result rc=0 msg=success value={found}"]

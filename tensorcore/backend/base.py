@@ -326,7 +326,7 @@ class Backend:
 
     def process_seed(self) -> int:
         """The seed that the process's own source of random numbers started from."""
-        from tensorcore.backend.random import default_generator
+        from tensorcore.backend.default_generator import default_generator
 
         return int(default_generator().initial_seed())
 
@@ -346,7 +346,7 @@ class Backend:
         those, None for the process's own. As it stands, numbers are made on the host and sent over, so that a
         seed gives the same ones on every device. A backend that makes its own overrides this.
         """
-        from tensorcore.backend.random import default_generator
+        from tensorcore.backend.default_generator import default_generator
 
         source = default_generator() if generator is None else generator
         return self.share_host(getattr(source, kind)(shape=shape, dtype=dtype, **options))

@@ -100,11 +100,15 @@ class Communicator:
     **Watching**: where ``watch`` is set, it is called a few times a second while a handle waits; what it
     raises ends that wait, and leaves the communicator as unusable as a timeout does.
 
+    **Means**: where ``means`` is true, ``all_reduce`` also takes ``"mean"`` of floating and complex arrays: the sum divided by
+    the size before it is rounded, which saves the caller a pass over the result.
+
     **Errors**: ArgumentError for a bad root, peer or reduction, ShapeError for shapes that do not fit or an array that
     is not contiguous, before anything is sent; CommunicatorTimeout and CommunicatorError after.
     """
 
     watch: Callable[[], None] | None = None
+    means: bool = False
 
     def __init__(self, backend: Backend, rank: int, size: int, *, timeout: float = 300.0) -> None:
         if size < 1 or not 0 <= rank < size:
@@ -152,6 +156,15 @@ class Communicator:
     def recv(self, native: Native, source: int, *, tag: int = 0, timeout: float | None = None) -> Handle:
         """Receive from one rank into ``native``, which has the shape and dtype of what is sent."""
         raise NotImplementedError
+
+    def sender(self, tag: int = 0) -> int | None:
+        """A rank whose message with this tag waits here for a ``recv``, None where there is none yet. Never blocks.
+
+        Yours if the transport can tell; without it no rank receives from any.
+        """
+        raise ArgumentError(
+            f"recv: expected the rank to receive from, got none; {type(self).__name__} cannot tell who has sent"
+        )
 
     def split(self, color: int | None, key: int = 0) -> Communicator | None:
         """A new communicator of the ranks that pass the same ``color``; None for those that pass None.
@@ -300,7 +313,7 @@ class Communicator:
 
     def reduction(self, op: str, reduction: str) -> None:
         """Raise ArgumentError unless it is one of REDUCTIONS."""
-        if reduction not in REDUCTIONS:
+        if reduction not in REDUCTIONS and not (reduction == "mean" and self.means and op == "all_reduce"):
             raise ArgumentError(
                 f"{op}: expected a reduction among {', '.join(REDUCTIONS)}, got {reduction!r}; "
                 f"a mean is a sum divided by the size"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
 import warnings
 from importlib import import_module
 from typing import Any
@@ -27,7 +26,7 @@ from tensorcore.dtypes import (
 )
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
 
-__all__ = ["DEFAULT_SEED", "Generator", "RandomError", "default_generator"]
+__all__ = ["DEFAULT_SEED", "Generator", "RandomError"]
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -253,19 +252,6 @@ class Generator(Twister):
         if file is None:
             raise AttributeError(f"'Generator' object has no attribute {name!r}")
         return functools.partial(getattr(import_module(f"tensorcore.backend.{file}"), name), self)
-
-
-_default: Generator | None = None
-_default_lock = threading.Lock()
-
-
-def default_generator() -> Generator:
-    """The generator of this process, which ``torch.manual_seed`` seeds; it starts from ``DEFAULT_SEED``."""
-    global _default
-    if _default is None:
-        with _default_lock:  # made on first use: importing numpy.random takes longer than the rest of this file
-            _default = _default or Generator()
-    return _default
 
 
 # Arguments

@@ -8,6 +8,7 @@ from typing import Any
 _NAMES = {
     "collectives": "all_gather all_gather_into_tensor all_reduce all_to_all all_to_all_single broadcast reduce "
     "reduce_scatter reduce_scatter_tensor",
+    "device_mesh": "DeviceMesh init_device_mesh",
     "group": "CollectiveMismatch GroupMember ProcessGroup destroy_process_group group init_process_group new_group",
     "messages": "P2POp all_gather_object batch_isend_irecv broadcast_object_list gather_object irecv isend recv "
     "recv_object_list scatter_object_list send send_object_list",
@@ -17,6 +18,7 @@ _NAMES = {
     "get_world_size is_available is_initialized",
     "reductions": "ReduceOp",
     "rooted": "barrier gather monitored_barrier scatter",
+    "subgroups": "new_subgroups new_subgroups_by_enumeration",
     "threads": "run_threads",
     "work": "Work",
 }

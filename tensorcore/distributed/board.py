@@ -140,7 +140,7 @@ class Board:
         """Whether the rank gave up because of an error of its own or of another rank's."""
         return bool(self.rows[rank]["head"]["phase"] == FAILED)
 
-    def place(self, rank: int, patience: float = 0.6) -> str:
+    def place(self, rank: int, patience: float = 5.0) -> str:
         """What to say of where in its program a rank is: the innermost line last, or why that is not known."""
         head = self.rows[rank]["head"]
         if int(head["pid"]) == os.getpid():
@@ -150,8 +150,10 @@ class Board:
         while time.monotonic() < end:
             if head["place"]:
                 return str(head["place"].decode())
+            if _process_state(int(head["pid"])) in ("T", "t"):
+                return "its process was stopped by a signal; SIGCONT lets it go on"
             time.sleep(0.01)
-        return "it does not answer: it was stopped, or is in a call outside Python"
+        return f"it has not answered within {patience:g} s: it is in a call outside Python"
 
     def answer(self) -> None:
         """Start the thread that tells the other processes, when they ask, where this one is."""
@@ -170,7 +172,7 @@ class Board:
 def shared_file(size: int) -> tuple[Path, mmap.mmap]:
     """A new file in memory, where there is such a place, and its contents; unlink it once all have opened it."""
     folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    handle, name = tempfile.mkstemp(prefix="tensorcore-board-", dir=folder)
+    handle, name = tempfile.mkstemp(prefix=f"tensorcore-board-{os.getpid()}-", dir=folder)
     try:
         os.ftruncate(handle, size)
         return Path(name), mmap.mmap(handle, size)
@@ -197,12 +199,19 @@ def _entry(found: Any) -> Entry:
     return Entry(key >> 40, key & ((1 << 40) - 1), found["text"].decode(), bool(found["ended"]))
 
 
-def _alive(pid: int) -> bool:
+def _process_state(pid: int) -> str:
+    """The letter that Linux has for what a process does; empty where there is none, or no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] != b"Z"
+            return file.read().rpartition(b")")[2].split()[0].decode()
     except OSError:
-        pass
+        return ""
+
+
+def _alive(pid: int) -> bool:
+    state = _process_state(pid)
+    if state:
+        return state != "Z"
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -219,7 +228,9 @@ def _place(thread: int) -> str:
         return "its thread has ended"
     lines = traceback.extract_stack(frame)
     own = os.path.dirname(os.path.dirname(__file__))
-    theirs = [line for line in lines if not line.filename.startswith((own, "<frozen"))] or list(lines)
+    theirs = [line for line in lines if not line.filename.startswith((own, threading.__file__, "<frozen"))] or list(
+        lines
+    )
     return (
         "it is at "
         + " > ".join(f"{os.path.basename(one.filename)}:{one.lineno} {one.name}: {one.line}" for one in theirs[-2:])[

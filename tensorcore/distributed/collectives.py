@@ -8,7 +8,16 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.distributed.arguments import member, root_of
 from tensorcore.distributed.group import ProcessGroup
-from tensorcore.distributed.placing import check_same, check_tensor, check_tensors, describe, empty_like, place, put
+from tensorcore.distributed.placing import (
+    Placed,
+    check_same,
+    check_tensor,
+    check_tensors,
+    describe,
+    empty_like,
+    place,
+    put,
+)
 from tensorcore.distributed.reductions import ReduceOp, check_op, fold
 from tensorcore.distributed.work import Work
 from tensorcore.errors import ArgumentError, ShapeError
@@ -45,7 +54,7 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
             text, lambda one: one.all_gather(source.native, parts.native), finish=lambda: put(tensor, fold(op, parts)),
             result=[tensor], async_op=async_op,
         )  # fmt: skip
-    if op is ReduceOp.AVG:
+    if op is ReduceOp.AVG and not has_means(tensor, pg):
         total = _sums(tensor, pg)
         return pg.start(
             text, lambda one: one.all_reduce(total.native, "sum"),
@@ -53,9 +62,28 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
         )  # fmt: skip
     whole = place(tensor, pg.device)
     return pg.start(
-        text, lambda one: one.all_reduce(whole.native, op.transport), finish=whole.written, result=[tensor],
+        text, lambda one: one.all_reduce(whole.native, "mean" if op is ReduceOp.AVG else op.transport),
+        finish=whole.written, result=[tensor],
         async_op=async_op,
     )  # fmt: skip
+
+
+def has_means(tensor: Tensor, pg: ProcessGroup) -> bool:
+    """Whether the group's transport divides a sum of such tensors by itself."""
+    return pg.communicator.means and (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
+
+
+def start_mean(tensor: Tensor, out: Tensor, pg: ProcessGroup) -> Work:
+    """Start to put the mean of all ranks' tensors into ``out``, which may be the tensor.
+
+    Both are dense, of one shape, on the group's device, and ``has_means`` holds.
+    """
+    work = pg.start(
+        f"all_reduce(AVG, {describe(out)})", lambda one: one.all_reduce(tensor.native, "mean", out=out.native),
+        result=[out], async_op=True,
+    )  # fmt: skip
+    assert work is not None
+    return work
 
 
 def broadcast(
@@ -153,10 +181,9 @@ def all_gather_into_tensor(
         return None
     _check_whole("all_gather_into_tensor", output_tensor, input_tensor, pg)
     whole, source = place(output_tensor, pg.device), place(input_tensor, pg.device)
-    blocks = _blocks(whole.tensor, pg)
     return pg.start(
         f"all_gather_into_tensor({describe(input_tensor)})",
-        lambda one: one.all_gather(_flat(source.tensor).native, blocks.native), finish=whole.written,
+        lambda one: one.all_gather(source.blocks(), whole.blocks(pg._size)), finish=whole.written,
         result=[output_tensor], async_op=async_op,
     )  # fmt: skip
 
@@ -175,7 +202,7 @@ def reduce_scatter(
         whole = empty_like(_flat(output), pg.device, pg._size)
         for block, part in zip(whole, parts, strict=True):  # type: ignore[call-overload]
             put(block, part.detach())
-    return _reduce_scatter("reduce_scatter", output, whole, op, pg, async_op)
+    return _reduce_scatter("reduce_scatter", output, place(whole, pg.device), op, pg, async_op)
 
 
 def reduce_scatter_tensor(
@@ -188,8 +215,7 @@ def reduce_scatter_tensor(
     if pg is None:
         return None
     _check_whole("reduce_scatter_tensor", input, output, pg)
-    whole = _blocks(place(input, pg.device).tensor, pg)
-    return _reduce_scatter("reduce_scatter_tensor", output, whole, op, pg, async_op)
+    return _reduce_scatter("reduce_scatter_tensor", output, place(input, pg.device), op, pg, async_op)
 
 
 def all_to_all(
@@ -251,17 +277,18 @@ def _divided(total: Any, size: int, dtype: Any) -> Any:
         return (total / size if exact else total.div(size, rounding_mode="trunc")).to(dtype)
 
 
-def _reduce_scatter(op_name: str, output: Tensor, whole: Tensor, op: Any, pg: ProcessGroup, async_op: bool) -> Any:
+def _reduce_scatter(op_name: str, output: Tensor, given: Placed, op: Any, pg: ProcessGroup, async_op: bool) -> Any:
     op = check_op(op_name, op, output)
     text = f"{op_name}({op.name}, {describe(output)})"
     if op.transport is None:
+        whole = _blocks(given.tensor, pg)
         parts = empty_like(whole, pg.device, pg._size)
         return pg.start(
             text, lambda one: one.all_gather(whole.native, parts.native),
             finish=lambda: put(output, fold(op, parts)[pg.rank]), result=[output], async_op=async_op,
         )  # fmt: skip
     if op is ReduceOp.AVG:
-        sums = _sums(whole, pg)
+        sums = _sums(_blocks(given.tensor, pg), pg)
         mine = sums[0].clone()
         return pg.start(
             text, lambda one: one.reduce_scatter(sums.native, mine.native, "sum"),
@@ -269,8 +296,8 @@ def _reduce_scatter(op_name: str, output: Tensor, whole: Tensor, op: Any, pg: Pr
         )  # fmt: skip
     out = place(output, pg.device)
     return pg.start(
-        text, lambda one: one.reduce_scatter(whole.native, _flat(out.tensor).native, op.transport), finish=out.written,
-        result=[output], async_op=async_op,
+        text, lambda one: one.reduce_scatter(given.blocks(pg._size), out.blocks(), op.transport),
+        finish=out.written, result=[output], async_op=async_op,
     )  # fmt: skip
 
 

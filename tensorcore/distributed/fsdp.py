@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import tensorcore.distributed as dist
 from tensorcore.distributed.device_mesh import DeviceMesh, init_device_mesh
+from tensorcore.distributed.nested import cast, tensors
 from tensorcore.distributed.tensor.api import DTensor, _wrapped, distribute_tensor
 from tensorcore.distributed.tensor.placements import Shard, shard_size
 from tensorcore.errors import ArgumentError
@@ -225,14 +226,14 @@ class Unit:
         dtype = self.policy.param_dtype
         if dtype is None or not self.policy.cast_forward_inputs:
             return None
-        return _cast(inputs, dtype), _cast(kwargs, dtype)
+        return cast(inputs, dtype), cast(kwargs, dtype)
 
     def after_forward(self, module: Any, inputs: Any, made: Any) -> Any:
         if self.policy.output_dtype is not None:
-            made = _cast(made, self.policy.output_dtype)
+            made = cast(made, self.policy.output_dtype)
         away = not self.outermost if self.asked is None else self.asked
         if mode.enabled:
-            for one in _tensors(made):
+            for one in tensors(made):
                 if one.requires_grad:
                     one.register_hook(self._before_backward)
         if away or not mode.enabled:
@@ -345,24 +346,3 @@ def _alike(slots: Sequence[Slot]) -> list[list[Slot]]:
 
 def _lengthened(flat: Any, count: int) -> Any:
     return flat if flat.numel() == count else cat([flat, flat.new_zeros((count - flat.numel(),))])
-
-
-def _cast(given: Any, dtype: Any) -> Any:
-    if isinstance(given, Tensor):
-        return given.to(dtype) if given.is_floating_point() else given  # type: ignore[attr-defined]
-    if isinstance(given, dict):
-        return {key: _cast(one, dtype) for key, one in given.items()}
-    if isinstance(given, list | tuple):
-        return type(given)(_cast(one, dtype) for one in given)
-    return given
-
-
-def _tensors(made: Any) -> Iterator[Any]:
-    if isinstance(made, Tensor):
-        yield made
-    elif isinstance(made, dict):
-        for one in made.values():
-            yield from _tensors(one)
-    elif isinstance(made, list | tuple):
-        for one in made:
-            yield from _tensors(one)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -14,6 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tensorcore.backend.communicator import Communicator, CommunicatorError, CommunicatorTimeout
+from tensorcore.backend.default_generator import default_generator, own_generator
+from tensorcore.backend.random import Generator
 from tensorcore.distributed import tracing
 from tensorcore.distributed.board import KILLED, Board
 from tensorcore.distributed.dashboard import Meter, meter
@@ -206,7 +209,8 @@ class ProcessGroup:
         board = self.state.board
         text = self.open[number]
         if number < 0:
-            others = [rank for rank in self.members if rank != self.state.rank and f"rank {rank}" in text]
+            others = [rank for rank in self.members if rank != self.state.rank]
+            others = [rank for rank in others if re.search(rf"\brank {rank}\b|any rank", text)]
             title, missing = text, others
         else:
             title = f"{text} #{number} of group '{self.group_name}'"
@@ -289,8 +293,9 @@ def current() -> State:
     return found
 
 
-def enter(state: State | None) -> None:
-    """Make this thread a rank with a state of its own, or an ordinary one again."""
+def enter(state: State | None, generator: Generator | None = None) -> None:
+    """Make this thread a rank with a state and a default generator of its own, or an ordinary one again."""
+    own_generator(generator)
     if state is None:
         _threads.__dict__.pop("state", None)
     else:
@@ -331,7 +336,7 @@ def init_process_group(
     )
     if name == "threads" and state is _process and communicator.size > 1:
         state = State()
-        enter(state)
+        enter(state, default_generator().clone())
     state.rank = communicator.rank
     try:
         state.board = board_for(communicator)

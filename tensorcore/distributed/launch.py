@@ -221,18 +221,26 @@ class _Job:
 
 
 def _sweep(start: float) -> None:
-    """Remove the shared memory that MPICH leaves behind when it is killed: files since then that no process maps."""
+    """Remove the shared memory that MPICH leaves behind when it is killed: files since then that no process maps.
+
+    A file goes where two looks have found it so: another job beside this one may have made its file and not mapped it yet.
+    """
+    unused: set[Path] = set()
     for _ in range(10):
-        left = [one for one in Path("/dev/shm").glob("mpich_shm_*") if one.stat().st_mtime >= start]
+        left = []
+        for one in Path("/dev/shm").glob("mpich_shm_*"):
+            with contextlib.suppress(OSError):  # its job has removed it meanwhile
+                left += [one] if one.stat().st_mtime >= start else []
         if not left:
             return
         used = ""
         for maps in Path("/proc").glob("[0-9]*/maps"):
             with contextlib.suppress(OSError):
                 used += maps.read_text()
-        for one in left:
-            if one.name not in used:
-                one.unlink(missing_ok=True)
+        now = {one for one in left if one.name not in used}
+        for one in unused & now:
+            one.unlink(missing_ok=True)
+        unused = now
         time.sleep(0.05)  # for ranks that the kernel has not taken down yet
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import pickle
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from tensorcore.backend.communicator import Communicator, CommunicatorTimeout, Handle
 from tensorcore.distributed.arguments import member, root_of
 from tensorcore.distributed.group import ProcessGroup
 from tensorcore.distributed.placing import check_tensor, describe, place
@@ -19,6 +21,8 @@ __all__ = [
     "P2POp", "all_gather_object", "batch_isend_irecv", "broadcast_object_list", "gather_object", "irecv", "isend", "recv",
     "recv_object_list", "scatter_object_list", "send", "send_object_list",
 ]  # fmt: skip
+
+_PAUSE, _LOOK = 2e-4, 0.05  # seconds between two looks for a message, and for ranks that gave up
 
 
 def isend(tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, group_dst: int | None = None) -> Any:
@@ -34,13 +38,18 @@ def isend(tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, 
 
 
 def irecv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> Any:
-    """Start to receive into a tensor like the one that is sent; returns a Work. The sender has to be named."""
+    """Start to receive into a tensor like the one that is sent; returns a Work.
+
+    ``src`` is a rank of the world, ``group_src`` of the group; without both, from whichever rank sends first.
+    """
     pg = member("irecv", group)
     check_tensor("irecv", tensor)
     if pg is None:
         return None
-    peer = _peer("irecv", pg, "src", src, group_src)
     target = place(tensor, pg.device)
+    if src is None and group_src is None:
+        return _from_any(pg, target, tensor, tag)
+    peer = _peer("irecv", pg, "src", src, group_src)
     text = f"recv(from rank {pg.members[peer]}, {describe(tensor)}, tag {tag})"
     return pg.message(
         text, lambda one: one.recv(target.native, peer, tag=tag), target.written, tensor, pg.members[peer]
@@ -55,7 +64,7 @@ def send(tensor: Any, dst: int | None = None, group: Any = None, tag: int = 0, g
 
 
 def recv(tensor: Any, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
-    """Receive into a tensor like the one that is sent; returns the rank in the world that sent it."""
+    """Receive into a tensor like the one that is sent, from any rank where none is named; returns its rank in the world."""
     work = irecv(tensor, src, group, tag, group_src)
     if work is None:
         return -1
@@ -224,13 +233,58 @@ def recv_object_list(
 
 def _peer(op: str, pg: ProcessGroup, name: str, world: int | None, inside: int | None) -> int:
     if world is None and inside is None:
-        raise ArgumentError(
-            f"{op}: expected {name} or group_{name}, got neither; name the rank, there is no receive from any"
-        )
+        raise ArgumentError(f"{op}: expected {name} or group_{name}, got neither; name the rank")
     peer = root_of(op, pg, name, world, inside)
     if peer == pg.rank:
         raise ArgumentError(f"{op}: Invalid {name}: expected another rank, got this process's own, {pg.members[peer]}")
     return peer
+
+
+class _FromAny(Handle):
+    """A receive whose sender is the first rank that has a message."""
+
+    def __init__(self, communicator: Communicator, native: Any, tag: int) -> None:
+        super().__init__(native, self._run, self._look)
+        self.communicator, self.native, self.tag = communicator, native, tag
+        self.source: int | None = None
+        self.begun: Handle | None = None
+
+    def _look(self) -> bool:
+        if self.begun is None:
+            self.source = self.communicator.sender(self.tag)
+            if self.source is None:
+                return False
+            self.begun = self.communicator.recv(self.native, self.source, tag=self.tag)
+        return self.begun.done()
+
+    def _run(self, timeout: float | None) -> None:
+        seconds = self.communicator.seconds(timeout)
+        end, looked = time.monotonic() + seconds, 0.0
+        while not self._look() and self.begun is None:
+            now = time.monotonic()
+            if now > end:
+                raise CommunicatorTimeout(
+                    f"recv: expected a message within {seconds:g} s, got none; see what the others do"
+                )
+            if self.communicator.watch is not None and now > looked + _LOOK:
+                looked = now
+                self.communicator.watch()
+            time.sleep(_PAUSE)
+        assert self.begun is not None
+        self.begun.wait(max(0.0, end - time.monotonic()))
+
+
+def _from_any(pg: ProcessGroup, target: Any, tensor: Any, tag: int) -> Any:
+    handle = _FromAny(pg.communicator, target.native, tag)
+    handle.done()  # says at once where the transport cannot do it
+
+    def finish() -> None:
+        target.written()
+        assert handle.source is not None
+        work._source = pg.members[handle.source]
+
+    work = pg.message(f"recv(from any rank, {describe(tensor)}, tag {tag})", lambda _: handle, finish, tensor, -1)
+    return work
 
 
 def _message(pg: ProcessGroup, text: str, kind: str, native: Any, peer: int) -> None:

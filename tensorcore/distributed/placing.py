@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError, ShapeError, ValuesMissing
@@ -64,7 +65,7 @@ class Placed:
     """
 
     def __init__(self, original: Tensor, device: Any, *, copy: bool = False) -> None:
-        self.original = original
+        self.original, self.device = original, device
         self.same = original.device is device and device.is_contiguous(original.native) and not copy
         if self.same:
             self.tensor = original
@@ -77,6 +78,13 @@ class Placed:
     def native(self) -> Any:
         """The array."""
         return self.tensor.native
+
+    def blocks(self, *lead: int) -> Any:
+        """The array as so many blocks, each in one dim: ``lead`` before a dim of what is left of the elements."""
+        device, count = self.device, self.tensor.numel() // prod(lead)
+        shape = (*lead, count)
+        strides = tuple(prod(shape[i + 1 :]) for i in range(len(shape)))
+        return device.as_strided(self.native, shape, strides, device.layout(self.native)[1])
 
     def written(self) -> None:
         """Put what arrived where it belongs."""

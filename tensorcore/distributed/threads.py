@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from tensorcore.backend.default_generator import default_generator
 from tensorcore.distributed.group import State, enter
 from tensorcore.distributed.meeting import Launch
 
@@ -20,16 +21,18 @@ def run_threads(function: Callable[..., Any], size: int, *args: Any) -> list[Any
 
     Each has process groups of its own, and ``init_process_group()`` in it joins the others; one that the function
     left open is destroyed at the end. An exception in one rank ends the others' waiting, and is raised here with a
-    note of its rank. Random numbers, threads of kernels and other settings of the process are shared.
+    note of its rank. Each rank has a default generator of its own, which starts where the caller's is, so that ``manual_seed``
+    seeds one rank alone, as in processes. Threads of kernels and other settings of the process are shared.
     """
     world = f"threads {next(_worlds)}"
     results: list[Any] = [None] * size
     errors: list[tuple[int, BaseException]] = []
     failed: list[str] = []
+    generator = default_generator()
 
     def act(rank: int) -> None:
         state = State(Launch(rank, size, world, failed))
-        enter(state)
+        enter(state, generator.clone())
         try:
             results[rank] = function(*args)
         except BaseException as error:

@@ -42,11 +42,13 @@ class Generator:
 
     @property
     def host(self) -> Any:
-        """The generator that draws, made on first use."""
-        if self._host is None:
-            from tensorcore.backend import random
+        """The generator that draws, made on first use; that of the default one may be each thread's own."""
+        if self is default_generator:
+            from tensorcore.backend import default_generator as own
 
-            self._host = random.default_generator() if self is default_generator else self.device.new_generator()
+            return own.default_generator()
+        if self._host is None:
+            self._host = self.device.new_generator()
         return self._host
 
     @property

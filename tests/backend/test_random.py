@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tensorcore.dtypes as dtypes
-from tensorcore.backend.random import DEFAULT_SEED, Generator, RandomError, default_generator
+from tensorcore.backend.default_generator import default_generator
+from tensorcore.backend.random import DEFAULT_SEED, Generator, RandomError
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
 from tests.backend.randomness import crc
 

@@ -122,6 +122,57 @@ def check_large_of_other_dtypes():
     assert x.all()
 
 
+def check_all_sizes():
+    """Each size, whichever way its bytes go, gives the same: through a slot, out of the others' memory, or in messages."""
+    r, n = here()
+    for count in (1, 1000, 100_003, 262_144, 700_001):
+        x = torch.arange(count, dtype=torch.float32) % 1000 + r
+        wanted = torch.arange(count, dtype=torch.float32) % 1000 + (n - 1) / 2
+        mean, total = x.clone(), x.clone()
+        dist.all_reduce(mean, R.AVG)
+        dist.all_reduce(total)
+        assert torch.allclose(mean, wanted, rtol=1e-6)
+        assert torch.allclose(total, n * wanted, rtol=1e-6)
+        half = x.to(torch.float16)
+        dist.all_reduce(half, R.AVG)
+        assert torch.allclose(half.float(), wanted, rtol=1e-3)
+        whole, part = torch.empty(n * count), torch.empty(count)
+        dist.all_gather_into_tensor(whole, x)
+        assert [whole[i * count].item() for i in range(n)] == list(range(n))
+        dist.reduce_scatter_tensor(part, whole * (r + 1))
+        assert torch.allclose(part, (x * (n * (n + 1) / 2)), rtol=1e-6)
+        dist.broadcast(x, n - 1)
+        assert torch.equal(x, torch.arange(count, dtype=torch.float32) % 1000 + n - 1)
+
+
+def check_a_rank_that_runs_ahead():
+    """The root of many broadcasts waits for nobody, and overwrites nothing that a slower rank still wants."""
+    r, n = here()
+    got = []
+    for i in range(30):
+        x = torch.full((50,), float(i if r == i % n else -1))
+        dist.broadcast(x, i % n)
+        got.append(x.sum().item())
+    assert got == [50.0 * i for i in range(30)]
+
+
+def check_a_message_under_way():
+    """A message that nobody has waited for goes on while its sender waits for something else."""
+    r, n = here()
+    if n < 2:
+        return
+    x = torch.full((1_000_000,), 3.0)
+    work = dist.isend(x, 1) if r == 0 else None
+    if r == 1:
+        got = torch.zeros(1_000_000)
+        dist.recv(got, 0)
+        assert got.sum().item() == 3e6
+    dist.barrier()
+    dist.all_reduce(torch.ones(1))
+    if work is not None:
+        work.wait()
+
+
 def check_async():
     """Several may be under way; each is complete after its wait."""
     r, n = here()
@@ -227,6 +278,40 @@ def check_messages():
         x = torch.zeros(2, 3)
         assert dist.recv(x, 0) == 0
         assert x.sum().item() == 6
+
+
+def check_receiving_from_any():
+    """Without a source a receive takes what comes first, says who sent it, and leaves what others have sent."""
+    r, n = here()
+    if r > 0:
+        dist.send(torch.full((3,), float(r)), 0, tag=7)
+    else:
+        other = torch.zeros(3)
+        seen = {}
+        if n > 1:
+            assert dist.recv(other, n - 1, tag=7) == n - 1
+            seen[n - 1] = other.tolist()
+        for _ in range(n - 2):
+            x = torch.zeros(3)
+            work = dist.irecv(x, tag=7)
+            work.wait()
+            seen[work.source_rank()] = x.tolist()
+        assert seen == {i: [float(i)] * 3 for i in range(1, n)}
+    dist.barrier()
+
+
+def check_subgroups():
+    """The world falls into groups of equal sizes, or of the ranks that are listed."""
+    r, n = here()
+    mine, every = dist.new_subgroups(1)
+    assert (dist.get_process_group_ranks(mine), len(every)) == ([r], n)
+    mine, _ = dist.new_subgroups_by_enumeration([[n - 1]])
+    assert (mine is not None) == (r == n - 1)
+    if n % 2 == 0:
+        mine, _ = dist.new_subgroups(2)
+        x = torch.full((1,), float(r))
+        dist.all_reduce(x, group=mine)
+        assert x.item() == 4 * (r // 2) + 1
 
 
 def check_objects():

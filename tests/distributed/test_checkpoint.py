@@ -19,6 +19,7 @@ from tensorcore.distributed.device_mesh import init_device_mesh
 from tensorcore.distributed.fsdp import fully_shard
 from tensorcore.distributed.tensor import Replicate, Shard, distribute_tensor
 
+from .conftest import HANGS
 from .test_sharding import OPTIMIZERS, SCANS, copy_of, fresh, share_of, steps_of, together, words
 from .worlds import world
 
@@ -227,7 +228,7 @@ def test_a_writer_that_is_killed(tmp_path, started) -> None:
         checkpoint.save({{"x": torch.zeros(2)}}, storage_writer=Dying({str(path)!r}))
         """
     )
-    process.communicate(timeout=30)
+    process.communicate(timeout=HANGS)
     assert process.returncode == 137
     found = {"x": torch.zeros(2)}
     checkpoint.load(found, checkpoint_id=path)
@@ -236,4 +237,6 @@ def test_a_writer_that_is_killed(tmp_path, started) -> None:
 
 def test_threads_end() -> None:
     """Nothing of an asynchronous checkpoint stays."""
-    assert not [one for one in threading.enumerate() if one.name == "tensorcore checkpoint"]
+    for one in [one for one in threading.enumerate() if one.name == "tensorcore checkpoint"]:
+        one.join(HANGS)
+        assert not one.is_alive()

@@ -6,6 +6,7 @@ import pytest
 
 import tensorcore as torch
 import tensorcore.distributed as dist
+from tensorcore import nn
 
 from .checks import CHECKS
 from .worlds import world
@@ -23,11 +24,10 @@ def test_collectives_over_mpi(launched, size, alone) -> None:
     """All checks hold on ranks that are processes, which read one another's memory, or send all of it."""
     ended = launched(
         """
-        from datetime import timedelta
         import tensorcore.distributed as dist
         from tests.distributed.checks import CHECKS
 
-        dist.init_process_group(timeout=timedelta(seconds=30))
+        dist.init_process_group()
         assert dist.get_backend() == "mpi"
         for name, check in CHECKS.items():
             check()
@@ -39,6 +39,33 @@ def test_collectives_over_mpi(launched, size, alone) -> None:
     )
     assert ended.code == 0, ended.err
     assert ended.out.count(f"done {len(CHECKS)}") == size
+
+
+def test_each_thread_has_its_own_random_numbers() -> None:
+    """A rank's seed is its own, its numbers are those of a process with that seed, and the caller's are not touched."""
+
+    def act():
+        first = torch.rand(2).tolist()
+        dist.barrier()
+        torch.manual_seed(dist.get_rank())
+        dist.barrier()
+        drawn = []
+        for _ in range(20):
+            drawn += torch.rand(3).tolist()
+            dist.barrier()
+        order = torch.randperm(5).tolist()
+        return first, drawn, order, torch.initial_seed(), nn.functional.dropout(torch.ones(8)).tolist()
+
+    torch.manual_seed(11)
+    found = world(2, act)
+    assert torch.initial_seed() == 11
+    here = torch.rand(2).tolist()
+    for rank, (first, drawn, order, seed, dropped) in enumerate(found):
+        assert first == here
+        torch.manual_seed(rank)
+        assert drawn == [value for _ in range(20) for value in torch.rand(3).tolist()]
+        assert (order, seed) == (torch.randperm(5).tolist(), rank)
+        assert dropped == nn.functional.dropout(torch.ones(8)).tolist()
 
 
 def test_a_world_of_one() -> None:
@@ -130,7 +157,6 @@ def test_calls_before_init_are_refused() -> None:
             ValueError,
             "expected another rank, got this process's own",
         ),
-        (lambda: dist.recv(torch.ones(1)), ValueError, "there is no receive from any"),
         (lambda: dist.new_group([0, 0]), ValueError, "expected different ranks from 0 to 1"),
         (lambda: dist.all_gather_object([None], 1), ValueError, "one entry for each of 2 ranks, got 1"),
         (lambda: dist.P2POp(dist.send, torch.ones(1), 0), ValueError, "torch.distributed.isend"),
@@ -162,3 +188,24 @@ def test_a_group_of_others_is_passed_over_with_a_warning() -> None:
             return dist.all_reduce(torch.ones(1), group=group)
 
     assert world(2, act) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("act", "text"),
+    [
+        (lambda: dist.new_subgroups(), "Default group size only takes effect when CUDA is available"),
+        (lambda: dist.new_subgroups(0), r"The arg 'group_size' \(0\) must be positive"),
+        (lambda: dist.new_subgroups(3), r"'group_size' \(3\) must not exceed the world size \(2\)"),
+        (lambda: dist.new_subgroups_by_enumeration([]), "'ranks_per_subgroup_list' cannot be empty"),
+        (
+            lambda: dist.new_subgroups_by_enumeration([[0], [0, 1]]),
+            r"Rank 0 has appeared in both subgroup \[0\] and \[0, 1\]",
+        ),
+    ],
+)
+def test_subgroups_that_cannot_be(act, text) -> None:
+    """Sizes and lists that cut the world into no groups are named before anything is made."""
+    if "Default" in text and torch.cuda.device_count():
+        pytest.skip("there is a GPU, which is the default")
+    with pytest.raises(ValueError, match=text):
+        world(2, act)

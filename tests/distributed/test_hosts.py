@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 
 import numpy as np
 import pytest
 
+from .conftest import HANGS
 from .hosts import hosts
 from .test_data_parallel import load, make, never, train
 
@@ -48,7 +48,7 @@ def test_training_across_three_hosts(started, net) -> None:
             print("losses", *losses)
         """,
     )  # fmt: skip
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=HANGS)
     assert process.returncode == 0, err
     assert {line.split()[-1] for line in out.splitlines() if " host " in line} == set(net.names)
     found = next(line.split()[2:] for line in out.splitlines() if "losses" in line)
@@ -64,10 +64,11 @@ def test_a_cut_link(started, net) -> None:
         from datetime import timedelta
         import tensorcore as torch, tensorcore.distributed as dist
 
-        dist.init_process_group(timeout=timedelta(seconds=2))
+        dist.init_process_group()
+        group = dist.new_group(timeout=timedelta(seconds=5))
         x = torch.ones(300_000)
         while True:
-            dist.all_reduce(x)
+            dist.all_reduce(x, group=group)
             print("step", flush=True)
             time.sleep(0.1)
         """,
@@ -77,11 +78,9 @@ def test_a_cut_link(started, net) -> None:
         seen = process.stdout.readline()
         assert seen, process.stderr.read()
     net.cut(2)
-    start = time.monotonic()
-    _, err = process.communicate(timeout=30)
-    assert time.monotonic() - start < 2 + 6
+    _, err = process.communicate(timeout=HANGS)
     assert process.returncode != 0
-    assert "within 2 s on rank" in err
+    assert "within 5 s on rank" in err
     assert "rank 2" in err
 
 
@@ -90,16 +89,15 @@ def test_calls_that_differ_on_other_hosts(started, net) -> None:
     process = launch(
         started, net,
         """
-        from datetime import timedelta
         import tensorcore as torch, tensorcore.distributed as dist
 
-        dist.init_process_group(timeout=timedelta(seconds=10))
+        dist.init_process_group()
         dist.barrier()
         dist.all_reduce(torch.ones(3 + (dist.get_rank() == 1)))
         """,
         TENSORCORE_CHECK_COLLECTIVES="1",
     )  # fmt: skip
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=HANGS)
     assert process.returncode == 1
     assert "expected the same call on all ranks as #2 of group 'world'" in err
     assert "rank 0: all_reduce(SUM, float32 [3]); rank 1: all_reduce(SUM, float32 [4]); rank 2: all_reduce" in err

@@ -134,3 +134,31 @@ def test_data_parallel_hands_on_an_error() -> None:
 
     with pytest.raises(ValueError, match="on the second device"):
         nn.DataParallel(Odd(), [torch.device("cpu", i) for i in range(2)])(torch.ones(4, 1))
+
+
+def test_the_parts_of_data_parallel() -> None:
+    """A batch is cut, copies of a module compute, and their results are joined, step by step."""
+    devices = ["cpu:0", "cpu:1"]
+    module = nn.Linear(2, 2)
+    parts = nn.parallel.scatter((torch.ones(3, 2), {"keep": 5}), devices)
+    assert [(tuple(x.shape), x.device.index or 0, given) for x, given in parts] == [
+        ((2, 2), 0, {"keep": 5}),
+        ((1, 2), 1, {"keep": 5}),
+    ]
+    copies = nn.parallel.replicate(module, devices)
+    made = nn.parallel.parallel_apply(copies, [x for x, _ in parts])
+    whole = nn.parallel.gather(made, "cpu:0")
+    assert whole.tolist() == module(torch.ones(3, 2)).tolist()
+    whole.sum().backward()
+    assert module.bias.grad.tolist() == [3.0, 3.0]
+    assert not any(one.requires_grad for one in nn.parallel.replicate(module, devices, detach=True)[1].parameters())
+    with pytest.raises(ValueError, match="The number of modules 2 is not equal to the number of inputs 1"):
+        nn.parallel.parallel_apply(copies, [torch.ones(1, 2)])
+
+
+def test_data_parallel_within_autocast() -> None:
+    """Each copy computes in the dtype of the region that is around the call."""
+    model = nn.DataParallel(nn.Linear(2, 2), ["cpu:0", "cpu:1"])
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert model(torch.ones(4, 2)).dtype is torch.bfloat16
+    assert model(torch.ones(4, 2)).dtype is torch.float32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -29,7 +30,7 @@ class Control:
     """What mpi4py's communicators are asked for, for ranks that are threads."""
 
     def __init__(self, size: int) -> None:
-        self.size, self.turn, self.local = size, threading.Barrier(size, timeout=10), threading.local()
+        self.size, self.turn, self.local = size, threading.Barrier(size, timeout=120), threading.local()
         self.rows: list = [None] * size
         self.made: dict = {}
 
@@ -167,7 +168,7 @@ NCCL = SimpleNamespace(
 CUPY = SimpleNamespace(cuda=SimpleNamespace(nccl=NCCL, Event=Event, get_current_stream=lambda: SimpleNamespace(ptr=0)))
 
 
-def ranks(size, act, timeout: float = 10.0):
+def ranks(size, act, timeout: float = 120.0):
     """What ``act(communicator)`` returns on each rank."""
     control, results, errors = Control(size), [None] * size, []
 
@@ -274,3 +275,15 @@ def test_the_host_is_refused() -> None:
 
     with pytest.raises(ValueError, match="nccl: expected a GPU, got card"):
         NcclCommunicator(Host(), 0, 1, control=Control(1), cupy=CUPY)
+
+
+def test_one_process_needs_no_mpi(monkeypatch) -> None:
+    """On one card alone mpi4py is not asked for; with more processes the error says what they need it for."""
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    one = NcclCommunicator(Card(), cupy=CUPY)
+    x = np.full(3, 2.0, np.float32)
+    one.all_reduce(x).wait()
+    part = one.split(0)
+    assert (one.rank, one.size, part.size, x.tolist()) == (0, 1, 1, [2.0] * 3)
+    with pytest.raises(ValueError, match="expected mpi4py, by which 2 processes find one another, got none"):
+        NcclCommunicator(Card(), 0, 2, cupy=CUPY)

@@ -37,6 +37,6 @@ def test_the_benchmark_runs() -> None:
     pytest.importorskip("mpi4py")
     found = collective.measure([4096], step=False, gloo=False)
     assert [row["collective"] for row in found["rows"]] == list(collective.COLLECTIVES)
-    assert all(0 < row["ours"] < 1 for row in found["rows"])
+    assert all(row["ours"] > 0 for row in found["rows"])
     assert len(collective.table(found)) == 2 + 4
-    assert 0 < found["memcpy"] < 1
+    assert found["rows"][0]["memcpy"] > 0

@@ -7,7 +7,7 @@ from datetime import timedelta
 import tensorcore.distributed as dist
 
 
-def world(size: int, act, *arguments, timeout: float = 20.0):
+def world(size: int, act, *arguments, timeout: float = 120.0):
     """What ``act`` returns on each of ``size`` ranks that are threads, in an initialised group."""
 
     def run():

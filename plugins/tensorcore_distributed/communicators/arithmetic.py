@@ -8,7 +8,7 @@ import numpy as np
 
 __all__ = ["combine", "flat", "pieces", "wide"]
 
-FUNCTIONS = {"sum": np.add, "product": np.multiply, "min": np.minimum, "max": np.maximum}
+FUNCTIONS = {"sum": np.add, "mean": np.add, "product": np.multiply, "min": np.minimum, "max": np.maximum}
 # Elements a thread combines at once: a piece of each rank's array fits into a core's cache with the result.
 PIECE = 1 << 16
 
@@ -39,5 +39,7 @@ def combine(inputs: Sequence[np.ndarray], outs: Sequence[np.ndarray], op: str) -
         total[...] = inputs[0][piece]
         for one in inputs[1:]:
             function(total, one[piece].astype(total.dtype, copy=False), out=total)
+        if op == "mean":
+            np.divide(total, len(inputs), out=total)
         for out in outs:
             out[piece] = total

@@ -10,12 +10,12 @@ from typing import Any
 
 from tensorcore.plugin import CommunicatorTimeout
 
-__all__ = ["Deadline"]
+__all__ = ["LOOK", "Deadline"]
 
 _SPINS = 200  # tests before the processor is offered to others
 _YIELDS = 20000  # offers before sleeping between tests
 _PAUSE, _CROWDED = 3e-5, 2e-4  # seconds: of a sleep between tests, and of an offer that others took
-_LOOK = 0.05  # seconds between two looks at whether somebody gave up
+LOOK = 0.05  # seconds between two looks at whether somebody gave up
 
 
 class Deadline:
@@ -40,7 +40,7 @@ class Deadline:
             else:
                 continue
             if not count & 63 or count > _YIELDS:
-                self._pass()
+                self.look_around()
 
     def _offer(self) -> None:
         """Let others have the processor. Where these are many, who sleeps comes back sooner than who only steps aside."""
@@ -55,12 +55,13 @@ class Deadline:
 
     def join(self, event: threading.Event) -> None:
         """Wait for another thread."""
-        while not event.wait(_LOOK):
-            self._pass()
+        while not event.wait(LOOK):
+            self.look_around()
 
-    def _pass(self) -> None:
+    def look_around(self) -> None:
+        """Look at the others, now and then, and at the time. Raises CommunicatorTimeout, and what ``look`` raises."""
         now = time.monotonic()
-        if now - self.looked >= _LOOK:
+        if now - self.looked >= LOOK:
             self.looked = now
             self.look()
         if now - self.start >= self.seconds:

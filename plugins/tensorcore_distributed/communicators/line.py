@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 __all__ = ["Line", "Task"]
-
-_PAUSE = 5e-5  # seconds between two tests
 
 
 class Task:
@@ -36,16 +34,15 @@ class Task:
             self.error = error
 
 
-def _patiently(request: Any) -> None:
-    """Wait without a processor, which the thread that computes may need."""
-    while not request.Test():
-        time.sleep(_PAUSE)
-
-
 class Line:
-    """Tasks in the order in which they have to start; never two of them at once."""
+    """Tasks in the order in which they have to start; never two of them at once.
 
-    def __init__(self) -> None:
+    Args:
+        complete: waits for a request of a task, in the line's own thread.
+    """
+
+    def __init__(self, complete: Callable[[Task, Any], None]) -> None:
+        self.complete = complete
         self.waiting: deque[Task] = deque()
         self.changed = threading.Condition()
         self.busy = False
@@ -106,6 +103,5 @@ class Line:
                     self.changed.wait()
                 task = self.waiting.popleft()
                 self.busy = True
-            # Blocks in C without the interpreter's lock, but on a processor, which moves what there is to move.
-            task.run(_patiently if task.small else lambda request: request.Wait())
+            task.run(partial(self.complete, task))
             self.done(task)

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import atexit
-import contextlib
-import os
-import sys
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from mpi4py import MPI
 
-from tensorcore.plugin import (
-    ArgumentError,
-    Backend,
-    Communicator,
-    CommunicatorError,
-    Handle,
-)
+from tensorcore.plugin import ArgumentError, Backend, Communicator, CommunicatorError, Handle
 
-from .arithmetic import flat, pieces, wide
-from .deadline import Deadline
+from .arithmetic import FUNCTIONS, combine, flat, pieces, wide
+from .buffers import LARGEST, PIECE, memory_of, messages, operation, typed
+from .deadline import LOOK, Deadline
+from .ending import given_up, leave_well, unlink_shared_memory
 from .line import Line, Task
 from .neighbours import LEAST, meet_neighbours
+from .slots import Arrival, meet_in_memory
 
 __all__ = ["MpiCommunicator"]
 
-# MPICH moves 64 MB four times as fast in pieces of this many bytes as in one call, and they fit into any MPI's counts.
-PIECE = 4 << 20
-LARGEST = 1 << 30  # bytes of one message
-_REDUCTIONS = {"sum": MPI.SUM, "product": MPI.PROD, "min": MPI.MIN, "max": MPI.MAX}
-_LOGICAL = {"sum": MPI.MAX, "product": MPI.MIN, "min": MPI.MIN, "max": MPI.MAX}  # of bool as bytes of 0 and 1
+# Messages that nobody has waited for yet. They move while this process is in a call of MPI's.
+_transfers: weakref.WeakSet[Handle] = weakref.WeakSet()
+_PAUSE = 5e-5  # seconds between two tests of what moves without this thread
+_ALL = 4 << 20  # bytes of all ranks' arrays that each rank reads
 
-_given_up: list[str] = []  # why communicators of this process were aborted
+Request = MPI.Request | Arrival
 
 
 class MpiCommunicator(Communicator):
@@ -48,6 +42,8 @@ class MpiCommunicator(Communicator):
         timeout: seconds.
         comm: the processes, those of ``MPI.COMM_WORLD`` where None; duplicated, so no message of others mixes in.
     """
+
+    means = True
 
     def __init__(
         self,
@@ -77,11 +73,12 @@ class MpiCommunicator(Communicator):
         self.comm.Set_errhandler(MPI.ERRORS_RETURN)
         if comm is None:
             self.comm.Barrier()
-            _unlink_shared_memory()
-        self.line = Line()
+            unlink_shared_memory()
+        self.line = Line(self._in_thread)
         self.neighbours = meet_neighbours(self.comm, MPI)
+        self.slots = meet_in_memory(self.comm, MPI)
         self.broken: str | None = None
-        _leave_well()
+        leave_well()
 
     # Collectives
 
@@ -91,7 +88,20 @@ class MpiCommunicator(Communicator):
         self.reduction("all_reduce", op)
         source, target = self._host(native), self._host(out)
 
-        def near() -> Iterator[MPI.Request]:
+        def small() -> Iterator[Arrival]:
+            slots: Any = self.slots
+            yield from slots.meet((0, memory_of(source)))
+            parts = [slots.found(rank, 0, source.nbytes).view(source.dtype) for rank in range(self.size)]
+            parts[self.rank] = source
+            if self.size == 2 and op != "mean" and wide(source.dtype) is source.dtype:
+                FUNCTIONS[op](*parts, out=target)
+            else:
+                combine(parts, [target], op)
+
+        if self._is_small(source.nbytes):
+            return self._start("all_reduce", small, out, timeout)
+
+        def near() -> Iterator[Request]:
             neighbours: Any = self.neighbours
             places = self._places(source, target)
             yield from places.exchange
@@ -99,11 +109,11 @@ class MpiCommunicator(Communicator):
             parts = [slice(source.size * i // self.size, source.size * (i + 1) // self.size) for i in range(self.size)]
             mine, size = parts[self.rank], source.itemsize
             neighbours.combine(op, source[mine], target[mine], places.all[:, 0] + mine.start * size)
-            yield self.comm.Ibarrier()
+            yield from self._meet()
             for rank, part in enumerate(parts):
                 if rank != self.rank and part.stop > part.start:
                     neighbours.read(rank, int(places.all[rank, 1]) + part.start * size, target[part])
-            yield self.comm.Ibarrier()
+            yield from self._meet()
 
         if self._is_near(source):
             return self._start("all_reduce", near, out, timeout, small=True)
@@ -114,7 +124,9 @@ class MpiCommunicator(Communicator):
                 target[...] = source
             for piece in pieces(source.size, max(1, PIECE // dtype.itemsize)):
                 part = target[piece] if dtype is source.dtype else source[piece].astype(dtype)
-                yield self.comm.Iallreduce(MPI.IN_PLACE, _typed(part), _operation(part.dtype, op))
+                yield self.comm.Iallreduce(MPI.IN_PLACE, typed(part), operation(part.dtype, op))
+                if op == "mean":
+                    np.divide(part, self.size, out=part)
                 if dtype is not source.dtype:
                     target[piece] = part
 
@@ -125,14 +137,25 @@ class MpiCommunicator(Communicator):
         self.reduction("reduce_scatter", op)
         source, target = self._host(native).reshape(self.size, -1), self._host(out)
 
-        def near() -> Iterator[MPI.Request]:
+        def small() -> Iterator[Arrival]:
+            slots: Any = self.slots
+            whole, start, end = memory_of(flat(source)), self.rank * target.nbytes, (self.rank + 1) * target.nbytes
+            yield from slots.meet((0, whole[:start]), (end, whole[end:]))
+            parts = [slots.found(rank, start, end).view(source.dtype) for rank in range(self.size)]
+            parts[self.rank] = source[self.rank]
+            combine(parts, [target], op)
+
+        if self._is_small(source.nbytes):
+            return self._start("reduce_scatter", small, out, timeout)
+
+        def near() -> Iterator[Request]:
             places = self._places(source, target)
             yield from places.exchange
             neighbours: Any = self.neighbours
             mine = source[self.rank]
             result = np.empty_like(target) if np.shares_memory(mine, target) else target
             neighbours.combine(op, mine, result, places.all[:, 0] + self.rank * mine.nbytes)
-            yield self.comm.Ibarrier()
+            yield from self._meet()
             if result is not target:
                 target[...] = result
 
@@ -144,7 +167,7 @@ class MpiCommunicator(Communicator):
             for piece in pieces(target.size, max(1, PIECE // dtype.itemsize // self.size)):
                 parts = np.ascontiguousarray(source[:, piece].astype(dtype))
                 mine = np.empty(parts.shape[1], dtype)
-                yield self.comm.Ireduce_scatter_block(_typed(flat(parts)), _typed(mine), _operation(dtype, op))
+                yield self.comm.Ireduce_scatter_block(typed(flat(parts)), typed(mine), operation(dtype, op))
                 target[piece] = mine
 
         return self._start("reduce_scatter", steps, out, timeout)
@@ -152,15 +175,26 @@ class MpiCommunicator(Communicator):
     def broadcast(self, native: Any, root: int, *, timeout: float | None = None) -> Handle:
         self.contiguous("broadcast", native)
         self.member("broadcast", "root", root)
-        data = _bytes(self._host(native))
+        data = memory_of(self._host(native))
 
-        def near() -> Iterator[MPI.Request]:
-            place = np.array([data.ctypes.data])
-            yield self.comm.Ibcast(place, root)
+        def small() -> Iterator[Arrival]:
+            slots: Any = self.slots
+            if self.rank == root:
+                yield from slots.meet((0, data), sources=())
+            else:
+                yield from slots.meet(sources=(root,))
+                data[...] = slots.found(root, 0, data.size)
+
+        if self._is_small(data.nbytes):
+            return self._start("broadcast", small, native, timeout)
+
+        def near() -> Iterator[Request]:
+            places = self._places(data, data)
+            yield from places.exchange
             neighbours: Any = self.neighbours
             if self.rank != root:
-                neighbours.read(root, int(place[0]), data)
-            yield self.comm.Ibarrier()
+                neighbours.read(root, int(places.all[root, 0]), data)
+            yield from self._meet()
 
         if self._is_near(data):
             return self._start("broadcast", near, native, timeout, small=True)
@@ -173,9 +207,18 @@ class MpiCommunicator(Communicator):
 
     def all_gather(self, native: Any, out: Any, *, timeout: float | None = None) -> Handle:
         self.blocks("all_gather", native, out)
-        source, whole = _bytes(self._host(native)), _bytes(self._host(out)).reshape(self.size, -1)
+        source, whole = memory_of(self._host(native)), memory_of(self._host(out)).reshape(self.size, -1)
 
-        def near() -> Iterator[MPI.Request]:
+        def small() -> Iterator[Arrival]:
+            slots: Any = self.slots
+            yield from slots.meet((0, source))
+            for rank in range(self.size):
+                whole[rank] = source if rank == self.rank else slots.found(rank, 0, source.size)
+
+        if self._is_small(source.nbytes):
+            return self._start("all_gather", small, out, timeout)
+
+        def near() -> Iterator[Request]:
             places = self._places(source, source)
             yield from places.exchange
             neighbours: Any = self.neighbours
@@ -185,7 +228,7 @@ class MpiCommunicator(Communicator):
                     neighbours.read(rank, int(places.all[rank, 0]), whole[rank])
                 elif source.ctypes.data != whole[rank].ctypes.data:
                     whole[rank] = source
-            yield self.comm.Ibarrier()
+            yield from self._meet()
 
         if self._is_near(source):
             return self._start("all_gather", near, out, timeout, small=True)
@@ -209,7 +252,7 @@ class MpiCommunicator(Communicator):
         if tuple(native.shape) != tuple(out.shape) or native.shape[:1] != (self.size,):
             return super().all_to_all(native, out, timeout=timeout)  # which says what is wrong
         self.contiguous("all_to_all", native, out)
-        source, target = _bytes(self._host(native)), _bytes(self._host(out))
+        source, target = memory_of(self._host(native)), memory_of(self._host(out))
         if source.size > LARGEST:
             return super().all_to_all(native, out, timeout=timeout)
 
@@ -222,30 +265,32 @@ class MpiCommunicator(Communicator):
     def barrier(self, *, timeout: float | None = None) -> None:
         self.backend.synchronize()
 
-        def steps() -> Iterator[MPI.Request]:
-            yield self.comm.Ibarrier()
-
-        self._start("barrier", steps, None, timeout).wait()
+        self._start("barrier", self._meet, None, timeout).wait()
 
     # Messages
 
     def send(self, native: Any, dest: int, *, tag: int = 0, timeout: float | None = None) -> Handle:
         self.contiguous("send", native)
         self.member("send", "dest", dest)
-        data = _bytes(self._host(native))
+        data = memory_of(self._host(native))
         if dest == self.rank:
             data = data.copy()  # nobody else tests the receive that this one may wait for
         self._check()
-        requests = [self.comm.Isend(data[piece], dest, tag) for piece in _messages(data.size)]
+        requests = [self.comm.Isend(data[piece], dest, tag) for piece in messages(data.size)]
         return self._transfer(f"send to rank {dest}", requests, None, timeout)
 
     def recv(self, native: Any, source: int, *, tag: int = 0, timeout: float | None = None) -> Handle:
         self.contiguous("recv", native)
         self.member("recv", "source", source)
-        data = _bytes(self._host(native))
+        data = memory_of(self._host(native))
         self._check()
-        requests = [self.comm.Irecv(data[piece], source, tag) for piece in _messages(data.size)]
+        requests = [self.comm.Irecv(data[piece], source, tag) for piece in messages(data.size)]
         return self._transfer(f"recv from rank {source}", requests, native, timeout)
+
+    def sender(self, tag: int = 0) -> int | None:
+        self._check()
+        status = MPI.Status()
+        return status.source if self.comm.Iprobe(MPI.ANY_SOURCE, tag, status) else None
 
     def _transfer(self, what: str, requests: list[MPI.Request], result: Any, timeout: float | None) -> Handle:
         def wait(asked: float | None) -> None:
@@ -253,12 +298,15 @@ class MpiCommunicator(Communicator):
             deadline = Deadline(what, self.seconds(timeout) if asked is None else asked, self._look)
             for request in requests:
                 deadline.complete(request)
+            _transfers.discard(handle)
 
         def done() -> bool:
             self._check()
             return MPI.Request.Testall(requests)
 
-        return Handle(result, wait, done)
+        handle = Handle(result, wait, done)
+        _transfers.add(handle)
+        return handle
 
     # The group
 
@@ -276,7 +324,7 @@ class MpiCommunicator(Communicator):
         """Refuse all later calls. This process ends by ``MPI_Abort``, which ends the others, whom nothing else reaches."""
         if self.broken is None:
             self.broken = reason
-            _given_up.append(reason)
+            given_up.append(reason)
 
     def close(self) -> None:
         if self.broken is None and self.comm != MPI.COMM_NULL and not MPI.Is_finalized():
@@ -286,22 +334,69 @@ class MpiCommunicator(Communicator):
 
     # Within a host
 
+    def _is_small(self, nbytes: int) -> bool:
+        """Whether each rank may as well read all of every rank's array as a part of it, and a slot holds it."""
+        return self.slots is not None and nbytes <= self.slots.largest and nbytes * self.size <= _ALL
+
     def _is_near(self, array: np.ndarray) -> bool:
         return self.neighbours is not None and array.nbytes >= LEAST and array.dtype != bool
 
     def _places(self, source: np.ndarray, target: np.ndarray) -> _Places:
         mine, every = np.array([source.ctypes.data, target.ctypes.data]), np.empty((self.size, 2), np.int64)
-        return _Places(every, (self.comm.Iallgather(mine, every) for _ in range(1)))
+
+        def exchange() -> Iterator[Request]:
+            if self.slots is None:
+                yield self.comm.Iallgather(mine, every)
+                return
+            yield from self.slots.meet((0, memory_of(mine)))
+            for rank in range(self.size):
+                every[rank] = self.slots.found(rank, 0, mine.nbytes).view(np.int64)
+
+        return _Places(every, exchange())
+
+    def _meet(self) -> Iterator[Request]:
+        """Wait until all ranks have come here."""
+        if self.slots is None:
+            yield self.comm.Ibarrier()
+        else:
+            yield from self.slots.meet()
 
     def _host(self, native: Any) -> np.ndarray:
         return flat(self.backend.to_host(native))
 
     def _start(
-        self, what: str, steps: Callable[[], Iterator[MPI.Request]], result: Any, timeout: float | None, *,
+        self, what: str, steps: Callable[[], Iterator[Any]], result: Any, timeout: float | None, *,
         small: bool = False,
     ) -> Handle:  # fmt: skip
         self._check()
         return _Collective(self, self.line.add(Task(what, steps, small)), result, timeout)
+
+    def _complete(self, request: Request, deadline: Deadline) -> None:
+        """Wait in the thread that asked."""
+        if isinstance(request, MPI.Request):
+            deadline.complete(request)
+        elif not request.spin():
+            while not request.Test():
+                self._sleep(request)
+                deadline.look_around()
+
+    def _in_thread(self, task: Task, request: Request) -> None:
+        """Wait in the thread of the line, which the thread that computes may need its processor from."""
+        if isinstance(request, Arrival):
+            while not request.Test():
+                self._sleep(request)
+        elif task.small:
+            while not request.Test():
+                time.sleep(_PAUSE)
+        else:
+            # Blocks in C without the interpreter's lock, but on a processor, which moves what there is to move.
+            request.Wait()
+
+    def _sleep(self, arrival: Arrival) -> None:
+        """Sleep until somebody comes; not long where messages are under way, which MPI moves within its calls alone."""
+        if _transfers:
+            self.comm.Iprobe()
+        arrival.sleep(_PAUSE if _transfers else LOOK)
 
     def _check(self) -> None:
         if self.broken is not None:
@@ -317,7 +412,7 @@ class _Places(NamedTuple):
     """Where the ranks' arrays lie, a row of source and target for each, once they have told one another."""
 
     all: np.ndarray
-    exchange: Iterator[MPI.Request]
+    exchange: Iterator[Request]
 
 
 class _Collective(Handle):
@@ -340,7 +435,7 @@ class _Collective(Handle):
         seconds = owner.seconds(self._timeout) if asked is None else asked
         deadline = Deadline(task.what, seconds, owner._look)
         if owner.line.take(task):
-            task.run(deadline.complete)
+            task.run(lambda request: owner._complete(request, deadline))
             owner.line.done(task)
         else:
             owner.line.advance()
@@ -352,44 +447,3 @@ class _Collective(Handle):
             raise CommunicatorError(
                 f"{task.what}: expected MPI to carry it out, got {task.error}; see that all ranks make the same calls"
             ) from task.error
-
-
-def _bytes(array: np.ndarray) -> np.ndarray:
-    """The memory of a flat array: MPI only moves it, and does not know bfloat16."""
-    return array.view(np.uint8)
-
-
-def _typed(array: np.ndarray) -> np.ndarray:
-    return array.view(np.uint8) if array.dtype == bool else array
-
-
-def _operation(dtype: np.dtype, op: str) -> MPI.Op:
-    return (_LOGICAL if dtype in (np.dtype(bool),) else _REDUCTIONS)[op]
-
-
-def _messages(size: int) -> list[slice]:
-    """Pieces of a message; one that is empty is sent all the same."""
-    return list(pieces(size, LARGEST)) or [slice(0, 0)]
-
-
-def _leave_well() -> None:
-    """See to it, once, that a process that fails does not leave the others waiting in MPI_Finalize."""
-    if not _leave_well.__dict__.setdefault("registered", False):
-        _leave_well.__dict__["registered"] = True
-        atexit.register(_abort_after_failure)
-
-
-def _unlink_shared_memory() -> None:
-    """Take the names of MPICH's shared memory away, once all ranks have opened it: who is killed cannot leave it behind."""
-    with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:
-        for path in {line.split()[-1] for line in maps if "/dev/shm/mpich_shm_" in line}:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
-
-
-def _abort_after_failure() -> None:
-    if MPI.Is_finalized() or not (_given_up or getattr(sys, "last_value", None) is not None):
-        return
-    sys.stdout.flush()
-    sys.stderr.flush()
-    MPI.COMM_WORLD.Abort(1)

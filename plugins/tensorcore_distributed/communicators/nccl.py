@@ -41,7 +41,8 @@ class NcclCommunicator(Communicator):
         backend: the GPU.
         rank, size: of this process.
         timeout: seconds.
-        control: how the processes agree: an mpi4py communicator, or what has its ``bcast``, ``allgather`` and ``barrier``.
+        control: how the processes agree: an mpi4py communicator, or what has its ``bcast`` and ``Split``. Where None, all that
+            MPI started; without mpi4py there is one process.
         cupy: the module; another one in tests.
     """
 
@@ -50,9 +51,7 @@ class NcclCommunicator(Communicator):
         control: Any = None, cupy: Any = None, world: str | None = None,
     ) -> None:  # fmt: skip
         if control is None:
-            from mpi4py import MPI
-
-            control = MPI.COMM_WORLD
+            control = _control(size)
         if cupy is None:
             import cupy
         rank, size = control.Get_rank() if rank is None else rank, control.Get_size() if size is None else size
@@ -210,6 +209,34 @@ class NcclCommunicator(Communicator):
 
     def _stream(self) -> int:
         return int(self.cupy.cuda.get_current_stream().ptr)
+
+
+class _Alone:
+    """What a communicator of mpi4py is for one process."""
+
+    def Get_rank(self) -> int:
+        return 0
+
+    def Get_size(self) -> int:
+        return 1
+
+    def bcast(self, one: Any, root: int) -> Any:
+        return one
+
+    def Split(self, color: int, key: int) -> _Alone:
+        return self
+
+
+def _control(size: int | None) -> Any:
+    try:
+        from mpi4py import MPI
+    except ImportError:
+        if size not in (None, 1):
+            raise ArgumentError(
+                f"nccl: expected mpi4py, by which {size} processes find one another, got none; pip install 'tensorcore[mpi]'"
+            ) from None
+        return _Alone()
+    return MPI.COMM_WORLD
 
 
 def _count(native: Any) -> int:

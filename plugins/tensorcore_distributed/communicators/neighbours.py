@@ -18,7 +18,7 @@ from .arithmetic import FUNCTIONS, pieces, wide
 __all__ = ["LEAST", "Neighbours", "meet_neighbours"]
 
 LEAST = 32 << 10  # bytes; below it three rounds of small messages cost more than a second copy
-_PIECE = 256 << 10  # bytes that a core's cache holds beside what they are added to
+_PIECE = 512 << 10  # bytes that a core's cache holds beside what they are added to
 _SECRET = 0x5A5A5A5A  # what a rank's memory holds beside its number: another process's does not
 _PR_SET_PTRACER, _ANY = 0x59616D61, ctypes.c_ulong(-1)
 
@@ -49,14 +49,18 @@ class Neighbours:
 
     def read(self, rank: int, address: int, into: np.ndarray) -> None:
         """Copy from a rank's memory into a contiguous array. Raises OSError where that cannot be."""
-        done, size, base = 0, into.nbytes, into.ctypes.data
-        while done < size:
-            here, there = _Span(base + done, size - done), _Span(int(address) + done, size - done)
-            count = _readv(self.pids[rank], ctypes.byref(here), 1, ctypes.byref(there), 1, 0)
+        self._copy(rank, _Span(int(address), into.nbytes), _Span(into.ctypes.data, into.nbytes))
+
+    def _copy(self, rank: int, there: _Span, here: _Span) -> None:
+        """Read what is there, and leave both spans behind it."""
+        ours, theirs = ctypes.byref(here), ctypes.byref(there)
+        while here.length:
+            count = _readv(self.pids[rank], ours, 1, theirs, 1, 0)
             if count <= 0:
                 number = ctypes.get_errno()
                 raise OSError(number, f"reading the memory of rank {rank}: {os.strerror(number)}")
-            done += count
+            for one in (here, there):
+                one.base, one.length = one.base + count, one.length - count
 
     def combine(self, op: str, mine: np.ndarray, out: np.ndarray, addresses: Sequence[int]) -> None:
         """Combine a flat array with those that the other ranks have at ``addresses``, into ``out``, which it may be.
@@ -66,14 +70,19 @@ class Neighbours:
         function, dtype = FUNCTIONS[op], wide(mine.dtype)
         count = max(1, _PIECE // mine.itemsize)
         room = np.empty(min(count, mine.size), mine.dtype)
+        base, here = room.ctypes.data, _Span()
+        there = {rank: _Span(int(address)) for rank, address in enumerate(addresses) if rank != self.rank}
         for piece in pieces(mine.size, count):
             found = room[: piece.stop - piece.start]
             total: np.ndarray = mine[piece].astype(dtype, copy=False)
             into = out[piece] if dtype is mine.dtype else total
-            for rank, address in enumerate(addresses):
-                if rank != self.rank:
-                    self.read(rank, address + piece.start * mine.itemsize, found)
-                    total = function(total, found.astype(dtype, copy=False), out=into)
+            for rank, theirs in there.items():
+                here.base, here.length = base, found.nbytes
+                theirs.length = found.nbytes
+                self._copy(rank, theirs, here)
+                total = function(total, found.astype(dtype, copy=False), out=into)
+            if op == "mean":
+                np.divide(total, len(addresses), out=total)
             if dtype is not mine.dtype:
                 out[piece] = total
 

@@ -37,6 +37,8 @@ class ThreadsCommunicator(Communicator):
         world: a name that the ranks of one world agree on; free for another one once all of them have come.
     """
 
+    means = True
+
     def __init__(
         self, backend: Backend, rank: int, size: int, *, timeout: float = 300.0, world: str | World = "default"
     ) -> None:
@@ -113,6 +115,10 @@ class ThreadsCommunicator(Communicator):
                 raise slip.error
 
         return Handle(native, wait, slip.event.is_set)
+
+    def sender(self, tag: int = 0) -> int | None:
+        self.world.check()
+        return self.world.waiting(self.rank, tag)
 
     def split(self, color: int | None, key: int = 0) -> ThreadsCommunicator | None:
         found: dict[int, tuple[World, int, int]] = {}
@@ -230,6 +236,11 @@ class World:
                 return
             slip = waiting.popleft()
         slip.fill(message)
+
+    def waiting(self, dest: int, tag: int) -> int | None:
+        """The sender of a message that nobody has received yet."""
+        with self.lock:
+            return next((key[0] for key, left in self.mail.items() if left and key[1:] == (dest, tag)), None)
 
     def expect(self, key: tuple[int, int, int], slip: Slip) -> None:
         """Fill a receiver with the oldest message that is there, or note that it waits."""

@@ -5,14 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tensorcore.nn.parallel.data_parallel  # before the function of that name, which a later import of it would hide
-from tensorcore.nn.parallel.replicas import (
-    DataParallel,
-    data_parallel,
-    gather,
-    parallel_apply,
-    replicate,
-    scatter,
-)
+from tensorcore.nn.parallel.replicas import DataParallel, data_parallel, gather, parallel_apply, replicate, scatter
 
 __all__ = [
     "DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
-from tensorcore.ops.create import zeros
+from tensorcore.ops.create import empty
 from tensorcore.tensor import Tensor
 
 __all__ = ["Bucket", "GradBucket", "make_buckets"]
 
 _MB = 1 << 20
+_LARGE = 1 * _MB  # bytes of a gradient that is worth a message of its own, and no copy
 _FIRST = 1 * _MB  # bytes of the first bucket, which is small so that sending begins early
 
 
@@ -20,27 +22,39 @@ class Bucket:
     Attributes:
         buffer: the gradients, one after the other.
         views: each parameter's part of it, in the parameter's shape.
+        parts: what is sent at once where no hook needs the whole: first and last position of what ``parameters`` has, a large
+            one by itself, small ones that are neighbours together.
+        stayed: of which parameters the gradient was averaged where it is, and not in the buffer.
         missing: of which parameters the gradient is still to come.
         sent: the Future of what comes back, None while the bucket is not complete.
     """
 
-    def __init__(self, index: int, parameters: Sequence[tuple[int, Tensor]]) -> None:
+    def __init__(self, index: int, parameters: Sequence[tuple[int, Tensor]], dtype: Any = None) -> None:
         self.index = index
         self.numbers = [number for number, _ in parameters]
         self.parameters = [one for _, one in parameters]
         first = self.parameters[0]
-        self.buffer: Any = zeros(sum(one.numel() for one in self.parameters), dtype=first.dtype, device=first.device)
-        self.views: list[Any] = []
-        start = 0
-        for one in self.parameters:
-            self.views.append(self.buffer[start : start + one.numel()].view(one.shape))
-            start += one.numel()
+        self.ends = list(accumulate((one.numel() for one in self.parameters), initial=0))
+        self.parts: list[tuple[int, int]] = []
+        for position, one in enumerate(self.parameters):
+            if self.parts and max(one.nbytes, self.parameters[position - 1].nbytes) < _LARGE:
+                self.parts[-1] = self.parts[-1][0], position
+            else:
+                self.parts.append((position, position))
+        self.buffer: Any = empty(self.ends[-1], dtype=dtype or first.dtype, device=first.device)
+        self.views = [self.between(i, i).view(one.shape) for i, one in enumerate(self.parameters)]
         self.missing: set[int] = set()
+        self.stayed: set[int] = set()
         self.sent: Any = None
+
+    def between(self, first: int, last: int) -> Any:
+        """The part of the buffer for these positions of ``parameters``."""
+        return self.buffer[self.ends[first] : self.ends[last + 1]]
 
     def reset(self) -> None:
         """Expect the gradients of all parameters."""
         self.missing = set(self.numbers)
+        self.stayed = set()
         self.sent = None
 
 
@@ -76,8 +90,11 @@ class GradBucket:
         return self._last
 
 
-def make_buckets(parameters: Sequence[Tensor], cap: float) -> list[Bucket]:
-    """Buckets of at most ``cap`` MB, of one dtype and device each, the last parameters first: backward reaches them first."""
+def make_buckets(parameters: Sequence[Tensor], cap: float, sent_in: Any = None) -> list[Bucket]:
+    """Buckets of at most ``cap`` MB, of one dtype and device each, the last parameters first: backward reaches them first.
+
+    ``sent_in``: the dtype of floating gradients in the buckets, that of their parameters where None.
+    """
     groups: list[list[tuple[int, Tensor]]] = []
     open_ones: dict[Any, tuple[list[tuple[int, Tensor]], int]] = {}
     for number in reversed(range(len(parameters))):
@@ -90,4 +107,5 @@ def make_buckets(parameters: Sequence[Tensor], cap: float) -> list[Bucket]:
             groups.append(group)
         group.append((number, one))
         open_ones[key] = group, size + one.nbytes
-    return [Bucket(index, group) for index, group in enumerate(groups)]
+    floating = [group[0][1].dtype.is_floating_point for group in groups]
+    return [Bucket(index, group, sent_in if floating[index] else None) for index, group in enumerate(groups)]

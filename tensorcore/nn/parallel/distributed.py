@@ -5,11 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import tensorcore.distributed as dist
+from tensorcore import dtypes
+from tensorcore.distributed.collectives import has_means, start_mean
 from tensorcore.distributed.group import resolve
+from tensorcore.distributed.nested import cast, tensors
 from tensorcore.errors import ArgumentError, UsageError
+from tensorcore.func import functional_call
+from tensorcore.futures import Future
 from tensorcore.nn.module import Module
 from tensorcore.nn.parallel.agreement import check_same_model, check_same_values, share
 from tensorcore.nn.parallel.buckets import Bucket, GradBucket, make_buckets
@@ -17,9 +23,17 @@ from tensorcore.nn.parallel.joining import Joining
 from tensorcore.ops.create import tensor as make_tensor
 from tensorcore.tape.mode import mode, no_grad
 from tensorcore.tape.node import Output
-from tensorcore.tensor import Tensor
 
 __all__ = ["DistributedDataParallel"]
+
+
+@dataclass
+class _MixedPrecision:
+    """The dtypes that ``DistributedDataParallel`` computes and sends in; None for the parameters' own."""
+
+    param_dtype: Any = None
+    reduce_dtype: Any = None
+    buffer_dtype: Any = None
 
 
 class DistributedDataParallel(Module):
@@ -37,8 +51,11 @@ class DistributedDataParallel(Module):
         bucket_cap_mb: MB of a bucket, 25 where None; the first one has at most 1.
         find_unused_parameters: look in each forward's graph for parameters that get no gradient, which would otherwise be
             waited for. One that no rank used keeps its ``grad`` as it is.
-        gradient_as_bucket_view: let ``grad`` be a part of the bucket, which saves a copy and its memory.
+        gradient_as_bucket_view: let ``grad`` be a part of the bucket, which saves a copy of small ones, and memory.
         static_graph: the same parameters are used in all iterations: looked for in the first one alone.
+        mixed_precision: a ``_MixedPrecision``, or what has its attributes. Forward and backward compute with parameters and
+            floating inputs in ``param_dtype``; gradients are sent in ``reduce_dtype``, else in ``param_dtype``, added up in
+            float32, and have the dtype of their parameters, which stay as they are; buffers are cast once, here.
 
     With TENSORCORE_CHECK_PARAMETERS=n in the environment, every n-th forward checks that all ranks have the same values.
     """
@@ -57,6 +74,7 @@ class DistributedDataParallel(Module):
         check_reduction: bool = False,
         gradient_as_bucket_view: bool = False,
         static_graph: bool = False,
+        mixed_precision: Any = None,
     ) -> None:
         super().__init__()
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
@@ -68,7 +86,7 @@ class DistributedDataParallel(Module):
             )
         if device_ids is not None and len(device_ids) > 1:
             raise ArgumentError(f"device_ids can only be None or contain a single element, got {device_ids}")
-        self.module = module
+        self.module, self._ignored = module, ignored
         self.process_group = resolve("DistributedDataParallel", process_group)
         self.dim, self.broadcast_buffers = dim, broadcast_buffers
         self.find_unused_parameters, self.static_graph = find_unused_parameters, static_graph
@@ -80,7 +98,12 @@ class DistributedDataParallel(Module):
         if init_sync:
             check_same_model(named, self.process_group)
             share([*(one for _, one in named), *self._kept], 0, self.process_group)
-        self._buckets = make_buckets(self._trained, 25 if bucket_cap_mb is None else bucket_cap_mb)
+        self.mixed_precision = mixed_precision
+        self._low, sent_in = _dtypes_of(mixed_precision)
+        if mixed_precision is not None and mixed_precision.buffer_dtype is not None:
+            for one in self._kept:
+                one.data = cast(one.detach(), mixed_precision.buffer_dtype)
+        self._buckets = make_buckets(self._trained, 25 if bucket_cap_mb is None else bucket_cap_mb, sent_in)
         self._bucket_of = {number: bucket for bucket in self._buckets for number in bucket.numbers}
         self._expecting = self._begun = False
         self._next = 0  # the bucket that has to be sent next: the order is the same on all ranks
@@ -109,10 +132,20 @@ class DistributedDataParallel(Module):
             source = 0 if self._joining is None else self._joining.source
             self.share_buffers(source)
         self._expecting = syncing
-        made = self.module(*inputs, **kwargs)
+        made = self._computed(inputs, kwargs)
         if syncing:
             self._prepare(made)
         return made
+
+    def _computed(self, inputs: Any, kwargs: Any) -> Any:
+        if self._low is None:
+            return self.module(*inputs, **kwargs)
+        named = dict(zip(self._names, self._trained, strict=True))
+        named |= {
+            name: one for name, one in self.module.named_parameters() if name not in named and name not in self._ignored
+        }
+        inputs, kwargs = cast((inputs, kwargs), self._low)
+        return functional_call(self.module, cast(named, self._low), inputs, kwargs)
 
     def sharing_buffers(self) -> bool:
         """Whether the next forward shares the buffers."""
@@ -191,7 +224,7 @@ class DistributedDataParallel(Module):
         looking = self.find_unused_parameters or self.static_graph
         if not looking:
             return
-        outputs = [one for one in _tensors(made) if one.requires_grad]
+        outputs = [one for one in tensors(made) if one.requires_grad]
         if self._unused is None or not self.static_graph:
             reached = _leaves(outputs)
             self._unused = [i for i, one in enumerate(self._trained) if one.node not in reached]
@@ -223,19 +256,58 @@ class DistributedDataParallel(Module):
 
     def _send_complete(self) -> None:
         while self._next < len(self._buckets) and not self._buckets[self._next].missing:
-            self._fill(self._buckets[self._next])
-            self.send(self._buckets[self._next])
+            bucket = self._buckets[self._next]
+            if not self._alone():
+                self._average(bucket)
             self._next += 1
         if self._next == len(self._buckets) and self._expecting:
             self._finish()
 
-    def _fill(self, bucket: Bucket) -> None:
+    def _average(self, bucket: Bucket) -> None:
+        if self._hook is None and self._joining is None and has_means(bucket.buffer, self.process_group):
+            self._send_parts(bucket)
+        else:
+            self._fill(bucket)
+            self.send(bucket)
+
+    def _alone(self) -> bool:
+        """Whether the gradients of this rank are the means already."""
+        return self._hook is None and dist.get_world_size(self.process_group) == 1
+
+    def _fill(self, bucket: Bucket, first: int = 0, last: int | None = None) -> None:
+        last = len(bucket.views) - 1 if last is None else last
         with no_grad():
-            for one, view in zip(bucket.parameters, bucket.views, strict=True):
+            for one, view in zip(bucket.parameters[first : last + 1], bucket.views[first : last + 1], strict=True):
                 if one.grad is None:
                     view.zero_()
                 elif not _same(one.grad, view):
                     view.copy_(one.grad)
+
+    def _send_parts(self, bucket: Bucket) -> None:
+        """Start to average a bucket. Large gradients stay where they are, which saves two passes over them."""
+        works = []
+        bucket.stayed.clear()
+        with no_grad():
+            for first, last in bucket.parts:
+                number, grad = bucket.numbers[first], bucket.parameters[first].grad
+                out = bucket.views[first] if first == last else bucket.between(first, last)
+                # One that this rank did not use must not change where no rank did.
+                if first == last and _alike(grad, out) and number not in (self._unused or ()):
+                    if not self.gradient_as_bucket_view:
+                        out = grad
+                        bucket.stayed.add(number)
+                else:
+                    self._fill(bucket, first, last)
+                    grad = out
+                works.append(start_mean(grad, out, self.process_group))
+        buffer = bucket.buffer
+
+        def wait() -> Any:
+            for one in works:
+                one.wait()
+            return buffer
+
+        bucket.sent = Future(make=wait, ready=lambda: all([one.is_completed() for one in works]))
 
     def send(self, bucket: Bucket) -> None:
         """Start to average a bucket over the ranks."""
@@ -270,19 +342,21 @@ class DistributedDataParallel(Module):
             unused = set(self._unused or ())
             self.count_used([int(i not in unused) for i in range(len(self._trained))])
         used = self._used
+        if self._alone():
+            return
         with no_grad():
             for bucket in self._buckets:
                 result = bucket.sent.wait()
                 if result is not bucket.buffer:
                     bucket.buffer.copy_(result)
                 for number, one, view in zip(bucket.numbers, bucket.parameters, bucket.views, strict=True):
-                    if used is not None and not used[number]:
+                    if number in bucket.stayed or (used is not None and not used[number]):
                         continue
-                    if self.gradient_as_bucket_view:
+                    if self.gradient_as_bucket_view and view.dtype is one.dtype:
                         if one.grad is None or not _same(one.grad, view):
                             one.grad = view
                     elif one.grad is None:
-                        one.grad = view.clone()
+                        one.grad = view.to(one.dtype, copy=True)
                     else:
                         one.grad.copy_(view)
 
@@ -299,23 +373,26 @@ class DistributedDataParallel(Module):
         )
 
 
+def _alike(grad: Any, view: Any) -> bool:
+    """Whether a gradient may be sent from where it is, and its mean put into the view."""
+    return (
+        grad is not None and grad.dtype is view.dtype and grad.device is view.device and grad.stride() == view.stride()
+    )
+
+
+def _dtypes_of(policy: Any) -> tuple[Any, Any]:
+    """In which dtype parameters compute and gradients are sent, None for the parameters' own."""
+    if policy is None:
+        return None, None
+    low, sent_in = policy.param_dtype, policy.reduce_dtype
+    for one in (low, sent_in, policy.buffer_dtype):
+        if one is not None and not (isinstance(one, dtypes.dtype) and one.is_floating_point):
+            raise ArgumentError(f"DistributedDataParallel: expected floating dtypes in mixed_precision, got {one!r}")
+    return low, low if sent_in is None else sent_in
+
+
 def _same(grad: Any, view: Any) -> bool:
     return bool(grad.data_ptr() == view.data_ptr() and grad.stride() == view.stride())
-
-
-def _tensors(made: Any) -> Iterator[Any]:
-    """All tensors in a result of tuples, lists, dicts and dataclasses."""
-    if isinstance(made, Tensor):
-        yield made
-    elif isinstance(made, dict):
-        for one in made.values():
-            yield from _tensors(one)
-    elif isinstance(made, list | tuple | set):
-        for one in made:
-            yield from _tensors(one)
-    elif hasattr(made, "__dataclass_fields__"):
-        for name in made.__dataclass_fields__:
-            yield from _tensors(getattr(made, name))
 
 
 def _leaves(outputs: list[Any]) -> set[Any]:

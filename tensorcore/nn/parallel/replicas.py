@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from tensorcore.amp.state import again, regions
 from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentError
 from tensorcore.nn.module import Module
@@ -60,39 +61,14 @@ def data_parallel(
     return DataParallel(module, device_ids, output_device, dim)(*given, **(module_kwargs or {}))
 
 
-def _run(module: Module, inputs: Any, kwargs: Any, devices: Sequence[Any], output: Any, dim: int) -> Any:
-    for one in [*module.parameters(), *module.buffers()]:
-        if one.device is not devices[0]:
-            raise ArgumentError(
-                f"module must have its parameters and buffers on device {devices[0]} (device_ids[0]) but found one of them "
-                f"on device: {one.device}"
-            )
-    parts = _scatter((inputs, kwargs), devices, dim)
-    if len(parts) == 1:
-        return module(*parts[0][0], **parts[0][1])
-    copies = replicate(module, devices[: len(parts)])
-    return gather(parallel_apply(copies, [one for one, _ in parts], [one for _, one in parts]), output, dim)
-
-
-def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
-    """One value for each device: tensors in chunks along ``dim``, also those inside tuples, lists and dicts.
-
-    Args:
-        target_gpus: numbers of accelerators, or devices. Where there are fewer rows than devices, the last get nothing.
-    """
-    parts = _scatter(inputs, [_device(one) for one in target_gpus], dim)
-    return tuple(parts) if isinstance(inputs, Tensor) else parts
-
-
 def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> list[Module]:
-    """A module for each device: ``network`` itself where its tensors are, else a copy through which gradients reach it.
+    """Copies of a module, one on each device, whose gradients flow to the module's parameters unless ``detach``."""
+    return [_copy(network, _device(one), detach) for one in devices]
 
-    Args:
-        detach: copies through which none do.
-    """
-    held = next((one.device for one in [*network.parameters(), *network.buffers()]), None)
-    places = [_device(one) for one in devices]
-    return [network if place is held and not detach else _copy(network, place, detach) for place in places]
+
+def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> tuple[Any, ...]:
+    """What each device gets: tensors in chunks along ``dim``, everything else as it is."""
+    return tuple(_scatter(inputs, [_device(one) for one in target_gpus], dim))
 
 
 def parallel_apply(
@@ -101,35 +77,29 @@ def parallel_apply(
     kwargs_tup: Sequence[dict[str, Any]] | None = None,
     devices: Any = None,
 ) -> list[Any]:
-    """What each module makes of its inputs, each in a thread; the first error of one is raised.
+    """What each module gives for its input, a tuple of arguments or the only one, all of them at once in threads.
 
-    Args:
-        inputs: for each module a tuple of arguments, or the only one.
-        kwargs_tup: for each module its keyword arguments.
-        devices: taken and not needed: a module runs where its tensors are.
+    ``devices`` is accepted: a module computes where its tensors are. The first exception of a module is raised here.
     """
     if len(modules) != len(inputs):
-        raise AssertionError(
-            f"The number of modules {len(modules)} is not equal to the number of inputs {len(inputs)}; pass one for each"
-        )
-    named = kwargs_tup or [{}] * len(modules)
+        raise ArgumentError(f"The number of modules {len(modules)} is not equal to the number of inputs {len(inputs)}")
+    options = kwargs_tup or [{}] * len(modules)
     results: list[Any] = [None] * len(modules)
     errors: list[BaseException] = []
-    recording = mode.enabled
+    recording, casting = mode.enabled, regions()
 
     def act(i: int) -> None:
+        given = inputs[i] if isinstance(inputs[i], list | tuple) else (inputs[i],)
         try:
-            with set_grad_enabled(recording):
-                given = inputs[i] if isinstance(inputs[i], (list, tuple)) else (inputs[i],)
-                results[i] = modules[i](*given, **named[i])
+            with set_grad_enabled(recording), again(casting):
+                results[i] = modules[i](*given, **options[i])
         except BaseException as error:
             errors.append(error)
 
     threads = [threading.Thread(target=act, args=(i,)) for i in range(1, len(modules))]
     for one in threads:
         one.start()
-    if modules:
-        act(0)
+    act(0)
     for one in threads:
         one.join()
     if errors:
@@ -137,17 +107,39 @@ def parallel_apply(
     return results
 
 
-def _copy(module: Module, device: Any, detach: bool = False) -> Module:
-    """The module with its tensors on another device, recorded unless detached, and without registering anything."""
+def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
+    """The results of several devices as one on ``target_device``, joined along ``dim``."""
+    return _gather(list(outputs), _device(target_device), dim)
 
-    def moved(held: dict[str, Any]) -> dict[str, Any]:
-        return {
-            name: None if one is None else (one.detach() if detach else one).to(device) for name, one in held.items()
-        }
+
+def _run(module: Module, inputs: Any, kwargs: Any, devices: Sequence[Any], output: Any, dim: int) -> Any:
+    for one in [*module.parameters(), *module.buffers()]:
+        if one.device is not devices[0]:
+            raise ArgumentError(
+                f"module must have its parameters and buffers on device {_name(devices[0])} (device_ids[0]) but found one of "
+                f"them on device: {_name(one.device)}"
+            )
+    parts = _scatter((inputs, kwargs), devices, dim)
+    if len(parts) == 1:
+        return module(*parts[0][0], **parts[0][1])
+    copies = [module, *replicate(module, devices[1 : len(parts)])]
+    return _gather(parallel_apply(copies, [given for given, _ in parts], [named for _, named in parts]), output, dim)
+
+
+def _name(device: Any) -> str:
+    return f"{device.type}:{device.index or 0}"
+
+
+def _copy(module: Module, device: Any, detach: bool = False) -> Module:
+    """The module with its tensors on another device, recorded, and without registering anything."""
+
+    def moved(one: Any) -> Any:
+        return None if one is None else one.detach().to(device) if detach else one.to(device)
 
     made = object.__new__(type(module))
     made.__dict__.update(module.__dict__)
-    made.__dict__["_parameters"], made.__dict__["_buffers"] = moved(module._parameters), moved(module._buffers)
+    made.__dict__["_parameters"] = {name: moved(one) for name, one in module._parameters.items()}
+    made.__dict__["_buffers"] = {name: moved(one) for name, one in module._buffers.items()}
     made.__dict__["_modules"] = {
         name: None if one is None else _copy(one, device, detach) for name, one in module._modules.items()
     }
@@ -163,27 +155,26 @@ def _scatter(value: Any, devices: Sequence[Any], dim: int) -> list[Any]:
         return [{name: column[i] for name, column in columns.items()} for i in range(_count(columns.values(), devices))]
     if isinstance(value, tuple | list):
         rows = [_scatter(one, devices, dim) for one in value]
-        return [type(value)(row[i] for row in rows) for i in range(_count(rows, devices))]
+        return [_like(value, [row[i] for row in rows]) for i in range(_count(rows, devices))]
     return [value] * len(devices)
+
+
+def _like(value: Any, items: list[Any]) -> Any:
+    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
 
 
 def _count(columns: Any, devices: Sequence[Any]) -> int:
     return min((len(one) for one in columns), default=len(devices))
 
 
-def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
-    """The parts joined along ``dim`` on one device, also those inside tuples, lists and dicts."""
-    return _gather(outputs, _device(target_device), dim)
-
-
-def _gather(results: Sequence[Any], device: Any, dim: int) -> Any:
+def _gather(results: list[Any], device: Any, dim: int) -> Any:
     first = results[0]
     if isinstance(first, Tensor):
         return cat([one.to(device).reshape(1) if not one.shape else one.to(device) for one in results], dim)
     if isinstance(first, dict):
         return {name: _gather([one[name] for one in results], device, dim) for name in first}
     if isinstance(first, tuple | list):
-        return type(first)(_gather([one[i] for one in results], device, dim) for i in range(len(first)))
+        return _like(first, [_gather([one[i] for one in results], device, dim) for i in range(len(first))])
     return first
 
 

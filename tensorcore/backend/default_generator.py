@@ -1,0 +1,33 @@
+"""The generator that numbers come from where no other one is passed: the process's, or a thread's own."""
+
+from __future__ import annotations
+
+import threading
+
+from tensorcore.backend.random import Generator
+
+__all__ = ["default_generator", "own_generator"]
+
+_default: Generator | None = None
+_default_lock = threading.Lock()
+_threads = threading.local()
+
+
+def default_generator() -> Generator:
+    """The generator that ``torch.manual_seed`` seeds; it starts from ``DEFAULT_SEED``.
+
+    It is one for the process, but for threads that ``own_generator`` gave one of their own.
+    """
+    global _default
+    found: Generator | None = getattr(_threads, "generator", None)
+    if found is not None:
+        return found
+    if _default is None:
+        with _default_lock:  # made on first use: importing numpy.random takes longer than the rest of this file
+            _default = _default or Generator()
+    return _default
+
+
+def own_generator(generator: Generator | None) -> None:
+    """Let this thread's default generator be this one, or that of the process again."""
+    _threads.generator = generator

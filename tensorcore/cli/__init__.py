@@ -49,7 +49,7 @@ def doctor(
     if json:
         typer.echo(doctor_report.as_json(found))
     else:
-        doctor_report.show(found, _console)
+        doctor_report.show(found, _console, device)
     raise typer.Exit(doctor_report.exit_status(found, device))
 
 

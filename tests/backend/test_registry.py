@@ -242,6 +242,13 @@ def test_the_probe_speaks_before_the_factory():
     assert plugin.made == []
 
 
+def test_a_probe_may_bring_its_own_advice():
+    """What follows a semicolon in its reason stands in the place of the remedy."""
+    plugin = Offering("toy", probe=lambda: "the lid is shut; open it", remedy="pip install 'toys[all]'")
+    with isolated_registry(plugin), pytest.raises(DeviceUnavailable, match=r"got: the lid is shut; open it$"):
+        device("toy")
+
+
 def test_a_probe_may_change_its_mind():
     """What a probe said is asked again at the next request."""
     answers = ["no driver", None]

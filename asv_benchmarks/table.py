@@ -25,14 +25,21 @@ LINE = "{:<55} {:>7} {:>11} {:>11} {:>7} {:>15} {:>7}  {}"
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and answer with the exit status.
 
-    0 measured, 1 a row that does not run or, under ``--strict``, a target missed, 2 a library that is not there.
+    0 measured, 1 a row that does not run or, under ``--strict``, a target missed, 2 a library, a device
+    or a row that is not there.
     """
     options = _parser().parse_args(arguments)
     try:
         ours, peer = open_peer(options.ours), open_peer(options.peer)
+        for one in (ours, peer):
+            if hasattr(one.module, "device"):
+                one.module.ones(1, device=one.device)  # a device that is not there says so here, and not in each row
     except ImportError as missing:
         text = f"bench: expected {options.ours} and {options.peer}, got {missing}; `make bench` installs both"
         print(text, file=sys.stderr)
+        return 2
+    except (ValueError, RuntimeError) as unusable:  # another library's name, or a device that is not there
+        print(f"bench: {unusable}", file=sys.stderr)
         return 2
 
     print("  ".join(f"{name} {value}" for name, value in versions().items()))
@@ -51,6 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
         times = shows(comparison.ours), shows(comparison.peer)
         print(LINE.format(name, count, *times, f"{comparison.ratio:.3f}", spread, shown, verdict).rstrip(), flush=True)
 
+    if not results and not broken:
+        print(f"bench: expected a row with {options.only!r} in its name, got none; try --only tiny", file=sys.stderr)
+        return 2
     misses = sum(result["verdict"] == "MISS" for result in results)
     print(f"{len(results)} rows, {misses} over their target, {broken} broken")
     if options.page:

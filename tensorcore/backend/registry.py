@@ -36,7 +36,7 @@ from tensorcore.errors import (
 
 __all__ = [
     "PluginState", "Registry", "backends", "communicator", "communicators", "device", "isolated_registry", "made_devices",
-    "make_current", "plugins", "register_builtin", "register_wrapper", "why_not",
+    "make_current", "own_names", "plugins", "register_builtin", "register_wrapper", "why_not",
 ]  # fmt: skip
 
 Kind = Literal["device", "communicator"]
@@ -354,6 +354,12 @@ def why_not(name: str, kind: Kind = "device") -> str | None:
 def plugins() -> list[PluginState]:
     """What is known of every plugin. Imports none: call ``backends`` before to have them all tried."""
     return _current.plugins()
+
+
+def own_names() -> set[str]:
+    """The names of devices that come with tensorcore: builtin ones, those that wrap others, and its own plugins'."""
+    own = [plugin for plugin in _process._discovered() if plugin.package and plugin.package[0] == "tensorcore"]
+    return {*_process._builtins, *_wrappers, *[name for plugin in own for name in plugin.names]}
 
 
 def register_builtin(name: str, factory: Callable[[int], Backend], listed: bool = True) -> None:

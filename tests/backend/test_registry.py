@@ -255,7 +255,7 @@ def test_a_probe_may_change_its_mind():
     with isolated_registry(Offering("toy", probe=lambda: answers.pop(0))):
         assert why_not("toy") == (
             "expected 'toy' of plugin 'Offering' (module Offering) to be usable here, got: no driver; "
-            "see tensorcore.backend.registry.plugins()"
+            "see tensorcore doctor"
         )
         assert device("toy").name == "toy"
 
@@ -274,7 +274,7 @@ def test_no_plugin_at_all_says_what_to_do():
         alone._builtins.clear()
         assert message(UnknownDevice, device, "toy") == (
             "device: expected a plugin that offers a device, got 'toy'; "
-            "install a plugin that offers 'toy'; tensorcore.backend.registry.plugins() lists those there are"
+            "install a plugin that offers 'toy'; tensorcore doctor lists those there are"
         )
 
 

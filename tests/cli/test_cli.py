@@ -207,3 +207,20 @@ def test_bench_says_where_it_lives(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 1
     assert "expected the package asv_benchmarks" in done.stderr
+
+
+def test_wrong_arguments_are_one_line(tmp_path: Path) -> None:
+    """A level, a row, a device, a script or a number of ranks that is none is named, before anything runs."""
+    for arguments, status, words in (
+        (("check", "cpu", "--level", "platinum"), 2, "'bronze', 'silver', 'gold'"),
+        (("bench", "--only", "nothing like it"), 2, "expected a row with 'nothing like it' in its name"),
+        (("bench", "tensorcore:nowhere"), 2, "got 'nowhere'; install a plugin that offers 'nowhere'"),
+        (("bench", "nonsense"), 2, "expected tensorcore, torch or numpy, got 'nonsense'"),
+        (("launch", str(tmp_path / "none.py")), 2, "none.py, which is not there"),
+        (("launch", "-n", "0", __file__), 2, "expected at least one rank, got -n 0"),
+        (("new-backend", "sim", "--directory", str(tmp_path / "new")), 1, "got 'sim', which tensorcore has"),
+    ):
+        done = run(*arguments, TENSORCORE_PLUGINS="tensorcore_cpu")
+        assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
+        assert words in done.stderr
+    assert list(tmp_path.iterdir()) == []

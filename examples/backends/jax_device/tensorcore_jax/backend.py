@@ -38,11 +38,11 @@ def elementwise(function):
     XLA compiles a program for every shape, so small arrays on the CPU are laid out in lines, of which few lengths exist.
     """
 
-    def kernel(*values, **options):
-        dtype = next(one.dtype for one in reversed(values) if hasattr(one, "dtype"))
-        values = [one if hasattr(one, "dtype") else np.asarray(one, dtype) for one in values]
+    def kernel(*given, **options):
+        dtype = next(one.dtype for one in reversed(given) if hasattr(one, "dtype"))
+        values: list = [one if hasattr(one, "dtype") else np.asarray(one, dtype) for one in given]
         shape = np.broadcast_shapes(*[one.shape for one in values])
-        [place, *_] = next(one for one in values if isinstance(one, jax.Array)).devices()
+        [place, *_] = next(one.devices() for one in values if isinstance(one, jax.Array))
         size = int(np.prod(shape))
         if size > SMALL or place.platform != "cpu":
             return function(*map(jnp.asarray, values), **options)

@@ -35,8 +35,8 @@ Result = dict[str, Any]
 def main(arguments: list[str] | None = None) -> int:
     """Measure, print, and answer with the exit status.
 
-    0 measured, 1 a row that does not run, a page that lacks rows or, under ``--strict``, a target missed, 2 a library or a
-    device that is not there.
+    0 measured, 1 a row that does not run, a page that lacks rows or, under ``--strict``, a target missed, 2 a library, a
+    device or a row that is not there.
     """
     options = _parser().parse_args(arguments)
     options.rounds = options.rounds or 9
@@ -83,6 +83,9 @@ def main(arguments: list[str] | None = None) -> int:
         if file:
             _keep(file, options, found)
 
+    if not lines:
+        print(f"bench: expected a row with {options.only!r} in its name, got none; try --only tiny", file=sys.stderr)
+        return 2
     if peer.module.__name__ == "torch" and not options.large and any(line.large for line in lines):
         broken += _with_huge_pages(options, found, file)
     results = list(found.values())

@@ -1,4 +1,4 @@
-"""The stubs for editors and type checkers, and the page of ops, written from the registry: ``python -m docs.document``.
+"""The stubs for editors and type checkers, and the pages of ops and of kernels, written from the registry: ``python -m docs.document``.
 
 A test checks that the committed files are what it writes.
 """
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorcore
+from docs import kernels
 from tensorcore import dtypes
 from tensorcore.amp.lists import ACCELERATOR, CPU
 from tensorcore.ops import late
@@ -78,6 +79,7 @@ def files() -> dict[str, str]:
         "tensorcore/nn/__init__.pyi": _room_stub("nn", "Layers, by name", ("functional", "init", "utils")),
         "tensorcore/optim/__init__.pyi": _room_stub("optim", "Optimizers, by name", ("lr_scheduler", "swa_utils")),
         "docs/ops.md": _page(),
+        "docs/kernels.md": kernels.page(),
     }
 
 

@@ -142,9 +142,11 @@ def _roofline() -> Any:
     axes.loglog(
         [low, ridge, high], [low * found["bandwidth"] / 1e9, found["peak"] / 1e9, found["peak"] / 1e9], color=GREY
     )
-    for name, point in found["points"].items():
-        axes.plot(point["intensity"], point["speed"] / 1e9, "o", color=OURS)
-        axes.annotate(name, (point["intensity"], point["speed"] / 1e9), (4, -10), textcoords="offset points")
+    for number, (name, point) in enumerate(found["points"].items()):
+        place, below = (point["intensity"], point["speed"] / 1e9), number % 2
+        axes.plot(*place, "o", color=OURS)
+        axes.annotate(name, place, (4, -10 if below else 5), textcoords="offset points")
+    axes.margins(y=0.1)
     axes.set_xlabel("operations for each byte moved")
     axes.set_ylabel("GFLOP/s")
     axes.set_title(

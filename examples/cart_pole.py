@@ -26,7 +26,7 @@ DISCOUNT, TRACE, CLIP = 0.99, 0.95, 0.2
 
 def make_model(torch: Any) -> tuple[Any, Any]:
     """Two nets: states (N, 4) to scores of left and right (N, 2), and to what is still to be had (N, 1)."""
-    nn = torch.nn
+    nn: Any = torch.nn
 
     def layer(inputs: int, outputs: int, gain: float) -> Any:
         made = nn.Linear(inputs, outputs)

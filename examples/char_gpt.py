@@ -43,7 +43,8 @@ def read_library(smoke: bool) -> np.ndarray:
 
 def make_model(torch: Any) -> Any:
     """The net: numbers of characters (N, T) to scores of the next one (N, T, characters)."""
-    nn, F = torch.nn, torch.nn.functional
+    nn: Any = torch.nn
+    F = nn.functional
 
     class Block(nn.Module):
         def __init__(self) -> None:

@@ -26,7 +26,7 @@ BATCH, NOISE = 64, 16
 
 def make_models(torch: Any) -> tuple[Any, Any]:
     """The one that draws, noise (N, 16, 1, 1) to scans (N, 1, 8, 8) of -1 to 1, and the one that judges them."""
-    nn = torch.nn
+    nn: Any = torch.nn
     draws = nn.Sequential(
         nn.ConvTranspose2d(NOISE, 64, 2, bias=False), nn.BatchNorm2d(64), nn.ReLU(True),
         nn.ConvTranspose2d(64, 32, 4, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU(True),
@@ -55,7 +55,8 @@ class DCGAN(Example):
         from sklearn.datasets import load_digits
 
         super().__init__(torch, given, way)
-        scans = load_digits().images.astype(np.float32) / 8 - 1
+        digits: Any = load_digits()
+        scans = digits.images.astype(np.float32) / 8 - 1
         self.scans = torch.as_tensor(scans[:, None]).to(self.device)
         self.draws, self.judges = (one.to(self.device) for one in make_models(torch))
         self.judged: list[float] = []

@@ -75,7 +75,7 @@ def load_digits(smoke: bool) -> Digits:
 
 def make_model(torch: Any, name: str) -> Any:
     """The net: images (N, 1, 8, 8) to ten scores (N, 10)."""
-    nn = torch.nn
+    nn: Any = torch.nn
     if name == "mlp":
         return nn.Sequential(
             nn.Flatten(),

@@ -38,7 +38,8 @@ def make_graph(torch: Any, scans: np.ndarray) -> tuple[Any, np.ndarray]:
 
 def make_model(torch: Any) -> Any:
     """The net: features of all nodes (N, 64), and a graph or none, to ten scores for each (N, 10)."""
-    nn, F = torch.nn, torch.nn.functional
+    nn: Any = torch.nn
+    F = nn.functional
 
     class GraphNet(nn.Module):
         def __init__(self) -> None:
@@ -103,7 +104,8 @@ class GraphDigits(Example):
             for model, _, step in pairs:
                 model.train()
                 losses.append(step().item())
-            self.seen.append(tuple(self.right(model, graph) for model, graph, _ in pairs))
+            first, second = (self.right(model, graph) for model, graph, _ in pairs)
+            self.seen.append((first, second))
             yield losses[0]
 
     def guesses(self, model: Any, graph: Any) -> np.ndarray:

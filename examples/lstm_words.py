@@ -41,7 +41,7 @@ def read_manual(smoke: bool) -> tuple[np.ndarray, list[str]]:
 
 def make_model(torch: Any, words: int) -> Any:
     """The net: numbers of words (T, N) and a state to scores of the next word (T, N, words) and the state after it."""
-    nn = torch.nn
+    nn: Any = torch.nn
 
     class Reader(nn.Module):
         def __init__(self) -> None:

@@ -102,7 +102,7 @@ class Example(ABC):
         """Fill the picture; called after ``report``."""
 
 
-def perform(kind: type[Example], doc: str, argv: list[str] | None = None) -> int:
+def perform(kind: type[Example], doc: str | None, argv: list[str] | None = None) -> int:
     """Run an example as its command line says; returns the exit status."""
     given = arguments(kind, doc, argv)
     steps = given.steps or (kind.smoke_steps if given.smoke else kind.steps)
@@ -127,9 +127,9 @@ def perform(kind: type[Example], doc: str, argv: list[str] | None = None) -> int
     return 0
 
 
-def arguments(kind: type[Example], doc: str, argv: list[str] | None) -> argparse.Namespace:
+def arguments(kind: type[Example], doc: str | None, argv: list[str] | None) -> argparse.Namespace:
     """What the command line says."""
-    parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
     parser.add_argument("--steps", type=int, help=f"how many {kind.unit}s to train (default: {kind.steps})")
     parser.add_argument("--seed", type=int, default=8, help="of all random numbers (default: 8)")
     parser.add_argument("--device", default="cpu", help="where to compute (default: cpu)")

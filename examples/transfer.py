@@ -30,7 +30,7 @@ KEPT = 900  # scans that the reader in the file was not trained on
 
 def make_model(torch: Any) -> Any:
     """The net: scans (N, 1, 8, 8) to ten scores (N, 10)."""
-    nn = torch.nn
+    nn: Any = torch.nn
     return nn.Sequential(
         nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(),
         nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),

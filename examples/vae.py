@@ -24,7 +24,7 @@ BATCH, HIDDEN, CODE = 64, 128, 2
 
 def make_model(torch: Any) -> Any:
     """The net: scans (N, 64) to their likeness, and mean and log variance of their codes (N, 2)."""
-    nn = torch.nn
+    nn: Any = torch.nn
 
     class VAE(nn.Module):
         def __init__(self) -> None:

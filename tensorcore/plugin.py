@@ -1,10 +1,10 @@
 """All that a plugin imports: the hook marker, the interfaces, the dtypes, and the errors it raises.
 
-A whole plugin::
+A whole plugin:
 
     from tensorcore.plugin import XPBackend, hookimpl
 
-    INTERFACE = (1, 0)  # the INTERFACE_VERSION it was written for
+    INTERFACE = (1, 1)  # the INTERFACE_VERSION it was written for
 
     @hookimpl
     def register_backends(register):
@@ -14,7 +14,7 @@ A whole plugin::
     def probe(): ...       # None, or why the device cannot be used; no heavy import
 
 and in its ``pyproject.toml``, with the name of the device before the equals sign, so that a program that uses
-another device never imports it::
+another device never imports it:
 
     [project.entry-points.tensorcore]
     mine = "my_plugin"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from tests.architecture import (
     DEVICE_NAMES,
+    FLOORS,
     FRONTEND,
     LINES,
     LONG_FILES,
@@ -220,3 +222,14 @@ def test_a_long_file_is_found() -> None:
     """One line over the limit is reported."""
     assert too_long("a.py", "\n" * LINES) == []
     assert too_long("a.py", "\n" * (LINES + 1)) == [f"a.py: {LINES + 1} lines of {LINES}"]
+
+
+def test_the_drawn_floors_are_the_real_ones() -> None:
+    """Each room that docs/how-it-works.md names stands on the floor that it says."""
+    text = (ROOT / "docs" / "how-it-works.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d) \| (.*) \|$", text, re.MULTILINE)
+    drawn = [(int(floor), name) for floor, rooms in rows for name in re.findall(r"`(\w+)`", rooms)]
+    rooms = {name.removeprefix("tensorcore."): floor for name, floor in FLOORS.items()}
+    assert {floor for floor, _ in drawn} == set(FLOORS.values())
+    wrong = [(floor, name) for floor, name in drawn if rooms.get(name, floor) != floor]
+    assert wrong == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from docs import document
+from tensorcore import plugin
 from tests import missing
 
 ROOT = Path(__file__).parent.parent
@@ -91,3 +93,9 @@ def test_missing_names_have_reasons(torch: Any) -> None:
 def test_page_of_missing_names_is_current(torch: Any) -> None:
     """The committed page is what ``python -m tests.missing`` writes."""
     assert missing.PAGE.read_text(encoding="utf-8") == missing.page(torch), "run python -m tests.missing"
+
+
+def test_the_page_of_the_plugin_interface_is_whole() -> None:
+    """Each public name of ``tensorcore.plugin`` stands on it."""
+    text = (ROOT / "docs" / "api-plugin.md").read_text("utf-8")
+    assert [name for name in plugin.__all__ if not re.search(rf"\b{name}\b", text)] == []

@@ -10,18 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tensorcore.cli import scaffold
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "writing-a-backend.md").read_text("utf-8")
 BLOCKS = re.findall(r'```(\w+)(?: title="([^"]*)")?\n(.*?)```', PAGE, re.DOTALL)
-
-
-OFFER = """
-from tensorcore.plugin import hookimpl
-
-@hookimpl
-def register_backends(register):
-    register("mine", Faster)
-"""
+PLUGIN = "tensorcore-mine/tensorcore_mine/__init__.py"
 
 
 @pytest.fixture
@@ -45,7 +39,8 @@ def install(folder: Path) -> dict[str, str]:
     ):
         (commands / name).write_text(f"#!/bin/sh\n{line}\n", "utf-8")
         (commands / name).chmod(0o755)
-    path = os.pathsep.join([str(site), str(ROOT), str(ROOT / "plugins"), str(folder)])
+    # The package in its own folder first: what is edited there counts, as after an editable installation.
+    path = os.pathsep.join(map(str, [folder / "tensorcore-mine", site, ROOT, ROOT / "plugins", folder]))
     environment = {key: value for key, value in os.environ.items() if not key.startswith("TENSORCORE_")}
     return {
         **environment, "PYTHONPATH": path, "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
@@ -74,15 +69,18 @@ def test_the_page_leads_to_a_certified_backend(workshop) -> None:
 def test_the_backend_of_section_3_holds_bronze(workshop) -> None:
     """The class with kernels of its own passes too."""
     folder, environment = workshop
-    for _, title, text in BLOCKS:
-        if title.endswith(".py"):
-            (folder / title).write_text(text, "utf-8")
-    with (folder / "faster.py").open("a", encoding="utf-8") as file:
-        file.write(OFFER)
-    environment |= {"TENSORCORE_PLUGINS": "tensorcore_cpu,mine=faster"}
+    (folder / PLUGIN).parent.mkdir(parents=True)
+    (folder / PLUGIN).write_text([text for _, title, text in BLOCKS if title == PLUGIN][1], "utf-8")
+    environment |= {"TENSORCORE_PLUGINS": "tensorcore_cpu,mine=tensorcore_mine"}
     command = [sys.executable, "-m", "tensorcore", "check", "mine", "--level", "bronze"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_first_plugin_is_what_the_command_writes() -> None:
+    """The file that the page shows is the one that ``tensorcore new-backend mine`` leaves."""
+    shown = next(text for _, title, text in BLOCKS if title == PLUGIN)
+    assert shown == scaffold.contents("mine")["tensorcore_mine/__init__.py"]
 
 
 def test_blocks_are_of_kinds_that_the_test_knows() -> None:

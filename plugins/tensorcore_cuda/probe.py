@@ -35,10 +35,10 @@ def device_count() -> int:
 def _asked(visible: str | None) -> int | str:
     """The number of devices, or why there are none; ``visible`` is what the driver reads when it starts."""
     if visible is not None and visible.strip() in ("", "-1"):
-        return f"CUDA_VISIBLE_DEVICES is {visible!r}, which hides every device"
+        return f"CUDA_VISIBLE_DEVICES is {visible!r}, which hides every device; unset it"
     driver = _driver()
     if driver is None:
-        return "NVIDIA's driver is not installed (no libcuda.so.1)"
+        return "NVIDIA's driver is not installed (no libcuda.so.1); install it, no Python package has it"
     status = driver.cuInit(0)
     if status:
         reason = "finds no device" if status == _NO_DEVICE else f"does not start (error {status})"

@@ -65,7 +65,7 @@ class Offer:
     @property
     def advice(self) -> str:
         """What to do where it cannot be used."""
-        return f"type: {self.remedy}" if self.remedy else "see tensorcore.backend.registry.plugins()"
+        return f"type: {self.remedy}" if self.remedy else "see tensorcore doctor"
 
 
 class Plugin:

@@ -23,7 +23,8 @@ class RegisterBackend(Protocol):
     ``factory``: called as ``factory(index)`` on first use of that index; returns a Backend of that name and index.
     ``count``: returns how many devices of the kind this machine has; None asks the factory's ``device_count``
     where the factory is a Backend class, and otherwise leaves every index to the factory.
-    ``probe``: returns None where the device can be used, else the reason why not, without importing anything heavy.
+    ``probe``: returns None where the device can be used, else the reason why not, without importing anything heavy;
+    ``"reason; what to do"`` where the remedy would not help.
     ``interface``: (major, minor) that the backend was written for; None takes it from the plugin module's
     ``INTERFACE``.
     ``remedy``: the line to type where the device cannot be used, such as ``pip install 'package[extra]'``.

@@ -40,8 +40,7 @@ def unknown(kind: str, name: str, known: list[str], plugins: list[Plugin], failu
     failure = Failure(
         UnknownDevice,
         f"expected {expected}, got '{name}'",
-        "; ".join(advice)
-        or f"install a plugin that offers '{name}'; tensorcore.backend.registry.plugins() lists those there are",
+        "; ".join(advice) or f"install a plugin that offers '{name}'; tensorcore doctor lists those there are",
     )
     failure.__cause__ = failures[0].__cause__ if failures else None
     return failure

@@ -36,7 +36,7 @@ from tensorcore.errors import (
 
 __all__ = [
     "PluginState", "Registry", "backends", "communicator", "communicators", "device", "isolated_registry", "made_devices",
-    "make_current", "plugins", "register_builtin", "register_wrapper", "why_not",
+    "make_current", "own_names", "plugins", "register_builtin", "register_wrapper", "why_not",
 ]  # fmt: skip
 
 Kind = Literal["device", "communicator"]
@@ -111,9 +111,9 @@ class Registry:
         self._load_all()
         return [name for name in self._names("communicator") if self._reason("communicator", name) is None]
 
-    def why_not(self, name: str) -> str | None:
-        """Why the devices of that name cannot be used, or None where they can; makes no device."""
-        return self._reason("device", name)
+    def why_not(self, name: str, kind: Kind = "device") -> str | None:
+        """Why what is offered under that name cannot be used, or None where it can; makes no device."""
+        return self._reason(kind, name)
 
     def plugins(self) -> list[PluginState]:
         """What is known of each plugin; imports none."""
@@ -172,9 +172,11 @@ class Registry:
             return
         reason = guarded_part(offer, "probe", offer.probe)
         if isinstance(reason, str):
+            reason, _, advice = reason.partition("; ")
             raise Failure(
-                DeviceUnavailable, f"expected {offer} to be usable here, got: {reason or 'no reason'}", offer.advice
-            )
+                DeviceUnavailable, f"expected {offer} to be usable here, got: {reason or 'no reason'}",
+                advice or offer.advice,
+            )  # fmt: skip
         if reason is not None:
             raise garbage(offer, "probe", "return None or a reason", show(reason))
 
@@ -341,17 +343,23 @@ def communicators() -> list[str]:
     return _current.communicators()
 
 
-def why_not(name: str) -> str | None:
+def why_not(name: str, kind: Kind = "device") -> str | None:
     """Why the devices of that name cannot be used here and what to do about it, or None where they can.
 
-    Loads the plugin and asks its probe and count; makes no device.
+    Loads the plugin and asks its probe and count; makes no device. ``kind="communicator"`` asks for a transport.
     """
-    return _current.why_not(name)
+    return _current.why_not(name, kind)
 
 
 def plugins() -> list[PluginState]:
     """What is known of every plugin. Imports none: call ``backends`` before to have them all tried."""
     return _current.plugins()
+
+
+def own_names() -> set[str]:
+    """The names of devices that come with tensorcore: builtin ones, those that wrap others, and its own plugins'."""
+    own = [plugin for plugin in _process._discovered() if plugin.package and plugin.package[0] == "tensorcore"]
+    return {*_process._builtins, *_wrappers, *[name for plugin in own for name in plugin.names]}
 
 
 def register_builtin(name: str, factory: Callable[[int], Backend], listed: bool = True) -> None:

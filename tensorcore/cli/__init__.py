@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -20,10 +21,17 @@ app = typer.Typer(
     name="tensorcore",
     help="Tensors on any device, with backends as plugins. Each command's --help ends with an example.",
     no_args_is_help=True,
+    pretty_exceptions_enable=False,  # a plugin's traceback is read best as Python prints it
     rich_markup_mode="rich",
 )
 _console = Console()
 _errors = Console(stderr=True)
+
+
+class _Level(Enum):
+    bronze = "bronze"
+    silver = "silver"
+    gold = "gold"
 
 
 def main() -> None:
@@ -49,7 +57,7 @@ def doctor(
     if json:
         typer.echo(doctor_report.as_json(found))
     else:
-        doctor_report.show(found, _console)
+        doctor_report.show(found, _console, device)
     raise typer.Exit(doctor_report.exit_status(found, device))
 
 
@@ -60,7 +68,7 @@ def doctor(
 def check(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="The device, such as mine or mine:1.")],
-    level: Annotated[str, typer.Option(help="Stop after bronze, silver or gold.")] = "gold",
+    level: Annotated[_Level, typer.Option(help="The one to stop after.")] = _Level.gold,
     fallback: Annotated[str | None, typer.Option(help="Run kernels that are missing on this device.")] = None,
     declaration: Annotated[
         Path | None, typer.Option(help="A conformance.toml; else the one beside the plugin.")
@@ -77,7 +85,7 @@ def check(
         raise typer.Exit(1)
     from tensorcore.testing import check as run_suite
 
-    status = run_suite(name, *context.args, level=level, fallback=fallback, declaration=declaration,
+    status = run_suite(name, *context.args, level=level.value, fallback=fallback, declaration=declaration,
                        certificate=json, page=html)  # fmt: skip
     raise typer.Exit(status)
 
@@ -90,10 +98,8 @@ def new_backend(
     """Write a distribution with a backend that installs and passes bronze at once."""
     target = directory or Path(f"tensorcore-{name.replace('_', '-')}")
     for path in scaffold.write(name, target):
-        _console.print(f"wrote {path}", highlight=False)
-    _console.print(
-        f"\nNext: pip install -e {target.absolute()} && tensorcore check {name} --level bronze", highlight=False
-    )
+        typer.echo(f"wrote {path}")
+    typer.echo(f"\nNext: pip install -e '{target}[test]' && tensorcore check {name} --level bronze")
 
 
 @app.command(
@@ -117,7 +123,10 @@ def bench(
         raise typer.Exit(1)
     from asv_benchmarks.table import main as table
 
-    raise typer.Exit(table(["--ours", ours, "--peer", peer, *context.args]))
+    options = list(context.args)
+    if ours.startswith("-"):  # an option of the table's own, which came first
+        ours, options = "tensorcore:cpu", [ours, *options]
+    raise typer.Exit(table(["--ours", ours, "--peer", peer, *options]))
 
 
 @app.command(

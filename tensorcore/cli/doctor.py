@@ -10,7 +10,9 @@ from importlib import metadata
 from typing import Any
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 import tensorcore as tc
@@ -44,9 +46,7 @@ def examine() -> dict[str, Any]:
             one._asdict() | {"interface": list(one.interface) if one.interface else None} for one in plugins
         ],
         "devices": [_device(name) for name in names],
-        "communicators": [
-            {"name": name, "usable": name in registry.communicators()} for name in transports
-        ],
+        "communicators": [_transport(name) for name in transports],
         "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
         "blas": _blas(),
         "environment": {
@@ -70,35 +70,59 @@ def as_json(found: dict[str, Any]) -> str:
     return json.dumps(found, indent=1, default=str)
 
 
-def show(found: dict[str, Any], console: Console) -> None:
-    """The findings as tables."""
+def show(found: dict[str, Any], console: Console, device: str | None = None) -> None:
+    """The findings as tables; the last line is about the ``device`` that was asked for, where it cannot be used."""
     interface = ".".join(map(str, found["interface"]))
     console.print(f"[bold]tensorcore {found['tensorcore']}[/], plugin interface {interface}", highlight=False)
-    console.print(f"{found['python']}\n{found['system']}\nBLAS: {found['blas']}\n", highlight=False)
+    console.print(f"{found['python']}\n{found['system']}\nBLAS: {found['blas']}\n", highlight=False, markup=False)
 
-    table = Table("plugin", "package", "interface", "state", "reason and remedy", title="Plugins", title_justify="left")
+    table = _table("Plugins", "plugin", "package", "interface", "state")
     for one in found["plugins"]:
-        colour = {"loaded": "green", "broken": "red", "blocked": "yellow"}.get(one["state"], "default")
         package = f"{one['distribution']} {one['version']}" if one["distribution"] else f"module {one['module']}"
         version = ".".join(map(str, one["interface"])) if one["interface"] else ""
-        advice = "\n".join(filter(None, [one["reason"], one["remedy"]]))
-        table.add_row(one["name"], package, version, f"[{colour}]{one['state']}[/]", advice)
+        table.add_row(escape(one["name"]), escape(package), version, _coloured(one["state"]))
     console.print(table)
 
-    table = Table("device", "usable", "report", title="Devices", title_justify="left")
+    table = _table("Devices", "device", "usable", "report")
     for one in found["devices"]:
         facts = [f"{key}: {_readable(key, value)}" for key, value in one.get("report", {}).items() if value is not None]
-        facts += [f"dtypes: {len(one['dtypes'])}", *one["capabilities"]] if one["usable"] else [one["reason"]]
-        table.add_row(one["name"], "[green]yes[/]" if one["usable"] else "[red]no[/]", "\n".join(facts))
+        facts += [f"{len(one['dtypes'])} dtypes", *one["capabilities"]] if one["usable"] else [one["reason"]]
+        table.add_row(escape(one["name"]), _coloured("yes" if one["usable"] else "no"), escape(", ".join(facts)))
     console.print(table)
 
-    for title, entries in (
-        ("Transports", {one["name"]: "usable" if one["usable"] else "not usable" for one in found["communicators"]}),
-        ("Libraries", found["libraries"]),
-        ("Switches in force", found["environment"]),
-    ):
-        console.print(f"[bold]{title}[/]: " + (", ".join([f"{key} {value}" for key, value in entries.items()]) or "none"),
-                      highlight=False)  # fmt: skip
+    if found["communicators"]:
+        table = _table("Transports between ranks", "transport", "usable", "reason")
+        for one in found["communicators"]:
+            table.add_row(escape(one["name"]), _coloured("yes" if one["usable"] else "no"), escape(one["reason"] or ""))
+        console.print(table)
+
+    for title, entries in (("Libraries", found["libraries"]), ("Switches in force", found["environment"])):
+        text = ", ".join([f"{key} {value}" for key, value in entries.items()]) or "none"
+        console.print(f"[bold]{title}[/]: {escape(text)}", highlight=False)
+    for one in found["plugins"]:
+        if one["state"] in ("broken", "blocked"):
+            advice = "; ".join(filter(None, [one["reason"], one["remedy"]]))
+            console.print(
+                f"{_coloured(one['state'])} {escape(one['name'])}: {escape(advice)}", highlight=False, soft_wrap=True
+            )
+    if device is not None and (reason := registry.why_not(device.partition(":")[0])) is not None:
+        console.print(f"[red]{escape(device)} cannot be used[/]: {escape(reason)}", highlight=False, soft_wrap=True)
+
+
+def _table(title: str, *columns: str) -> Table:
+    return Table(*columns, title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+
+
+def _coloured(state: str) -> str:
+    colour = {"loaded": "green", "yes": "green", "broken": "red", "no": "yellow", "blocked": "yellow"}.get(
+        state, "default"
+    )
+    return f"[{colour}]{state}[/]"
+
+
+def _transport(name: str) -> dict[str, Any]:
+    reason = registry.why_not(name, "communicator")
+    return {"name": name, "usable": reason is None, "reason": reason}
 
 
 def _device(name: str) -> dict[str, Any]:

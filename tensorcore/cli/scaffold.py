@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from string import Template
 
+from tensorcore.backend import registry
 from tensorcore.backend.base import INTERFACE_VERSION
 from tensorcore.backend.discovery import NAME
 from tensorcore.errors import ArgumentError
@@ -15,9 +16,13 @@ __all__ = ["contents", "write"]
 def write(name: str, directory: Path) -> list[Path]:
     """Write the distribution of a device into a new or empty folder; the files written.
 
-    ArgumentError for a name that no device can have, or a folder with something in it.
+    ArgumentError for a name that no device can have or one of tensorcore's own has, or a folder with something in it.
     """
     files = contents(name)
+    if name in registry.own_names():
+        raise ArgumentError(
+            f"new-backend: expected a name of your own, got {name!r}, which tensorcore has; choose another"
+        )
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise ArgumentError(f"new-backend: expected {directory} to be new or empty, got one in use; name another")
     written = []
@@ -187,7 +192,7 @@ The device `$name` for tensorcore: after `pip install $distribution`,
 pip install -e '.[test]'
 tensorcore doctor                      # is it found, and can it be used?
 tensorcore check $name                 # bronze, silver, gold; --html coverage.html draws the page
-tensorcore bench tensorcore:$name      # beside NumPy, or --peer torch
+tensorcore bench tensorcore:$name      # in a checkout of tensorcore: beside NumPy, or --peer torch
 ```
 ''',
 }  # fmt: skip

@@ -46,6 +46,10 @@ def main(argv: list[str] | None = None, prog: str = "python -m tensorcore.distri
     command = ["-m", *given.module] if given.module else given.command
     if len(command) < 1 + bool(given.module):
         parser.error("expected a script, or -m and a module, got none")
+    if given.n < 1:
+        parser.error(f"expected at least one rank, got -n {given.n}")
+    if not given.module and not given.hosts and not Path(command[0]).exists():
+        parser.error(f"expected a script, got {command[0]}, which is not there")
     if any(name in os.environ for name in MPI_VARIABLES["rank"]) or "SLURM_STEP_ID" in os.environ:
         run_rank(command)  # mpiexec or srun has started the ranks already, and this is one of them
         return 0

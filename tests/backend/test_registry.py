@@ -242,13 +242,20 @@ def test_the_probe_speaks_before_the_factory():
     assert plugin.made == []
 
 
+def test_a_probe_may_bring_its_own_advice():
+    """What follows a semicolon in its reason stands in the place of the remedy."""
+    plugin = Offering("toy", probe=lambda: "the lid is shut; open it", remedy="pip install 'toys[all]'")
+    with isolated_registry(plugin), pytest.raises(DeviceUnavailable, match=r"got: the lid is shut; open it$"):
+        device("toy")
+
+
 def test_a_probe_may_change_its_mind():
     """What a probe said is asked again at the next request."""
     answers = ["no driver", None]
     with isolated_registry(Offering("toy", probe=lambda: answers.pop(0))):
         assert why_not("toy") == (
             "expected 'toy' of plugin 'Offering' (module Offering) to be usable here, got: no driver; "
-            "see tensorcore.backend.registry.plugins()"
+            "see tensorcore doctor"
         )
         assert device("toy").name == "toy"
 
@@ -267,7 +274,7 @@ def test_no_plugin_at_all_says_what_to_do():
         alone._builtins.clear()
         assert message(UnknownDevice, device, "toy") == (
             "device: expected a plugin that offers a device, got 'toy'; "
-            "install a plugin that offers 'toy'; tensorcore.backend.registry.plugins() lists those there are"
+            "install a plugin that offers 'toy'; tensorcore doctor lists those there are"
         )
 
 

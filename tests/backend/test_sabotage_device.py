@@ -40,7 +40,7 @@ def test_a_backend_that_forgot_its_base_is_refused():
     with isolated_registry(bad=offering("bad", Forgetful)):
         assert str(failure(DeviceUnavailable, device, "bad")) == (
             "device: expected the factory of 'bad' of plugin 'bad' (module Offering) to work here, "
-            "got AttributeError: 'Forgetful' object has no attribute 'name'; see tensorcore.backend.registry.plugins()"
+            "got AttributeError: 'Forgetful' object has no attribute 'name'; see tensorcore doctor"
         )
 
 
@@ -58,7 +58,7 @@ def test_a_factory_that_fails_once_is_asked_again():
         raised = failure(DeviceUnavailable, device, "moody")
         assert str(raised) == (
             "device: expected the factory of 'moody' of plugin 'moody' (module Offering) to work here, "
-            "got RuntimeError: device busy; see tensorcore.backend.registry.plugins()"
+            "got RuntimeError: device busy; see tensorcore doctor"
         )
         assert str(raised.__cause__) == "device busy"
         assert device("moody").name == "moody"
@@ -70,12 +70,12 @@ def test_a_factory_that_fails_once_is_asked_again():
         (
             {"probe": lambda: 1 / 0},
             "expected the probe of 'bad' of plugin 'bad' (module Offering) to work here, "
-            "got ZeroDivisionError: division by zero; see tensorcore.backend.registry.plugins()",
+            "got ZeroDivisionError: division by zero; see tensorcore doctor",
         ),
         (
             {"probe": lambda: sys.exit(1)},
             "expected the probe of 'bad' of plugin 'bad' (module Offering) to work here, "
-            "got SystemExit: 1; see tensorcore.backend.registry.plugins()",
+            "got SystemExit: 1; see tensorcore doctor",
         ),
         (
             {"probe": lambda: True},

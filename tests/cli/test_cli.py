@@ -55,9 +55,27 @@ class TestDoctor:
         assert "compiled" in done.stdout
 
     def test_a_device_that_was_asked_for(self) -> None:
-        """Exit status 0 where it can be used, 1 where not."""
+        """Exit status 0 where it can be used, 1 where not, and then the last line says why."""
         assert run("doctor", "--device", "cpu", TENSORCORE_PLUGINS="tensorcore_cpu").returncode == 0
-        assert run("doctor", "--device", "nowhere", TENSORCORE_PLUGINS="tensorcore_cpu").returncode == 1
+        done = run("doctor", "--device", "nowhere", TENSORCORE_PLUGINS="tensorcore_cpu")
+        assert done.returncode == 1
+        assert done.stdout.splitlines()[-1].startswith("nowhere cannot be used: expected one of 'cpu', ")
+
+    def test_remedies_stand_there_as_they_are_typed(self, tmp_path: Path) -> None:
+        """Brackets, which mean colours elsewhere, are printed; a narrow terminal loses no word of a broken plugin."""
+        (tmp_path / "extra.py").write_text(
+            "from tensorcore.plugin import hookimpl\n"
+            "@hookimpl\n"
+            "def register_backends(register):\n"
+            "    register('extra', print, probe=lambda: 'no [red] box', remedy=\"pip install 'extra[box]'\")\n",
+            "utf-8",
+        )
+        (tmp_path / "shattered.py").write_text("raise SystemExit('no driver, [and] no disk')", "utf-8")
+        plugins = {"TENSORCORE_PLUGINS": "tensorcore_cpu,extra,shattered", "PYTHONPATH": str(tmp_path)}
+        done = run("doctor", **plugins)
+        assert "got: no [red] box; type: pip install 'extra[box]'" in done.stdout
+        done = run("doctor", COLUMNS="40", **plugins)
+        assert "SystemExit: no driver, [and] no disk; see that 'import shattered' works" in done.stdout
 
     def test_no_device_at_all(self) -> None:
         """Exit status 2."""
@@ -189,3 +207,20 @@ def test_bench_says_where_it_lives(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 1
     assert "expected the package asv_benchmarks" in done.stderr
+
+
+def test_wrong_arguments_are_one_line(tmp_path: Path) -> None:
+    """A level, a row, a device, a script or a number of ranks that is none is named, before anything runs."""
+    for arguments, status, words in (
+        (("check", "cpu", "--level", "platinum"), 2, "'bronze', 'silver', 'gold'"),
+        (("bench", "--only", "nothing like it"), 2, "expected a row with 'nothing like it' in its name"),
+        (("bench", "tensorcore:nowhere"), 2, "got 'nowhere'; install a plugin that offers 'nowhere'"),
+        (("bench", "nonsense"), 2, "expected tensorcore, torch or numpy, got 'nonsense'"),
+        (("launch", str(tmp_path / "none.py")), 2, "none.py, which is not there"),
+        (("launch", "-n", "0", __file__), 2, "expected at least one rank, got -n 0"),
+        (("new-backend", "sim", "--directory", str(tmp_path / "new")), 1, "got 'sim', which tensorcore has"),
+    ):
+        done = run(*arguments, TENSORCORE_PLUGINS="tensorcore_cpu")
+        assert (done.returncode, "Traceback" in done.stderr) == (status, False), done.stderr
+        assert words in done.stderr
+    assert list(tmp_path.iterdir()) == []

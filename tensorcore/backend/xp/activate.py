@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,12 +24,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def narrowed(formula: Any) -> Kernel:
         """The formula, which takes its arrays in at least single precision."""
 
+        @wraps(formula)
         def kernel(*arrays: Native, **options: Any) -> Native:
             first = arrays[0]
             wide = [one.astype(np.float32) for one in arrays] if first.dtype.itemsize <= 2 else arrays
             return xp.asarray(formula(*wide, **options)).astype(first.dtype, copy=False)
 
-        kernel.__name__ = formula.__name__
         return kernel
 
     def sigmoid(x: Native) -> Native:

@@ -88,6 +88,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def conv(x: Native, weight: Native, bias: Native | None, *, counts: Any, stride: Any, padding: Any, dilation: Any,
              groups: int) -> Native:  # fmt: skip
+        """Sums of products of a window and the weight, at every place; ``counts`` is how many there are along each dim."""
         dtype = x.dtype
         x, weight = wide(x), wide(weight)
         plan = Plan(x.shape, weight.shape, counts, stride, padding, dilation, groups)

@@ -43,6 +43,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return tuple([slice(None) if one is None else one for one in indices])
 
     def index_tensors(x: Native, *, indices: Indices) -> Native:
+        """The elements where arrays of indices say, which broadcast; None stands for a dim that is taken whole."""
         dims = [i for i, one in enumerate(indices) if one is not None]
         if len(dims) == 1:
             return xp.take(x, indices[dims[0]], axis=dims[0], out=None)
@@ -259,6 +260,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return target
 
     def count_true(mask: Native) -> int:
+        """How many elements of a mask are true, as a Python int."""
         return int(mask.sum())
 
     def nonzero(x: Native) -> Native:
@@ -268,6 +270,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return xp.stack(x.nonzero()).T
 
     def nonzero_by_dim(x: Native) -> tuple[Native, ...]:
+        """``nonzero`` as an array for each dim."""
         return tuple((x.reshape(1) if not x.ndim else x).nonzero())
 
     # Counts
@@ -277,9 +280,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made if weights is None or weights.dtype != np.float32 else made.astype(np.float32)
 
     def lowest(x: Native) -> int:
+        """The smallest element, as a Python int."""
         return int(x.min())
 
     def highest(x: Native) -> int:
+        """The largest element, as a Python int."""
         return int(x.max())
 
     return {function.__name__: function for function in (

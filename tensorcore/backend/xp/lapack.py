@@ -8,7 +8,7 @@ or where the factorisation met a zero (counted from 1), or did not converge.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, wraps
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ def _by_size(kernel: Kernel, name: str) -> Kernel:
     """The kernel, or for batches of small matrices the one that takes them all at once."""
     many, by_hand = MANY[name], name in STEPS
 
+    @wraps(kernel)
     def call(x: Native, *others: Native, **options: Any) -> Any:
         if x.ndim > 2 and x.size and all([one.size for one in others]):
             size, count = max(x.shape[-2:]), prod(x.shape[:-2])

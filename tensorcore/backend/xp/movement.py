@@ -24,6 +24,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     # Creation
 
     def full(shape: tuple[int, ...], value: Any, *, dtype: dtype) -> Native:
+        """A new array of one value."""
         made = backend.allocate(shape, dtype)
         made.fill(value)
         return made
@@ -48,9 +49,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made.astype(backend.xp_dtype(dtype))
 
     def eye(rows: int, columns: int, *, dtype: dtype) -> Native:
+        """Ones where the row is the column, zeros elsewhere."""
         return xp.eye(rows, columns, dtype=backend.xp_dtype(dtype))
 
     def triangle_indices(rows: int, columns: int, offset: int, *, upper: bool, dtype: dtype) -> Native:
+        """The rows and the columns of the elements on one side of a diagonal, as two rows."""
         at = xp.triu_indices(rows, offset, columns) if upper else xp.tril_indices(rows, offset, columns)
         return xp.stack(at).astype(backend.xp_dtype(dtype))
 
@@ -66,6 +69,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return xp.transpose(xp.copy(xp.transpose(x, order), order="C"), [order.index(i) for i in range(x.ndim)])
 
     def contiguous(x: Native) -> Native:
+        """A copy in row-major order."""
         return xp.copy(x, order="C")
 
     def copy(target: Native, source: Native) -> Native:
@@ -74,13 +78,16 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return target
 
     def fill(target: Native, value: Any) -> Native:
+        """Write one value, a number or a 0-d array, to every element."""
         target[...] = value
         return target
 
     def cast(x: Native, *, dtype: dtype) -> Native:
+        """The elements as another dtype, in new memory."""
         return x.astype(backend.xp_dtype(dtype))
 
     def tri(x: Native, *, diagonal: int, upper: bool) -> Native:
+        """Matrices with zeros on one side of a diagonal: below it where ``upper``, else above."""
         rows, columns = x.shape[-2:]
         below = xp.arange(columns) - xp.arange(rows)[:, None] <= diagonal - upper
         return xp.ascontiguousarray(xp.where(below != upper, x, xp.zeros((), x.dtype)))
@@ -112,6 +119,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return xp.stack(xs, dim, out=made)
 
     def repeat(x: Native, *, repeats: tuple[int, ...]) -> Native:
+        """``x`` laid end to end, that often along each dim; more numbers than dims make new ones in front."""
         return xp.ascontiguousarray(xp.tile(x, repeats)) if repeats else x.copy()
 
     def repeat_interleave(x: Native, *, repeats: Any, dim: int) -> Native:
@@ -195,6 +203,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return restride(x, *as_diagonal(x.shape, backend.strides(x), 0, at=offset, dim1=dim1, dim2=dim2))
 
     def windows(x: Native, *, dim: int, size: int, step: int) -> Native:
+        """Slices of ``size`` elements along ``dim``, ``step`` apart: how many there are in its place, the elements last."""
         return restride(x, *as_windows(x.shape, backend.strides(x), 0, dim=dim, size=size, step=step))
 
     def reinterpret(x: Native, *, dtype: dtype) -> Native:

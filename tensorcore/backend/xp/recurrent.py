@@ -40,6 +40,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     # LSTM
 
     def lstm_steps(gates: Native, weight: Native, h0: Native, c0: Native, *, sizes: Sizes, reverse: bool) -> Any:
+        """All steps of an LSTM over a packed batch; ``gates`` are the products with the input."""
         full, turned = wide(gates), wide(weight).T
         size = turned.shape[0]
         # A sigmoid is half a tanh of half the argument: all four gates are one call of tanh.
@@ -104,6 +105,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def gru_steps(
         gates: Native, weight: Native, bias: Native | None, h0: Native, *, sizes: Sizes, reverse: bool
     ) -> Any:
+        """All steps of a GRU over a packed batch; ``gates`` are the products with the input."""
         full, turned = wide(gates), wide(weight).T
         size = turned.shape[0]
         turned = turned.copy(order="C")
@@ -172,6 +174,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     # Elman's network
 
     def rnn_steps(gates: Native, weight: Native, h0: Native, *, sizes: Sizes, reverse: bool, nonlinearity: str) -> Any:
+        """All steps of a plain recurrent net over a packed batch; ``gates`` are the products with the input."""
         full, turned = wide(gates), wide(weight).T
         made, prev = xp.empty(full.shape, full.dtype), xp.empty(full.shape, full.dtype)
         h = wide(h0).copy()

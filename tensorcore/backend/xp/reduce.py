@@ -125,8 +125,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         narrow = kind.itemsize <= 2
         return (made.astype(kind), centre.astype(kind)) if narrow else (made, centre)
 
-    def var(x: Native, **options: Any) -> Native:
-        return var_mean(x, **options)[0]
+    def var(x: Native, *, dim: Dims, keepdim: bool, correction: float, root: bool) -> Native:
+        """The variance, or its root, as ``var_mean`` has it."""
+        return var_mean(x, dim=dim, keepdim=keepdim, correction=correction, root=root)[0]
 
     def logsumexp(x: Native, *, dim: Dims = None, keepdim: bool = False) -> Native:
         kind = x.dtype
@@ -198,6 +199,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return picked(x, xp.argmax, largest, dim, keepdim)
 
     def min_dim(x: Native, *, dim: int, keepdim: bool = False) -> tuple[Native, Native]:
+        """The smallest element of each slice along ``dim`` and where it is; the first NaN if there is one."""
         return picked(x, xp.argmin, smallest, dim, keepdim)
 
     def picked(x: Native, search: Any, extreme: Any, dim: int, keepdim: bool) -> tuple[Native, Native]:

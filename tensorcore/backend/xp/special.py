@@ -89,7 +89,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
                 return out
             return xp.asarray(result, dtype=x.dtype)
 
-        kernel.__name__ = function.__name__
+        kernel.__name__, kernel.__doc__ = function.__name__, function.__doc__
         return kernel
 
     def erf32(x: Native) -> Native:
@@ -214,6 +214,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return xp.where(below, xp.where(part == 0, xp.nan, left), xp.where(x == 0, -xp.copysign(xp.inf, x), right))
 
     def trigamma(x: Native) -> Native:
+        """The second derivative of the logarithm of the gamma function."""
         below = x < 0.5
         y, passed = shifted(xp.where(below, 1 - x, x))
         inverse = 1 / y

@@ -29,6 +29,7 @@ NAMED = {
 
 
 SMALL = 4096  # elements up to which XLA takes longer to compile a program than to run it
+LINE = 64  # the shortest line; on the CPU a shorter one is not faster
 
 
 def elementwise(function):
@@ -37,18 +38,19 @@ def elementwise(function):
     XLA compiles a program for every shape, so small arrays on the CPU are laid out in lines, of which few lengths exist.
     """
 
-    def kernel(*values):
-        dtype = next(one.dtype for one in reversed(values) if hasattr(one, "dtype"))
-        values = [one if hasattr(one, "dtype") else np.asarray(one, dtype) for one in values]
+    def kernel(*given, **options):
+        dtype = next(one.dtype for one in reversed(given) if hasattr(one, "dtype"))
+        values: list = [one if hasattr(one, "dtype") else np.asarray(one, dtype) for one in given]
         shape = np.broadcast_shapes(*[one.shape for one in values])
-        [place, *_] = next(one for one in values if isinstance(one, jax.Array)).devices()
+        [place, *_] = next(one.devices() for one in values if isinstance(one, jax.Array))
         size = int(np.prod(shape))
         if size > SMALL or place.platform != "cpu":
-            return function(*map(jnp.asarray, values))
-        lines = [np.zeros(1 << max(size - 1, 0).bit_length(), one.dtype) for one in values]
+            return function(*map(jnp.asarray, values), **options)
+        lines = [np.zeros(max(LINE, 1 << (size - 1).bit_length()), one.dtype) for one in values]
         for line, one in zip(lines, values, strict=True):
             line[:size] = np.broadcast_to(one, shape).ravel()
-        return jax.device_put(np.asarray(function(*jax.device_put(lines, place)))[:size].reshape(shape), place)
+        done = function(*jax.device_put(lines, place), **options)
+        return jax.device_put(np.asarray(done)[:size].reshape(shape), place)
 
     return kernel
 
@@ -79,7 +81,7 @@ DENSE = {
     "arange": lambda start, step, length, *, dtype: (start + step * jnp.arange(length)).astype(dtype.numpy),
     "argmax": extreme(jnp.argmax),
     "argmin": extreme(jnp.argmin),
-    "cast": lambda x, *, dtype: x.astype(dtype.numpy),
+    "cast": elementwise(lambda x, *, dtype: x.astype(dtype.numpy)),
     "cat": lambda xs, *, dim, shape: jnp.concatenate([one for one in xs if one.shape != (0,)] or xs, dim),
     "clone": lambda x: x,
     "contiguous": lambda x: x,

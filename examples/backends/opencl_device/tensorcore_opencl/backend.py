@@ -1,6 +1,7 @@
 """OpenCL's buffers as flat memory, and kernels compiled from C."""
 
 import functools
+import warnings
 from math import prod
 
 import numpy as np
@@ -93,7 +94,8 @@ class OpenCLBackend(StridedBackend):
         self.program(program, **words)(self.queue, size, None, *given)
 
     def _compiled(self, program, **words):
-        return cl.Kernel(cl.Program(self.context, PROGRAMS[program].format(**words)).build(), "run")
+        with warnings.catch_warnings(action="ignore", category=cl.CompilerWarning):  # what compilers say of good code
+            return cl.Kernel(cl.Program(self.context, PROGRAMS[program].format(**words)).build(), "run")
 
     def elementwise(self, text, tests, floats, *values, dtype=None):
         """An expression of elements of arrays that broadcast, and of numbers."""

@@ -1,0 +1,95 @@
+"""The page of kernels for those who write a backend, from the shape rules and the kernels of ``XPBackend``."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from tensorcore.backend.composed import COMPOSED
+from tensorcore.backend.decompose import OPTIONAL, VIEWED
+from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES
+from tensorcore.backend.xp import XPBackend
+from tensorcore.ops.define import OPS
+
+__all__ = ["page"]
+
+_HEAD = """# Kernels
+
+Every kernel by its name, with what it takes and what it answers with: look here before you write `kernel_{name}`, or a line
+of `dense_kernels`. [A backend in an hour](writing-a-backend.md) says how a device offers them; `python -m docs.document`
+writes this page from the kernels of `XPBackend`, which are the reference where a line is too short.
+
+- Arrays come by position, and where two meet, one of them may be a Python number. Options come by keyword.
+- Arrays broadcast as NumPy's do. They have one dtype, except where the line says otherwise: `cast` comes before.
+- `out` is None, or an array of the result's shape and dtype to write to.
+- Shapes, dtypes, dims and indices are checked before a kernel is called. Dims are not negative.
+- Random numbers are no kernels: `Backend.random` draws them on the host, and a device may draw its own.
+"""
+_SECTIONS = {
+    "Needed": "With these, and `as_strided`, every op runs and has its derivative. A device that lacks some runs the ops that do "
+    "not need them, and [a fallback](writing-a-backend.md#5-kernels-that-are-still-missing) runs the others.",
+    "Made of others": "Where one is missing, it is made of the kernels above. Write it when it is slow.",
+    "Whole ops": "Where one is missing, the op is computed in other ops, and its derivative too. Gold compares each with "
+    "what it stands for.",
+    "Views": "`as_strided` of the backend is enough for those without a remark. A view shares the memory of its array.",
+}  # fmt: skip
+
+
+def page() -> str:
+    """The text of the page."""
+    backend = XPBackend(np, "page")
+    every = set(RULES) | set(VIEWS) | WRITES | NEEDS_VALUES
+    sections = dict(zip(_SECTIONS, (
+        every - OPTIONAL - COMPOSED - set(VIEWS), (every & COMPOSED) - set(VIEWS), every & OPTIONAL, set(VIEWS),
+    ), strict=True))  # fmt: skip
+    lines = [_HEAD]
+    for title, names in sections.items():
+        lines += [
+            f"## {title}",
+            "",
+            f"{len(names)} kernels. {_SECTIONS[title]}",
+            "",
+            "| kernel | what it gives |",
+            "| --- | --- |",
+        ]
+        lines += [_row(name, backend.find_kernel(name)) for name in sorted(names)]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(name: str, kernel: Callable[..., Any] | None) -> str:
+    assert kernel is not None, name
+    text = _text(name, kernel)
+    if name in VIEWS and name not in VIEWED:
+        text += " Needed, where the device stores such dtypes."
+    cells = [f"`{name}({', '.join(_parameters(name, kernel))})`", text]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _parameters(name: str, kernel: Callable[..., Any]) -> Iterable[str]:
+    function = getattr(kernel, "func", kernel)
+    if isinstance(function, np.ufunc):
+        return [*("x", "y")[: function.nin], "out=None"]
+    words, star = [], False
+    for one in inspect.signature(kernel).parameters.values():
+        if one.kind is one.KEYWORD_ONLY and not star:
+            words.append("*")
+            star = True
+        mark = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        words.append(f"{mark}{one.name}" + ("" if one.default is one.empty else f"={one.default!r}"))
+    return words
+
+
+def _text(name: str, kernel: Callable[..., Any]) -> str:
+    function = getattr(kernel, "func", kernel)
+    text = "" if isinstance(function, np.ufunc) else inspect.getdoc(kernel) or ""
+    forward = name.removesuffix("_backward")
+    if not text and name in OPS:
+        text = OPS[name].doc or ""
+    if not text and forward != name:
+        text = f"The gradients of the arrays that `{forward}` takes; `g` is the gradient of its result."
+    return re.sub(r":\w+:(`[^`]+`)", r"\1", text.partition("\n\n")[0]).replace("``", "`").replace("\n", " ")

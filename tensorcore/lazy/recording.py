@@ -39,7 +39,7 @@ new = object.__new__
 # What the frontend has other ways for: a formula that is no plain value, and an answer that is both written and needed.
 _LEFT_OUT = frozenset(["step", "unscale"])
 # What kernels write to: an operand may be a list of arrays, or None.
-_WRITTEN = {"adam_step": (0, 2, 3, 4), "sgd_step": (0, 2), "track_statistics": (0, 1)}
+_WRITTEN = {"adam_step": (0, 1, 2, 3, 4, 5), "sgd_step": (0, 1, 2), "track_statistics": (0, 1)}
 _HOST_PLACES = frozenset(["add_rows", "take_rows"])
 # Kernels that keep for their gradients what suits them, other than their shape rules say.
 _OWN_RESULTS = frozenset(["binary_cross_entropy_with_logits_backward", "cross_entropy"])

@@ -72,7 +72,8 @@ class Blas:
 
         Args:
             x, y: (..., m, k) and (..., k, n), of which ``takes`` is true; their other dims are broadcast.
-            out: (..., m, n), C-contiguous; a new array where None. With a ``beta`` of 0 it is not read.
+            out: (..., m, n), C-contiguous, of their dtype, or of float32 for half types; a new array where None. With a
+                ``beta`` of 0 it is not read.
         """
         (m, k), n = x.shape[-2:], y.shape[-1]
         if y.shape[-2] != k:
@@ -97,18 +98,18 @@ class Blas:
         count, *jumps = (sizes[-1], xs[-1], ys[-1], steps[-1]) if sizes else (1, 0, 0, 0)
         for at in places(*map(range, sizes[:-1])):
             first = [sum([i * step for i, step in zip(at, one, strict=False)]) for one in (xs, ys, steps)]
-            pointers = [one.data.ptr + i * x.itemsize for one, i in zip((x, y, out), first, strict=True)]
-            self.call(x.dtype, (m, n, k), pointers, across, down, count, jumps, alpha, beta)
+            pointers = [one.data.ptr + i * one.itemsize for one, i in zip((x, y, out), first, strict=True)]
+            self.call((x.dtype, out.dtype), (m, n, k), pointers, across, down, count, jumps, alpha, beta)
         return out
 
     def call(
-        self, dtype: np.dtype[Any], sizes: tuple[int, int, int], pointers: list[int], across: _Matrix, down: _Matrix,
+        self, kinds: tuple[np.dtype[Any], np.dtype[Any]], sizes: tuple[int, int, int], pointers: list[int], across: _Matrix, down: _Matrix,
         count: int, jumps: list[int], alpha: Any, beta: Any,
     ) -> None:  # fmt: skip
         """One call of cuBLAS, which sees all matrices turned: it computes the product's transpose, of y's and x's."""
         if self.cublas is None:
             self.cublas = self.cupy.cuda.cublas
-        (m, n, k), kind = sizes, _TYPES[dtype]
+        (m, n, k), dtype, (kind, result) = sizes, kinds[0], [_TYPES[one] for one in kinds]
         compute = kind.compute
         if compute == _IN_FLOAT32 and dtype in (_FLOAT32, _COMPLEX64) and switches("cuda").matmul.allow_tf32:
             compute = _IN_TF32
@@ -119,11 +120,11 @@ class Blas:
         end, data = address + kind.factors.itemsize, kind.data
         if count == 1:
             self.cublas.gemmEx(
-                *start, py, data, down.step, px, data, across.step, end, made, data, n, compute, _ANY
+                *start, py, data, down.step, px, data, across.step, end, made, result.data, n, compute, _ANY
             )  # fmt: skip
         else:
             self.cublas.gemmStridedBatchedEx(
-                *start, py, data, down.step, jy, px, data, across.step, jx, end, made, data, n, jump, count, compute, _ANY
+                *start, py, data, down.step, jy, px, data, across.step, jx, end, made, result.data, n, jump, count, compute, _ANY
             )  # fmt: skip
 
     def readable(self, x: Native) -> tuple[Native, _Matrix]:

@@ -35,23 +35,24 @@ def gemmStridedBatchedEx(
     computeType: int, algo: int,
 ) -> None:  # fmt: skip
     """The same for matrices that lie a fixed number of elements apart."""
-    if min(m, n, k, batchCount) < 1 or not Atype == Btype == Ctype or Atype not in _COMPUTED[computeType]:
-        raise RuntimeError(f"CUBLAS_STATUS_NOT_SUPPORTED: {Atype} in {computeType}, {m} by {n} by {k}")
+    results = (Atype, 0) if Atype in (2, 14) else (Atype,)
+    if min(m, n, k, batchCount) < 1 or Atype != Btype or Ctype not in results or Atype not in _COMPUTED[computeType]:
+        raise RuntimeError(f"CUBLAS_STATUS_NOT_SUPPORTED: {Atype} to {Ctype} in {computeType}, {m} by {n} by {k}")
     if transa not in (0, 1) or transb not in (0, 1):
         raise RuntimeError("CUBLAS_STATUS_INVALID_VALUE: no such operation")
     if lda < (k if transa else m) or ldb < (n if transb else k) or ldc < m:
         raise RuntimeError(f"CUBLAS_STATUS_INVALID_VALUE: leading dims {lda}, {ldb} and {ldc} are too small")
-    dtype = _DATA[Atype]
+    dtype, result = _DATA[Atype], _DATA[Ctype]
     wide = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
     factors = [np.frombuffer(ctypes.string_at(one, wide.itemsize), wide)[0] for one in (alpha, beta)]
     for i in range(batchCount):
         a = _matrix(A + i * strideA * dtype.itemsize, dtype, (k, m) if transa else (m, k), lda)
         b = _matrix(B + i * strideB * dtype.itemsize, dtype, (n, k) if transb else (k, n), ldb)
-        c = _matrix(C + i * strideC * dtype.itemsize, dtype, (m, n), ldc)
+        c = _matrix(C + i * strideC * result.itemsize, result, (m, n), ldc)
         a, b = (one.T if turned else one for one, turned in ((a, transa), (b, transb)))
         a, b = (_rounded(one.astype(wide)) if computeType == _TF32 else one.astype(wide) for one in (a, b))
         made = (a @ b) * factors[0]
-        c[...] = (made + c.astype(wide) * factors[1] if factors[1] else made).astype(dtype)
+        c[...] = (made + c.astype(wide) * factors[1] if factors[1] else made).astype(result)
 
 
 def _matrix(address: int, dtype: np.dtype[Any], shape: tuple[int, int], leading: int) -> np.ndarray:

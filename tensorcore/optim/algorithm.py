@@ -79,7 +79,10 @@ class Algorithm(Optimizer):
                         self.sparse(one, one.grad.coalesce(), self.state_of(one, group), group)
                     continue
                 states = [self.state_of(one, group) for one in params]
-                if group.get("differentiable") or not self.fused(device, params, states, group):
+                # The counts of these groups are tensors on the device, which no kernel but those of ``on_device`` takes.
+                counts = (group.get("capturable") or group.get("fused")) and not device.capabilities.host
+                composed = group.get("differentiable") or (counts and not self.on_device(device, group))
+                if composed or not self.fused(device, params, states, group):
                     for one, state in zip(params, states, strict=True):
                         self._composed(one, state, group)
         return loss
@@ -214,8 +217,11 @@ def note(held: Tensor, value: float) -> None:
     written(held)
 
 
-def counted(state: dict[str, Any]) -> float:
-    """The number of steps with this one, which is noted."""
+def counted(state: dict[str, Any]) -> Any:
+    """The number of steps with this one, which is noted: a tensor where the count is on a device, which is not read."""
+    if not state["step"].device.capabilities.host:
+        with no_grad():
+            return state["step"].add_(1)
     count: float = state["step"].item() + 1.0
     note(state["step"], count)
     return count

@@ -78,18 +78,19 @@ __device__ __forceinline__ void each(const group<ARRAYS> &all, const int at, con
 }
 
 // The counts of the arrays of one launch, and how many those are.
-struct counts {
-    float *at[32];
+template <class T> struct counts {
+    T *at[32];
     int64 size;
 };
 
 // Counts a step of each, and computes the two numbers that adam_step takes of it; a step that does not happen is not counted.
-__global__ void __launch_bounds__(32) count_steps(const counts all, double *numbers, const double lr, const double beta1,
-                                                  const double beta2, const float *found_inf) {
+template <class T>
+__global__ void __launch_bounds__(32) count_steps(const counts<T> all, double *numbers, const double lr, const double beta1,
+                                                  const double beta2, const T *found_inf) {
     const int i = threadIdx.x;
     if (i >= all.size || (found_inf && *found_inf != 0))
         return;
-    const float count = *all.at[i] + 1;
+    const T count = *all.at[i] + 1;
     *all.at[i] = count;
     numbers[2 * i] = lr / (1 - pow(beta1, (double)count));
     numbers[2 * i + 1] = sqrt(1 - pow(beta2, (double)count));

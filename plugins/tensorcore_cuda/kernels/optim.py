@@ -80,7 +80,7 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
         """Count a step of each, on the device, and the two numbers of it that ``adam_step`` takes."""
         numbers = driver.empty((len(counts), 2), _FLOAT64)
         packed = struct.pack(f"@{_MOST}Qq", *map(_address, counts), *[0] * (_MOST - len(counts)), len(counts))
-        kernel = find("count_steps", f"{len(packed)}sPdddP")
+        kernel = find("count_steps<float>", f"{len(packed)}sPdddP")
         kernel((1, 1, 1), (_MOST, 1, 1), 0, packed, numbers.data.ptr, lr, beta1, beta2, _address(found_inf))
         return numbers
 

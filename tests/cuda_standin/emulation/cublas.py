@@ -51,8 +51,9 @@ def gemmStridedBatchedEx(
         c = _matrix(C + i * strideC * result.itemsize, result, (m, n), ldc)
         a, b = (one.T if turned else one for one, turned in ((a, transa), (b, transb)))
         a, b = (_rounded(one.astype(wide)) if computeType == _TF32 else one.astype(wide) for one in (a, b))
-        made = (a @ b) * factors[0]
-        c[...] = (made + c.astype(wide) * factors[1] if factors[1] else made).astype(result)
+        with np.errstate(all="ignore"):  # a GPU says nothing of infinities
+            made = (a @ b) * factors[0]
+            c[...] = (made + c.astype(wide) * factors[1] if factors[1] else made).astype(result)
 
 
 def _matrix(address: int, dtype: np.dtype[Any], shape: tuple[int, int], leading: int) -> np.ndarray:

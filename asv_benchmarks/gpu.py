@@ -11,12 +11,16 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import math
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,25 +29,46 @@ __all__ = ["main"]
 
 DEVICE = "cuda:0"
 NO_GPU, NO_PLUGIN, OUT_OF_TIME = 3, 4, 5
+NOTHING_TO_RUN = 5  # of pytest
 MINUTES = 8
+# Parts of the conformance suite, the long ones first: they run side by side.
+_DTYPES = (
+    "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8", "bool", "complex64",
+    "complex128", "uint16", "uint32", "uint64",
+)  # fmt: skip
+SUITE = (
+    "test_gold", *[f"test_op and [{one}-" for one in _DTYPES], "test_silver and not test_op and not test_refusal",
+    "test_bronze", "test_refusal",
+)  # fmt: skip
 ROOT = Path(__file__).parents[1]
+COPY, PRODUCT = 4300.0, 790.0  # what an H200 copies in GB/s, and multiplies in bfloat16 in TFLOP/s
 RESULTS, PAGE = ROOT / "asv_benchmarks" / "results", ROOT / "docs" / "gpu-status.md"
 BEGIN, END = "<!-- results of make gpu: begin -->", "<!-- results of make gpu: end -->"
 
 
 class Step(NamedTuple):
-    """One part of the proof: what to call it, its command, and the seconds that it may take."""
+    """One part of the proof.
+
+    Attributes:
+        name: what to call it.
+        commands: what it runs, each in the folder.
+        seconds: how long it may take; what runs then is asked to end, and what it found by then counts.
+        beside: how many of the commands run at a time.
+    """
 
     name: str
-    command: list[str]
+    commands: list[list[str]]
     seconds: float
-    folder: Path = ROOT
+    beside: int = 1
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Say in one sentence what is missing, or run all steps and write the results down."""
     parser = argparse.ArgumentParser(description="Tests and times on a GPU.")
-    parser.add_argument("--standin", action="store_true", help="rehearse on the stand-in for CuPy")
+    parser.add_argument(
+        "--standin", action="store_true", help="rehearse on the stand-in for CuPy, without a limit of time"
+    )
+    parser.add_argument("--only", default="", help="steps whose name contains this")
     options = parser.parse_args([] if arguments is None else arguments)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "plugins")])}
     environment["TENSORCORE_PLUGINS"] = "tensorcore_cpu,tensorcore_cuda"
@@ -61,36 +86,49 @@ def main(arguments: list[str] | None = None) -> int:
         if tried.returncode:
             print(f"gpu: expected a CUDA plugin for {names[0]}, got none that works: {tried.stderr.strip()[-500:]}")
             return NO_PLUGIN
-        return _run(steps(folder, options.standin), environment, folder, names[0], options.standin)
+        todo = [one for one in steps(folder, options.standin) if options.only in one.name]
+        return _run(todo, environment, folder, names[0], options.standin)
 
 
 def steps(folder: Path, small: bool) -> list[Step]:
     """What is run, in order of importance; what this Python has no package for is left out."""
-    python, found = sys.executable, []
-    suite = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tensorcore_pytest", "--tb=line"]
-    suite += ["--pyargs", "tensorcore.testing", "--backend", DEVICE, "--certificate", str(folder / "certificate.json")]
-    if small:
-        suite += ["-k", "test_train or test_views or test_graph or test_streams"]
-    elif _has("xdist"):
-        suite += ["-n", "6"]
-    else:
-        suite += ["-k", "not test_op or float32 or bfloat16 or int64"]
+    python, tested, several = sys.executable, importlib.util.find_spec("pytest") is not None, 2 if small else 8
+    pytest = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=line", "-n", "0"]
+    if importlib.util.find_spec("xdist") is None:
+        pytest = pytest[:-2]
     table = [python, "-m", "asv_benchmarks.gpu_table", "--json", str(folder / "table.json"), "--device", "cuda"]
-    table += ["--small"] if small else ["--seconds", "120"]
-    example = [python, str(ROOT / "examples" / "digits.py"), "--device", "cuda", "--smoke"]
-    tests = [python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow", "tests/cuda"]
-    if small:
-        tests += ["-k", "test_streams or test_transfers or test_memory or test_collectives"]
-    if _has("pytest"):
-        found.append(Step("conformance", suite, 150, folder))
-    found.append(Step("table", table, 170))
-    found.append(Step("examples", example, 60))
-    if _has("pytest") and _has("hypothesis"):
-        found.append(Step("tests/cuda", tests, 90))
+    found = [Step("table", [[*table, "--small"] if small else [*table, "--seconds", "140"]], 160)]
+    if tested:
+        suite = [*pytest, "-p", "tensorcore_pytest", "--pyargs", "tensorcore.testing", "--backend", DEVICE]
+        shards = [
+            [*suite, "-k", part, "--certificate", str(folder / f"certificate-{i}.json")] for i, part in enumerate(SUITE)
+        ]
+        found.append(Step("conformance", shards, 150, several))
+    runs = [[python, str(one), "--device", "cuda", "--smoke", "--out", str(folder / one.stem)] for one in examples()]
+    if small:  # a second for each step on the stand-in
+        runs = [[*one, "--steps", "2"] if "stage import" in Path(one[1]).read_text("utf-8") else one for one in runs]
+    found.append(Step("examples", runs, 60, several))
+    nccl = [python, "-m", "asv_benchmarks.gpu_nccl", "--json", str(folder / "nccl.json")]
+    found.append(Step("nccl", [[*nccl, "--small"] if small else nccl], 30))
+    if tested and importlib.util.find_spec("hypothesis") is not None:
+        tests = [*pytest, "-m", "not slow", "tests/cuda"]
+        found.append(Step("tests", [tests], 60))
         sanitizer = shutil.which("compute-sanitizer")
         if sanitizer is not None and not small:
-            checked = [sanitizer, "--error-exitcode", "1", *tests, "-k", "softmax or norm or optim"]
-            found.append(Step("compute-sanitizer", checked, 60))
+            checked = [sanitizer, "--error-exitcode", "1", *tests, "-k", "test_amp or test_products"]
+            found.append(Step("compute-sanitizer", [checked], 60))
+    return found
+
+
+def examples() -> list[Path]:
+    """The examples that train on a device of the program's choice, whose packages are here."""
+    found = []
+    for one in sorted((ROOT / "examples").glob("*.py")):
+        text = one.read_text("utf-8")
+        if one.stem != "stage" and ("stage import" in text or '"--device"' in text):
+            needed = re.findall(r"^\s*(?:import|from) (sklearn|gymnasium|scipy)\b", text, re.MULTILINE)
+            if all(importlib.util.find_spec(name) for name in needed):
+                found.append(one)
     return found
 
 
@@ -105,33 +143,63 @@ def gpus() -> list[str]:
 
 
 def _run(todo: list[Step], environment: dict[str, str], folder: Path, name: str, small: bool) -> int:
-    ends, outcomes, status = time.monotonic() + MINUTES * 60 - 10, {}, 0
+    started, outcomes, status = time.monotonic(), {}, 0
     for step in todo:
-        left = min(step.seconds, ends - time.monotonic())
+        # On the stand-in a step takes as long as it takes: what is timed there means nothing.
+        left = math.inf if small else min(step.seconds, started + MINUTES * 60 - 20 - time.monotonic())
         print(f"gpu: {step.name}", flush=True)
-        started = time.monotonic()
-        if left < 1:
+        if left < 5:
             outcomes[step.name], status = "left out: no time was left", OUT_OF_TIME
-            continue
-        try:
-            code = subprocess.run(step.command, cwd=step.folder, env=environment, timeout=left).returncode
-            outcomes[step.name] = "passed" if code == 0 else f"failed (exit status {code})"
-            status = status or int(code != 0)
-        except subprocess.TimeoutExpired:
-            outcomes[step.name], status = f"stopped after {left:.0f} s", OUT_OF_TIME
-        outcomes[step.name] += f", {time.monotonic() - started:.0f} s"
-    result = _result(folder, name, outcomes)
-    for step_name, outcome in outcomes.items():
-        print(f"gpu: {step_name}: {outcome}")
-    if not small:
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"gpu-{result['date'][:10]}-{result['commit']}.json"
-        path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-        PAGE.write_text(page(PAGE.read_text("utf-8"), result), "utf-8")
-        print(f"gpu: wrote {path.relative_to(ROOT)} and {PAGE.relative_to(ROOT)}")
-    else:
-        page(PAGE.read_text("utf-8"), result)  # the page is written as it would be, and thrown away
+        else:
+            outcomes[step.name], code = _outcome(step, environment, folder, left)
+            status = status or code
+        print(f"gpu: {step.name}: {outcomes[step.name]}", flush=True)
+        result = _result(folder, name, outcomes)
+        text = page(PAGE.read_text("utf-8"), result)
+        if not small:  # after each step: a run that is cut off leaves what it found
+            RESULTS.mkdir(exist_ok=True)
+            path = RESULTS / f"gpu-{result['date'][:10]}-{result['commit']}.json"
+            path.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+            PAGE.write_text(text, "utf-8")
+            print(f"gpu: wrote {path.relative_to(ROOT)} and {PAGE.relative_to(ROOT)}", flush=True)
     return status
+
+
+def _outcome(step: Step, environment: dict[str, str], folder: Path, seconds: float) -> tuple[str, int]:
+    """Run a step's commands; what came of them, and the exit status that this is worth."""
+    started = time.monotonic()
+    waiting, running = list(enumerate(step.commands)), {}
+    codes: dict[int, int] = {}
+    logs = [folder / f"{step.name}-{i}.log" for i in range(len(step.commands))]
+    while (waiting or running) and time.monotonic() - started < seconds:
+        while waiting and len(running) < step.beside:
+            i, command = waiting.pop(0)
+            running[i] = _started(command, environment, logs[i], folder)
+        for i in [i for i, one in running.items() if one.poll() is not None]:
+            codes[i] = running.pop(i).returncode
+            if codes[i] not in (0, NOTHING_TO_RUN):
+                print(f"gpu: {' '.join(step.commands[i])}\n{logs[i].read_text('utf-8', 'replace')[-3000:]}", flush=True)
+        time.sleep(0.05)
+    cut = len(waiting) + len(running)
+    for one in running.values():
+        one.send_signal(signal.SIGINT)  # a suite writes down what it has then
+    for one in running.values():
+        try:
+            one.wait(10)
+        except subprocess.TimeoutExpired:
+            one.kill()
+            one.wait()
+    failed = sum([code not in (0, NOTHING_TO_RUN) for code in codes.values()])
+    text = "passed" if not failed and not cut else f"{failed} of {len(step.commands)} failed"
+    text += f", {cut} did not end in time" if cut else ""
+    return f"{text}, {time.monotonic() - started:.0f} s", int(failed > 0) or (OUT_OF_TIME if cut else 0)
+
+
+def _started(command: list[str], environment: dict[str, str], log: Path, folder: Path) -> subprocess.Popen[bytes]:
+    # The suite is a package's: it is to run without this folder's settings of pytest.
+    where = folder if "--pyargs" in command else ROOT
+    with open(log, "wb") as file:
+        return subprocess.Popen(command, cwd=where, env=environment, stdout=file, stderr=subprocess.STDOUT)
 
 
 def _result(folder: Path, name: str, outcomes: dict[str, str]) -> dict[str, Any]:
@@ -142,12 +210,25 @@ def _result(folder: Path, name: str, outcomes: dict[str, str]) -> dict[str, Any]
         "date": datetime.now(UTC).isoformat(timespec="minutes"), "commit": commit or "unknown", "device": name,
         "steps": outcomes,
     }  # fmt: skip
-    for key in ("table", "certificate"):
+    for key in ("table", "nccl"):
         path = folder / f"{key}.json"
         if path.exists():
-            found = json.loads(path.read_text("utf-8"))
-            result[key] = found["rows"] if key == "table" else found["levels"]
+            result[key] = json.loads(path.read_text("utf-8"))["rows"]
+    certificates = [json.loads(one.read_text("utf-8")) for one in sorted(folder.glob("certificate-*.json"))]
+    if certificates:
+        result["conformance"] = joined(certificates)
     return result
+
+
+def joined(certificates: list[dict[str, Any]]) -> dict[str, Any]:
+    """The counts of cases by level and result, and the failures with their reasons, of several parts of the suite."""
+    levels: dict[str, Counter[str]] = {}
+    failures: dict[str, str] = {}
+    for one in certificates:
+        failures.update(one["failures"])
+        for level, found in one["levels"].items():
+            levels.setdefault(level, Counter()).update(found.get("cases", {}))
+    return {"cases": {level: dict(counts) for level, counts in levels.items()}, "failures": failures}
 
 
 def page(text: str, result: dict[str, Any]) -> str:
@@ -155,18 +236,25 @@ def page(text: str, result: dict[str, Any]) -> str:
     lines = [
         f"Ran on {result['device']} at {result['date']}, commit {result['commit']}.", "", "| Step | Outcome |", "| --- | --- |",
         *[f"| {name} | {outcome} |" for name, outcome in result["steps"].items()], "",
-        "| Row | Ours | PyTorch | Ratio | Target | GB/s | TFLOP/s |", "| --- | --- | --- | --- | --- | --- | --- |",
     ]  # fmt: skip
-    for row in result.get("table", []):
+    if "conformance" in result:
+        lines += ["| Conformance | Cases |", "| --- | --- |"]
+        for level, counts in result["conformance"]["cases"].items():
+            lines.append(f"| {level} | {', '.join(f'{count} {what}' for what, count in sorted(counts.items()))} |")
+        lines += ["", *[f"- fails: `{key}`" for key in sorted(result["conformance"]["failures"])[:50]], ""]
+    lines += [
+        "| Row | Ours | PyTorch | Ratio | Target | GB/s | of 4.3 TB/s | TFLOP/s | of 790 | Peak MB | PyTorch's |",
+        "| " + " | ".join(["---"] * 11) + " |",
+    ]
+    for row in [*result.get("table", []), *result.get("nccl", [])]:
+        moved, computed = row.get("GB/s"), row.get("TFLOP/s")
+        shares = [moved and f"{moved / COPY:.0%}", computed and f"{computed / PRODUCT:.0%}"]
+        peaks = [row.get(f"{name} peak bytes") for name in ("ours", "peer")]
         cells = [
-            row.get("ours"),
-            row.get("peer"),
-            row.get("ratio"),
-            row.get("target"),
-            row.get("GB/s"),
-            row.get("TFLOP/s"),
-        ]
-        shown = [f"{one:.3g}" if isinstance(one, float) else "" for one in cells]
+            *[row.get(name) for name in ("ours", "peer", "ratio", "target")], moved, shares[0], computed, shares[1],
+            *[one and float(one) / 1e6 for one in peaks],
+        ]  # fmt: skip
+        shown = [f"{one:.3g}" if isinstance(one, float) else one or "" for one in cells]
         note = row.get("error") or row.get("left out") or ""
         lines.append(f"| {row['row']}{': ' + note if note else ''} | {' | '.join(shown)} |")
     before, _, rest = text.partition(BEGIN)
@@ -183,10 +271,6 @@ def _standin(folder: Path) -> dict[str, str]:
     subprocess.run([compiler, "-x", "c", "-shared", "-fPIC", str(here / "driver.c"), "-o", str(library)], check=True)
     path = os.pathsep.join([str(here), str(ROOT), str(ROOT / "plugins")])
     return {"PYTHONPATH": path, "TENSORCORE_CUDA_DRIVER": str(library), "TENSORCORE_STANDIN_DEVICES": "1"}
-
-
-def _has(name: str) -> bool:
-    return importlib.util.find_spec(name) is not None
 
 
 if __name__ == "__main__":

@@ -32,7 +32,8 @@ class Row(NamedTuple):
         name: what it times.
         make: takes the library (``tensorcore`` or ``torch``), the device and the sizes, and answers the program.
         bytes, operations: what a run must move or compute at least, from the sizes; 0 where that is not the point.
-        target: the promised ratio to PyTorch's eager time.
+        target: the promised ratio to PyTorch's time.
+        peer: what PyTorch runs in its place; the same where None.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Row(NamedTuple):
     bytes: Callable[[Sizes], int] = lambda sizes: 0
     operations: Callable[[Sizes], int] = lambda sizes: 0
     target: float = 1.0
+    peer: Callable[[Any, str, Sizes], Program] | None = None
 
 
 def tiny(t: Any, device: str, sizes: Sizes) -> Program:
@@ -259,7 +261,11 @@ def _rows() -> Iterator[Row]:
     yield Row("copy to the device, pageable", pageable, bytes=lambda s: s.copied)
     for kind in ("mlp", "cnn", "gpt"):
         for way, target in (("eager", 1.0), ("compiled", 1.1), ("graphed", 0.9)):
-            yield Row(f"{kind} step, {way}", step(kind, way), target=target)
+            peer = step(kind, "eager") if way == "graphed" else None
+            yield Row(f"{kind} step, {way}", step(kind, way), target=target, peer=peer)
+    yield Row(
+        "gpt step, graphed, beside torch.compile", step("gpt", "graphed"), target=1.1, peer=step("gpt", "compiled")
+    )
 
 
 ROWS = tuple(_rows())

@@ -86,6 +86,10 @@ class Devices:
         """What the device is, as attributes."""
         return Properties(**self._device(device).properties())
 
+    def report(self) -> dict[str, Any]:
+        """What the current device's backend is made of."""
+        return dict(self._device(None).report())
+
     def get_device_capability(self, device: Any = None) -> tuple[int, int]:
         """The major and the minor number of what its kernels may use."""
         found = self._device(device).properties()

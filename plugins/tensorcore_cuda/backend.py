@@ -13,6 +13,7 @@ from tensorcore.plugin import Capabilities, XPBackend, dtypes
 
 from . import interop, kernels, kernels_array, probe
 from .graphs import Graph
+from .kernels.cudnn import cudnn_version
 from .memory import Memory
 from .namespace import Namespace
 from .pinned import PinnedPool
@@ -281,6 +282,7 @@ class CudaBackend(XPBackend):
             "capability": f"{found['major']}.{found['minor']}",
             "runtime": _version(runtime.runtimeGetVersion()),
             "driver": _version(runtime.driverGetVersion()),
+            "cudnn": None if self.driver is None else cudnn_version(self.driver),
         }
 
 

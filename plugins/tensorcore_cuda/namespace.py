@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore.plugin import dtypes
+from tensorcore_cuda.blas import Blas
 
 __all__ = ["Namespace"]
 
@@ -23,7 +24,7 @@ class Namespace:
     """CuPy's functions; those without a kernel for a dtype run in a wider one."""
 
     def __init__(self, cupy: Any) -> None:
-        self.cupy = cupy
+        self.cupy, self.blas = cupy, Blas(cupy)
         self.__name__, self.__version__ = cupy.__name__, cupy.__version__
         self.add = _Reducible(cupy, "add", lambda x, *rest: x.sum(*rest), lambda x, *rest: x.cumsum(*rest))
         self.multiply = _Reducible(cupy, "multiply", lambda x, *rest: x.prod(*rest), lambda x, *rest: x.cumprod(*rest))
@@ -41,6 +42,15 @@ class Namespace:
             found = _Elementwise(self.cupy, found)
         self.__dict__[name] = found
         return found
+
+    def matmul(self, x: Native, y: Native, out: Native | None = None) -> Native:
+        """CuPy's for integers and single vectors; by cuBLAS otherwise, half types too."""
+        if not self.blas.takes(x, y):
+            return _widened(self.cupy, self.cupy.matmul)(x, y, **({} if out is None else {"out": out}))
+        if out is None or (out.flags.c_contiguous and out.dtype == x.dtype):
+            return self.blas.product(x, y, out)
+        out[...] = self.blas.product(x, y)
+        return out
 
     def ascontiguousarray(self, x: Native, dtype: Any = None) -> Native:
         """CuPy's, which like NumPy's makes a 0-d array one of one dim; kernels want it as it was."""

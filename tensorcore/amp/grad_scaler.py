@@ -7,11 +7,12 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterable
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from tensorcore import dtypes
 from tensorcore.amp.autocast_mode import available
 from tensorcore.errors import ArgumentError, ArgumentTypeError, UsageError
+from tensorcore.ops.choice import where
 from tensorcore.ops.create import full
 from tensorcore.ops.join import stack
 from tensorcore.ops.output import written
@@ -105,7 +106,9 @@ class GradScaler:
             raise UsageError("unscale_() has already been called on this optimizer since the last update().")
         if state["stage"] is OptState.STEPPED:
             raise UsageError("unscale_() is being called after step().")
-        state["found_inf_per_device"] = self._look(optimizer, 1.0 / self.get_scale())
+        # In float64: the reciprocal of a factor that float32 holds may be one that it does not.
+        factor = self._scale.to(dtypes.float64).reciprocal().to(dtypes.float32)  # type: ignore[union-attr]
+        state["found_inf_per_device"] = self._look(optimizer, factor)
         state["stage"] = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -143,7 +146,7 @@ class GradScaler:
             return optimizer.step(*args, **kwargs, grad_scaler=self)
         unscaled = state["stage"] is OptState.UNSCALED
         if not unscaled:
-            state["found_inf_per_device"] = self._look(optimizer, 1.0)
+            state["found_inf_per_device"] = self._look(optimizer, None)
         scale: Any = self._scale
         optimizer.grad_scale = None if unscaled else getattr(optimizer, "grad_scale", 1.0) * scale
         optimizer.found_inf = sum(one.to(scale.device) for one in state["found_inf_per_device"].values())
@@ -157,7 +160,7 @@ class GradScaler:
         if not self._enabled:
             return
         self._check("update")
-        held, tracker = self._scale, self._growth_tracker
+        held = cast("Any", self._scale)
         if new_scale is not None:
             if isinstance(new_scale, Tensor) and (
                 new_scale.device.name != self._device or new_scale.numel() != 1 or new_scale.requires_grad
@@ -168,35 +171,35 @@ class GradScaler:
                 )
             if not isinstance(new_scale, (float, Tensor)):
                 raise ArgumentTypeError(f"new_scale should be a float or a 1-element tensor, got {new_scale!r}")
-            held.fill_(float(new_scale))  # type: ignore[union-attr]
+            held.copy_(new_scale.reshape(())) if isinstance(new_scale, Tensor) else held.fill_(new_scale)
         else:
             found = [
                 one for state in self._per_optimizer_states.values() for one in state["found_inf_per_device"].values()
             ]
             if not found:
                 raise _Order("No inf checks were recorded prior to update, got no step(); call it first")
-            count = 0
-            if any(one.item() for one in found):
-                held.fill_(self.get_scale() * self._backoff_factor)  # type: ignore[union-attr]
-            else:
-                count = self._get_growth_tracker() + 1
-                if count == self._growth_interval:
-                    count = 0
-                    grown = self.get_scale() * self._growth_factor
-                    # A factor that float32 cannot hold would make every gradient infinite.
-                    if grown <= dtypes.finfo(dtypes.float32).max:
-                        held.fill_(grown)  # type: ignore[union-attr]
-            tracker.fill_(count)  # type: ignore[union-attr]
+            self._follow(sum(one.to(held.device) for one in found))
         self._per_optimizer_states = defaultdict(_fresh)
 
-    def _look(self, optimizer: Any, factor: float) -> dict[Any, Tensor]:
+    def _follow(self, found: Any) -> None:
+        """Adjust the factor to ``found``, which is not 0 where a gradient was not finite: without looking at it."""
+        scale, tracker = cast("Any", self._scale), cast("Any", self._growth_tracker)
+        with no_grad():
+            skipped, count = found > 0, tracker + 1
+            grown, due = scale * self._growth_factor, count == self._growth_interval
+            # A factor that float32 cannot hold would make every gradient infinite.
+            kept = where(due & grown.isfinite(), grown, scale)
+            scale.copy_(where(skipped, scale * self._backoff_factor, kept))
+            tracker.copy_(where(skipped | due, 0, count))
+
+    def _look(self, optimizer: Any, factor: Tensor | None) -> dict[Any, Tensor]:
         """Multiply gradients by a factor; for each device 1.0 where one of them is not finite, and 0.0."""
         grads: dict[Any, list[Any]] = {}
         for group in optimizer.param_groups:
             for one in group["params"]:
                 if one.grad is None:
                     continue
-                if factor != 1.0 and one.grad.dtype is dtypes.float16:
+                if factor is not None and one.grad.dtype is dtypes.float16:
                     raise ArgumentError(
                         "Attempting to unscale FP16 gradients, got one; keep the parameters in float32 and let autocast "
                         "cast them"
@@ -305,15 +308,17 @@ def _fresh() -> dict[str, Any]:
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
-def _unscaled(device: Any, grads: list[Any], factor: float) -> Tensor:
+def _unscaled(device: Any, grads: list[Any], factor: Tensor | None) -> Tensor:
     """Multiply gradients on one device by a factor; 1.0 where one of them was not finite, and 0.0."""
     kernel = device.kernels["unscale"]
+    here = None if factor is None else factor.to(device)  # type: ignore[attr-defined]
     if kernel:
-        found = new_tensor(device.as_native(kernel([one.native for one in grads], factor=factor)), dtypes.bool_, device)
+        number = 1.0 if here is None else here.item() if device.capabilities.host else here.native
+        found = new_tensor(device.as_native(kernel([one.native for one in grads], factor=number)), dtypes.bool_, device)
         for one in grads:
             written(one)
     else:
         found = stack([one.isfinite().all() for one in grads]).all().logical_not()  # type: ignore[attr-defined]
-        for one in grads:
-            one.mul_(factor)
+        for one in grads if here is not None else ():
+            one.mul_(here)
     return found.to(dtypes.float32)  # type: ignore[attr-defined, no-any-return]

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
+from tensorcore import dtypes
 from tensorcore.accelerators import Devices
 from tensorcore.backend import registry
 from tensorcore.switches import Switches, set_float32_matmul_precision
@@ -47,14 +48,25 @@ class _Room(ModuleType):
 class _Cudnn(_Room):
     """NVIDIA's library of layers: a plugin that has it reads ``enabled`` and the other switches at each call."""
 
-    CUDNN_TENSOR_DTYPES = frozenset()
+    CUDNN_TENSOR_DTYPES = frozenset([dtypes.float16, dtypes.float32, dtypes.float64])
 
-    def version(self) -> None:
-        """Its version: it is not used."""
+    def version(self) -> int | None:
+        """Its version as it counts them, such as 91300 for 9.13.0; None where no device uses it."""
+        devices = Devices("cuda")
+        return devices.report().get("cudnn") if devices.is_available() else None
+
+    def is_available(self) -> bool:
+        """Whether convolutions and attention on CUDA devices can run in it."""
+        return self.version() is not None
 
     def is_acceptable(self, tensor: Any) -> bool:
-        """Whether it would take the tensor: no."""
-        return False
+        """Whether it would take the tensor."""
+        return bool(
+            self.enabled
+            and tensor.device.type == "cuda"
+            and tensor.dtype in self.CUDNN_TENSOR_DTYPES
+            and self.is_available()
+        )
 
 
 class _Kinds(_Room):

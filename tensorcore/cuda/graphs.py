@@ -90,6 +90,9 @@ class graph:
     def __exit__(self, *error: object) -> None:
         try:
             self.cuda_graph.capture_end()
+        except Exception:
+            if error[0] is None:  # else the capture is broken by what the program raises, which says more
+                raise
         finally:
             self._context.__exit__(*error)
 

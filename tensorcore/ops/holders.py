@@ -213,7 +213,12 @@ def _names(everything: list[Any]) -> dict[int, list[str]]:
 
 def _has(one: Any, *names: str) -> bool:
     """Whether an object has these attributes of its own; asking others than plain ones could run their code."""
-    attributes = getattr(type(one), "__dictoffset__", 0) and object.__getattribute__(one, "__dict__")
+    if not getattr(type(one), "__dictoffset__", 0):
+        return False
+    try:
+        attributes = object.__getattribute__(one, "__dict__")
+    except AttributeError:  # one of the interpreter's own that hides it: TypeVar since Python 3.12
+        return False
     return _is(attributes, dict) and all([name in attributes for name in names])
 
 

@@ -24,8 +24,9 @@ class Adam(Algorithm):
         eps: added to the denominator.
         weight_decay: an L2 penalty; with ``decoupled_weight_decay`` a shrinking of the parameters themselves.
         amsgrad: divide by the largest second mean so far (Reddi et al., ICLR 2018).
-        foreach, fused: how PyTorch computes the step; here every group takes one kernel, whatever they say.
-        capturable: count the steps on the parameters' device.
+        foreach: how PyTorch computes the step; here every group takes one kernel, whatever it says.
+        fused: count the steps on the parameters' device, and let a GradScaler's step wait for nothing.
+        capturable: count the steps on the parameters' device, as graphs need it.
         maximize: climb instead of descending.
         differentiable: record the step itself.
     """
@@ -94,6 +95,10 @@ class Adam(Algorithm):
         denominator = xp.sqrt(v) / (1 - beta2**t) ** 0.5 + eps
         p -= lr / (1 - beta1**t) * (m / denominator)
 
+    def on_device(self, device: Any, group: dict[str, Any]) -> bool:
+        counted_there = group["capturable"] or group["fused"]
+        return bool(counted_there and not device.capabilities.host and device.kernels["adam_step"])
+
     def fused(self, device: Any, params: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
         """The step in the kernel ``adam_step``, where the backend has it."""
         kernel = device.kernels["adam_step"]
@@ -102,13 +107,19 @@ class Adam(Algorithm):
         beta1, beta2 = group["betas"]
         averages, squares = [one["exp_avg"] for one in states], [one["exp_avg_sq"] for one in states]
         maxima = [one["max_exp_avg_sq"] for one in states] if group["amsgrad"] else []
+        beside: list[Any] = []
+        counts: list[Tensor] = []
+        if self.on_device(device, group):
+            counts = [one["step"] for one in states]
+            beside = [[one.native for one in counts], *self.scaling(device)]
         kernel(
             [one.native for one in params],
             [one.grad.native for one in params],
             [one.native for one in averages],
             [one.native for one in squares],
             [one.native for one in maxima] or None,
-            steps=[counted(one) for one in states],
+            *beside,
+            steps=[] if beside else [counted(one) for one in states],
             lr=number(group["lr"]),
             beta1=number(beta1),
             beta2=number(beta2),
@@ -117,6 +128,6 @@ class Adam(Algorithm):
             decoupled=group["decoupled_weight_decay"],
             maximize=group["maximize"],
         )
-        for one in (*params, *averages, *squares, *maxima):
+        for one in (*params, *averages, *squares, *maxima, *counts):
             written(one)
         return True

@@ -43,6 +43,11 @@ class Algorithm(Optimizer):
     arrays: tuple[str, ...] = ()
     decoupled = False
 
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """Whether ``step`` itself divides gradients by ``grad_scale`` and heeds ``found_inf``: asked by GradScaler."""
+        return bool(self.defaults.get("fused"))
+
     def begin(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter before its first step, beside the count of its steps."""
         return {name: zeros_like(param) for name in self.arrays}
@@ -65,15 +70,43 @@ class Algorithm(Optimizer):
         loss = closed(closure)
         for group in self.param_groups:
             for (device, _, array), params in with_gradients(group).items():
-                if array is not device.array and hasattr(type(params[0].grad), "instead"):
+                _check_capture(self, device, group)
+                sparse = array is not device.array and hasattr(type(params[0].grad), "instead")
+                if (sparse or not self.on_device(device, group)) and not self._proceeds(params):
+                    continue
+                if sparse:
                     for one in params:
                         self.sparse(one, one.grad.coalesce(), self.state_of(one, group), group)
                     continue
                 states = [self.state_of(one, group) for one in params]
-                if group.get("differentiable") or not self.fused(device, params, states, group):
+                # The counts of these groups are tensors on the device, which no kernel but those of ``on_device`` takes.
+                counts = (group.get("capturable") or group.get("fused")) and not device.capabilities.host
+                composed = group.get("differentiable") or (counts and not self.on_device(device, group))
+                if composed or not self.fused(device, params, states, group):
                     for one, state in zip(params, states, strict=True):
                         self._composed(one, state, group)
         return loss
+
+    def on_device(self, device: Any, group: dict[str, Any]) -> bool:
+        """Whether ``fused`` counts the steps, and heeds a GradScaler, on the device without waiting for it."""
+        return False
+
+    def scaling(self, device: Any) -> tuple[Any, Any]:
+        """What a GradScaler multiplied the gradients by, and what is not 0 where one is not finite; None without."""
+        given = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
+        scale, found = [None if one is None else one.to(device, dtypes.float32).native for one in given]
+        return scale, found
+
+    def _proceeds(self, params: list[Tensor]) -> bool:
+        """Whether a GradScaler lets a step happen, whose gradients are as they should be then."""
+        scale, found = getattr(self, "grad_scale", None), getattr(self, "found_inf", None)
+        if found is not None and found.item():
+            return False
+        if scale is not None:
+            with no_grad():
+                for one in params:
+                    one.grad.div_(scale.to(one.device))  # type: ignore[union-attr]
+        return True
 
     def sparse(self, param: Tensor, gradient: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         """The step along a sparse gradient, its indices in order; most algorithms have none."""
@@ -158,6 +191,15 @@ def _directed(formula: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def _check_capture(optimizer: Algorithm, device: Any, group: dict[str, Any]) -> None:
+    """Raise for counts on the host in a graph: replays would not move them on."""
+    if group.get("capturable") is False and device.capabilities.graphs and device.capturing():
+        raise UsageError(
+            f"Attempting CUDA graph capture of step() for an instance of {type(optimizer).__name__} but param_groups' "
+            f"capturable is False, got a capture; pass capturable=True"
+        )
+
+
 def scalar(value: float, param: Tensor, group: dict[str, Any]) -> Tensor:
     """A number in the state of a parameter: a tensor, as in PyTorch, and on the host, where reading it waits for nobody.
 
@@ -175,8 +217,11 @@ def note(held: Tensor, value: float) -> None:
     written(held)
 
 
-def counted(state: dict[str, Any]) -> float:
-    """The number of steps with this one, which is noted."""
+def counted(state: dict[str, Any]) -> Any:
+    """The number of steps with this one, which is noted: a tensor where the count is on a device, which is not read."""
+    if not state["step"].device.capabilities.host:
+        with no_grad():
+            return state["step"].add_(1)
     count: float = state["step"].item() + 1.0
     note(state["step"], count)
     return count

@@ -54,7 +54,7 @@ class ASGD(Algorithm):
         return {"eta": scalar(lr, param, group), "mu": scalar(1.0, param, group), **super().begin(param, group)}
 
     def numbers(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        t, lr, lambd = counted(state), number(group["lr"]), group["lambd"]
+        t, lr, lambd = number(counted(state)), number(group["lr"]), group["lambd"]
         made = {"eta": state["eta"].item(), "mu": state["mu"].item(), "lambd": lambd}
         note(state["eta"], lr / (1 + lambd * lr * t) ** group["alpha"])
         note(state["mu"], 1 / max(1.0, t - group["t0"]))

@@ -63,7 +63,9 @@ class NAdam(Algorithm):
             return beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"]))  # type: ignore[no-any-return]
 
         mu, mu_next = momentum(t), momentum(t + 1)
-        product = state["mu_product"].mul_(mu).item()
+        product = state["mu_product"].mul_(mu)
+        if product.device.capabilities.host:
+            product = product.item()
         return {
             "lr": group["lr"], "beta1": beta1, "beta2": beta2, "eps": group["eps"], "t": t,
             "now": (1.0 - mu) / (1.0 - product), "ahead": mu_next / (1.0 - product * mu_next),

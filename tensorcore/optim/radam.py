@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tensorcore.optim.algorithm import Algorithm, check_betas, check_lr, check_numbers, counted
+from tensorcore.optim.algorithm import Algorithm, check_betas, check_lr, check_numbers, counted, number
 from tensorcore.tensor import Tensor
 
 __all__ = ["RAdam"]
@@ -52,7 +52,7 @@ class RAdam(Algorithm):
 
     def numbers(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
         beta1, beta2 = group["betas"]
-        t = counted(state)
+        t = number(counted(state))
         # How many gradients the second mean is worth: in the long run, and by now.
         limit = 2 / (1 - beta2) - 1
         length = limit - 2 * t * beta2**t / (1 - beta2**t)

@@ -26,7 +26,8 @@ class SGD(Algorithm):
         weight_decay: an L2 penalty.
         nesterov: look ahead along the momentum; needs momentum and no dampening.
         maximize: climb instead of descending.
-        foreach, fused: how PyTorch computes the step; here every group takes one kernel, whatever they say.
+        foreach: how PyTorch computes the step; here every group takes one kernel, whatever it says.
+        fused: let a GradScaler's step wait for nothing.
         differentiable: record the step itself.
     """
 
@@ -97,6 +98,11 @@ class SGD(Algorithm):
             g = g + momentum * b if nesterov else b
         p -= lr * g
 
+    def on_device(self, device: Any, group: dict[str, Any]) -> bool:
+        # After a first step that did not happen, only without dampening is the next one like it.
+        fits = group["fused"] and not group["dampening"] and not device.capabilities.host
+        return bool(fits and device.kernels["sgd_step"])
+
     def fused(self, device: Any, params: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
         """The step in the kernel ``sgd_step``, where the backend has it."""
         kernel = device.kernels["sgd_step"]
@@ -107,8 +113,9 @@ class SGD(Algorithm):
             "momentum": group["momentum"], "dampening": group["dampening"], "nesterov": group["nesterov"],
             "maximize": group["maximize"],
         }  # fmt: skip
+        beside = self.scaling(device) if self.on_device(device, group) else ()
         if not group["momentum"]:
-            kernel([one.native for one in params], [one.grad.native for one in params], None, **options)
+            kernel([one.native for one in params], [one.grad.native for one in params], None, *beside, **options)
         else:
             # A kernel takes either parameters that have their first step or none of them.
             fresh = [state.get("momentum_buffer") is None for state in states]
@@ -120,7 +127,7 @@ class SGD(Algorithm):
                 if some:
                     kernel(
                         [params[i].native for i in some], [params[i].grad.native for i in some],
-                        [states[i]["momentum_buffer"].native for i in some], first=first, **options,
+                        [states[i]["momentum_buffer"].native for i in some], *beside, first=first, **options,
                     )  # fmt: skip
             for state in states:
                 written(state["momentum_buffer"])

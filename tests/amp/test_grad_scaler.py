@@ -177,6 +177,21 @@ def test_an_optimizer_may_scale_back_itself():
     assert not hasattr(optimizer, "grad_scale")
 
 
+@pytest.mark.parametrize("make", [optim.SGD, optim.Adam, optim.AdamW, optim.Adagrad])
+def test_fused_optimizers_scale_back_themselves(make):
+    """They get scaled gradients, divide them, and leave a step that is not finite out with its count."""
+    found = []
+    for fused in (False, True):
+        one = nn.Parameter(tc.tensor([1.0, 2.0]))
+        optimizer, scaler = make([one], lr=0.5, fused=fused), GradScaler("cpu", init_scale=8.0)
+        for factor in (1.0, math.nan, 3.0):
+            iterate(one, optimizer, scaler, factor)
+        counts = [state["step"].item() for state in optimizer.state.values() if "step" in state]
+        found.append((one.tolist(), one.grad.tolist(), counts, scaler.get_scale()))
+    assert found[0] == found[1]
+    assert found[1][1:] == ([3.0, 3.0], [] if make is optim.SGD else [2.0], 4.0)
+
+
 def test_the_order_of_calls_matters():
     """Steps before scaling, twice, or after unscaling twice are refused."""
     one, optimizer, scaler = prepared()

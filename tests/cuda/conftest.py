@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tensorcore.ops.placement import Default
 from tensorcore.plugin import isolated_registry
 from tests.cuda_standin.emulation.compile import compiler
 
@@ -63,6 +64,9 @@ def registry(standin_driver: Path) -> Iterator[Any]:
         from tensorcore_cuda import probe
 
         probe._asked.cache_clear()
+    # What is the default is kept once it was asked for: each registry's devices are its own.
+    for name in ("device", "host"):
+        patch.setattr(Default, name, "cpu")
     with isolated_registry(cpu="tensorcore_cpu", cuda="tensorcore_cuda") as found:
         yield found
     patch.undo()

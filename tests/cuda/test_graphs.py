@@ -35,13 +35,23 @@ def test_random_numbers_differ_between_replays() -> None:
     assert [tc.rand(8, device="cuda").tolist() for _ in range(3)] == [*found, after]
 
 
-def test_a_training_step() -> None:
-    """Forward, backward and the optimizer's step in one graph train as they do one by one."""
+COUNTING = {"lr": 0.01, "capturable": True}
+
+
+@pytest.mark.parametrize(
+    "kind, options",
+    [
+        ("SGD", {"lr": 0.1, "momentum": 0.9}), ("Adam", COUNTING), ("AdamW", {**COUNTING, "fused": True, "amsgrad": True}),
+        ("NAdam", COUNTING), ("Adamax", COUNTING), ("RMSprop", COUNTING), ("Adadelta", COUNTING), ("Rprop", COUNTING),
+    ],
+)  # fmt: skip
+def test_a_training_step(kind, options) -> None:
+    """Forward, backward and the optimizer's step in one graph train as they do one by one; steps are counted in it."""
 
     def build():
         tc.manual_seed(0)
         model = tc.nn.Sequential(tc.nn.Linear(6, 8), tc.nn.Tanh(), tc.nn.Linear(8, 3)).cuda()
-        return model, tc.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        return model, getattr(tc.optim, kind)(model.parameters(), **options)
 
     data = tc.randn(5, 4, 6, device="cuda")
 
@@ -67,7 +77,70 @@ def test_a_training_step() -> None:
         x.copy_(one)
         graph.replay()
         found.append(loss.item())
-    assert found == pytest.approx(expected)
+    assert found == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_step_counted_on_the_host_is_not_captured() -> None:
+    """Its replays would all be the same step: the optimizer refuses."""
+    one = tc.ones(2, device="cuda", requires_grad=True)
+    one.grad = tc.ones_like(one)
+    optimizer = tc.optim.Adam([one])
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="capturable is False"), tc.cuda.graph(tc.cuda.CUDAGraph()):
+        optimizer.step()
+
+
+def test_a_mixed_precision_step() -> None:
+    """Regions, scaling, the step and the new factor go into one graph, which trains."""
+    tc.manual_seed(0)
+    model = tc.nn.Linear(6, 3).cuda()
+    optimizer = tc.optim.Adam(model.parameters(), lr=0.01, fused=True, capturable=True)
+    scaler, x = tc.amp.GradScaler("cuda", init_scale=8.0, growth_interval=2), tc.randn(4, 6, device="cuda")
+
+    def step():
+        optimizer.zero_grad(set_to_none=False)
+        with tc.autocast("cuda"):
+            loss = model(x).float().square().mean()
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+        scaler.update()
+        return loss
+
+    side = tc.cuda.Stream()
+    side.wait_stream(tc.cuda.current_stream())
+    with tc.cuda.stream(side):
+        step()
+    tc.cuda.current_stream().wait_stream(side)
+    graph = tc.cuda.CUDAGraph()
+    with tc.cuda.graph(graph):
+        loss = step()
+    found = []
+    for _ in range(3):
+        graph.replay()
+        found.append(loss.item())
+    assert found[0] > found[1] > found[2]
+    assert scaler.get_scale() == 32.0
+
+
+def test_a_compiled_step() -> None:
+    """What ``compile`` made of a model is captured like the model."""
+    tc.manual_seed(0)
+    model, x = (
+        tc.nn.Sequential(tc.nn.Linear(6, 8), tc.nn.GELU(), tc.nn.Linear(8, 3)).cuda(),
+        tc.randn(4, 6, device="cuda"),
+    )
+    compiled = tc.compile(model)
+    side = tc.cuda.Stream()
+    side.wait_stream(tc.cuda.current_stream())
+    with tc.cuda.stream(side):
+        compiled(x)
+    tc.cuda.current_stream().wait_stream(side)
+    graph = tc.cuda.CUDAGraph()
+    with tc.cuda.graph(graph):
+        y = compiled(x)
+    x.mul_(2)
+    graph.replay()
+    tc.testing.assert_close(y, model(x))
 
 
 def test_graphed_callables() -> None:
@@ -91,7 +164,7 @@ def test_a_look_at_values_breaks_a_capture() -> None:
     from cupy._timeline import DeviceFault
 
     x = tc.ones(3, device="cuda")
-    with pytest.raises(DeviceFault, match="capture"), tc.cuda.graph(tc.cuda.CUDAGraph()):
+    with pytest.raises(DeviceFault, match="not permitted when stream is capturing"), tc.cuda.graph(tc.cuda.CUDAGraph()):
         (x + 1).sum().item()
     assert not tc.cuda.is_current_stream_capturing()
 

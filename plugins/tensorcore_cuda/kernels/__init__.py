@@ -24,6 +24,7 @@ def over(table: Mapping[str, Callable[..., Any]], driver: Driver) -> dict[str, C
         elementwise,
         entropy,
         index,
+        linalg,
         losses,
         norm,
         optim,
@@ -35,7 +36,22 @@ def over(table: Mapping[str, Callable[..., Any]], driver: Driver) -> dict[str, C
     )
 
     made = dict(table)
-    for one in (elementwise, reduce, softmax, entropy, losses, norm, optim, index, scan, sort, pool, conv, attention):
+    for one in (
+        elementwise,
+        linalg,
+        reduce,
+        softmax,
+        entropy,
+        losses,
+        norm,
+        optim,
+        index,
+        scan,
+        sort,
+        pool,
+        conv,
+        attention,
+    ):
         made.update(one.kernels(driver, dict(made)))
     return made
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore.plugin import dtypes
+from tensorcore_cuda.blas import Blas
 from tensorcore_cuda.kernels.cudnn import Cudnn
 from tensorcore_cuda.kernels.launch import C_TYPES, WIDE, Driver, family
 from tensorcore_cuda.kernels.reduce import Reducer
@@ -27,14 +28,15 @@ _BLOCK = 256 << 20
 def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
     """The family's kernels; what they do not take goes to the table's."""
     find = family(driver, "conv.cu")
-    contiguous, matmul, empty, reduce = table["contiguous"], table["matmul"], driver.empty, Reducer(driver)
+    contiguous, empty, reduce, blas = table["contiguous"], driver.empty, Reducer(driver), Blas(driver.xp)
 
     def takes(x: Native, weight_shape: Any) -> bool:
         return x.dtype in WIDE and 0 < len(weight_shape) - 2 <= 3 and prod(x.shape) > 0 and prod(weight_shape) > 0
 
-    def wide(x: Native) -> Native:
-        x = dense(x, contiguous)
-        return table["cast"](x, dtype=dtypes.float32) if x.dtype.itemsize == 2 else x
+    def wide_product(x: Native, y: Native) -> Native:
+        """In single precision where these are narrower: what follows adds products up."""
+        batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+        return blas.product(x, y, empty((*batch, x.shape[-2], y.shape[-1]), WIDE[x.dtype]))
 
     def narrow(x: Native, dtype: np.dtype[Any]) -> Native:
         return x if x.dtype == dtype else table["cast"](x, dtype=dtypes.from_numpy_dtype(dtype))
@@ -66,8 +68,7 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
             if not library.convolve("fprop", dense(x, contiguous), dense(weight, contiguous), made, **options):
                 made = None
         if made is None:
-            made = product(wide(x), wide(weight), counts, groups, options).reshape(shape)
-            made = narrow(made, x.dtype)
+            made = product(dense(x, contiguous), dense(weight, contiguous), counts, groups, options).reshape(shape)
         if bias is not None:
             table["add"](made, bias.reshape(-1, *[1] * len(counts)), out=made)
         return made
@@ -77,13 +78,13 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
         depth = weight.shape[1] * prod(kernel)
         matrix = weight.reshape(1, groups, weight.shape[0] // groups, depth)
         if pointwise(kernel, options["stride"], options["padding"]):
-            return matmul(matrix, x.reshape(batch, groups, depth, pixels))
+            return blas.product(matrix, x.reshape(batch, groups, depth, pixels))
         made = empty((batch, groups, weight.shape[0] // groups, pixels), x.dtype)
         of = windows_of(x.shape[2:], counts, kernel, **options)
         for start, stop in blocks(batch, groups * depth * pixels * x.dtype.itemsize):
             columns = empty((stop - start, groups, depth, pixels), x.dtype)
             moved("gather", x[start:stop], columns, of)
-            table["copy"](made[start:stop], matmul(matrix, columns))
+            blas.product(matrix, columns, made[start:stop])
         return made
 
     def conv_input_gradient(g: Native, weight: Native, *, shape: Any, stride: Any, padding: Any, dilation: Any,
@@ -98,17 +99,17 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
             made = empty(tuple(shape), g.dtype)
             if library.convolve("dgrad", made, dense(weight, contiguous), dense(g, contiguous), **options):
                 return made
-        dtype, g, weight = g.dtype, wide(g), wide(weight)
+        dtype, g, weight = g.dtype, dense(g, contiguous), dense(weight, contiguous)
         kernel, pixels = weight.shape[2:], prod(g.shape[2:])
         outs, depth = weight.shape[0] // groups, weight.shape[1] * prod(kernel)
         matrix = weight.reshape(1, groups, outs, depth).transpose(0, 1, 3, 2)
         rows = g.reshape(g.shape[0], groups, outs, pixels)
         if pointwise(kernel, stride, padding):
-            return narrow(matmul(matrix, rows).reshape(tuple(shape)), dtype)
-        made = empty(tuple(shape), g.dtype)
+            return blas.product(matrix, rows).reshape(tuple(shape))
+        made = empty(tuple(shape), WIDE[dtype])
         of = windows_of(shape[2:], g.shape[2:], kernel, **options)
-        for start, stop in blocks(g.shape[0], groups * depth * pixels * g.dtype.itemsize):
-            columns = dense(matmul(matrix, rows[start:stop]), contiguous)
+        for start, stop in blocks(g.shape[0], groups * depth * pixels * made.itemsize):
+            columns = wide_product(matrix, rows[start:stop])
             moved("scatter", columns, made[start:stop], of)
         return narrow(made, dtype)
 
@@ -124,7 +125,7 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
             made = empty(tuple(shape), g.dtype)
             if library.convolve("wgrad", dense(x, contiguous), made, dense(g, contiguous), **options):
                 return made
-        dtype, g, x = g.dtype, wide(g), wide(x)
+        dtype, g, x = g.dtype, dense(g, contiguous), dense(x, contiguous)
         kernel, pixels = tuple(shape[2:]), prod(g.shape[2:])
         outs, depth = shape[0] // groups, shape[1] * prod(kernel)
         rows, made = g.reshape(g.shape[0], groups, outs, pixels), None
@@ -135,7 +136,7 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
             else:
                 columns = empty((stop - start, groups, depth, pixels), x.dtype)
                 moved("gather", x[start:stop], columns, of)
-            part = dense(matmul(rows[start:stop], columns.transpose(0, 1, 3, 2)), contiguous)
+            part = wide_product(rows[start:stop], columns.transpose(0, 1, 3, 2))
             part = reduce("sum_of", part, (0,), False, part.dtype)
             made = part if made is None else table["add"](made, part)
         return narrow(made.reshape(tuple(shape)), dtype)

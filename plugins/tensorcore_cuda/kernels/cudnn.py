@@ -16,7 +16,7 @@ import numpy as np
 from tensorcore.plugin import dtypes, switches
 from tensorcore_cuda.kernels.launch import Driver
 
-__all__ = ["Cudnn", "attention_gradient_graph", "attention_graph", "convolution_graph", "planned"]
+__all__ = ["Cudnn", "attention_gradient_graph", "attention_graph", "convolution_graph", "cudnn_version", "planned"]
 
 Native = Any
 
@@ -164,15 +164,8 @@ class Cudnn:
             return False
         exact = x.dtype == _FLOAT32 and not wanted.allow_tf32
         shapes = x.shape, weight.shape, y.shape
-        key = (
-            kind,
-            x.dtype,
-            shapes,
-            *[tuple(one) for one in options.values()],
-            wanted.benchmark,
-            wanted.deterministic,
-            exact,
-        )
+        sizes = [tuple(one) for one in options.values()]
+        key = (kind, x.dtype, shapes, *sizes, wanted.benchmark, wanted.deterministic, exact)
         pointers = x.data.ptr, weight.data.ptr, y.data.ptr
 
         def make() -> _Graph:
@@ -187,7 +180,7 @@ class Cudnn:
     ) -> bool:
         """Attention into two dense arrays; False where there is no plan for that."""
         wanted, layouts = switches("cudnn"), [_layout(one) for one in (q, k, v)]
-        key = ("attention", q.dtype, *layouts, causal, scale)
+        key = ("attention", q.dtype, *layouts, causal, scale, wanted.deterministic)
 
         def make() -> _Graph:
             return attention_graph(self.cudnn, q.dtype, *layouts, causal=causal, scale=scale, handle=self.handle)
@@ -256,6 +249,12 @@ class Cudnn:
                 end.synchronize()
                 times[number] = xp.cuda.get_elapsed_time(start, end)
         return min(times, key=times.__getitem__, default=0)
+
+
+def cudnn_version(driver: Driver) -> int | None:
+    """The library's version on a device, None where it cannot be used."""
+    library = Cudnn.of(driver)
+    return None if library is None else int(library.cudnn.backend_version())
 
 
 def _dense(shape: Sequence[int]) -> tuple[int, ...]:

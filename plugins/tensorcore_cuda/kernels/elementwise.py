@@ -29,6 +29,8 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
     for name in ("gelu", "gelu_backward"):
         if name in made:
             made[name] = _by_approximation(made[name], maker.kernel(name.replace("gelu", "gelu_tanh"), table[name]))
+    if "pow" in made:
+        made["pow"] = _by_exponent(made["pow"], maker.kernel("pow_by_number", table["pow"]))
     made["cast"] = maker.cast(table["cast"])
     made["contiguous"] = maker.contiguous(table["contiguous"])
     made["copy"] = maker.copy(table["copy"])
@@ -41,6 +43,13 @@ def _by_approximation(exact: Run, by_tanh: Run) -> Run:
         return (by_tanh if approximate == "tanh" else exact)(*arrays)
 
     return gelu
+
+
+def _by_exponent(of_arrays: Run, of_number: Run) -> Run:
+    def pow(x: Native, y: Any, *rest: Any, **options: Any) -> Native:
+        return (of_number if type(y) in (int, float, bool) else of_arrays)(x, y, *rest, **options)
+
+    return pow
 
 
 class _Maker:

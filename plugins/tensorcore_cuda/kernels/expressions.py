@@ -55,7 +55,7 @@ EXPRESSIONS: dict[str, Expression] = {
     **_all("fib", 1, {"logical_not": "!a"}, "bool"),
     **_all("i", 1, {"bitwise_not": "W(~a)"}),
     **_all("f", 2, {
-        "div": "a / b", "pow": "power(a, b)", "atan2": "atan2(a, b)", "hypot": "hypot(a, b)",
+        "div": "a / b", "pow": "pow(a, b)", "pow_by_number": "power(a, b)", "atan2": "atan2(a, b)", "hypot": "hypot(a, b)",
         "copysign": "copysign(a, b)", "logaddexp": "log_add_exp(a, b)", "fmax": "fmax(a, b)", "fmin": "fmin(a, b)",
     }),
     **_all("fi", 2, {

@@ -55,8 +55,16 @@ FUNCTION log_add_exp(W a, W b) {
     const W away = a - b;
     return away > 0 ? a + log1p(exp(-away)) : away <= 0 ? b + log1p(exp(away)) : away;
 }
+// As square, sqrt and the quotient have it, infinities and zeros too: of exponents that are one number for all elements.
 FUNCTION power(W a, W b) {
-    return b == W(2) ? a * a : b == W(1) ? a : b == W(0.5) ? sqrt(a) : b == W(-1) ? W(1) / a : pow(a, b);
+    return b == W(2)      ? a * a
+           : b == W(1)    ? a
+           : b == W(3)    ? a * a * a
+           : b == W(0.5)  ? sqrt(a)
+           : b == W(-0.5) ? W(1) / sqrt(a)
+           : b == W(-1)   ? W(1) / a
+           : b == W(-2)   ? W(1) / (a * a)
+                          : pow(a, b);
 }
 
 // Activations and their slopes: g is the gradient that arrives

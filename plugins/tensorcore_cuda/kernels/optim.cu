@@ -28,8 +28,20 @@ template <int ARRAYS> __device__ __forceinline__ int mine(const group<ARRAYS> &a
     return low;
 }
 
+// What a GradScaler gives a step: the gradients are divided by the one, and nothing happens where the other is not 0.
+struct scaling {
+    const float *grad_scale, *found_inf;
+};
+
+template <class W> __device__ __forceinline__ W scale_of(const scaling &given) {
+    return given.grad_scale ? W(*given.grad_scale) : W(1);
+}
+
+__device__ __forceinline__ bool skipped(const scaling &given) { return given.found_inf && *given.found_inf != 0; }
+
+// Array 1 is stored only where ``scaled``: it is the gradient.
 template <class T, int ARRAYS, int V, class F>
-__device__ __forceinline__ void each(const group<ARRAYS> &all, const int at, const int64 start, F step) {
+__device__ __forceinline__ void each(const group<ARRAYS> &all, const int at, const int64 start, const bool scaled, F step) {
     const int64 size = all.sizes[at], end = start + CHUNK < size ? start + CHUNK : size;
     for (int64 i = start + threadIdx.x * V; i < end; i += blockDim.x * V) {
         pack<T, V> some[ARRAYS];
@@ -47,7 +59,7 @@ __device__ __forceinline__ void each(const group<ARRAYS> &all, const int at, con
             }
 #pragma unroll
             for (int k = 0; k < ARRAYS; k++)
-                if (k != 1)  // the gradient is read only
+                if (k != 1 || scaled)
                     store<V>((T *)all.arrays[k][at] + i, some[k]);
         } else {
             for (int64 j = i; j < end; j++) {
@@ -58,27 +70,56 @@ __device__ __forceinline__ void each(const group<ARRAYS> &all, const int at, con
                 }
                 step(values);
                 for (int k = 0; k < ARRAYS; k++)
-                    if (k != 1)
+                    if (k != 1 || scaled)
                         ((T *)all.arrays[k][at])[j] = one[k];
             }
         }
     }
 }
 
+// The counts of the arrays of one launch, and how many those are.
+template <class T> struct counts {
+    T *at[32];
+    int64 size;
+};
+
+// Counts a step of each, and computes the two numbers that adam_step takes of it; a step that does not happen is not counted.
+template <class T>
+__global__ void __launch_bounds__(32) count_steps(const counts<T> all, double *numbers, const double lr, const double beta1,
+                                                  const double beta2, const T *found_inf) {
+    const int i = threadIdx.x;
+    if (i >= all.size || (found_inf && *found_inf != 0))
+        return;
+    const T count = *all.at[i] + 1;
+    *all.at[i] = count;
+    numbers[2 * i] = lr / (1 - pow(beta1, (double)count));
+    numbers[2 * i + 1] = sqrt(1 - pow(beta2, (double)count));
+}
+
 // Parameters, gradients, averages, squares and (with MAXIMA) the largest squares; the numbers are the size of the step
-// and the correction of the squares' root.
+// and the correction of the squares' root, in ``counted`` if that is given.
 template <class T, int V, bool MAXIMA>
 __global__ void __launch_bounds__(256) adam_step(const group<4 + MAXIMA> all, const double lr, const double beta1,
                                                  const double beta2, const double eps, const double weight_decay,
-                                                 const int decoupled, const int maximize) {
+                                                 const int decoupled, const int maximize, const double *counted,
+                                                 const scaling given) {
     typedef wide<T> W;
+    if (skipped(given))
+        return;
     int64 start;
     const int at = mine(all, &start);
-    const W size = W(all.numbers[0][at]), correction = W(all.numbers[1][at]);
+    const W size = W(counted ? counted[2 * at] : all.numbers[0][at]);
+    const W correction = W(counted ? counted[2 * at + 1] : all.numbers[1][at]);
+    const W scale = scale_of<W>(given);
+    const bool scaled = given.grad_scale;
     const W shrink = W(1.0 - lr * weight_decay), decay = W(weight_decay), floor = W(eps);
     const W new1 = W(1.0 - beta1), keep2 = W(beta2), new2 = W(1.0 - beta2);
-    each<T, 4 + MAXIMA, V>(all, at, start, [=](T *const *values) {
+    each<T, 4 + MAXIMA, V>(all, at, start, scaled, [=](T *const *values) {
         W p = widen(*values[0]), g = widen(*values[1]), m = widen(*values[2]), v = widen(*values[3]);
+        if (scaled) {
+            g /= scale;
+            *values[1] = narrow<T>(g);
+        }
         if (maximize)
             g = -g;
         if (decoupled)
@@ -103,14 +144,22 @@ __global__ void __launch_bounds__(256) adam_step(const group<4 + MAXIMA> all, co
 template <class T, int V, bool MOMENTA>
 __global__ void __launch_bounds__(256) sgd_step(const group<2 + MOMENTA> all, const double lr, const double momentum,
                                                 const double dampening, const double weight_decay, const int nesterov,
-                                                const int maximize, const int first) {
+                                                const int maximize, const int first, const scaling given) {
     typedef wide<T> W;
+    if (skipped(given))
+        return;
     int64 start;
     const int at = mine(all, &start);
+    const W scale = scale_of<W>(given);
+    const bool scaled = given.grad_scale;
     const W rate = W(lr), keep = W(momentum), fresh = W(1.0 - dampening), decay = W(weight_decay);
-    each<T, 2 + MOMENTA, V>(all, at, start, [=](T *const *values) {
+    each<T, 2 + MOMENTA, V>(all, at, start, scaled, [=](T *const *values) {
         const W p = widen(*values[0]);
         W g = widen(*values[1]);
+        if (scaled) {
+            g /= scale;
+            *values[1] = narrow<T>(g);
+        }
         if (maximize)
             g = -g;
         g += p * decay;
@@ -124,17 +173,19 @@ __global__ void __launch_bounds__(256) sgd_step(const group<2 + MOMENTA> all, co
     });
 }
 
-// Multiplies arrays (the first of two kinds; the second is the same) and notes whether any element is not finite.
+// Multiplies arrays by the product of two factors, one of them on the device if it is given, and notes whether any
+// element is not finite.
 template <class T, int V>
-__global__ void __launch_bounds__(256) unscale(const group<1> all, bool *found, const double factor) {
+__global__ void __launch_bounds__(256) unscale(const group<1> all, bool *found, const double factor, const float *there) {
     typedef wide<T> W;
     int64 start;
     const int at = mine(all, &start);
+    const W by = W(there ? factor * *there : factor);
     bool wrong = false;
-    each<T, 1, V>(all, at, start, [&](T *const *values) {
+    each<T, 1, V>(all, at, start, false, [&](T *const *values) {
         const W value = widen(*values[0]);
         wrong = wrong || !(value - value == 0);
-        *values[0] = narrow<T>(value * W(factor));
+        *values[0] = narrow<T>(value * by);
     });
     if (wrong)
         *found = true;  // whoever writes it writes the same

@@ -19,7 +19,8 @@ Run = Callable[..., Any]
 # As in optim.cu
 _MOST = 32
 _CHUNK = 8192
-_BOOL = np.dtype(np.bool_)
+_NONE = ((0.0, 0.0),) * _MOST
+_BOOL, _FLOAT32, _FLOAT64 = map(np.dtype, (np.bool_, np.float32, np.float64))
 
 
 def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
@@ -33,63 +34,99 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
                 return False
         return True
 
-    def launch(name: str, kinds: Sequence[Sequence[Native]], numbers: Any, flag: str, format: str, *rest: Any) -> None:
-        """One launch for each group of arrays of one dtype; ``numbers`` are two for each."""
+    def groups(kinds: Sequence[Sequence[Native]]) -> Iterator[tuple[Any, list[int]]]:
+        """Which arrays go through one launch: they have one dtype."""
         by_dtype: dict[Any, list[int]] = {}
         for i, one in enumerate(kinds[0]):
             if one.size:
                 by_dtype.setdefault(one.dtype, []).append(i)
         for dtype, places in by_dtype.items():
             for start in range(0, len(places), _MOST):
-                some = places[start : start + _MOST]
-                addresses = [[kind[i].data.ptr for i in some] for kind in kinds]
-                pack = vector_of(dtype.itemsize, 16, *[one for kind in addresses for one in kind])
-                packed, blocks = _group(addresses, [kinds[0][i].size for i in some], [numbers[i] for i in some])
-                kernel = find(f"{name}<{C_TYPES[dtype]}, {pack}{flag}>", f"{len(packed)}s{format}")
-                kernel((blocks, 1, 1), (256, 1, 1), 0, packed, *rest)
+                yield dtype, places[start : start + _MOST]
+
+    def launch(
+        name: str, dtype: Any, kinds: Sequence[Sequence[Native]], some: list[int], numbers: Any, flag: str, format: str,
+        *rest: Any,
+    ) -> None:  # fmt: skip
+        pointers = [[kind[i].data.ptr for i in some] for kind in kinds]
+        pack = vector_of(dtype.itemsize, 16, *[one for kind in pointers for one in kind])
+        packed, blocks = _group(pointers, [kinds[0][i].size for i in some], numbers)
+        kernel = find(f"{name}<{C_TYPES[dtype]}, {pack}{flag}>", f"{len(packed)}s{format}")
+        kernel((blocks, 1, 1), (256, 1, 1), 0, packed, *rest)
 
     def adam_step(
-        params: Any, grads: Any, averages: Any, squares: Any, maxima: Any, *, steps: Any, lr: float, beta1: float,
-        beta2: float, eps: float, weight_decay: float = 0.0, decoupled: bool = False, maximize: bool = False,
+        params: Any, grads: Any, averages: Any, squares: Any, maxima: Any, counts: Any = None, grad_scale: Any = None,
+        found_inf: Any = None, *, lr: float, beta1: float, beta2: float, eps: float, steps: Any = (),
+        weight_decay: float = 0.0, decoupled: bool = False, maximize: bool = False,
     ) -> None:  # fmt: skip
         kinds = [params, grads, averages, squares, *([] if maxima is None else [maxima])]
-        if not takes(kinds):
+        if not takes(kinds) or not _are_numbers(*(counts or ()), grad_scale, found_inf):
             table["adam_step"](
-                params, grads, averages, squares, maxima, steps=steps, lr=lr, beta1=beta1, beta2=beta2, eps=eps,
-                weight_decay=weight_decay, decoupled=decoupled, maximize=maximize,
+                params, grads, averages, squares, maxima, counts, grad_scale, found_inf, steps=steps, lr=lr, beta1=beta1,
+                beta2=beta2, eps=eps, weight_decay=weight_decay, decoupled=decoupled, maximize=maximize,
             )  # fmt: skip
             return
-        numbers = [(lr / (1.0 - beta1 ** float(one)), sqrt(1.0 - beta2 ** float(one))) for one in steps]
         flag = f", {str(maxima is not None).lower()}"
-        launch("adam_step", kinds, numbers, flag, "dddddii", lr, beta1, beta2, eps, weight_decay, decoupled, maximize)
+        options = lr, beta1, beta2, eps, weight_decay, decoupled, maximize
+        for dtype, some in groups(kinds):
+            if counts is None:
+                counted, pairs = None, [(lr / (1.0 - beta1 ** steps[i]), sqrt(1.0 - beta2 ** steps[i])) for i in some]
+            else:
+                counted, pairs = count([counts[i] for i in some], found_inf, lr, beta1, beta2), _NONE[: len(some)]
+            given = map(_address, (counted, grad_scale, found_inf))
+            launch("adam_step", dtype, kinds, some, pairs, flag, "dddddiiPPP", *options, *given)
+
+    def count(counts: list[Native], found_inf: Any, lr: float, beta1: float, beta2: float) -> Native:
+        """Count a step of each, on the device, and the two numbers of it that ``adam_step`` takes."""
+        numbers = driver.empty((len(counts), 2), _FLOAT64)
+        packed = struct.pack(f"@{_MOST}Qq", *map(_address, counts), *[0] * (_MOST - len(counts)), len(counts))
+        kernel = find("count_steps<float>", f"{len(packed)}sPdddP")
+        kernel((1, 1, 1), (_MOST, 1, 1), 0, packed, numbers.data.ptr, lr, beta1, beta2, _address(found_inf))
+        return numbers
 
     def sgd_step(
-        params: Any, grads: Any, momenta: Any, *, lr: float, momentum: float = 0.0, dampening: float = 0.0,
-        weight_decay: float = 0.0, nesterov: bool = False, maximize: bool = False, first: bool = False,
+        params: Any, grads: Any, momenta: Any, grad_scale: Any = None, found_inf: Any = None, *, lr: float,
+        momentum: float = 0.0, dampening: float = 0.0, weight_decay: float = 0.0, nesterov: bool = False,
+        maximize: bool = False, first: bool = False,
     ) -> None:  # fmt: skip
         kinds = [params, grads, *([] if momenta is None else [momenta])]
-        if not takes(kinds):
+        if not takes(kinds) or not _are_numbers(grad_scale, found_inf):
             table["sgd_step"](
-                params, grads, momenta, lr=lr, momentum=momentum, dampening=dampening, weight_decay=weight_decay,
-                nesterov=nesterov, maximize=maximize, first=first,
+                params, grads, momenta, grad_scale, found_inf, lr=lr, momentum=momentum, dampening=dampening,
+                weight_decay=weight_decay, nesterov=nesterov, maximize=maximize, first=first,
             )  # fmt: skip
             return
         flag = f", {str(momenta is not None).lower()}"
-        numbers = [(0.0, 0.0)] * len(params)
         options = lr, momentum, dampening, weight_decay, nesterov, maximize, first
-        launch("sgd_step", kinds, numbers, flag, "ddddiii", *options)
+        given = [_address(grad_scale), _address(found_inf)]
+        for dtype, some in groups(kinds):
+            launch("sgd_step", dtype, kinds, some, _NONE[: len(some)], flag, "ddddiiiPP", *options, *given)
 
-    def unscale(grads: Any, *, factor: float) -> Native:
-        if not takes([grads]):
+    def unscale(grads: Any, *, factor: Any) -> Native:
+        there = None if isinstance(factor, float) else factor
+        if not takes([grads]) or not _are_numbers(there):
             return table["unscale"](grads, factor=factor)
         found = driver.zeros((), _BOOL)
-        launch("unscale", [grads], [(0.0, 0.0)] * len(grads), "", "Pd", found.data.ptr, factor)
+        number = factor if there is None else 1.0
+        for dtype, some in groups([grads]):
+            launch(
+                "unscale", dtype, [grads], some, _NONE[: len(some)], "", "PdP", found.data.ptr, number, _address(there)
+            )
         return found
 
     return {"adam_step": adam_step, "sgd_step": sgd_step, "unscale": unscale}
 
 
-def _group(addresses: list[list[int]], sizes: list[int], numbers: list[tuple[float, float]]) -> tuple[bytes, int]:
+def _are_numbers(*given: Native | None) -> bool:
+    """Whether what is there are arrays of one float32, as the kernels read them."""
+    return all([one is None or (one.dtype == _FLOAT32 and one.size == 1) for one in given])
+
+
+def _address(given: Native | None) -> int:
+    return 0 if given is None else given.data.ptr
+
+
+def _group(addresses: list[list[int]], sizes: list[int], numbers: Sequence[tuple[float, float]]) -> tuple[bytes, int]:
     """A ``group`` of optim.cu, and how many blocks it takes."""
     rest = _MOST - len(sizes)
     first = [0]

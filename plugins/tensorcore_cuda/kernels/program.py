@@ -103,6 +103,8 @@ class _Writer:
         name = step.kernel
         if name.startswith("gelu") and options.pop("approximate", "none") == "tanh":
             name = name.replace("gelu", "gelu_tanh")
+        if name == "pow" and not hasattr(operands[-1], "number"):
+            name = "pow_by_number"
         if name == "masked_fill" and len(operands) == 3:
             name, operands = "where", [operands[1], operands[2], operands[0]]
         expression = EXPRESSIONS.get(name)

@@ -30,6 +30,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         params: Sequence[Native],
         grads: Sequence[Native],
         momenta: Sequence[Native] | None,
+        grad_scale: Native | None = None,
+        found_inf: Native | None = None,
         *,
         lr: float,
         momentum: float = 0.0,
@@ -43,8 +45,12 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
         Args:
             momenta: a buffer for each parameter, None where ``momentum`` is 0.
+            grad_scale, found_inf: 0-d arrays. The gradients are divided by the first, in place; nothing else happens where
+                the second is not 0.
             first: the buffers hold nothing yet and take the gradients as they are.
         """
+        if not proceeds(grads, grad_scale, found_inf):
+            return
 
         def step(p: Native, g: Native, *buffer: Native) -> None:
             scratch = xp.empty_like(p)
@@ -75,12 +81,15 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         averages: Sequence[Native],
         squares: Sequence[Native],
         maxima: Sequence[Native] | None,
+        counts: Sequence[Native] | None = None,
+        grad_scale: Native | None = None,
+        found_inf: Native | None = None,
         *,
-        steps: Sequence[float],
         lr: float,
         beta1: float,
         beta2: float,
         eps: float,
+        steps: Sequence[float] = (),
         weight_decay: float = 0.0,
         decoupled: bool = False,
         maximize: bool = False,
@@ -90,9 +99,17 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         Args:
             averages, squares: running means of each gradient and of its square.
             maxima: the largest of the second so far (AMSGrad, Reddi et al., openreview ryQu7f-RZ), None for Adam.
-            steps: how many steps each parameter has had, this one included.
+            counts: a 0-d array for each parameter: how many steps it has had, which becomes one more.
+            grad_scale, found_inf: as for ``sgd_step``; where no step happens, none is counted.
+            steps: the counts with this step, in the place of ``counts``.
             decoupled: weight decay shrinks the parameter itself (AdamW, Loshchilov and Hutter, arXiv:1711.05101).
         """
+        if not proceeds(grads, grad_scale, found_inf):
+            return
+        if counts is not None:
+            for one in counts:
+                add(one, 1, out=one)
+            steps = [float(one) for one in counts]
         for i, p in enumerate(params):
             correction = sqrt(1.0 - beta2 ** steps[i])
             size = lr / (1.0 - beta1 ** steps[i])
@@ -140,16 +157,32 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         for some, named in zip(arrays, numbers, strict=True):
             each(tuple(some), partial(formula, xp, **named))
 
-    def unscale(grads: Sequence[Native], *, factor: float) -> Native:
-        """Multiply arrays in place, and say as a 0-d array whether an element of any of them is not finite."""
+    def unscale(grads: Sequence[Native], *, factor: float | Native) -> Native:
+        """Multiply arrays in place, and say as a 0-d array whether an element of any of them is not finite.
+
+        Args:
+            factor: a number, or a 0-d array where reading one would wait for the device.
+        """
         found = False
+        plain = isinstance(factor, float)
         for g in grads:
             dense = g.flags.c_contiguous and piece is not None
             for part in pieces((g,)) if dense and g.size > PIECE else ([g],):
                 found = found | ~xp.isfinite(part[0]).all()
-                if factor != 1.0:
+                if not plain:
+                    part[0][...] = part[0] * factor
+                elif factor != 1.0:
                     multiply(part[0], factor, out=part[0])
         return xp.asarray(found)
+
+    def proceeds(grads: Sequence[Native], grad_scale: Native | None, found_inf: Native | None) -> bool:
+        """Whether a step happens, whose gradients are as they should be then."""
+        if found_inf is not None and bool(found_inf):
+            return False
+        if grad_scale is not None:
+            for g in grads:
+                g[...] = g / grad_scale
+        return True
 
     def directed(p: Native, g: Native, scratch: Native, weight_decay: float, maximize: bool) -> Native:
         """The gradient to descend along: turned round to maximize, with weight decay added."""

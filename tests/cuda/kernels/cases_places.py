@@ -44,6 +44,21 @@ def optimizers(k: Kernels, put: Put, dtype: Any) -> Results:
     endless = values(dtype, 77)
     endless[70] = np.inf
     yield k["unscale"]([put(values(dtype, 3)), put(endless)], factor=0.5)
+    yield k["unscale"](kinds[1], factor=put(0.5, FLOAT))
+    yield from kinds[1]
+
+
+@case(FLOATS)
+def optimizers_on_the_device(k: Kernels, put: Put, dtype: Any) -> Results:
+    """With counts, factors and findings that only the device knows."""
+    sizes = (3, 9001, 64)
+    kinds = [[put(values(dtype, size, low=0.1, high=1.0, seed=i)) for size in sizes] for i in range(5)]
+    counts = [put(float(i), FLOAT) for i in range(len(sizes))]
+    scale = put(4.0, FLOAT)
+    for found in (put(0.0, FLOAT), put(1.0, FLOAT), None):
+        k["adam_step"](*kinds, counts, scale, found, lr=0.1, beta1=0.9, beta2=0.99, eps=1e-8)
+        k["sgd_step"](*kinds[:3], scale, found, lr=0.1, momentum=0.9)
+        yield from (one for kind in (*kinds, counts) for one in kind)
 
 
 @case((FLOAT,))

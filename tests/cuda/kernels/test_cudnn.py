@@ -106,7 +106,7 @@ class Library:
     """Stands for cuDNN: it plans what it is told to, and counts."""
 
     def __init__(self, refuses=()):
-        self.refuses, self.made, self.ran = refuses, [], []
+        self.refuses, self.made, self.ran, self.time = refuses, [], [], 0.0
         self.data_type = SimpleNamespace(HALF=1, BFLOAT16=2, FLOAT=3, DOUBLE=4)
         self.heur_mode = SimpleNamespace(A=1, FALLBACK=2)
         self.build_plan_policy = SimpleNamespace(ALL=1, HEURISTICS_CHOICE=2)
@@ -133,7 +133,7 @@ class Tensor:
 
 class Graph:
     def __init__(self, library):
-        self.library, self.left_out = library, []
+        self.library, self.left_out, self.tried, self.chosen = library, [], [], None
 
     def __getattr__(self, name):
         return lambda *args, **options: self.asked(name, options)
@@ -147,6 +147,16 @@ class Graph:
 
     def deselect_numeric_notes(self, notes):
         self.left_out += notes
+
+    def get_execution_plan_count(self):
+        return 3
+
+    def execute_plan_at_index(self, values, workspace, number, handle):
+        self.tried.append(number)
+        self.library.time += (5.0, 1.0, 3.0)[number]
+
+    def select_plan(self, number):
+        self.chosen = number
 
     def get_workspace_size(self):
         return 64
@@ -200,6 +210,32 @@ def test_switches_leave_plans_out(switch, left_out):
         convolve(kernels, FLOAT)
     assert library.ran[-1].left_out == left_out
     assert len(library.made) == 1 + bool(switch)
+
+
+def test_a_benchmark_chooses_the_plan():
+    """All plans run on the arrays at the first call, and the one that took the least time runs from then on."""
+    import tensorcore
+
+    class Event:
+        def record(self):
+            self.at = library.time
+
+        def synchronize(self):
+            pass
+
+    library = Library()
+    stream = SimpleNamespace(ptr=0, is_capturing=lambda: False)
+    timed = {"Event": Event, "get_elapsed_time": lambda a, b: b.at - a.at, "get_current_stream": lambda: stream}
+    driver = Driver(SimpleNamespace(**{**vars(xp), "cuda": SimpleNamespace(**{**vars(xp.cuda), **timed})}))
+    driver.cudnn = Cudnn(driver, library)
+    kernels = over(fallbacks(), driver)
+    with tensorcore.backends.cudnn.flags(benchmark=True):
+        for _ in range(2):
+            convolve(kernels)
+    (graph,) = library.made
+    assert graph.chosen == 1
+    assert set(graph.tried) == {0, 1, 2}
+    assert library.ran == [graph, graph]
 
 
 @pytest.mark.skipif(compiler() is None, reason="no C++ compiler is here")

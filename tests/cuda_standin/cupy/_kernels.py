@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib
 import itertools
 import struct
 import sys
@@ -15,24 +16,23 @@ from . import _memory, _state
 from . import _timeline as timeline
 from ._array import ndarray
 
-__all__ = ["ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "launch"]
+__all__ = ["ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "emulated", "launch", "run"]
 
 _ROOT = str(Path(__file__).parents[3])
 _handles = itertools.count(0x7F0000000001)
 _functions: dict[int, Any] = {}
 
 
-def emulate(source: str, names: Any, options: Any) -> Any:
-    """The emulation's module of a source."""
+def emulated(name: str) -> Any:
+    """A module of the emulation."""
     if _ROOT not in sys.path:
         sys.path.append(_ROOT)
     try:
-        from tests.cuda_standin.emulation import emulate as found
+        return importlib.import_module(f"tests.cuda_standin.emulation.{name}")
     except ImportError as missing:
         raise NotImplementedError(
-            "RawModule: the emulation of kernels (tests/cuda_standin/emulation) is not here"
+            f"{name}: the emulation of kernels (tests/cuda_standin/emulation) is not here"
         ) from missing
-    return found(source, names, options)
 
 
 class RawModule:
@@ -51,7 +51,7 @@ class RawModule:
     def compile(self, log_stream: Any = None) -> None:
         """Compile now."""
         if self._module is None:
-            self._module = emulate(self.code, self.name_expressions, self.options)
+            self._module = emulated("compile").emulate(self.code, self.name_expressions, self.options)
 
     def get_function(self, name: str) -> RawFunction:
         """One kernel, by its name or name expression."""
@@ -86,7 +86,7 @@ class RawFunction:
             if isinstance(one, ndarray) and one.size:
                 memories.append(_memory._root(one.data.mem))
         plain = [one._a if isinstance(one, ndarray) else one for one in args]
-        _run(line, memories, lambda: self._found(grid, block, plain, shared_mem), self.name)
+        run(line, memories, lambda: self._found(grid, block, plain, shared_mem), self.name)
 
 
 class RawKernel(RawFunction):
@@ -118,7 +118,7 @@ def launch(
     memories = [found for one in words if (found := _memory.block_at(one)) is not None]
     function = _functions[f]
     grid, block = (grid_dim_x, grid_dim_y, grid_dim_z), (block_dim_x, block_dim_y, block_dim_z)
-    _run(line, memories, lambda: function.launch(grid, block, parameters, shared_mem_bytes), function.name)
+    run(line, memories, lambda: function.launch(grid, block, parameters, shared_mem_bytes), function.name)
 
 
 def _line_of(stream: int) -> timeline.Line:
@@ -127,7 +127,7 @@ def _line_of(stream: int) -> timeline.Line:
     return timeline.streams[stream >> 8]
 
 
-def _run(line: timeline.Line, memories: list[Any], run: Any, name: str) -> None:
+def run(line: timeline.Line, memories: list[Any], work: Any, name: str) -> None:
     """Run it. Which memories it writes is seen by what has changed."""
     memories = [one for one in dict.fromkeys(memories) if type(one) is _memory.Memory]
     device = _state.current_device()
@@ -141,10 +141,10 @@ def _run(line: timeline.Line, memories: list[Any], run: Any, name: str) -> None:
     if line.graph is not None:
         for one in memories:
             line.graph.note(one)
-        line.graph.work.append(run)
-        run()
+        line.graph.work.append(work)
+        work()
         return
-    run()
+    work()
     changed = [one for one, was in zip(memories, before, strict=True) if not np.array_equal(one.data, was)]
     for one in changed:
         one.write_on(line, name)

@@ -34,16 +34,21 @@ class Memory:
     def __init__(self, size: int, device: int) -> None:
         if _used.get(device, 0) + size > sizes.get(device, 1 << 62):
             raise OutOfMemoryError(size, _used.get(device, 0))
-        _used[device] = _used.get(device, 0) + size
         self.size, self.device_id = size, device
         self.data = np.full(size, POISON, np.uint8)
         self.ptr = self.data.ctypes.data
         self.writer: tuple[int, int] | None = None
         self.readers: timeline.Clock = {}
         self.pending: timeline.Work | None = None
-        weakref.finalize(self, _release, device, size)
-        if size:
-            _live[self.ptr] = self
+        self.register()
+
+    def register(self) -> None:
+        """Count it and let its address be found. A pool does so again with what the garbage collector had given up."""
+        if _live.get(self.ptr) is not self:
+            _used[self.device_id] = _used.get(self.device_id, 0) + self.size
+            weakref.finalize(self, _release, self.device_id, self.size)
+            if self.size:
+                _live[self.ptr] = self
 
     def read_on(self, line: timeline.Line, name: str) -> None:
         """Note a read, after the last write."""
@@ -294,6 +299,7 @@ class MemoryPool:
                 block.pending.done = True  # nobody looks any more
                 block.pending = None
             block.data.fill(POISON)
+            block.register()
             self._used[mem.device_id] -= mem.size
             self._free.setdefault((mem.device_id, mem.line, mem.size), []).append(block)
 

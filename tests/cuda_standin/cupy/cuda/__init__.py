@@ -12,11 +12,12 @@ from typing import Any
 from .. import _memory, _state
 from .. import _timeline as timeline
 from .._memory import MemoryPointer, MemoryPool, UnownedMemory
-from . import driver, memory, nccl, nvtx, pinned_memory, runtime
+from . import cublas, driver, memory, nccl, nvtx, pinned_memory, runtime
 
 __all__ = [
-    "Device", "Event", "ExternalStream", "Graph", "MemoryPointer", "MemoryPool", "Stream", "UnownedMemory", "alloc", "driver",
-    "get_allocator", "get_current_stream", "get_elapsed_time", "is_available", "memory", "nccl", "nvtx", "pinned_memory", "runtime",
+    "Device", "Event", "ExternalStream", "Graph", "MemoryPointer", "MemoryPool", "Stream", "UnownedMemory", "alloc", "cublas", "driver",
+    "get_allocator", "get_cublas_handle", "get_current_stream", "get_elapsed_time", "is_available", "memory", "nccl", "nvtx",
+    "pinned_memory", "runtime",
     "set_allocator", "using_allocator",
 ]  # fmt: skip
 
@@ -87,6 +88,11 @@ def _stack() -> list[int]:
     except AttributeError:
         _ids.stack = []
         return _ids.stack
+
+
+def get_cublas_handle() -> int:
+    """A number for this thread's handle of the current device."""
+    return _state.current_device() + 1
 
 
 class _Base:

@@ -82,7 +82,9 @@ def parallel_apply(
     ``devices`` is accepted: a module computes where its tensors are. The first exception of a module is raised here.
     """
     if len(modules) != len(inputs):
-        raise ArgumentError(f"The number of modules {len(modules)} is not equal to the number of inputs {len(inputs)}")
+        raise AssertionError(  # as in PyTorch
+            f"The number of modules {len(modules)} is not equal to the number of inputs {len(inputs)}; pass one for each"
+        )
     options = kwargs_tup or [{}] * len(modules)
     results: list[Any] = [None] * len(modules)
     errors: list[BaseException] = []

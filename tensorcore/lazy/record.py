@@ -20,7 +20,7 @@ from tensorcore.backend.strides import contiguous_strides
 from tensorcore.dtypes import from_numpy_dtype
 
 __all__ = [
-    "Call", "Deferred", "Form", "Host", "array_call", "call_of", "dense_form", "form", "frozen", "inside_files", "is_inside",
+    "Call", "Deferred", "Form", "Host", "array_call", "call_of", "copied", "dense_form", "form", "frozen", "inside_files", "is_inside",
     "known_call", "leaf", "line_of", "outside_files", "user_line",
 ]  # fmt: skip
 
@@ -192,6 +192,13 @@ def array_call(
     if found is None:
         found = _calls[key] = Call(kernel, options, forms, several=several)
     return found
+
+
+def copied(one: Form) -> Form:
+    """The form of a copy of an array."""
+    made = call_of("clone", ("clone", one), (one,), {}).forms[0]
+    assert made is not None
+    return made
 
 
 def _ruled(kernel: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Call:

@@ -24,6 +24,7 @@ from tensorcore.lazy.record import (
     Host,
     array_call,
     call_of,
+    copied,
     dense_form,
     form,
     frozen,
@@ -32,7 +33,7 @@ from tensorcore.lazy.record import (
     leaf,
     outside_files,
     user_line,
-)
+)  # fmt: skip
 from tensorcore.ops.entropy import check_labels
 
 __all__ = ["Recorder", "viewed"]
@@ -338,7 +339,7 @@ class Recorder(Backend):
                 check_labels(name, self.target, value.native, classes, ignored)
             else:
                 given = {"kernel": name, "classes": classes, "ignore_index": ignored}
-                one = _copied(labels.form)
+                one = copied(labels.form)
                 call = array_call("checked", ("checked", labels.form, *given.values()), (one,), given)
                 labels = around(self.write_down(call, (value,)), one)
             return run(x, labels, *others, **options)
@@ -365,7 +366,7 @@ class Recorder(Backend):
             forms = tuple([self._form_of(one) for one in natives])
             key = ("update", name, named, forms, *map(type, forms), *rest, *map(frozen, rest.values()))
             call = known_call(key) or array_call(
-                f"update:{','.join(named)}", key, tuple([_copied(one.form) for one in targets]),
+                f"update:{','.join(named)}", key, tuple([copied(one.form) for one in targets]),
                 {"kernel": name, "targets": tuple(places), "options": tuple(rest.items())}, several=True,
             )  # fmt: skip
             value = self.write_down(call, tuple([self._operand(one) for one in given]))
@@ -446,10 +447,3 @@ def _varies(one: Any) -> bool:
     if type(one) is list or type(one) is tuple:
         return any(map(_varies, one))
     return type(one) is float or type(one) is LazyArray
-
-
-def _copied(one: Form) -> Form:
-    """The form of a copy of an array."""
-    made = call_of("clone", ("clone", one), (one,), {}).forms[0]
-    assert made is not None
-    return made

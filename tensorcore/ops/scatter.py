@@ -82,8 +82,6 @@ _index_reduce = Op("index_reduce", "input index src", "Slices combined at indice
 
 # How they are called
 
-_SUM = {"reduce": "sum"}
-
 
 def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[Exception], write: bool) -> Tensor:
     """Run a primitive whose kernel raises IndexError for an index outside, into a copy or into the first input."""
@@ -101,7 +99,7 @@ def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[E
             f"{op.name}: {op.name} does not support automatic differentiation for outputs with complex dtype, got "
             f"{input.dtype.name} that requires grad; detach() it"
         )
-    extra = _SUM if op is _scatter_add else None
+    extra = {"reduce": "sum"} if op is _scatter_add else {}
     try:
         if not write:
             if not extra:
@@ -113,7 +111,7 @@ def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[E
         recording = mode.enabled and any([isinstance(one, Tensor) and one.node is not None for one in inputs])
         if recording:
             inputs = (_before(op, input, inputs), *inputs[1:])
-        _run(op, inputs, options | extra if extra else options, input.native)
+        _run(op, inputs, options | extra, input.native)
     except IndexError as wrong:
         raise error(
             f"{op.name}: expected every index inside its dimension, got one outside: {wrong}; check the index"

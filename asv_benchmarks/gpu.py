@@ -199,7 +199,14 @@ def _started(command: list[str], environment: dict[str, str], log: Path, folder:
     # The suite is a package's: it is to run without this folder's settings of pytest.
     where = folder if "--pyargs" in command else ROOT
     with open(log, "wb") as file:
-        return subprocess.Popen(command, cwd=where, env=environment, stdout=file, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            command, cwd=where, env=environment, stdout=file, stderr=subprocess.STDOUT, preexec_fn=_heed
+        )
+
+
+def _heed() -> None:
+    """Let a process be interrupted, which one that was started in the background is not otherwise."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _result(folder: Path, name: str, outcomes: dict[str, str]) -> dict[str, Any]:

@@ -11,14 +11,19 @@ import numpy as _np
 from tensorcore.backend.base import Backend
 from tensorcore.dtypes import dtype as _dtype
 
+from tensorcore.absent import AbsentDevice as AbsentDevice
 from tensorcore.backend.base import Backend as Backend
+from tensorcore.errors import DeviceUnavailable as DeviceUnavailable
+from tensorcore.cuda.streams import Event as Event
 from tensorcore.futures import Future as Future
 from tensorcore.ops.random import Generator as Generator
 from tensorcore.amp.grad_scaler import GradScaler as GradScaler
 from tensorcore.errors import OutOfMemoryError as OutOfMemoryError
 from tensorcore.tensor import Size as Size
+from tensorcore.cuda.streams import Stream as Stream
 from tensorcore.tensor import Tensor as Tensor
 from tensorcore.storage import TypedStorage as TypedStorage
+from tensorcore.errors import UnknownDevice as UnknownDevice
 from tensorcore.storage import UntypedStorage as UntypedStorage
 from tensorcore import accelerator as accelerator
 from tensorcore import amp as amp
@@ -51,12 +56,15 @@ from tensorcore.interop import from_dlpack as from_dlpack
 from tensorcore.interop import frombuffer as frombuffer
 from tensorcore import func as func
 from tensorcore import futures as futures
+from tensorcore import fx as fx
 from tensorcore.amp.state import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from tensorcore.amp.state import get_autocast_dtype as get_autocast_dtype
 from tensorcore.amp.state import get_autocast_gpu_dtype as get_autocast_gpu_dtype
 from tensorcore.dtypes import get_default_dtype as get_default_dtype
 from tensorcore.determinism import get_deterministic_debug_mode as get_deterministic_debug_mode
+from tensorcore.accelerators import get_device_module as get_device_module
 from tensorcore.switches import get_float32_matmul_precision as get_float32_matmul_precision
+from tensorcore.threads import get_num_interop_threads as get_num_interop_threads
 from tensorcore.threads import get_num_threads as get_num_threads
 from tensorcore.printing import get_printoptions as get_printoptions
 from tensorcore import hub as hub
@@ -101,6 +109,7 @@ from tensorcore.determinism import set_deterministic_debug_mode as set_determini
 from tensorcore.switches import set_float32_matmul_precision as set_float32_matmul_precision
 from tensorcore.switches import set_flush_denormal as set_flush_denormal
 from tensorcore.tape.mode import set_grad_enabled as set_grad_enabled
+from tensorcore.threads import set_num_interop_threads as set_num_interop_threads
 from tensorcore.threads import set_num_threads as set_num_threads
 from tensorcore.printing import set_printoptions as set_printoptions
 from tensorcore.switches import set_warn_always as set_warn_always

@@ -271,17 +271,17 @@ def _activations(backend: XPBackend) -> dict[str, Kernel]:
     exp, add, divide, multiply, tanh = xp.exp, xp.add, xp.true_divide, xp.multiply, xp.tanh
     ones = {one.numpy: xp.ones((), backend.xp_dtype(one)) for one in ALL}
 
-    def silu(x: Native) -> Native:
+    def silu(x: Native, *, out: Native | None = None) -> Native:
         if x.dtype.itemsize == 2:
-            return silu(x.astype(np.float32)).astype(x.dtype)
+            return _into(silu(x.astype(np.float32)).astype(x.dtype), out)
         result = xp.asarray(xp.negative(x))
         exp(result, out=result)
         add(result, ones[x.dtype], out=result)
-        return divide(x, result, out=result)
+        return divide(x, result, out=result if out is None else out)
 
-    def gelu(x: Native, *, approximate: str = "none") -> Native:
+    def gelu(x: Native, *, approximate: str = "none", out: Native | None = None) -> Native:
         if x.dtype.itemsize == 2:
-            return gelu(x.astype(np.float32), approximate=approximate).astype(x.dtype)
+            return _into(gelu(x.astype(np.float32), approximate=approximate).astype(x.dtype), out)
         if approximate == "tanh":
             result = xp.asarray(multiply(x, x))
             result *= 0.7978845608028654 * 0.044715
@@ -293,15 +293,14 @@ def _activations(backend: XPBackend) -> dict[str, Kernel]:
         add(result, ones[x.dtype], out=result)
         # Halved first: twice the largest numbers would overflow.
         result *= 0.5
-        result *= x
-        return result
+        return multiply(result, x, out=result if out is None else out)
 
-    def leaky_relu(x: Native, *, negative_slope: float = 0.01) -> Native:
+    def leaky_relu(x: Native, *, negative_slope: float = 0.01, out: Native | None = None) -> Native:
         if x.dtype.itemsize == 2:
-            return leaky_relu(x.astype(np.float32), negative_slope=negative_slope).astype(x.dtype)
+            return _into(leaky_relu(x.astype(np.float32), negative_slope=negative_slope).astype(x.dtype), out)
         if 0 <= negative_slope <= 1:
-            return xp.maximum(x, multiply(x, negative_slope))
-        return xp.where(x > 0, x, multiply(x, negative_slope))
+            return _into(xp.maximum(x, multiply(x, negative_slope)), out)
+        return _into(xp.where(x > 0, x, multiply(x, negative_slope)), out)
 
     return {"silu": silu, "gelu": gelu, "leaky_relu": leaky_relu}
 

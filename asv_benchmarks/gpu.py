@@ -81,7 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
         if options.standin:
             names = ["the stand-in"]
             environment.update(_standin(folder))
-        program = f"import tensorcore; tensorcore.device({DEVICE!r})"
+        program = f"import tensorcore; tensorcore.empty(0, device={DEVICE!r})"
         tried = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
         if tried.returncode:
             print(f"gpu: expected a CUDA plugin for {names[0]}, got none that works: {tried.stderr.strip()[-500:]}")

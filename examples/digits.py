@@ -388,7 +388,7 @@ def main(argv: list[str] | None = None) -> int:
             sys.exit(f"--resume: {error}")
     digits = load_digits(settings["smoke"])
     try:
-        tensorcore.device(given.device)
+        tensorcore.empty(0, device=given.device)
     except tensorcore.errors.DeviceError as error:
         sys.exit(f"--device: {error}")
     if given.compare_torch:

@@ -1,7 +1,8 @@
 """Trains two readers of handwritten digits, packs their weights into eight bits, and shows what that costs and saves.
 
-    python examples/quantise.py            an MLP, and an LSTM that reads the rows of a scan one after the other
-    python examples/quantise.py --smoke    a few digits and two epochs, to see that everything works
+    python examples/quantise.py                    an MLP, and an LSTM that reads the rows of a scan one after the other
+    python examples/quantise.py --compare-torch    the first losses of both beside PyTorch's
+    python examples/quantise.py --smoke            a few digits and two epochs, to see that everything works
 
 The digits are the 1797 real scans that come with scikit-learn. Each trained net is packed in three ways: float16
 weights, int8 weights alone, and int8 weights with inputs that are rounded at each call. The program writes a picture of
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,38 +22,45 @@ import numpy as np
 from digits import Digits, load_digits
 from stage import Way
 
-import tensorcore as torch
+import tensorcore
 
-nn = torch.nn
 EPOCHS = 5
+COMPARED_STEPS = 20
+AGREEMENT = 1e-4  # relative
 
 
-class Rows(nn.Module):
+def make_lstm(torch: Any) -> Any:
     """An LSTM over the eight rows of a scan: images (N, 1, 8, 8) to ten scores (N, 10)."""
+    nn = torch.nn
 
-    def __init__(self, hidden: int = 128) -> None:
-        super().__init__()
-        self.lstm = nn.LSTM(8, hidden, batch_first=True)
-        self.scores = nn.Linear(hidden, 10)
+    class Rows(nn.Module):
+        def __init__(self, hidden: int = 128) -> None:
+            super().__init__()
+            self.lstm = nn.LSTM(8, hidden, batch_first=True)
+            self.scores = nn.Linear(hidden, 10)
 
-    def forward(self, x: Any) -> Any:
-        """The scores after the last row."""
-        rows, _ = self.lstm(x.squeeze(1))
-        return self.scores(rows[:, -1])
+        def forward(self, x: Any) -> Any:
+            """The scores after the last row."""
+            rows, _ = self.lstm(x.squeeze(1))
+            return self.scores(rows[:, -1])
+
+    return Rows()
 
 
-def make_mlp() -> Any:
+def make_mlp(torch: Any) -> Any:
     """The MLP: images (N, 1, 8, 8) to ten scores (N, 10)."""
+    nn = torch.nn
     return nn.Sequential(
         nn.Flatten(), nn.Linear(64, 512), nn.ReLU(), nn.Dropout(0.1), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)
     )
 
 
+NETS = {"MLP": make_mlp, "LSTM": make_lstm}
 WAYS = {
     "float32": lambda model: model,
-    "float16 weights": lambda model: torch.ao.quantization.quantize_dynamic(model, dtype=torch.float16),
-    "int8 weights": torch.ao.quantization.quantize_weight_only,
-    "int8, inputs too": torch.ao.quantization.quantize_dynamic,
+    "float16 weights": lambda model: tensorcore.ao.quantization.quantize_dynamic(model, dtype=tensorcore.float16),
+    "int8 weights": tensorcore.ao.quantization.quantize_weight_only,
+    "int8, inputs too": tensorcore.ao.quantization.quantize_dynamic,
 }
 
 
@@ -63,47 +72,88 @@ class Result(NamedTuple):
     seconds: float
 
 
-def train(model: Any, digits: Digits, epochs: int, seed: int, title: str, way: Way) -> list[float]:
-    """Train with Adam and a progress bar; the loss of each step."""
+class Training:
+    """One net, its data and the way to train it, in the library that it is given.
+
+    Attributes:
+        model: the net, on the device.
+        steps: how many batches an epoch has.
+    """
+
+    def __init__(self, torch: Any, title: str, digits: Digits, given: argparse.Namespace, way: Way) -> None:
+        self.torch, self.way, self.device = torch, way, way.device
+        torch.manual_seed(given.seed)
+        self.model = NETS[title](torch).to(self.device)
+        data = torch.utils.data.TensorDataset(torch.as_tensor(digits.train_x), torch.as_tensor(digits.train_y))
+        order = torch.Generator().manual_seed(given.seed)
+        self.loader = torch.utils.data.DataLoader(data, batch_size=64, shuffle=True, generator=order)
+        self.steps = len(self.loader)
+
+    def run(self, epochs: int) -> Iterator[float]:
+        """Train with Adam; yields the loss of each step."""
+        optimizer = self.torch.optim.Adam(self.model.parameters(), lr=2e-3)
+        loss_of = self.torch.nn.CrossEntropyLoss()
+        model = self.model
+
+        @self.way.compile
+        def step(x: Any, y: Any) -> Any:
+            loss = loss_of(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        model.train()
+        for _ in range(epochs):
+            for x, y in self.loader:
+                yield step(x.to(self.device), y.to(self.device)).item()
+        self.model.eval()
+
+
+def watch(training: Training, epochs: int, title: str) -> Any:
+    """Train with a progress bar; returns the model."""
     from tqdm import tqdm
 
-    data = torch.utils.data.TensorDataset(
-        *(torch.as_tensor(one).to(way.device) for one in (digits.train_x, digits.train_y))
-    )
-    order = torch.Generator().manual_seed(seed)
-    loader = torch.utils.data.DataLoader(data, batch_size=64, shuffle=True, generator=order)
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
-    loss_of = nn.CrossEntropyLoss()
-    losses: list[float] = []
-
-    @way.compile
-    def step(x: Any, y: Any) -> Any:
-        loss = loss_of(model(x), y)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    model.train()
-    with tqdm(total=epochs * len(loader), unit="step", desc=title) as bar:
-        for _ in range(epochs):
-            for x, y in loader:
-                losses.append(step(x, y).item())
-                bar.set_postfix_str(f"loss={losses[-1]:.4f}", refresh=False)
-                bar.update()
-    model.eval()
-    return losses
+    with tqdm(total=epochs * training.steps, unit="step", desc=title) as bar:
+        for loss in training.run(epochs):
+            bar.set_postfix_str(f"loss={loss:.4f}", refresh=False)
+            bar.update()
+    return training.model
 
 
-def measure(model: Any, digits: Digits, path: Path) -> Result:
+def compare(digits: Digits, given: argparse.Namespace, epochs: int) -> bool:
+    """Train the first steps of each net in both libraries from the same seed; whether the losses agree."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        sys.exit("--compare-torch: expected PyTorch beside tensorcore, got none; pip install torch==2.13.0")
+    agree = True
+    for title in NETS:
+        runs = [
+            Training(library, title, digits, given, Way(library, given)).run(epochs) for library in (tensorcore, torch)
+        ]
+        differences = []
+        print(f"{title:4} step {'tensorcore':>12}   {'PyTorch':>12}   relative difference")
+        # One library after the other: each shuffles with a generator of its own.
+        ours, theirs = [[loss for loss, _ in zip(run, range(COMPARED_STEPS), strict=False)] for run in runs]
+        for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
+            differences.append(abs(a - b) / max(abs(b), 1e-6))
+            print(f"{title:4} {i + 1:4} {a:12.8f}   {b:12.8f}   {differences[-1]:.1e}")
+        agree = agree and max(differences) <= AGREEMENT
+    print(f"the losses {'agree' if agree else 'DO NOT agree'} to {AGREEMENT:.0e} over the first {COMPARED_STEPS} steps")
+    return agree
+
+
+def measure(model: Any, digits: Digits, path: Path, device: str) -> Result:
     """Read the test digits, and write the weights to a file."""
-    x, y = torch.as_tensor(digits.test_x), torch.as_tensor(digits.test_y)
+    torch = tensorcore
+    x, y = (torch.as_tensor(one).to(device) for one in (digits.test_x, digits.test_y))
     with torch.no_grad():
         right = (model(x).argmax(1) == y).float().mean().item()
         times = []
         for _ in range(5):
             began = time.perf_counter()
-            model(x)
+            model(x).sum().item()  # a result that is read has been made, on any device
             times.append(time.perf_counter() - began)
     torch.save(model.state_dict(), path)
     return Result(right, path.stat().st_size, min(times))
@@ -143,8 +193,9 @@ def arguments(argv: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Pack trained readers of digits into eight bits.")
     parser.add_argument("--epochs", type=int, help=f"passes over the training digits (default: {EPOCHS})")
     parser.add_argument("--seed", type=int, default=8, help="of all random numbers (default: 8)")
-    parser.add_argument("--device", default="cpu", help="where to train (default: cpu)")
+    parser.add_argument("--device", default="cpu", help="where to compute (default: cpu)")
     Way.add_options(parser)
+    parser.add_argument("--compare-torch", action="store_true", help="the first losses of each net beside PyTorch's")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder for the files (default: out)")
     parser.add_argument("--smoke", action="store_true", help="a few digits and two epochs")
     given = parser.parse_args(argv)
@@ -157,20 +208,24 @@ def main(argv: list[str] | None = None) -> int:
     """Run the program; returns its exit status."""
     given = arguments(argv)
     epochs = given.epochs or (2 if given.smoke else EPOCHS)
-    given.out.mkdir(parents=True, exist_ok=True)
     digits = load_digits(given.smoke)
+    try:
+        tensorcore.empty(0, device=given.device)
+    except tensorcore.errors.DeviceError as error:
+        sys.exit(f"--device: {error}")
+    if given.compare_torch:
+        return 0 if compare(digits, given, epochs) else 1
+    given.out.mkdir(parents=True, exist_ok=True)
     found: dict[str, dict[str, Result]] = {}
-    for title, make in (("MLP", make_mlp), ("LSTM", Rows)):
-        torch.manual_seed(given.seed)
-        with Way(torch, given) as run:
-            model = make().to(run.device)
-            train(model, digits, epochs, given.seed, title, run)
+    for title in NETS:
+        with Way(tensorcore, given) as run:
+            model = watch(Training(tensorcore, title, digits, given, run), epochs, title)
             account = run.account()
-        model = model.cpu()
+        model = model.to(given.device)
         found[title] = {}
         for way, pack in WAYS.items():
             name = f"quantise-{title.lower()}-{way.replace(',', '').replace(' ', '-')}.pt"
-            found[title][way] = one = measure(pack(model), digits, given.out / name)
+            found[title][way] = one = measure(pack(model), digits, given.out / name, given.device)
             print(
                 f"{title:4}  {way:16}  {one.accuracy:7.2%} right  {one.nbytes / 1024:8.1f} KiB  {one.seconds * 1e3:7.2f} ms"
             )

@@ -107,7 +107,7 @@ def perform(kind: type[Example], doc: str | None, argv: list[str] | None = None)
     given = arguments(kind, doc, argv)
     steps = given.steps or (kind.smoke_steps if given.smoke else kind.steps)
     try:
-        tensorcore.device(given.device)
+        tensorcore.empty(0, device=given.device)
     except tensorcore.errors.DeviceError as error:
         sys.exit(f"--device: {error}")
     if given.compare_torch:

@@ -7,7 +7,6 @@ from math import e, inf, nan, pi
 
 from tensorcore import autograd, dtypes, interop, memory, ops, printing, serialization, storage, threads
 from tensorcore._version import __version__
-from tensorcore.absent import AbsentDevice
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as _find_device
 from tensorcore.backend.registry import register_builtin as _register_builtin
@@ -84,13 +83,15 @@ del _name
 
 class _DeviceType(type):
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, (Backend, AbsentDevice))
+        if not isinstance(instance, str):
+            return isinstance(instance, Backend)
+        return isinstance(instance, import_module("tensorcore.absent").AbsentDevice)
 
     def __call__(cls, device: object, index: object = None) -> object:
         try:
             return _find_device(device) if index is None else _find_device(device, index)
         except (DeviceUnavailable, UnknownDevice):
-            absent = AbsentDevice.named(device, index)
+            absent = import_module("tensorcore.absent").AbsentDevice.named(device, index)
             if absent is None:
                 raise
             return absent

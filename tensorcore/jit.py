@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import sys
+import typing
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, Final
 
 from tensorcore.errors import UsageError
@@ -154,3 +157,12 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
         f"load: expected a file of weights, got {f!r}, which holds code for PyTorch's interpreter; save the module's "
         "state_dict() in PyTorch, make the module here and load that"
     )
+
+
+# Typing's words, which older models import from here.
+annotations = ModuleType(f"{__name__}.annotations")  # type: ignore[assignment]
+annotations.__dict__.update(
+    {name: getattr(typing, name) for name in ("Any", "Dict", "List", "Optional", "Tuple", "Union")}
+)
+sys.modules[annotations.__name__] = annotations  # type: ignore[attr-defined, assignment]
+__path__: list[str] = []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import subprocess
 import sys
+import typing
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,7 @@ def test_marks_and_settings_that_change_nothing(capsys):
 
     assert isinstance(tc.compile(tc.nn.Linear(2, 2)), OptimizedModule)
     assert issubclass(tc.jit.TracerWarning, Warning)
+    assert importlib.import_module("tensorcore.jit.annotations").Optional is typing.Optional
     tc._assert(True, "fine")
     with pytest.raises(AssertionError, match="not so"):
         tc._assert(False, "not so")

@@ -12,7 +12,7 @@ from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 from tensorcore.ops.calls import apply
-from tensorcore.ops.define import Op, gradient_arguments, unwritten_out
+from tensorcore.ops.define import Op, gradient_arguments, kept_out, unwritten_out
 from tensorcore.ops.inplace import bare_node
 from tensorcore.ops.operands import common_device
 from tensorcore.tape.engine import fit, key_of, walk
@@ -159,9 +159,9 @@ def _kept(op: Op, node: Node, device_of: Tensor) -> dict[str, Any]:
                 raise stale(node, name, version)
             values[name] = one
     if op.keeps_out:
-        values["unwritten_out"] = values["out"] = unwritten_out(node, device_of)
-        if values["out"] is None and any("out" in gradient_arguments(one) for one in op.grads.values()):
-            raise stale(node, "out", node.version)
+        values["unwritten_out"] = unwritten_out(node, device_of)
+        if any("out" in gradient_arguments(one) for one in op.grads.values()):
+            values["out"] = kept_out(node, device_of)
     return values
 
 

@@ -130,7 +130,7 @@ def _device(name: str) -> dict[str, Any]:
     if reason is not None:
         return {"name": name, "usable": False, "reason": reason}
     try:
-        made = tc.device(name)
+        made = registry.device(name)
         report = made.report()
     except Exception as error:  # a plugin's own; the doctor goes on to the next
         return {"name": name, "usable": False, "reason": f"{type(error).__name__}: {error}"}

@@ -14,6 +14,7 @@ import pytest
 import tensorcore as tc
 from tensorcore.backend.base import Backend
 from tensorcore.backend.fallback import Ledger, fallback
+from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import TensorcoreError
 from tensorcore.ops import late
 from tensorcore.testing.certificate import Case, Certificate
@@ -33,11 +34,11 @@ class Session:
     def __init__(self, config: pytest.Config) -> None:
         name = config.getoption("--backend")
         try:
-            self.device: Backend = tc.device(name)
+            self.device: Backend = find_device(name)
             reference = config.getoption("--reference") or "cpu"
-            self.reference: Backend = tc.device(reference)
+            self.reference: Backend = find_device(reference)
             if self.reference is self.device:
-                self.reference = tc.device("pyref")
+                self.reference = find_device("pyref")
             path = config.getoption("--declaration") or find_declaration(self.device)
             self.declaration = read_declaration(path) if path else Declaration({}, {})
             self.fallback_device = config.getoption("--fallback-device") or self.declaration.fallback

@@ -106,3 +106,16 @@ def test_places_of_a_view() -> None:
     assert flat_index((2, 2), (1, 3), 4).tolist() == [[4, 7], [5, 8]]
     assert flat_index((), (), 2).tolist() == 2
     assert flat_index((0, 3), (3, 1), 0).shape == (0, 3)
+
+
+@pytest.mark.parametrize("name, options", [("gelu", {}), ("gelu", {"approximate": "tanh"}), ("silu", {}), ("leaky_relu", {}),
+                                           ("leaky_relu", {"negative_slope": 2.0})])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_activations_write_where_they_are_told(name, options, dtype):
+    """A compiled plan gives each elementwise kernel a place: the array it is given, or another, gets the whole result."""
+    kernel = tc.device("cpu").kernels[name]
+    x = np.linspace(-3, 3, 24).astype(dtype)[::2]
+    expected = np.array(kernel(x.copy(), **options))
+    for place in (np.empty(12, dtype), np.empty(24, dtype)[::2], x):
+        kernel(x, out=place, **options)
+        np.testing.assert_allclose(place, expected, rtol=1e-5, atol=1e-6)

@@ -49,7 +49,6 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export NO_MKDOCS_2_WARNING = 1
 
 .DEFAULT_GOAL := test
-.PHONY: demo test native lint format bench bench-ops bench-collective opdb array-api gpu pages docs env clean sanitize pictures certificates wheel types
 .PHONY: demo test native lint format bench bench-ops bench-collective opdb array-api gpu pages docs pictures types certificates \
 	wheel sanitize env clean
 

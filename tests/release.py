@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
             fresh.install(f"{wheel}[testing]"),
             fresh.smoke("--native"),
             fresh.run("tensorcore", "doctor", "--device", "cpu"),
-            fresh.run("tensorcore", "check", "pyref", "--level", "bronze"),
+            fresh.run("tensorcore", "check", "cpu", "--level", "bronze"),
         ):
             print(done.stdout[-1500:], done.stderr[-3000:])
             if done.returncode:

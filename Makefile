@@ -142,7 +142,7 @@ docs: $(VENV)/.extra-docs
 pictures: $(VENV)/.extra-demo
 	$(RUN) -m docs.pictures $(ARGS)
 
-# JAX takes half an hour: XLA compiles a program for every shape. The tests check what the certificates say.
+# JAX takes the longest by far: XLA compiles a program for every shape. The tests check what the certificates say.
 certificates: $(VENV)/.extra-devices $(VENV)/.extra-peers
 	for one in $(or $(ARGS),torch:silver jax:silver opencl:bronze); do name=$${one%:*}; \
 		$(RUN) -m pip install --quiet --no-deps --editable examples/backends/$${name}_device && \

@@ -55,6 +55,10 @@ class Capabilities:
         self.graphs = graphs
         self.collectives = collectives
 
+    def __repr__(self) -> str:
+        said = [f"{name}={getattr(self, name)}" for name in self.__slots__ if name != "dtypes"]
+        return f"Capabilities({tuple(sorted(self.dtypes))}, {', '.join(said)})"
+
 
 class MissingKernel:
     """Stands in the table for a kernel that the backend does not have: false, and when called, what policy says.

@@ -70,6 +70,9 @@ class Ledger:
     def __iter__(self) -> Iterator[tuple[tuple[str, str], Entry]]:
         return iter(self.entries.items())
 
+    def __repr__(self) -> str:
+        return f"<Ledger of {len(self)} kernels, {self.calls} calls, {self.bytes} bytes>"
+
     def __str__(self) -> str:
         if not self.entries:
             return "nothing ran on another device"

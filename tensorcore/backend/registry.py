@@ -35,7 +35,7 @@ from tensorcore.errors import (
 )
 
 __all__ = [
-    "PluginState", "Registry", "backends", "communicator", "communicators", "device", "isolated_registry", "made_devices",
+    "PluginState", "Registry", "backends", "communicator", "communicators", "device", "isolated_registry", "kept", "made_devices",
     "make_current", "own_names", "plugins", "register_builtin", "register_wrapper", "why_not",
 ]  # fmt: skip
 
@@ -291,6 +291,8 @@ class Registry:
             return None
 
 
+# Who remembers devices elsewhere: called at the start of an isolated registry, each answers with what to call at its end.
+kept: list[Callable[[], Callable[[], None]]] = []
 _wrappers: dict[str, Callable[[str], Backend]] = {}
 _process = _current = Registry()
 
@@ -392,10 +394,13 @@ def isolated_registry(*plugins: object, **named: object) -> Iterator[Registry]:
         chosen.append(plugin)
     before = _current
     _current = _process.isolated(chosen)
+    restores = [keep() for keep in kept]
     try:
         yield _current
     finally:
         _current = before
+        for restore in restores:
+            restore()
 
 
 def _make_meta(index: int) -> Backend:

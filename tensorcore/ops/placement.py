@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
+from tensorcore.backend.registry import kept
 
 __all__ = ["Default", "as_device", "get_default_device", "host_device", "set_default_device"]
 
@@ -48,6 +50,19 @@ def as_device(device: Any) -> Backend:
     if device is None:
         return get_default_device()
     return device if isinstance(device, Backend) else find_device(device)
+
+
+def _keep() -> Callable[[], None]:
+    """A default that was found in an isolated registry is not one of the process's own."""
+    before = Default.device, Default.host
+
+    def restore() -> None:
+        Default.device, Default.host = before
+
+    return restore
+
+
+kept.append(_keep)
 
 
 def _enter(self: Backend) -> Backend:

@@ -53,6 +53,7 @@ def test_an_allowed_kernel_runs_elsewhere_and_is_counted(poor) -> None:
     assert (ledger.calls, ledger.bytes, len(ledger)) == (2, 32, 1)
     assert ledger.seconds > 0
     assert "poor         exp                             2 calls" in str(ledger)
+    assert repr(ledger) == "<Ledger of 1 kernels, 2 calls, 32 bytes>"
 
 
 def test_results_of_several_kinds_come_back(poor) -> None:

@@ -15,7 +15,7 @@ from tensorcore.backend import registry
 from tensorcore.backend.communicator import Communicator
 from tensorcore.backend.registry import backends, communicator, communicators, device, plugins, why_not
 from tensorcore.errors import ArgumentTypeError, DeviceUnavailable, OutOfMemoryError, PluginError, UnknownDevice
-from tensorcore.plugin import INTERFACE_VERSION, Backend, hookimpl, isolated_registry
+from tensorcore.plugin import INTERFACE_VERSION, Backend, Capabilities, hookimpl, isolated_registry
 
 ROOT = str(Path(__file__).parents[2])
 
@@ -431,3 +431,10 @@ def test_hook_signatures_are_frozen():
     }
     parameters = inspect.signature(hookspecs.RegisterBackend.__call__).parameters
     assert list(parameters) == ["self", "name", "factory", "count", "probe", "interface", "remedy"]
+
+
+def test_capabilities_print_what_they_say():
+    """What a device can do is read at the prompt."""
+    text = repr(Capabilities(("int64", "bool"), host=True))
+    assert text.startswith("Capabilities(('bool', 'int64'), collectives=False, ")
+    assert "host=True" in text

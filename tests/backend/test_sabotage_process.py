@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 
 from tensorcore.backend.registry import Registry
@@ -122,3 +123,16 @@ def test_importing_tensorcore_does_not_discover(site):
     )
     assert done.stderr == ""
     assert done.stdout == "False None\n"
+
+
+def test_an_isolated_registry_leaves_no_default_behind() -> None:
+    """Tensors made after the block are on the process's own device, even where the first of all was made within it."""
+    program = """
+import tensorcore as tc
+from tensorcore.plugin import isolated_registry
+with isolated_registry(cpu="tensorcore_cpu"):
+    assert tc.ones(2).device is tc.device("cpu")
+assert tc.ones(2).device is tc.device("cpu")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,6 +91,13 @@ def test_its_certificate_says_what_it_promises(name: str) -> None:
     assert {level: found["levels"][level]["verdict"] for level in levels} == dict.fromkeys(levels, "held")
     assert found["interface"] == list(tc.plugin.INTERFACE_VERSION)
     assert found["xfail"] == {}
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_the_readme_says_the_same(name: str) -> None:
+    """Its table of devices names the level that the certificate says."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert re.search(rf"^\| `{name}` \| [^|]*; holds {LEVELS[name]} \|", text, re.MULTILINE)
 
 
 @pytest.mark.slow

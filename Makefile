@@ -51,7 +51,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export NO_MKDOCS_2_WARNING = 1
 
 .DEFAULT_GOAL := test
-.PHONY: demo test native lint format bench bench-ops dashboard continuous bench-collective opdb array-api gpu pages docs \
+.PHONY: demo test native lint format bench ops lazy collective bench-rows bench-ops bench-lazy dashboard continuous bench-collective opdb array-api gpu pages docs \
 	pictures types certificates wheel sanitize env clean
 
 demo: $(VENV)/.extra-demo
@@ -99,8 +99,17 @@ format: $(VENV)/.extra-lint
 	$(BIN)/ruff check --fix $(SOURCES)
 	$(BIN)/ruff format $(SOURCES)
 
-bench: $(VENV)/.extra-bench $(VENV)/.extra-peers
+# `make bench` prints the table of rows; `make bench ops`, `make bench lazy` and `make bench collective` another one.
+TABLE := $(filter ops lazy collective,$(MAKECMDGOALS))
+bench: $(addprefix bench-,$(or $(TABLE),rows))
+ops lazy collective: bench
+	@:
+
+bench-rows: $(VENV)/.extra-bench $(VENV)/.extra-peers
 	$(RUN) -m asv_benchmarks.table $(ARGS)
+
+bench-lazy: $(VENV)/.extra-bench $(VENV)/.extra-peers
+	$(RUN) -m asv_benchmarks.table --only lazy $(ARGS)
 
 bench-ops: $(VENV)/.extra-bench $(VENV)/.extra-peers
 	$(RUN) -m asv_benchmarks.table --ops --page docs/performance.md $(ARGS)

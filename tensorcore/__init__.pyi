@@ -11,7 +11,6 @@ import numpy as _np
 from tensorcore.backend.base import Backend
 from tensorcore.dtypes import dtype as _dtype
 
-from tensorcore.absent import AbsentDevice as AbsentDevice
 from tensorcore.backend.base import Backend as Backend
 from tensorcore.errors import DeviceUnavailable as DeviceUnavailable
 from tensorcore.cuda.streams import Event as Event

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply, binary
@@ -377,5 +377,9 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
             f"cross: inputs dimension {dim} must have length 3, got {list(input.shape)} and {list(other.shape)}"
         )
     dtype = input.dtype if input.dtype is other.dtype else dtypes.promote_types(input.dtype, other.dtype)
+    if dtype is dtypes.bool_:
+        raise UnsupportedDtype(
+            "cross: \"cross\" not implemented for 'Bool', got tensors of it; convert them with .to(...)"
+        )
     made = apply(_cross, (input.to(dtype).expand(shape), other.to(dtype).expand(shape)), {"dim": at})
     return made if out is None else store("cross", made, out)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply, binary
@@ -379,6 +379,10 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
     if input.dtype is not other.dtype:
         raise DtypeError(
             f"cross: expected one scalar type, got {input.dtype} and {other.dtype}; convert one with .to(...)"
+        )
+    if input.dtype is dtypes.bool_:
+        raise UnsupportedDtype(
+            "cross: \"cross\" not implemented for 'Bool', got tensors of it; convert them with .to(...)"
         )
     made = apply(_cross, (input.expand(shape), other.expand(shape)), {"dim": at})
     return made if out is None else store("cross", made, out)

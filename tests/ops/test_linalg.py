@@ -130,3 +130,10 @@ def test_products_without_the_transposed_kernels():
         table.update(kept)
     assert x.grad.tolist() == [[3.0, 4.0]]
     assert y.grad.tolist() == [[1.0], [2.0]]
+
+
+def test_a_cross_product_takes_no_bools() -> None:
+    """It is refused as PyTorch refuses it, before a kernel is asked."""
+    vectors = tc.ones(2, 3, dtype=tc.bool)
+    with pytest.raises(NotImplementedError, match="\"cross\" not implemented for 'Bool'"):
+        tc.cross(vectors, vectors, dim=1)

@@ -151,7 +151,7 @@ class Drawing:
         places = self._layout()
         width = max([x for x, _ in places]) + 1
         height = max([y for _, y in places]) + 1
-        figure = Figure(figsize=(2.0 * width + 0.4, 0.72 * height + 0.4))
+        figure = Figure(figsize=(2.0 * width + 0.4, 0.72 * height + 0.4), layout="none")
         FigureCanvasAgg(figure)
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set(xlim=(-0.6, width - 0.4), ylim=(-0.7, height - 0.3))

@@ -52,7 +52,7 @@ def multinomial(generator: Generator, weights: Array, num_samples: int, replacem
     else:
         with np.errstate(divide="ignore", over="ignore"):
             # PyTorch lays the draws as the weights lie, and fills memory in its order.
-            turned = rows.strides[0] < rows.strides[1] and min(rows.shape) > 1
+            turned = 0 < rows.strides[0] < rows.strides[1] and min(rows.shape) > 1
             drawn = generator.exponential(rows.shape[::-1] if turned else rows.shape, given)
             ratio = rows / (drawn.T if turned else drawn)
         result = _largest_first(ratio, num_samples)

@@ -286,8 +286,8 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
             f"binary_cross_entropy: expected input and target of one dtype, got {input.dtype} and {target.dtype}; "
             "convert one"
         )
-    if input.device.capabilities.host:
-        for name, one in (("input", input), ("target", target)):
+    for name, one in (("input", input), ("target", target)):
+        if one.device.capabilities.host:
             values = one.device.to_host(one.native)
             if not ((values >= 0) & (values <= 1)).all():
                 raise ShapeError(

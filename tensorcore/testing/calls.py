@@ -107,11 +107,15 @@ def degenerate(call: Call) -> Iterator[tuple[str, Call]]:
 
 
 def misfits(call: Call) -> Iterator[tuple[str, Call]]:
-    """The call with one array of one more row, column or dim than it should have."""
+    """The call with one array of one more row, column or dim than it should have.
+
+    What is put on is the square of what is there, element by element: a copy would make a matrix singular, and whether
+    that is seen would be a matter of rounding.
+    """
     for i in range(len(call.floats())):
         for what, grow in (
-            ("row", lambda array: np.concatenate([array, array[:1]]) if array.ndim else array),
-            ("column", lambda array: np.concatenate([array, array[..., :1]], -1) if array.ndim else array),
+            ("row", lambda array: np.concatenate([array, array[:1] ** 2]) if array.ndim else array),
+            ("column", lambda array: np.concatenate([array, array[..., :1] ** 2], -1) if array.ndim else array),
             ("dim", lambda array: np.stack([array, array, array])),
         ):
             yield f"array {i} with a {what} more", call.replaced(lambda array, at: grow(array) if at == i else array)  # noqa: B023

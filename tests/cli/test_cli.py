@@ -215,7 +215,7 @@ def test_wrong_arguments_are_one_line(tmp_path: Path) -> None:
         (("check", "cpu", "--level", "platinum"), 2, "'bronze', 'silver', 'gold'"),
         (("bench", "--only", "nothing like it"), 2, "expected a row with 'nothing like it' in its name"),
         (("bench", "tensorcore:nowhere"), 2, "got 'nowhere'; install a plugin that offers 'nowhere'"),
-        (("bench", "nonsense"), 2, "expected tensorcore, torch or numpy, got 'nonsense'"),
+        (("bench", "nonsense"), 2, "got 'nonsense'; write library:device"),
         (("launch", str(tmp_path / "none.py")), 2, "none.py, which is not there"),
         (("launch", "-n", "0", __file__), 2, "expected at least one rank, got -n 0"),
         (("new-backend", "sim", "--directory", str(tmp_path / "new")), 1, "got 'sim', which tensorcore has"),

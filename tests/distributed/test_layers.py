@@ -152,7 +152,7 @@ def test_the_parts_of_data_parallel() -> None:
     whole.sum().backward()
     assert module.bias.grad.tolist() == [3.0, 3.0]
     assert not any(one.requires_grad for one in nn.parallel.replicate(module, devices, detach=True)[1].parameters())
-    with pytest.raises(ValueError, match="The number of modules 2 is not equal to the number of inputs 1"):
+    with pytest.raises(AssertionError, match="The number of modules 2 is not equal to the number of inputs 1"):
         nn.parallel.parallel_apply(copies, [torch.ones(1, 2)])
 
 

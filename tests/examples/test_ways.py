@@ -90,8 +90,8 @@ WANTED = {
         },
         [(2, STEPS - 2, 0)],  # the first step has no state
     ),
-    "quantise-lstm": Wanted({("item", "losses.append(step(x, y).item())"): 20}, [(2, 18, 0)]),
-    "quantise-mlp": Wanted({("item", "losses.append(step(x, y).item())"): 20}, [(2, 18, 0)]),
+    "quantise-lstm": Wanted({("item", "yield step(x.to(self.device), y.to(self.device)).item()"): 20}, [(2, 18, 0)]),
+    "quantise-mlp": Wanted({("item", "yield step(x.to(self.device), y.to(self.device)).item()"): 20}, [(2, 18, 0)]),
     "transfer": Wanted(
         {
             ("item", "losses.append(lesson().item())"): 2 * STEPS,
@@ -174,9 +174,8 @@ def digits_losses(module: ModuleType, kind: str, given: Namespace, way: Any) -> 
 
 
 def quantise_losses(module: ModuleType, kind: str, given: Namespace, way: Any) -> list[float]:
-    tc.manual_seed(given.seed)
-    model = (module.make_mlp() if kind == "mlp" else module.Rows()).to(way.device)
-    return module.train(model, module.load_digits(True), 1, given.seed, kind, way)  # type: ignore[no-any-return]
+    title = {"mlp": "MLP", "lstm": "LSTM"}[kind]
+    return list(module.Training(tc, title, module.load_digits(True), given, way).run(1))
 
 
 def agree(got: list[float], wanted: list[float], tolerance: float) -> None:

@@ -161,7 +161,7 @@ def test_wrong_arguments_are_refused(onnx, error, call) -> None:
         call()
 
 
-def test_older_operators():
+def test_older_operators(onnx):
     """A lower opset_version is converted to; where an operator has no such form the file has 18, with a warning."""
     model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
     seen = []

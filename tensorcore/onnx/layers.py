@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorcore.backend.windows import even_windows
 from tensorcore.errors import UsageError
 from tensorcore.onnx.kernels import shape_of
 from tensorcore.onnx.tracer import Trace, handler
@@ -56,6 +57,21 @@ def _max_pool(
     ]
     return t.node("MaxPool", x, kernel_shape=list(kernel), strides=list(stride), pads=[*padding, *ends],
                   dilations=list(dilation))  # fmt: skip
+
+
+@handler("adaptive_avg_pool")
+def _adaptive_avg_pool(t: Trace, result: Any, x: Any, *, counts: Any) -> Any:
+    # Windows of several lengths: along each dim the product with a matrix of their weights.
+    made, ndim = x, len(counts) + 2
+    for dim, count in enumerate(counts, 2):
+        weights = np.zeros((x.shape[dim], count), x.dtype)
+        for i, (start, stop) in enumerate(even_windows(x.shape[dim], count)):
+            weights[start:stop, i] = 1 / (stop - start)
+        turned = [*range(dim), ndim - 1, *range(dim + 1, ndim - 1), dim][:ndim]
+        last = dim == ndim - 1
+        made = t.node("MatMul", made if last else t.node("Transpose", made, perm=turned), weights)
+        made = made if last else t.node("Transpose", made, perm=turned)
+    return made
 
 
 @handler("avg_pool")

@@ -174,7 +174,6 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("rsub", "special"): _FUSED,
     ("scaled_dot_product_attention", "no columns"): _NO_ELEMENTS,
     ("scaled_dot_product_attention", "no rows"): _NO_ELEMENTS,
-    ("searchsorted", "shape"): "of numbers that are out of order nobody says what is found",
     ("searchsorted", "special"): "of numbers that are out of order nobody says what is found",
     ("softmax", "no columns"): _NO_ELEMENTS,
     ("softmax", "no rows"): _NO_ELEMENTS,

@@ -43,9 +43,13 @@ def missed(text: str) -> list[str]:
 
 
 def causes(text: str) -> dict[str, str]:
-    """What a page says of why rows miss: the cause by the row's name, or by a pattern with ``*`` for several rows."""
+    """What a page says of why rows miss: the cause by the row's name, or by a pattern with ``*`` for several rows.
+
+    A line may name several, with ``;`` between them.
+    """
     lines = [line for line in _part(text, "causes").splitlines() if line.startswith("| ")]
-    return {cells[0]: cells[1] for line in lines[2:] if len(cells := _cells(line)) > 1}
+    found = [cells for line in lines[2:] if len(cells := _cells(line)) > 1]
+    return {row: cells[1] for cells in found for row in cells[0].split("; ")}
 
 
 def unexplained(text: str) -> list[str]:

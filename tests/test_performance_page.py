@@ -96,3 +96,13 @@ def test_a_cause_without_a_miss_is_found(tmp_path: Path) -> None:
     page.write(path, [row("tiny relu", 0.5), row("reduction sum 1e7", 0.5)], {}, ops=False)
     assert page.stale(path.read_text()) == ["tiny relu", "reduction * 1e7"]
     assert page.unexplained(path.read_text()) == []
+
+
+def test_a_line_names_several_rows() -> None:
+    """Names in one line are held apart by semicolons: a comma may stand in the name of a row."""
+    text = CAUSES.replace("| tiny relu |", "| tiny relu; softmax 9, forward |")
+    assert page.causes(text) == {
+        "tiny relu": "a Python frame",
+        "softmax 9, forward": "a Python frame",
+        "reduction * 1e7": "one core cannot read faster",
+    }

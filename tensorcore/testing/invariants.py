@@ -16,7 +16,8 @@ __all__ = ["REGULAR", "defined", "unique"]
 # Functions that a matrix of equal rows is no argument for: it is singular, its singular values and eigenvalues are equal, and
 # roundoff decides what comes out, of the function or of its derivative.
 REGULAR = {
-    "det", "geqrf", "inverse", "linalg_cholesky_ex", "linalg_cond", "linalg_eig", "linalg_eigvals", "linalg_inv", "linalg_inv_ex",
+    "det", "geqrf", "inverse", "linalg_cholesky_ex", "linalg_cond", "linalg_eig", "linalg_eigvals", "linalg_inv",
+    "linalg_inv_ex", "linalg_ldl_factor", "linalg_ldl_factor_ex",
     "linalg_lu", "linalg_lu_factor", "linalg_lu_factor_ex", "linalg_lu_solve", "linalg_matrix_norm", "linalg_norm",
     "linalg_qr", "linalg_solve", "linalg_solve_ex", "linalg_svd", "linalg_svdvals", "linalg_tensorinv",
     "linalg_tensorsolve", "logdet", "lu", "nuclear_norm", "pca_lowrank", "pinverse", "qr", "slogdet", "svd",

@@ -13,7 +13,7 @@
     ├── ArgumentError     (ValueError)          a value outside what an argument takes
     ├── ArgumentTypeError (TypeError)           an argument of a type that it does not take
     ├── GradientError     (RuntimeError)        what the tape cannot do
-    ├── UsageError        (RuntimeError)        calls in an order, or options in a combination, that make no sense
+    ├── UsageError        (RuntimeError)        calls in an order, or with values or options, that make no sense
     ├── LinAlgError       (RuntimeError)        a matrix without the inverse or factor asked for
     ├── OutOfMemoryError  (RuntimeError, MemoryError)
     ├── KernelMissing     (NotImplementedError) the backend has no kernel of that name
@@ -109,7 +109,7 @@ class GradientError(TensorcoreError, RuntimeError):
 
 
 class UsageError(TensorcoreError, RuntimeError):
-    """Calls in an order, or options in a combination, that make no sense."""
+    """Calls in an order, or with values or options, that make no sense, where PyTorch raises RuntimeError."""
 
 
 class LinAlgError(TensorcoreError, RuntimeError):

@@ -13,7 +13,7 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import made_devices
 from tensorcore.dtypes import dtype as Dtype
-from tensorcore.errors import ArgumentTypeError, DeviceError, DimensionError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DeviceError, DimensionError, ShapeError, UsageError
 from tensorcore.ops.placement import as_device, host_device
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -256,7 +256,7 @@ class TypedStorage:
 
     def __getitem__(self, index: int) -> Any:
         if isinstance(index, slice):
-            raise GradientError(
+            raise UsageError(
                 "storage: slices are only supported in UntypedStorage.__getitem__, got one; slice a tensor, or "
                 "untyped()"
             )
@@ -390,7 +390,7 @@ def _size(value: Any) -> int:
 def _checked(index: Any, size: int) -> Any:
     if isinstance(index, slice):
         if index.step not in (None, 1):
-            raise GradientError(
+            raise UsageError(
                 f"storage: Trying to slice with a step of {index.step}, but only a step of 1 is supported, got "
                 f"{index}; "
                 f"use a tensor"

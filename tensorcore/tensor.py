@@ -12,7 +12,7 @@ import numpy as np
 
 from tensorcore import printing
 from tensorcore.dtypes import dtype, get_default_dtype
-from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError, UsageError
 from tensorcore.formats import contiguous_format
 from tensorcore.tape.engine import Eager
 from tensorcore.tape.memory import Version, writes
@@ -367,12 +367,12 @@ class Tensor:
         """The value of a tensor with one element as a Python number."""
         native = self.native
         if prod(native.shape) != 1:
-            raise GradientError(
+            raise UsageError(
                 f"item: a Tensor with {prod(native.shape)} elements cannot be converted to Scalar, got shape "
                 f"{list(native.shape)}; use tolist(), or index one element"
             )
         if not self.device.capabilities.values:
-            raise GradientError(f"item: expected a tensor with values, got one on {self.device}, which has shapes only")
+            raise UsageError(f"item: expected a tensor with values, got one on {self.device}, which has shapes only")
         value = self.device.to_host(native).item()
         return float(value) if self.dtype.is_floating_point else value
 
@@ -384,7 +384,7 @@ class Tensor:
 
     def __bool__(self) -> bool:
         if self.numel() != 1:
-            raise GradientError(
+            raise UsageError(
                 f"bool: Boolean value of Tensor with {'more than one value' if self.numel() else 'no values'} is "
                 f"ambiguous, got shape {list(self.native.shape)}; use .any() or .all()"
             )

@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import prod
 from typing import Any
 
-from tensorcore.errors import ArgumentError, GradientError, ShapeError
+from tensorcore.errors import ArgumentError, ShapeError, UsageError
 from tensorcore.nn import functional as F
 from tensorcore.nn.containers import ModuleList, Sequential
 from tensorcore.nn.linear import Linear
@@ -86,23 +86,23 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             target_: (N) classes, or one.
         """
         if target_.dim() > 1:
-            raise GradientError(
+            raise ShapeError(
                 f"0D or 1D target tensor expected, multi-target not supported, got {target_.dim()}D; call it for each"
             )
         if input_.dim() != target_.dim() + 1:
-            raise GradientError(
+            raise ShapeError(
                 f"{target_.dim()}D target tensor expects {target_.dim() + 1}D input tensors, but found inputs with "
                 f"size {input_.shape}"
             )
         if target_.dim() and input_.shape[0] != target_.shape[0]:
-            raise GradientError(
+            raise ShapeError(
                 f"Input and target should have the same size in the batch dimension, got {input_.shape[0]} and "
                 f"{target_.shape[0]}"
             )
         input: Any = input_ if target_.dim() else input_.unsqueeze(0)  # type: ignore[attr-defined]
         target: Any = target_ if target_.dim() else target_.unsqueeze(0)  # type: ignore[attr-defined]
         if bool(((target < 0) | (target >= self.n_classes)).any()):
-            raise GradientError(
+            raise UsageError(
                 f"Target values should be in [0, {self.n_classes - 1}], but values in range "
                 f"[{target.min().item()}, {target.max().item()}] were found. "
             )
@@ -179,7 +179,7 @@ class LinearCrossEntropyLoss(Module):
         if weight is not None and tuple(weight.shape) != (num_classes,):
             raise ShapeError(f"expected weight shape to be {(num_classes,)}, got {tuple(weight.shape)}")
         if not 0 <= label_smoothing <= 1:
-            raise GradientError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
+            raise UsageError(f"expected label_smoothing to be in range [0, 1], got {label_smoothing}")
         super().__init__()
         self.reduction = reduction
         self.register_buffer("weight", weight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorcore.errors import ArgumentError, GradientError
+from tensorcore.errors import ArgumentError, UsageError
 from tensorcore.nn import init
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter
@@ -95,7 +95,7 @@ class RNNCell(RNNCellBase):
         """The next state, from (batch, features) or (features) and the last one, zeros where None."""
         rows, states = self._batched(input, None if hx is None else [hx], 1)
         if self.nonlinearity not in ("tanh", "relu"):
-            raise GradientError(f"Unknown nonlinearity: {self.nonlinearity}, expected tanh or relu")
+            raise UsageError(f"Unknown nonlinearity: {self.nonlinearity}, expected tanh or relu")
         cell = ops.rnn_tanh_cell if self.nonlinearity == "tanh" else ops.rnn_relu_cell
         made = cell(rows, states[0], *self._weights())
         return made if input.dim() == 2 else made.squeeze(0)

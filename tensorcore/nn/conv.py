@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorcore.errors import ArgumentError, GradientError
+from tensorcore.errors import ArgumentError, ShapeError
 from tensorcore.nn import functional as F
 from tensorcore.nn import init
 from tensorcore.nn.lazy import LazyModuleMixin
@@ -255,7 +255,7 @@ class _LazyConv(LazyModuleMixin):
         if not self.has_uninitialized_params():
             return
         if input.dim() not in (self.dims + 1, self.dims + 2):
-            raise GradientError(
+            raise ShapeError(
                 f"Expected {self.dims + 1}D (unbatched) or {self.dims + 2}D (batched) input to {type(self).__name__}, "
                 f"but got input of size: {input.shape}"
             )

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorcore.errors import GradientError
+from tensorcore.errors import GradientError, UsageError
 from tensorcore.ops.define import Op
 from tensorcore.ops.record import record
 from tensorcore.tape.memory import Version, View
@@ -167,7 +167,7 @@ class Hooked:
                     changed = hook(self, args, kwargs)
                     if changed is not None:
                         if not (isinstance(changed, tuple) and len(changed) == 2):
-                            raise GradientError(
+                            raise UsageError(
                                 f"forward: forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
                                 f"got {changed!r}; return both"
                             )

@@ -7,7 +7,7 @@ from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, GradientError
+from tensorcore.errors import ArgumentTypeError, UsageError
 from tensorcore.nn.hooks import RemovableHandle
 from tensorcore.nn.parameter import Parameter, is_lazy
 from tensorcore.tape.mode import no_grad
@@ -182,7 +182,7 @@ class Stateful:
                 errors.insert(0, f"Missing key(s) in state_dict: {_quoted(missing)}. ")
         if errors:
             listed = "\n\t".join(errors)
-            raise GradientError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
+            raise UsageError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{listed}")
         return found
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:

@@ -8,7 +8,7 @@ from math import inf
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import GradientError, ShapeError
+from tensorcore.errors import ShapeError, UsageError
 from tensorcore.nn import functional as F
 from tensorcore.nn import init
 from tensorcore.nn.attention import MultiheadAttention
@@ -378,7 +378,7 @@ def _skips_padding(layer: Any) -> bool:
 def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
     """The function of that name, "relu" or "gelu"; by PyTorch's name, which programs import."""
     if activation not in ("relu", "gelu"):
-        raise GradientError(f"activation should be relu/gelu, not {activation}")
+        raise UsageError(f"activation should be relu/gelu, not {activation}")
     return F.relu if activation == "relu" else F.gelu
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, GradientError
+from tensorcore.errors import ArgumentError, UsageError
 from tensorcore.ops.create import empty
 from tensorcore.ops.placement import as_device
 from tensorcore.parameter import Parameter
@@ -32,7 +32,7 @@ class UninitializedTensorMixin:
 
     @property
     def shape(self) -> Any:
-        raise GradientError(
+        raise UsageError(
             f"Can't access the shape of an uninitialized {self._mark}, got one on {self.device}; call the lazy module "
             f"with a batch once, so that it learns its shapes, or materialize(shape)"
         )

@@ -6,7 +6,7 @@ from math import inf, prod, sqrt
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_sequence as samples
 from tensorcore.ops.choice import where
@@ -95,7 +95,7 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     op = "scaled_dot_product_attention"
     _check(op, query, key, value, attn_mask, is_causal)
     if not 0.0 <= dropout_p <= 1.0:
-        raise GradientError(
+        raise UsageError(
             f"{op}: dropout probability has to be between 0 and 1, but got {dropout_p}; pass one in between"
         )
     front = _front(op, query, key, value, enable_gqa)
@@ -147,9 +147,7 @@ def _check(op: str, query: Any, key: Any, value: Any, mask: Any, is_causal: bool
     if mask is None:
         return
     if is_causal:
-        raise GradientError(
-            f"{op}: Explicit attn_mask should not be set when is_causal=True, got both; pass one of them"
-        )
+        raise UsageError(f"{op}: Explicit attn_mask should not be set when is_causal=True, got both; pass one of them")
     if not isinstance(mask, Tensor):
         raise ArgumentTypeError(
             f"{op}: expected attn_mask to be a Tensor, got {type(mask).__name__}; use torch.tensor(...)"
@@ -168,7 +166,7 @@ def _front(op: str, query: Tensor, key: Tensor, value: Tensor, grouped: bool) ->
         return rules.broadcast(op, *fronts)
     heads = [front[-1] if front else 0 for front in fronts]
     if not heads[1] or heads[1] != heads[2] or heads[0] % heads[1]:
-        raise GradientError(
+        raise UsageError(
             f"{op}: Number of heads in key and value must divide the number of heads in query, got {heads[0]}, {heads[1]} and "
             f"{heads[2]}; pass one to each group"
         )

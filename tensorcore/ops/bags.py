@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, GradientError, KernelMissing
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, KernelMissing, ShapeError, UsageError
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.choice import where
 from tensorcore.ops.create import arange
@@ -55,7 +55,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None, 
     if padding_idx is not None:
         table = weight.native.shape[0]
         if not -table <= padding_idx < table:
-            raise GradientError(
+            raise UsageError(
                 f"{op}: padding_idx must be within the number of embeddings, got {padding_idx} for {table}"
             )
         counted = input != padding_idx % table
@@ -132,7 +132,7 @@ def _check(
             f"{list(per_sample.shape)}; reshape it"
         )
     if not weight.dtype.is_floating_point:
-        raise GradientError(
+        raise DtypeError(
             f"{op}: Expected weight to have a floating scalar type, got {weight.dtype}; convert it with .float()"
         )
     if len(weight.native.shape) != 2:
@@ -140,18 +140,18 @@ def _check(
             f"{op}: weight has to be a 2D Tensor, but got Tensor of dimension {len(weight.native.shape)}"
         )
     if per_sample is not None and per_sample.dtype is not weight.dtype:
-        raise GradientError(
+        raise DtypeError(
             f"{op}: expected weight and per_sample_weights to have the same dtype, got {weight.dtype} and {per_sample.dtype}; convert"
         )
     for name, one in (("input", input), ("offsets", offsets)):
         if one is not None and one.dtype not in (dtypes.int64, dtypes.int32):
-            raise GradientError(
+            raise DtypeError(
                 f"{op}: Expected tensor for argument '{name}' to have scalar type Long or Int, got {one.dtype}; use .long()"
             )
     if input.device.capabilities.values:
         lowest, highest = input.device.kernels["index_bounds"](input.native)
         if lowest < 0 or highest >= weight.native.shape[0]:
-            raise GradientError(
+            raise UsageError(
                 f"{op}: Expected idx >= 0 && idx < num_embeddings, got {lowest if lowest < 0 else highest} for "
                 f"{weight.native.shape[0]} rows; look at the indices"
             )
@@ -172,11 +172,11 @@ def _check(
         raise ArgumentError(f"{op}: offsets has to be a 1D Tensor, got {list(offsets.shape)}; flatten it")
     count = offsets.native.shape[0] - bool(include_last)
     if count < 0:
-        raise GradientError(f"{op}: include_last_offset: number of offsets should be at least 1, got 0; pass the end")
+        raise UsageError(f"{op}: include_last_offset: number of offsets should be at least 1, got 0; pass the end")
     if offsets.device.capabilities.values and offsets.native.shape[0]:
         host = offsets.device.to_host(offsets.native)
         if host[0] != 0 or host[-1] > shape[0]:
-            raise GradientError(
+            raise ShapeError(
                 f"{op}: offsets must start with 0 and not exceed the length of input ({shape[0]}), got {host[0]} to {host[-1]}"
             )
     return input, (count,), per_sample

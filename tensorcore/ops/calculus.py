@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_numeric as samples
 from tensorcore.ops.join import cat
@@ -34,7 +34,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
                 f"for {input.ndim}; reshape it"
             )
     if n < 0:
-        raise GradientError(f"diff: order must be non-negative but got {n}; pass 0 or more")
+        raise UsageError(f"diff: order must be non-negative but got {n}; pass 0 or more")
     if not n:  # as it is, whatever else is asked for
         return input.clone() if out is None else store("diff", input, out)  # type: ignore[attr-defined]
     at = rules.wrap_dim("diff", dim, input.ndim)
@@ -53,9 +53,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
 
 def _no_bool(op: str, *values: Tensor) -> None:
     if any([one.dtype is dtypes.bool_ for one in values]):
-        raise GradientError(
-            f"{op}: received a bool input for `x` or `y`, but bool is not supported, got one; use .int()"
-        )
+        raise DtypeError(f"{op}: received a bool input for `x` or `y`, but bool is not supported, got one; use .int()")
 
 
 def _checked(op: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[int, Any]:
@@ -136,15 +134,15 @@ def gradient(
         spacing: the distance of the samples: a number, one for each dim, or a vector of coordinates for each dim.
     """
     if input.dtype in (dtypes.uint8, dtypes.bool_):
-        raise GradientError(f"gradient: torch.gradient does not support {input.dtype.name} input, got one; use .int()")
+        raise DtypeError(f"gradient: torch.gradient does not support {input.dtype.name} input, got one; use .int()")
     if edge_order not in (1, 2):
-        raise GradientError(f"gradient: torch.gradient only supports edge_order=1 and edge_order=2, got {edge_order}")
+        raise UsageError(f"gradient: torch.gradient only supports edge_order=1 and edge_order=2, got {edge_order}")
     spacing = 1 if spacing is None else spacing
     several = isinstance(spacing, (list, tuple))
     count = input.ndim if dim is None else 1 if isinstance(dim, int) else len(dim)
     steps = list(spacing) if several else [spacing] * count
     if len(steps) != count:
-        raise GradientError(
+        raise ShapeError(
             f"gradient: torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to the "
             f"number of dims, {count}, got a list of length {len(steps)}; give one for each"
         )
@@ -152,11 +150,11 @@ def gradient(
     for at, step in zip(dims, steps, strict=True):
         size = input.native.shape[at]
         if size < edge_order + 1:
-            raise GradientError(
+            raise ShapeError(
                 f"gradient: torch.gradient expected each dimension size to be at least edge_order+1, got {size} along {at}"
             )
         if isinstance(step, Tensor) and step.ndim == 1 and step.native.shape[0] != size:
-            raise GradientError(
+            raise UsageError(
                 f"gradient: torch.gradient expected each element of coordinates to have the same length as its dim, "
                 f"got {step.native.shape[0]} for {size}"
             )

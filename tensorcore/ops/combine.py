@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_numeric as samples
 from tensorcore.ops.create import arange, from_numpy
@@ -55,7 +55,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
     """The common shape that tensors of these shapes broadcast to."""
     given = [(one,) if isinstance(one, int) else tuple(one) for one in shapes]
     if any([size < 0 for one in given for size in one]):
-        raise GradientError(f"broadcast_shapes: Trying to create tensor with negative dimension, got {shapes}")
+        raise ShapeError(f"broadcast_shapes: Trying to create tensor with negative dimension, got {shapes}")
     return Size(rules.broadcast("broadcast_shapes", *given))
 
 
@@ -72,7 +72,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     if input.ndim != 1:
         raise ShapeError(f"combinations: Expect a 1D vector, but got shape {list(input.shape)}; flatten it")
     if r < 0:
-        raise GradientError(f"combinations: Expect a non-negative number, but got {r}; pass 0 or more")
+        raise UsageError(f"combinations: Expect a non-negative number, but got {r}; pass 0 or more")
     if not r:
         return input.new_empty(0)  # type: ignore[attr-defined, no-any-return]
     n = input.native.shape[0]
@@ -93,7 +93,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         raise ShapeError(f"vander: x must be a one-dimensional tensor, got {x.ndim}-D; flatten it")
     n = x.native.shape[0] if N is None else int(N)
     if n < 0:
-        raise GradientError(f"vander: N must be non-negative, got {N}; pass 0 or more")
+        raise UsageError(f"vander: N must be non-negative, got {N}; pass 0 or more")
     if x.dtype.kind in ("bool", "integer"):
         x = x.long()  # type: ignore[attr-defined]
     ones = x.new_ones((*x.shape, 1))  # type: ignore[attr-defined]
@@ -186,9 +186,7 @@ def range(start: float = 0, end: float | None = None, step: float = 1, *, out: T
     if end is None:
         start, end = 0, start
     if not step or (end - start) / step < 0:
-        raise GradientError(
-            f"range: upper bound and lower bound inconsistent with step sign, got {start}, {end}, {step}"
-        )
+        raise UsageError(f"range: upper bound and lower bound inconsistent with step sign, got {start}, {end}, {step}")
     found = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, "range")
     made = arange(int((end - start) / step) + 1, dtype=found, device=device) * step + start
     made = made.requires_grad_() if requires_grad else made

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
@@ -53,7 +53,7 @@ def einsum(*args: Any) -> Tensor:
         left.append(_contracted(y, x, kept, sizes))
     made, term = _summed(*left[0], set(result))
     if len(term) != len(result):
-        raise GradientError(f"einsum: expected each subscript of the result in an operand, got {equation!r}")
+        raise UsageError(f"einsum: expected each subscript of the result in an operand, got {equation!r}")
     return _ordered(made, term, tuple(result))
 
 
@@ -72,7 +72,7 @@ def _written(args: tuple[Any, ...]) -> tuple[str, list[Tensor]]:
 
         def letters(dims: Sequence[Any]) -> str:
             if not all(one is Ellipsis or (isinstance(one, int) and 0 <= one < 52) for one in dims):
-                raise GradientError(
+                raise UsageError(
                     f"einsum: not enough letters: expected subscripts as ints in [0, 52), got {list(dims)}"
                 )
             return "".join("..." if one is Ellipsis else _LETTERS[one] for one in dims)
@@ -94,7 +94,7 @@ def _parse(equation: str, operands: list[Tensor]) -> tuple[list[tuple[Any, ...]]
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     texts = inputs.split(",")
     if len(texts) != len(operands):
-        raise GradientError(
+        raise UsageError(
             f"einsum: more operands were provided than specified in the equation, or fewer: got {len(operands)} for {equation!r}"
         )
     terms: list[tuple[Any, ...]] = []
@@ -120,7 +120,7 @@ def _parse(equation: str, operands: list[Tensor]) -> tuple[list[tuple[Any, ...]]
     known = {name for term in terms for name in term}
     for one in before + after:
         if one not in known or (before + after).count(one) > 1:
-            raise GradientError(
+            raise UsageError(
                 f"einsum: output subscript {one} does not appear in the equation for any input operand, or appears twice, "
                 f"got {equation!r}"
             )
@@ -130,7 +130,7 @@ def _parse(equation: str, operands: list[Tensor]) -> tuple[list[tuple[Any, ...]]
 def _check_letters(equation: str, letters: str) -> None:
     for one in letters:
         if one not in _LETTERS:
-            raise GradientError(
+            raise UsageError(
                 f"einsum: invalid subscript given, got {one!r} in {equation!r}; subscripts must be in [a-zA-Z]"
             )
 
@@ -235,7 +235,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     x, y = tuple(a.native.shape), tuple(b.native.shape)
     if isinstance(dims, int):
         if dims < 0:
-            raise GradientError(f"tensordot: tensordot expects dims >= 0, but got dims={dims}")
+            raise UsageError(f"tensordot: tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(len(x), len(y)):
             raise ShapeError(
                 f"tensordot: tensordot expects dims < ndim_a and ndim_b, got dims={dims} for {len(x)}D and {len(y)}D"

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from tensorcore.backend.windows import taps
-from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
@@ -151,7 +151,7 @@ def spread(op: str, name: str, value: Any, ndim: int) -> Ints:
     if len(found) == 1:
         found *= ndim
     if len(found) != ndim:
-        raise GradientError(
+        raise UsageError(
             f"{op}: expected {name} to be a single integer value or a list of {ndim} values, got {list(found)}"
         )
     return found
@@ -182,7 +182,7 @@ def _checked(op: str, ndim: int, input: Any, weight: Any, bias: Any, transposed:
             f'{op}: "slow_conv2d_cpu" not implemented for bool, got a tensor of it; convert it with .to(...)'
         )
     if groups < 1:
-        raise GradientError(f"{op}: non-positive groups is not supported, got {groups}; pass at least 1")
+        raise UsageError(f"{op}: non-positive groups is not supported, got {groups}; pass at least 1")
     channels = shape[-ndim - 1]
     wanted = window[0] if transposed else window[1] * groups
     if window[0] % groups:
@@ -204,7 +204,7 @@ def _checked(op: str, ndim: int, input: Any, weight: Any, bias: Any, transposed:
 
 def _positive(op: str, name: str, values: Ints, least: int = 1) -> None:
     if values and min(values) < least:
-        raise GradientError(
+        raise UsageError(
             f"{op}: {'non-positive' if least else 'negative'} {name} is not supported, got {list(values)}; pass at least {least}"
         )
 
@@ -242,9 +242,9 @@ def _named_padding(
     if padding == "valid":
         return input, (0,) * len(kernel)
     if padding != "same":
-        raise GradientError(f"{op}: Invalid padding string: '{padding}', got it; pass 'same', 'valid' or ints")
+        raise UsageError(f"{op}: Invalid padding string: '{padding}', got it; pass 'same', 'valid' or ints")
     if set(stride) != {1}:
-        raise GradientError(
+        raise UsageError(
             f"{op}: padding='same' is not supported for strided convolutions, got stride {list(stride)}; pass ints"
         )
     total = [d * (k - 1) for k, d in zip(kernel, dilation, strict=True)]
@@ -268,7 +268,7 @@ def _transpose(op: str, ndim: int, input: Tensor, weight: Tensor, bias: Tensor |
     _positive(op, "output_padding", extra, 0)
     for e, s, d in zip(extra, stride, dilation, strict=True):
         if e >= max(s, d):
-            raise GradientError(
+            raise UsageError(
                 f"{op}: output padding must be smaller than either stride or dilation, but got output_padding: {list(extra)}, "
                 f"stride: {list(stride)}, dilation: {list(dilation)}"
             )

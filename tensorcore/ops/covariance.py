@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import GradientError, ShapeError
+from tensorcore.errors import DtypeError, ShapeError, UsageError
 from tensorcore.ops import samples_numeric as samples
 from tensorcore.ops.complex import complex, conjugate
 from tensorcore.ops.kinds import operation
@@ -31,7 +31,7 @@ def cov(
             f"cov: cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
         )
     if input.dtype is dtypes.bool_:
-        raise GradientError("cov: cov(): bool dtype is not supported for input, got one; convert it with .int()")
+        raise DtypeError("cov: cov(): bool dtype is not supported for input, got one; convert it with .int()")
     x: Any = input if input.ndim == 2 else input.reshape(1, -1)  # type: ignore[attr-defined]
     count = x.native.shape[1]
     weights: Any = None
@@ -41,7 +41,7 @@ def cov(
             weights = one if weights is None else weights * one
     total: Any = float(count) if weights is None else weights.sum()
     if weights is not None and _true(total == 0):
-        raise GradientError("cov: cov(): weights sum to zero, can't be normalized, got weights of 0 alone; give others")
+        raise UsageError("cov: cov(): weights sum to zero, can't be normalized, got weights of 0 alone; give others")
     mean = (x if weights is None else x * weights).sum(1) / total
     if aweights is not None and correction != 0:
         norm = total - correction * (weights * aweights).sum() / total
@@ -65,7 +65,7 @@ def _check_weights(name: str, weights: Tensor, kind: str, count: int) -> None:
         )
     if weights.dtype.kind != kind:
         wanted = "integral" if kind == "integer" else "floating point"
-        raise GradientError(
+        raise DtypeError(
             f"cov: cov(): expected {name} to have {wanted} dtype but got {name} with {weights.dtype} dtype; convert them"
         )
     if weights.numel() != count:
@@ -74,7 +74,7 @@ def _check_weights(name: str, weights: Tensor, kind: str, count: int) -> None:
             f"{weights.numel()} != {count}"
         )
     if count and _true((weights < 0).any()):  # type: ignore[attr-defined]
-        raise GradientError(f"cov: cov(): {name} cannot be negative, got a negative one; clamp them")
+        raise UsageError(f"cov: cov(): {name} cannot be negative, got a negative one; clamp them")
 
 
 def _true(value: Any) -> bool:

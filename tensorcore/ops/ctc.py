@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, UnsupportedDtype
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import samples_sequence as samples
 from tensorcore.ops.choice import where
 from tensorcore.ops.fused import Fused
@@ -122,7 +122,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
             f'ctc_loss: "ctc_loss_cpu" not implemented for {log_probs.dtype.name}, got one; use .float()'
         )
     if targets.dtype not in (dtypes.int64, dtypes.int32):
-        raise GradientError(
+        raise DtypeError(
             f"ctc_loss: Expected tensor of targets to have type Long or Int, but got {targets.dtype}; use .long()"
         )
     shape = tuple(log_probs.native.shape)
@@ -134,22 +134,20 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
         log_probs = log_probs.unsqueeze(1)
     length, batch, classes = log_probs.native.shape
     if not 0 <= blank < classes:
-        raise GradientError(
-            f"ctc_loss: blank must be in label range, got {blank} for {classes} classes; pass one of them"
-        )
+        raise UsageError(f"ctc_loss: blank must be in label range, got {blank} for {classes} classes; pass one of them")
     for name, found in (("input_lengths", frames), ("target_lengths", counts)):
         if len(found) != batch:
-            raise GradientError(
+            raise ShapeError(
                 f"ctc_loss: {name} must be of size batch_size, got {len(found)} for {batch}; give one each"
             )
         if found and min(found) < 0:
-            raise GradientError(
+            raise UsageError(
                 f"ctc_loss: Expected {name} to have value at least 0, but got value {min(found)}; count again"
             )
     if not batch:
-        raise GradientError("ctc_loss: log_probs tensor must not be empty, got no samples; leave the call out")
+        raise UsageError("ctc_loss: log_probs tensor must not be empty, got no samples; leave the call out")
     if max(frames) > length:
-        raise GradientError(
+        raise UsageError(
             f"ctc_loss: Expected input_lengths to have value at most {length}, but got value {max(frames)}; shorten"
         )
     labels, skips = _states(targets, counts, blank, classes)
@@ -175,7 +173,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
 def _lengths(name: str, values: Any) -> Ints:
     if isinstance(values, Tensor):
         if values.dtype.kind not in ("integer", "bool"):
-            raise GradientError(f"ctc_loss: {name} must be integral, got {values.dtype}; use .long()")
+            raise DtypeError(f"ctc_loss: {name} must be integral, got {values.dtype}; use .long()")
         values = values.device.to_host(values.native).reshape(-1).tolist()
     try:
         return tuple([one.__index__() for one in ([values] if hasattr(values, "__index__") else values)])
@@ -191,25 +189,25 @@ def _states(targets: Tensor, counts: Ints, blank: int, classes: int) -> tuple[np
     longest = max(counts)
     if host.ndim == 1:
         if host.size != sum(counts):
-            raise GradientError(
+            raise ShapeError(
                 f"ctc_loss: Expected the sum of target_lengths to match targets, got {sum(counts)} and {host.size} labels; count"
             )
         starts = np.cumsum((0, *counts[:-1]))
         rows = [host[start : start + count] for start, count in zip(starts, counts, strict=True)]
     elif host.ndim == 2 and host.shape[0] == len(counts):
         if longest > host.shape[1]:
-            raise GradientError(
+            raise ShapeError(
                 f"ctc_loss: Expected tensor targets to have size at least {longest} at dimension 1, got {host.shape[1]}; pad it"
             )
         rows = [host[i, :count] for i, count in enumerate(counts)]
     else:
-        raise GradientError(
+        raise ShapeError(
             f"ctc_loss: expected targets of (batch, labels), or in a row, got {list(host.shape)} for a batch of {len(counts)}"
         )
     labels = np.full((len(counts), 2 * longest + 1), blank, np.int64)
     for i, row in enumerate(rows):
         if row.size and not 0 <= row.min() <= row.max() < classes:
-            raise GradientError(
+            raise UsageError(
                 f"ctc_loss: expected labels from 0 to {classes - 1}, got {row.min() if row.min() < 0 else row.max()}; look at them"
             )
         labels[i, 1 : 2 * len(row) : 2] = row

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, GradientError, ShapeError
+from tensorcore.errors import ArgumentError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_numeric as samples
 from tensorcore.ops.choice import where
@@ -46,7 +46,7 @@ def cdist(
     """
     check_floating("cdist", x1, x2)
     if p < 0:
-        raise GradientError(f"cdist: cdist only supports non-negative p values, got {p}; pass 0 or more")
+        raise UsageError(f"cdist: cdist only supports non-negative p values, got {p}; pass 0 or more")
     for name, one in (("X1", x1), ("X2", x2)):
         if one.ndim < 2:
             raise ShapeError(f"cdist: cdist only supports at least 2D tensors, {name} got: {one.ndim}D; use unsqueeze")
@@ -98,9 +98,9 @@ def _euclidean(x1: Tensor, x2: Tensor, product: bool = True) -> Tensor:
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
     """The tensor with each slice along ``dim`` whose p-norm is over ``maxnorm`` shortened to it."""
     if dtypes.kind_of(p) == "complex" or p <= 0:
-        raise GradientError(f"renorm: non-positive-norm not supported, got p={p}; pass one over 0")
+        raise UsageError(f"renorm: non-positive-norm not supported, got p={p}; pass one over 0")
     if dtypes.kind_of(maxnorm) == "complex" or maxnorm < 0:
-        raise GradientError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}; pass 0 or more")
+        raise UsageError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}; pass 0 or more")
     if input.ndim < 2:
         raise ShapeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions; use unsqueeze")
     at = rules.wrap_dim("renorm", dim, input.ndim)

@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Any
 
 from tensorcore.backend.strides import memory_order
-from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, GradientError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import samples
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.inplace import check_writable, overwrite
@@ -49,7 +49,7 @@ def _dropped(op: str, input: Tensor, p: float, training: bool, inplace: bool, fe
     shape = tuple(input.native.shape)
     if features:
         if len(shape) < 2:
-            raise GradientError(
+            raise ShapeError(
                 f"{op}: Feature dropout requires at least 2 dimensions in the input, got {len(shape)}; use dropout"
             )
         shape = (*shape[:2], *[1] * (len(shape) - 2))
@@ -135,7 +135,7 @@ def _channels(op: str, input: Any, p: float, training: bool, inplace: bool, unba
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Dropout of whole channels of (batch, channels, length) or (channels, length)."""
     if isinstance(input, Tensor) and len(input.native.shape) not in (2, 3):
-        raise GradientError(f"dropout1d: Expected 2D or 3D input, but received a {len(input.native.shape)}D input")
+        raise ShapeError(f"dropout1d: Expected 2D or 3D input, but received a {len(input.native.shape)}D input")
     return _channels("dropout1d", input, p, training, inplace, 2)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, GradientError, LinAlgError
+from tensorcore.errors import ArgumentTypeError, GradientError, LinAlgError, UsageError
 from tensorcore.ops import samples_linalg as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
@@ -95,7 +95,7 @@ def _symmetric(A: Tensor, UPLO: str, vectors: bool) -> tuple[Tensor, ...]:
     if not isinstance(UPLO, str):
         raise ArgumentTypeError(f"linalg.eigh: expected UPLO to be a str, got {UPLO!r}; pass 'L' or 'U'")
     if UPLO.upper() not in ("L", "U"):
-        raise GradientError(f"linalg.eigh: Expected UPLO argument to be 'L' or 'U', got {UPLO!r}; name a triangle")
+        raise UsageError(f"linalg.eigh: Expected UPLO argument to be 'L' or 'U', got {UPLO!r}; name a triangle")
     options = {"upper": UPLO.upper() == "U", "vectors": vectors or is_recorded(A)}
     made = apply(_eigh, (A,), options, dtype=(A.dtype.to_real(), dtypes.int32, A.dtype))
     not_converged("linalg.eigh", made[1])

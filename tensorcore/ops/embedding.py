@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
@@ -37,7 +37,7 @@ _pick = Op(
 def _rows_alone(g: Any, indices: Any, weight_shape: Any, padding: Any, by_count: bool) -> Any:
     """The gradient as a sparse tensor: a row for each that was asked for."""
     if by_count:
-        raise GradientError(
+        raise UsageError(
             "embedding: scale_grad_by_freq not supported with sparse gradients, got both; leave out sparse"
         )
     at, sent = indices.reshape(-1).long(), g.reshape((-1, *weight_shape[1:]))
@@ -71,7 +71,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
                 f"embedding: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use torch.tensor(...)"
             )
     if input.dtype not in (dtypes.int64, dtypes.int32):
-        raise GradientError(
+        raise DtypeError(
             f"embedding: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
             f"but got {input.dtype.name} instead; convert it with .long()"
         )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import DtypeError, GradientError, ShapeError
+from tensorcore.errors import DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_fourier as samples
 from tensorcore.ops.arrange import flip, roll
@@ -143,9 +143,7 @@ _NORMS = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
 def _scale(op: str, norm: str | None, count: int, forward: bool) -> float:
     """The factor of a transform of ``count`` elements."""
     if norm not in _NORMS:
-        raise GradientError(
-            f"{op}: Invalid normalization mode: \"{norm}\", got it; pass 'forward', 'backward' or 'ortho'"
-        )
+        raise UsageError(f"{op}: Invalid normalization mode: \"{norm}\", got it; pass 'forward', 'backward' or 'ortho'")
     power = _NORMS[norm] if forward else 1.0 - _NORMS[norm]
     return float(count) ** -power if power else 1.0
 
@@ -390,7 +388,7 @@ def _frequencies(
     found = out.dtype if out is not None and dtype is None else dtype or dtypes.get_default_dtype()
     found = dtypes.as_dtype(found, op)
     if found.kind not in ("floating", "complex"):
-        raise GradientError(f"{op}: {op} requires a floating point or complex dtype, got {found}; pass torch.float32")
+        raise DtypeError(f"{op}: {op} requires a floating point or complex dtype, got {found}; pass torch.float32")
     made = numbers(found, device if out is None else out.device) * (1.0 / (n * d))
     made = made.requires_grad_() if requires_grad else made
     return _stored(op, made, out)

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, GradientError, ShapeError, UnsupportedDtype
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.conv import spread
 from tensorcore.ops.create import arange
@@ -56,7 +56,7 @@ def _pooled(
         counts = spread(op, "output_size", output_size, ndim)
     for n, k, count in zip(sizes, kernel, counts, strict=True):
         if k < 1 or count < 0 or count + k - 1 > n:
-            raise GradientError(
+            raise ShapeError(
                 f"{op}: expected windows of {list(kernel)} to fit {list(counts)} times into {list(sizes)}, got pool size {k} "
                 f"relative to input size {n}; make one of them smaller"
             )
@@ -66,11 +66,11 @@ def _pooled(
     if drawn is None:
         drawn = rand(batch, channels, ndim, dtype=input.dtype, device=input.device)
     elif drawn.dtype is not input.dtype:
-        raise GradientError(
+        raise DtypeError(
             f"{op}: Expect _random_samples to have the same dtype as input, got {drawn.dtype} and {input.dtype}; convert one"
         )
     elif drawn.native.shape[:1] < (batch,) or drawn.native.shape[1:] != (channels, ndim):
-        raise GradientError(
+        raise ShapeError(
             f"{op}: Expect _random_samples of (batch, channels, {ndim}), got {list(drawn.shape)} for {list(shape)}; make it fit"
         )
     flat = _places(planes, drawn.detach()[:batch], sizes, kernel, counts)

@@ -10,14 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import (
-    ArgumentError,
-    ArgumentTypeError,
-    GradientError,
-    KernelMissing,
-    ShapeError,
-    UnsupportedDtype,
-)
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, KernelMissing, ShapeError, UnsupportedDtype
 from tensorcore.ops import samples_resample as samples
 from tensorcore.ops.choice import where
 from tensorcore.ops.create import arange
@@ -200,9 +193,9 @@ def _check(input: Any, grid: Any, mode: str, padding_mode: str) -> None:
     if 0 in shape[2:]:
         raise ShapeError(f"grid_sample: expected input to have non-empty spatial dimensions, got {list(shape)}; pad it")
     if mode == "bicubic" and len(shape) == 5:
-        raise GradientError("grid_sample: bicubic interpolation only supports 4D input, got 5 dims; use bilinear")
+        raise ShapeError("grid_sample: bicubic interpolation only supports 4D input, got 5 dims; use bilinear")
     if input.dtype is not grid.dtype:
-        raise GradientError(
+        raise DtypeError(
             f"grid_sample: expected input and grid to have the same dtype, got {input.dtype} and {grid.dtype}; convert one"
         )
     if not input.dtype.is_floating_point:

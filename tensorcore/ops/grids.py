@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_index as samples
 from tensorcore.ops.create import arange, made
@@ -25,7 +25,7 @@ def _numbers(op: str, *values: Any) -> list[Any]:
     for one in values:
         if isinstance(one, Tensor):
             if one.native.shape:
-                raise GradientError(
+                raise ShapeError(
                     f"{op}: only supports 0-dimensional start and end tensors, got {list(one.shape)}; index one"
                 )
             one = one.item()
@@ -40,7 +40,7 @@ def _spaced(op: str, numbers: list[Any], steps: Any, base: Any, dtype: Any, devi
     start, end = numbers
     steps = rules.whole(op, "steps", steps)
     if steps < 0:
-        raise GradientError(f"{op}: number of steps must be non-negative, got {steps}; pass 0 or more")
+        raise UsageError(f"{op}: number of steps must be non-negative, got {steps}; pass 0 or more")
     if dtype is None:
         given = {dtypes.kind_of(one) for one in numbers}
         dtype = dtypes.default_for("complex" if "complex" in given else "floating") if out is None else out.dtype
@@ -167,12 +167,12 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     kernels = tensor.device.kernels
     known = tensor.numel() and (tensor.device.capabilities.values or num_classes == -1)
     if known and kernels["lowest"](tensor.native) < 0:
-        raise GradientError("one_hot: Class values must be non-negative, got a negative one; shift them")
+        raise UsageError("one_hot: Class values must be non-negative, got a negative one; shift them")
     highest = kernels["highest"](tensor.native) if known else -1
     if num_classes == -1:
         num_classes = highest + 1
     elif highest >= num_classes:
-        raise GradientError(
+        raise UsageError(
             f"one_hot: Class values must be smaller than num_classes, got {highest} for {num_classes}; raise it"
         )
     classes = arange(num_classes, device=tensor.device)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import samples_numeric as samples
 from tensorcore.ops.choice import where
 from tensorcore.ops.grids import linspace
@@ -36,9 +36,9 @@ def _span(op: str, input: Tensor, low: Any, high: Any, widen: float) -> tuple[fl
             low, high = float(input.min()), float(input.max())  # type: ignore[attr-defined]
     low, high = float(low), float(high)
     if not (math.isfinite(low) and math.isfinite(high)):
-        raise GradientError(f"{op}: range of [{low}, {high}] is not finite, got one; pass finite edges")
+        raise UsageError(f"{op}: range of [{low}, {high}] is not finite, got one; pass finite edges")
     if low > high:
-        raise GradientError(f"{op}: max must be larger than min, got [{low}, {high}]; swap them")
+        raise UsageError(f"{op}: max must be larger than min, got [{low}, {high}]; swap them")
     return (low - widen, high + widen) if low == high else (low, high)
 
 
@@ -56,7 +56,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     """
     _check_dtype("histc", input)
     if bins <= 0:
-        raise GradientError(f"histc: bins must be > 0, got {bins}; pass at least 1")
+        raise UsageError(f"histc: bins must be > 0, got {bins}; pass at least 1")
     flat: Any = input.detach().reshape(-1)  # type: ignore[attr-defined]
     given = (min, max) if min != max else (None, None) if input.numel() else (min, max)
     low, high = _span("histc", flat, *given, 1.0)
@@ -73,11 +73,11 @@ def _edges(op: str, column: Tensor, bins: Any, range: Any) -> Tensor:
                 f"{op}: expected bin edges as a vector with an element, got {list(bins.shape)}; flatten it"
             )
         if bins.dtype is not column.dtype:
-            raise GradientError(f"{op}: torch.{op}: input tensor and bins tensors should have the same dtype, got "
+            raise DtypeError(f"{op}: torch.{op}: input tensor and bins tensors should have the same dtype, got "
                                 f"{column.dtype} and {bins.dtype}; convert one")  # fmt: skip
         return bins.detach()
     if bins <= 0:
-        raise GradientError(f"{op}: bins must be > 0, got {bins}; pass at least 1")
+        raise UsageError(f"{op}: bins must be > 0, got {bins}; pass at least 1")
     low, high = _span(op, column, *(range or (None, None)), 0.5)
     return linspace(low, high, bins + 1, dtype=column.dtype, device=column.device)
 
@@ -106,7 +106,7 @@ def _check_weight(op: str, input: Tensor, weight: Any, shape: tuple[int, ...]) -
     if weight is None:
         return
     if weight.dtype is not input.dtype:
-        raise GradientError(
+        raise DtypeError(
             f"{op}: torch.{op}: if weight tensor is provided, input tensor and weight tensor should have the same dtype, "
             f"got {input.dtype} and {weight.dtype}; convert one"
         )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError, UnsupportedDtype
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply, binary
@@ -269,7 +269,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """Product of several matrices in the order of fewest multiplications (the classic dynamic program)."""
     check_tensors("chain_matmul", *matrices)
     if not matrices:
-        raise GradientError("chain_matmul: Expecting at least 1 matrix, got none; pass matrices")
+        raise UsageError("chain_matmul: Expecting at least 1 matrix, got none; pass matrices")
     for one in matrices:
         if len(one.native.shape) != 2:
             raise ShapeError(
@@ -365,7 +365,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
     shape = rules.broadcast("cross", tuple(input.native.shape), tuple(other.native.shape))
     if dim is None:
         if 3 not in shape:
-            raise GradientError(f"cross: no dimension of size 3 in input, got {list(shape)}; give dim")
+            raise ShapeError(f"cross: no dimension of size 3 in input, got {list(shape)}; give dim")
         dim = shape.index(3)
     if not shape:
         raise DimensionError(

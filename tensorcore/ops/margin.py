@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, GradientError, ShapeError, UnsupportedDtype
+from tensorcore.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DtypeError,
+    GradientError,
+    ShapeError,
+    UnsupportedDtype,
+    UsageError,
+)
 from tensorcore.ops import samples_loss as samples
 from tensorcore.ops.activation import logsigmoid, relu
 from tensorcore.ops.kinds import operation
@@ -56,7 +64,7 @@ def _check_values(op: str, target: Tensor, low: int, high: int) -> None:
     if target.device.capabilities.values and target.numel():
         smallest, largest = target.device.kernels["index_bounds"](target.native)
         if smallest < low or largest >= high:
-            raise GradientError(
+            raise UsageError(
                 f"{op}: target out of range: expected classes from {low} to {high - 1}, got "
                 f"{smallest if smallest < low else largest}; look at the labels"
             )
@@ -185,7 +193,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     if input.dtype not in (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16):
         raise UnsupportedDtype(f'pdist: "pdist" not implemented for {input.dtype.name}, got one; use .float()')
     if p < 0:
-        raise GradientError(f"pdist: only supports non-negative p values, got {p}; pass p >= 0")
+        raise UsageError(f"pdist: only supports non-negative p values, got {p}; pass p >= 0")
     first, second = np.triu_indices(shape[0], 1)
     if shape[1] == 0 or not len(first):
         return input.new_zeros((len(first),)) + total(input) * 0

@@ -6,7 +6,7 @@ import warnings
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, GradientError, UnsupportedDtype
+from tensorcore.errors import ArgumentTypeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_elementwise as samples
 from tensorcore.ops.activation import leaky_relu
@@ -33,7 +33,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
             f"rrelu: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
         )
     if lower > upper:
-        raise GradientError(
+        raise UsageError(
             f"rrelu: Lower bound should be less than or equal to the upper bound, got {lower} and {upper}; swap"
         )
     if not input.dtype.is_floating_point:

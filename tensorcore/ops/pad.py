@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorcore.errors import ArgumentTypeError, GradientError, KernelMissing, ShapeError
+from tensorcore.errors import ArgumentTypeError, GradientError, KernelMissing, ShapeError, UsageError
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
@@ -35,7 +35,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     amounts = [int(one) for one in pad]
     shape = tuple(input.native.shape)
     if len(amounts) % 2:
-        raise GradientError(f"pad: Padding length must be divisible by 2, got {len(amounts)}; pass pairs")
+        raise UsageError(f"pad: Padding length must be divisible by 2, got {len(amounts)}; pass pairs")
     if len(amounts) // 2 > len(shape):
         raise ShapeError(
             f"pad: Padding length should be less than or equal to two times the input dimension, got {amounts} for {list(shape)}"
@@ -47,7 +47,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     if mode not in _SOURCES:
         raise _NotKnown(f"pad: Unrecognised padding mode {mode}; pass constant, reflect, replicate or circular")
     if value is not None and value != 0:
-        raise GradientError(f'pad: Padding mode "{mode}" doesn\'t take in value argument, got {value}')
+        raise UsageError(f'pad: Padding mode "{mode}" doesn\'t take in value argument, got {value}')
     padded = len(amounts) // 2
     if padded not in (1, 2, 3) or len(shape) not in (padded + 1, padded + 2):
         raise _NotKnown(
@@ -98,7 +98,7 @@ _pad = Op("constant_pad", "input", "The input within a constant.", register=Fals
 def _reflected(dim: int, shape: tuple[int, ...], before: int, after: int) -> np.ndarray:
     n = shape[dim]
     if max(before, after) >= n:
-        raise GradientError(
+        raise ShapeError(
             f"pad: Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at "
             f"dimension {dim} of input {list(shape)}"
         )
@@ -113,7 +113,7 @@ def _replicated(dim: int, shape: tuple[int, ...], before: int, after: int) -> np
 def _circled(dim: int, shape: tuple[int, ...], before: int, after: int) -> np.ndarray:
     n = shape[dim]
     if max(before, after) > n:
-        raise GradientError(
+        raise ShapeError(
             f"pad: Padding value causes wrapping around more than once, got ({before}, {after}) for a size of {n}"
         )
     # What is taken away is gone before the rest goes around.

@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.windows import even_windows
-from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError, UnsupportedDtype
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.conv import spread
@@ -139,11 +139,11 @@ def _checked(
     pads, gaps = spread(op, "padding", padding, ndim), spread(op, "dilation", dilation, ndim)
     for name, values in (("kernel size", kernel), ("stride", steps), ("dilation", gaps)):
         if min(values) < 1:
-            raise GradientError(f"{op}: {name} should be greater than zero, but got {list(values)}")
+            raise UsageError(f"{op}: {name} should be greater than zero, but got {list(values)}")
     counts = []
     for n, k, s, p, d in zip(sizes, kernel, steps, pads, gaps, strict=True):
         if p < 0 or p > (d * (k - 1) + 1) // 2:
-            raise GradientError(
+            raise UsageError(
                 f"{op}: pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}"
             )
         free = n + 2 * p - d * (k - 1) - 1
@@ -207,7 +207,7 @@ def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, 
             f"{op}: expected numbers, got {input.dtype}: not implemented for it; convert it with .float()"
         )
     if divisor == 0:
-        raise GradientError(f"{op}: divisor must be not zero, got divisor_override=0; leave it out, or pass another")
+        raise UsageError(f"{op}: divisor must be not zero, got divisor_override=0; leave it out, or pass another")
     options = _placed(op, tuple(input.native.shape[2:]), kernel_size, stride, padding, 1, ceil_mode)
     options = {"counts": options["counts"], "kernel": options["kernel"], "stride": options["stride"],
                "padding": options["padding"], "count_padding": bool(count_include_pad), "divisor": divisor}  # fmt: skip
@@ -254,10 +254,10 @@ def _wanted(op: str, sizes: Ints, output_size: Any) -> Ints:
     if len(wanted) == 1:
         wanted *= ndim
     if len(wanted) != ndim:
-        raise GradientError(f"{op}: output_size must be one int or {ndim}, got {output_size!r}")
+        raise UsageError(f"{op}: output_size must be one int or {ndim}, got {output_size!r}")
     wanted = tuple([n if one is None else one for one, n in zip(wanted, sizes, strict=True)])
     if min(wanted) < 0:
-        raise GradientError(f"{op}: elements of output_size must be greater than or equal to 0, got {list(wanted)}")
+        raise UsageError(f"{op}: elements of output_size must be greater than or equal to 0, got {list(wanted)}")
     return wanted
 
 
@@ -391,7 +391,7 @@ def _unpooled(
     op: str, ndim: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any
 ) -> Tensor:
     if indices.dtype is not dtypes.int64:
-        raise GradientError(f"{op}: elements in indices should be type int64 but got: {indices.dtype.name}")
+        raise DtypeError(f"{op}: elements in indices should be type int64 but got: {indices.dtype.name}")
     if tuple(indices.native.shape) != tuple(input.native.shape):
         raise ShapeError(
             f"{op}: Expected shape of indices to be same as that of the input tensor ({list(input.native.shape)}), got "
@@ -410,14 +410,14 @@ def _unpooled(
         wanted = tuple(output_size)[-ndim:]
         for one, size, step in zip(wanted, sizes, steps, strict=True):
             if not size - step < one < size + step:
-                raise GradientError(
+                raise UsageError(
                     f"{op}: invalid output_size {list(wanted)}: expected sizes within a stride of {list(sizes)}"
                 )
         sizes = wanted
     if indices.device.capabilities.values:
         low, high = indices.device.kernels["index_bounds"](indices.native)
         if low < 0 or high >= int(np.prod(sizes)):
-            raise GradientError(f"{op}: found an invalid max index: {high} (output volumes are of size {list(sizes)})")
+            raise UsageError(f"{op}: found an invalid max index: {high} (output volumes are of size {list(sizes)})")
     made = apply(_unpool, (input, indices), {"shape": (*input.native.shape[:2], *sizes)})
     return made if batched else made.squeeze(0)  # type: ignore[no-any-return]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError, UsageError
 from tensorcore.ops import samples_linalg as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, without_derivative
@@ -180,7 +180,7 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
     """
     rows, columns = check_matrix("linalg.qr", A)[-2:]
     if mode not in ("reduced", "complete", "r"):
-        raise GradientError(
+        raise UsageError(
             f"linalg.qr: unrecognized mode, expected one of 'reduced' (default), 'r', or 'complete', got {mode!r}"
         )
     a, tau = apply(_geqrf, (twin(A),))

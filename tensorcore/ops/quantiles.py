@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_numeric as samples
 from tensorcore.ops.choice import where
@@ -72,11 +72,11 @@ def _quantile(op: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, in
 
 def _checked(op: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
     if input.dtype not in (dtypes.float32, dtypes.float64):
-        raise GradientError(
+        raise DtypeError(
             f"{op}: {op}() input tensor must be either float or double dtype, got {input.dtype}; use .float()"
         )
     if interpolation not in _MODES:
-        raise GradientError(
+        raise UsageError(
             f"{op}: {op}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}; "
             f"pass one of these"
         )
@@ -87,9 +87,9 @@ def _checked(op: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
     if q.ndim > 1:
         raise ShapeError(f"{op}: {op}() q must be a scalar or 1D tensor, got {q.ndim} dims; flatten it")
     if q.dtype is not input.dtype:
-        raise GradientError(
+        raise DtypeError(
             f"{op}: {op}() q tensor must be same dtype as the input tensor, got {q.dtype} for {input.dtype}; convert it"
         )
     if q.device.capabilities.values and not bool(((q.detach() >= 0) & (q.detach() <= 1)).all()):
-        raise GradientError(f"{op}: {op}() q values must be in the range [0, 1], got others; clamp them")
+        raise UsageError(f"{op}: {op}() q values must be in the range [0, 1], got others; clamp them")
     return q

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.seeds import seed_devices
-from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules, samples
 from tensorcore.ops.create import from_numpy
 from tensorcore.ops.create import made as tensor_of
@@ -255,11 +255,11 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
         and not std.device.many
         and float(std.device.to_host(std.native).min()) < 0.0
     ):
-        raise GradientError(
+        raise UsageError(
             "normal: normal expects all elements of std >= 0.0, got a negative one; pass its absolute value"
         )
     if not isinstance(std, Tensor) and not std >= 0.0:
-        raise GradientError(f"normal: normal expects std >= 0.0, but found std {std}")
+        raise UsageError(f"normal: normal expects std >= 0.0, but found std {std}")
     first = tensors[0]
     shape = rules.broadcast("normal", *[tuple(one.native.shape) for one in tensors])
     scale = 1.0 if isinstance(std, Tensor) else float(std)

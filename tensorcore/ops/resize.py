@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DeviceError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DeviceError, GradientError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.create import arange, empty, from_numpy
 from tensorcore.ops.inplace import check_writable, inplace
@@ -155,7 +155,7 @@ def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], *, dtype
     shape = rules.as_shape("empty_permuted", (size,))
     order = tuple(physical_layout)
     if sorted(order) != list(range(len(shape))):
-        raise GradientError(
+        raise ShapeError(
             f"empty_permuted: Number of dimensions in size does not match the length of the physical_layout, or a dim is "
             f"missing, got {list(order)} for {list(shape)}; name each dim once"
         )
@@ -169,7 +169,7 @@ def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], *, dtype
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1, out: Tensor | None = None) -> Tensor:
     """The indices of the first ``size`` elements that are not zero, a row each; ``fill_value`` in rows without one."""
     if size < 0:
-        raise GradientError(f"nonzero_static: 'size' must be an non-negative integer, got {size}; pass 0 or more")
+        raise UsageError(f"nonzero_static: 'size' must be an non-negative integer, got {size}; pass 0 or more")
     found: Any = nonzero(input)[:size]
     made: Any = input.new_full((size, input.ndim), fill_value, dtype=dtypes.int64)  # type: ignore[attr-defined]
     rows = arange(found.native.shape[0], device=input.device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import GradientError, KernelMissing, ShapeError
+from tensorcore.errors import DtypeError, KernelMissing, ShapeError, UsageError
 from tensorcore.formats import sparse_csr, strided
 from tensorcore.ops.create import as_tensor, tensor, zeros
 from tensorcore.ops.kinds import method
@@ -36,11 +36,11 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None,
         return Coo.of((zeros(len(shape), 0, dtype=dtypes.int64, device=device), nothing), shape, True)
     indices, held = _indices(op, indices, device), _values(values, dtype, device, requires_grad)
     if indices.dim() != 2:
-        raise GradientError(f"{op}: indices must be sparse_dim x nnz, got shape {list(indices.shape)}; reshape them")
+        raise ShapeError(f"{op}: indices must be sparse_dim x nnz, got shape {list(indices.shape)}; reshape them")
     if not held.dim():
         held = held.expand(indices.shape[1])
     if indices.shape[1] != held.shape[0]:
-        raise GradientError(
+        raise ShapeError(
             f"{op}: number of dimensions must be sparse_dim + dense_dim, and values have one row for each index, got "
             f"{indices.shape[1]} indices and {held.shape[0]} values"
         )
@@ -50,17 +50,17 @@ def sparse_coo_tensor(indices: Any = None, values: Any = None, size: Any = None,
         size = (*[one + 1 for one in most], *held.shape[1:])
     shape = Size(size)
     if len(shape) != split + held.dim() - 1 or shape[split:] != held.shape[1:]:
-        raise GradientError(
+        raise ShapeError(
             f"{op}: number of dimensions must be sparse_dim ({split}) + dense_dim ({held.dim() - 1}), but got "
             f"{len(shape)}: size {list(shape)}, values {list(held.shape)}"
         )
     for dim, (found, bound) in enumerate(zip(most, shape, strict=False)):
         if found >= bound:
-            raise GradientError(
+            raise UsageError(
                 f"{op}: size is inconsistent with indices: for dim {dim}, size is {bound} but found index {found}"
             )
     if indices.shape[1] and int(indices.amin()) < 0:
-        raise GradientError(f"{op}: found negative index {int(indices.amin())}, got it; count from the front")
+        raise UsageError(f"{op}: found negative index {int(indices.amin())}, got it; count from the front")
     return Coo.of((indices, held), shape, bool(is_coalesced))
 
 
@@ -73,7 +73,7 @@ def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: An
     crow, columns = as_tensor(crow_indices, device=device), as_tensor(col_indices, device=device)
     held = _values(values, dtype, device, requires_grad)
     if crow.dim() != 1 or columns.shape != held.shape or columns.dim() != 1:
-        raise GradientError(
+        raise ShapeError(
             f"{op}: expected vectors of as many columns as values, got shapes {list(crow.shape)}, {list(columns.shape)} and "
             f"{list(held.shape)}; use sparse_coo_tensor for more dims"
         )
@@ -82,11 +82,11 @@ def sparse_csr_tensor(crow_indices: Any, col_indices: Any, values: Any, size: An
     rows, width = size
     starts = crow.tolist()
     if len(starts) != rows + 1 or starts[0] != 0 or starts[-1] != held.shape[0] or bool((crow.diff() < 0).any()):
-        raise GradientError(
+        raise UsageError(
             f"{op}: crow_indices must rise from 0 to {held.shape[0]} in {rows + 1} steps, got {starts[:8]}; see the size"
         )
     if columns.numel() and not 0 <= int(columns.min()) <= int(columns.max()) < width:
-        raise GradientError(f"{op}: col_indices must be from 0 to {width - 1}, got {int(columns.max())}; see the size")
+        raise UsageError(f"{op}: col_indices must be from 0 to {width - 1}, got {int(columns.max())}; see the size")
     return Csr.of((crow, columns, held), size, True)
 
 
@@ -101,7 +101,7 @@ def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values
 def _indices(op: str, indices: Any, device: Any) -> Any:
     made = as_tensor(indices, device=device)
     if made.dtype.kind != "integer" and made.numel():
-        raise GradientError(f"{op}: expected indices to be integers, got {made.dtype}; use .long()")
+        raise DtypeError(f"{op}: expected indices to be integers, got {made.dtype}; use .long()")
     return made.long()
 
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any, Self
 
 from tensorcore import dtypes, printing
-from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, KernelMissing, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, KernelMissing, ShapeError, UsageError
 from tensorcore.formats import layout as Layout
 from tensorcore.formats import sparse_coo, sparse_csr
 from tensorcore.ops import rules
@@ -112,7 +112,7 @@ class Sparse(Tensor):
     def values(self) -> Any:
         """The elements that are stored."""
         if self.is_sparse and not self.coalesced:
-            raise GradientError(
+            raise UsageError(
                 "values: Cannot get values on an uncoalesced tensor, please call .coalesce() first: got one"
             )
         return self.parts[-1]
@@ -125,7 +125,7 @@ class Sparse(Tensor):
         return False
 
     def stride(self, dim: int | None = None) -> Any:
-        raise GradientError("stride: Sparse tensors do not have strides, got one; use to_dense()")
+        raise UsageError("stride: Sparse tensors do not have strides, got one; use to_dense()")
 
     def numpy(self, *, force: bool = False) -> Any:
         raise ArgumentTypeError(f"numpy: can't convert {self.layout} layout tensor to numpy, got one; use to_dense()")
@@ -205,7 +205,7 @@ class Coo(Sparse):
     def indices(self) -> Any:
         """The indices, one in each column, in order."""
         if not self.coalesced:
-            raise GradientError(
+            raise UsageError(
                 "indices: Cannot get indices on an uncoalesced tensor, please call .coalesce() first: got one"
             )
         return self.parts[0]
@@ -296,9 +296,7 @@ class Coo(Sparse):
         count, split = self.dim(), self.sparse_dim()
         a, b = rules.wrap_dim("transpose", dim0, count), rules.wrap_dim("transpose", dim1, count)
         if max(a, b) >= split:
-            raise GradientError(
-                f"transpose: expected dims of indices, got {dim0} and {dim1} of {split}; use to_dense()"
-            )
+            raise ShapeError(f"transpose: expected dims of indices, got {dim0} and {dim1} of {split}; use to_dense()")
         order = list(range(count))
         order[a], order[b] = b, a
         indices, values = self.parts

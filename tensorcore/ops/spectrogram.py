@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorcore.errors import GradientError, ShapeError
+from tensorcore.errors import DtypeError, ShapeError, UsageError
 from tensorcore.ops import samples_fourier as samples
 from tensorcore.ops.complex import view_as_real
 from tensorcore.ops.fourier import fft, ifft, irfft, rfft
@@ -34,9 +34,9 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
         return_complex: whether to answer with complex numbers, or with a last dim of two real ones.
     """
     if center and align_to_window is not None:
-        raise GradientError("stft: stft align_to_window should only be set when center = false, got both; leave it out")
+        raise UsageError("stft: stft align_to_window should only be set when center = false, got both; leave it out")
     if input.dtype.kind not in ("floating", "complex"):
-        raise GradientError(
+        raise DtypeError(
             f"stft: expected a tensor of floating point or complex values, got {input.dtype}; use .float()"
         )
     if input.ndim not in (1, 2):
@@ -44,7 +44,7 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
     whole = input.dtype.is_complex or (window is not None and window.dtype.is_complex)
     if return_complex is None:
         if not whole:
-            raise GradientError(
+            raise UsageError(
                 "stft: stft requires the return_complex parameter be given for real inputs, got None; pass return_complex=True"
             )
         return_complex = True
@@ -57,7 +57,7 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
     )
     onesided = not whole if onesided is None else onesided
     if onesided and whole:
-        raise GradientError(
+        raise UsageError(
             "stft: Cannot have onesided output if window or input is complex, got onesided=True; leave it out"
         )
     frames = x.unfold(-1, n_fft, hop)
@@ -76,11 +76,11 @@ def _window(op: str, like: Any, n_fft: int, hop: Any, length: Any, window: Any, 
     hop = n_fft // 4 if hop is None else hop
     length = n_fft if length is None else length
     if n_fft <= 0 or (have is not None and n_fft > have):
-        raise GradientError(f"{op}: expected 0 < n_fft <= {have}, but got n_fft={n_fft}; pass a shorter one")
+        raise UsageError(f"{op}: expected 0 < n_fft <= {have}, but got n_fft={n_fft}; pass a shorter one")
     if hop <= 0:
-        raise GradientError(f"{op}: expected hop_length > 0, but got hop_length={hop}; pass a positive one")
+        raise UsageError(f"{op}: expected hop_length > 0, but got hop_length={hop}; pass a positive one")
     if length <= 0 or length > n_fft:
-        raise GradientError(f"{op}: expected 0 < win_length <= n_fft, but got win_length={length}; pass a shorter one")
+        raise UsageError(f"{op}: expected 0 < win_length <= n_fft, but got win_length={length}; pass a shorter one")
     if window is not None and (window.ndim != 1 or window.native.shape[0] != length):
         raise ShapeError(
             f"{op}: expected a 1D window tensor of size equal to win_length={length}, but got window with size {list(window.shape)}"
@@ -104,7 +104,7 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
         return_complex: whether the signal is complex; ``onesided`` must be False then.
     """
     if not input.dtype.is_complex:
-        raise GradientError(
+        raise DtypeError(
             f"istft: istft requires a complex-valued input tensor matching the output from stft with return_complex=True, got "
             f"{input.dtype}; use view_as_complex"
         )
@@ -122,13 +122,13 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
             f"{onesided}, got {rows} for n_fft={n_fft}; compare with what stft got"
         )
     if return_complex and onesided:
-        raise GradientError(
+        raise UsageError(
             "istft: cannot have onesided output if window or input is complex, got both; pass onesided=False"
         )
     if not return_complex and window is not None and window.dtype.is_complex:
-        raise GradientError("istft: Complex windows are incompatible with return_complex=False, got one; pass True")
+        raise UsageError("istft: Complex windows are incompatible with return_complex=False, got one; pass True")
     if hop > (win_length or n_fft):
-        raise GradientError(f"istft: expected 0 < hop_length <= win_length, got {hop}; pass a shorter hop")
+        raise UsageError(f"istft: expected 0 < hop_length <= win_length, got {hop}; pass a shorter hop")
     x = x.mT
     norm = "ortho" if normalized else None
     if return_complex:
@@ -146,7 +146,7 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
     made: Any = summed.narrow(1, start, stop - start)  # type: ignore[attr-defined]
     envelope = envelope.narrow(0, start, stop - start)
     if envelope.device.capabilities.values and not bool((envelope.detach().abs() > 1e-11).all()):
-        raise GradientError(
+        raise UsageError(
             "istft: window overlap add min: 1, got places that no window covers; use another window or hop"
         )
     made = made / envelope

@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
@@ -227,6 +227,6 @@ def norm(
         return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype, out=out)
     if isinstance(p, str):
         if p != "fro":
-            raise GradientError(f"norm: expected p to be a number or 'fro', got {p!r}; linalg.matrix_norm has others")
+            raise UsageError(f"norm: expected p to be a number or 'fro', got {p!r}; linalg.matrix_norm has others")
         p = 2
     return vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype, out=out)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import GradientError, LinAlgError, ShapeError, UnsupportedDtype
+from tensorcore.errors import LinAlgError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_linalg as samples
 from tensorcore.ops.calls import apply
@@ -94,7 +94,7 @@ def decomposed(op: str, A: Tensor, full: bool = False, vectors: bool = True) -> 
 
 def _check_driver(op: str, driver: str | None) -> None:
     if driver is not None:
-        raise GradientError(
+        raise UsageError(
             f"{op}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend, got {driver!r}; "
             "leave it out"
         )
@@ -264,7 +264,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         )
     driver = "gelsy" if driver is None else driver
     if driver not in _DRIVERS:
-        raise GradientError(f"{op}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver!r}")
+        raise UsageError(f"{op}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver!r}")
     vector = len(wide) == 1 or wide == shape[:-1]
     right = B.unsqueeze(-1) if vector else B  # type: ignore[attr-defined]
     if right.native.shape[-2] != shape[-2]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, GradientError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, UsageError
 from tensorcore.ops.bessel import i0
 from tensorcore.ops.create import arange, empty, ones
 from tensorcore.ops.grids import linspace
@@ -29,11 +29,9 @@ def _made(
     dtype = options.get("dtype")
     dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, op)
     if dtype.kind not in ("floating", "complex") or dtype.is_complex:
-        raise GradientError(f"{op}: {op} expects floating point dtypes, got: {dtype}; pass torch.float32")
+        raise DtypeError(f"{op}: {op} expects floating point dtypes, got: {dtype}; pass torch.float32")
     if length < 0:
-        raise GradientError(
-            f"{op}: {op} requires non-negative window_length, got window_length={length}; pass 0 or more"
-        )
+        raise UsageError(f"{op}: {op} requires non-negative window_length, got window_length={length}; pass 0 or more")
     place = {"dtype": dtype, "device": options.get("device")}
     if not length:
         found = empty(0, **place)

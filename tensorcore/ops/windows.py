@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, ShapeError, UsageError
 from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.conv import conv1d, spread, window_counts
@@ -36,7 +36,7 @@ def _window(op: str, kernel_size: Any, dilation: Any, padding: Any, stride: Any)
         ("padding", padding, 0),
     ):
         if min(values) < least:
-            raise GradientError(
+            raise UsageError(
                 f"{op}: {name} should be {'greater than zero' if least else 'non-negative'}, got {list(values)}"
             )
     return kernel, dilation, padding, stride

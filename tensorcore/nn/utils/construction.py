@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorcore.errors import GradientError
+from tensorcore.errors import UsageError
 from tensorcore.nn.module import Module
 from tensorcore.ops.placement import get_default_device
 
@@ -16,9 +16,9 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     import inspect
 
     if not issubclass(module_cls, Module):
-        raise GradientError(f"Expected a Module; got {module_cls}")
+        raise UsageError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
-        raise GradientError(f"Module must support a 'device' arg to skip initialization, got {module_cls}")
+        raise UsageError(f"Module must support a 'device' arg to skip initialization, got {module_cls}")
     device = kwargs.pop("device", None)
     made = module_cls(*args, **kwargs, device="meta")
     return made.to_empty(device=get_default_device() if device is None else device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorcore.errors import ArgumentError, DimensionError, GradientError
+from tensorcore.errors import ArgumentError, DimensionError, UsageError
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter
 from tensorcore.nn.utils import parametrize
@@ -171,7 +171,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     """
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, WeightNorm) and hook.name == name:
-            raise GradientError(f"Cannot register two weight_norm hooks on the same parameter {name}")
+            raise UsageError(f"Cannot register two weight_norm hooks on the same parameter {name}")
     made = WeightNorm(name, dim)
     weight = getattr(module, name)
     del module._parameters[name]
@@ -236,7 +236,7 @@ def spectral_norm(
     """
     for hook in module._forward_pre_hooks.values():
         if isinstance(hook, SpectralNorm) and hook.name == name:
-            raise GradientError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
+            raise UsageError(f"Cannot register two spectral_norm hooks on the same parameter {name}")
     made = SpectralNorm(name, n_power_iterations, _output_dim(module) if dim is None else dim, eps)
     weight: Any = module._parameters[name]
     with no_grad():

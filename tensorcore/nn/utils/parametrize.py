@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tensorcore.errors import ArgumentError, GradientError
+from tensorcore.errors import ArgumentError, UsageError
 from tensorcore.nn.containers import ModuleDict, ModuleList
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter
@@ -277,7 +277,7 @@ def _give_own_class(module: Module) -> None:
         return made
 
     def getstate(self: Any) -> Any:
-        raise GradientError(
+        raise UsageError(
             "Serialization of parametrized modules is only supported through state_dict(), got a module to pickle"
         )
 

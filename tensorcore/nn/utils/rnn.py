@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, GradientError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops.create import arange, from_numpy, full, tensor
 from tensorcore.ops.join import stack
 from tensorcore.ops.pad import pad
@@ -119,7 +119,7 @@ def pack_padded_sequence(
     """
     if isinstance(lengths, Tensor):
         if not lengths.device.capabilities.host:
-            raise GradientError(
+            raise DtypeError(
                 f"pack_padded_sequence: 'lengths' argument should be a 1D CPU int64 tensor, got one on {lengths.device}"
             )
         counts = np.asarray(lengths.tolist(), np.int64)
@@ -135,21 +135,21 @@ def pack_padded_sequence(
         input = input.transpose(0, 1)
     steps, batch, *_ = input.shape
     if len(counts) != batch:
-        raise GradientError(
+        raise ShapeError(
             f"pack_padded_sequence: Expected `len(lengths)` to be equal to batch_size, but got {len(counts)} "
             f"(batch_size={batch})"
         )
     if not len(counts) or counts.min() <= 0:
-        raise GradientError(
+        raise UsageError(
             f"pack_padded_sequence: Length of all samples has to be greater than 0, got {counts.tolist()}; drop the others"
         )
     if (np.diff(counts) > 0).any():
-        raise GradientError(
+        raise UsageError(
             f"pack_padded_sequence: `lengths` array must be sorted in decreasing order when `enforce_sorted` is True, "
             f"got {counts.tolist()}; pass `enforce_sorted=False`"
         )
     if counts[0] > steps:
-        raise GradientError(
+        raise ShapeError(
             f"pack_padded_sequence: Expected lengths up to the {steps} steps of the input, got {counts.tolist()}"
         )
     sizes = (counts[None, :] > np.arange(counts[0])[:, None]).sum(1)
@@ -201,14 +201,12 @@ def pad_sequence(
     if isinstance(sequences, Tensor):
         sequences = sequences.unbind(0)  # type: ignore[attr-defined]
     elif not isinstance(sequences, Iterable):
-        raise GradientError(
-            f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}"
-        )
+        raise UsageError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
     sequences = list(sequences)
     if padding_side not in ("right", "left"):
-        raise GradientError(f"padding_side should be either 'right' or 'left', but got {padding_side}")
+        raise UsageError(f"padding_side should be either 'right' or 'left', but got {padding_side}")
     if not sequences:
-        raise GradientError("pad_sequence: received an empty list of sequences, got nothing to pad; pass at least one")
+        raise UsageError("pad_sequence: received an empty list of sequences, got nothing to pad; pass at least one")
     longest = max(one.shape[0] for one in sequences)
     padded = []
     for one in sequences:

@@ -49,7 +49,7 @@ def test_the_processor_chooses_unless_the_switch_does(monkeypatch, switch, intel
 def test_a_library_that_there_never_is(monkeypatch):
     """The error names the switch and what it takes."""
     monkeypatch.setenv("TENSORCORE_BLAS", "atlas")
-    with pytest.raises(RuntimeError, match="^TENSORCORE_BLAS: expected own or mkl, got 'atlas'; leave it out"):
+    with pytest.raises(RuntimeError, match=r"^TENSORCORE_BLAS: expected own or mkl, got 'atlas'; leave it out"):
         blas.wanted(True)
 
 
@@ -156,6 +156,6 @@ def test_the_report_says_what_multiplies():
 def test_products_of_what_is_not_there():
     """The name of no library is refused, and nothing changes."""
     before = native.products()
-    with pytest.raises(ValueError, match="native.products: expected own, or mkl where it is installed, got 'atlas'"):
+    with pytest.raises(ValueError, match=r"native\.products: expected own, or mkl where it is installed, got 'atlas'"):
         native.products("atlas")
     assert native.products() == before

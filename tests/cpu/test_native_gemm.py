@@ -96,11 +96,11 @@ def test_linear(shape, outs):
     assert_product(linear(x, weight, np.repeat(bias, 2)[::2]), x, weight.T, bias)
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 8, 11, 12, 13])
 @pytest.mark.parametrize("outs", [1, 3, 4, 9, 130])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_few_rows(rows, outs, dtype):
-    """A few rows times a transposed weight, which are sums along both operands, are as right as many."""
+    """Up to a dozen rows times a transposed weight, which are sums along both operands, are as right as many."""
     x, weight, bias = (numbers(*shape, dtype=dtype) for shape in ((rows, 301), (outs, 301), (outs,)))
     assert_product(kernel("linear")[0](x, weight, bias), x, weight.T, bias)
     assert_product(kernel("matmul_nt")[0](x, weight), x, weight.T)

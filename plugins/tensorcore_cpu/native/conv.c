@@ -203,7 +203,7 @@ static void direct_body(void *context, npy_intp begin, npy_intp end) {
 static bool is_direct(const conv_job *job, const conv_real_loops *real) {
     const ptrdiff_t inner = job->channels * job->taps, width = job->counts[2];
     const ptrdiff_t filled = (width + real->lanes - 1) / real->lanes * real->lanes;
-    return job->outs <= FEW_OUTS || (inner <= MOST_INNER && 4 * width >= 3 * filled);
+    return job->outs <= FEW_OUTS || (inner <= MOST_INNER && 8 * width >= 5 * filled);
 }
 
 static bool run(const conv_job *job, const conv_real_loops *real) {

@@ -17,7 +17,7 @@ enum {
     WORK = 1 << 22,          /* multiplications that are worth a second thread */
     PACKED_BYTES = 4 << 20,  /* of the right side at a time: it stays in the last cache */
     FEW_ROWS = 2,            /* tiles of rows for which packing the right side does not pay */
-    DOT_ROWS = 4,            /* at most so many rows, with sums of at least so many numbers, go without any packing */
+    DOT_ROWS = 12,           /* at most so many rows, with sums of at least so many numbers, go without any packing */
     DOT_INNER = 128,
     DOT_WORK = 1 << 18,      /* multiplications of these, which wait for memory, that are worth a second thread */
 };

@@ -73,7 +73,7 @@ def extensions():
             sources(HERE),
             include_dirs=[numpy.get_include()],
             depends=parts(),
-            libraries=["m"],
+            libraries=["m", "dl"],
             extra_link_args=["-pthread", *os.environ.get("TENSORCORE_NATIVE_FLAGS", "").split()],
             optional=True,
         )

@@ -328,6 +328,7 @@ def versions() -> dict[str, str]:
     return {
         "python": platform.python_version(),
         **loaded,
+        **({"products": str(tensorcore.device("cpu").report()["blas"])} if "tensorcore" in loaded else {}),
         "processor": _processor(),
         "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
     }

@@ -10,8 +10,8 @@ __all__ = ["parallel_info", "show"]
 
 
 def show() -> str:
-    """The version, and the libraries of the device that tensors are made on."""
-    facts = host_device().properties()
+    """The version, and what the device that tensors are made on reports: its libraries, what products run on, its kernels."""
+    facts = host_device().report()
     return "\n".join(
         [f"tensorcore {__version__} built with:", *(f"  - {key}: {value}" for key, value in facts.items())]
     )

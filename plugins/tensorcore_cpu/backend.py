@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib.util
 import math
 import os
 from typing import TYPE_CHECKING, Any
@@ -99,32 +98,15 @@ class CPUBackend(XPBackend):
         return self.memory.empty_cache() + native.empty_cache()
 
     def report(self) -> dict[str, str | int | float | bool | None]:
-        """NumPy, its BLAS, the cores, the memory, and whether kernels in C run."""
+        """NumPy, what products run on, the cores, the memory, and whether kernels in C run."""
         found = super().report()
-        found["blas"] = _blas()
+        found["blas"] = native.describe_products()
         found["cores"] = os.cpu_count()
         with contextlib.suppress(AttributeError, OSError, ValueError):  # not on every system
             found["memory"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        native = importlib.import_module("tensorcore_cpu.native") if _has_native() else None
-        found["compiled"] = "no: this version has no kernels in C" if native is None else _state_of(native)
+        state = f"yes, {native.isa()}, {native.threads()} threads" if native.available() else f"no: {native.reason}"
+        found["compiled"] = state
         return found
-
-
-def _blas() -> str:
-    # Written to sys.stdout by default.
-    built: Any = np.show_config(mode="dicts")
-    known = built.get("Build Dependencies", {}).get("blas", {}) if built else {}
-    return f"{known.get('name', 'unknown')} {known.get('version', '')}".strip()
-
-
-def _has_native() -> bool:
-    return importlib.util.find_spec("tensorcore_cpu.native") is not None
-
-
-def _state_of(native: Any) -> str:
-    if native.available():
-        return f"yes, {native.isa()}, {native.threads()} threads"
-    return f"no: {native.reason}"
 
 
 def _keep_freed_memory() -> None:

@@ -1,25 +1,111 @@
-"""The thread count of the OpenBLAS inside NumPy, which its matrix products run on."""
+"""The BLAS that matrix products run on: oneMKL where it pays, and the thread count of the OpenBLAS inside NumPy.
+
+The C kernels multiply matrices themselves. On Intel's processors oneMKL is faster still, and takes their place where the
+package ``mkl`` is installed: one thread for each call, several calls beside each other on the kernels' own threads. It is
+looked for and loaded at the first product that is worth it. The environment variable ``TENSORCORE_BLAS``, read then,
+says otherwise: ``own`` leaves it out, ``mkl`` takes it on every processor and makes it an error that it is missing.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import functools
+import os
+import sys
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
-__all__ = ["get_threads", "set_threads"]
+__all__ = ["describe", "find_mkl", "get_threads", "prepare", "set_threads", "wanted"]
+
+_NAME = "libmkl_rt.so*"
+
+
+@functools.cache
+def find_mkl() -> str | None:
+    """The file of oneMKL's one library, of the package ``mkl`` of this Python; None where it is not installed."""
+    for folder in dict.fromkeys(Path(prefix, "lib") for prefix in (sys.prefix, sys.base_prefix)):
+        for found in sorted(folder.glob(_NAME), reverse=True):
+            return str(found)
+    try:  # installed elsewhere, with --user or --target
+        files = metadata.files("mkl") or []
+    except metadata.PackageNotFoundError:
+        return None
+    places = [Path(str(one.locate())) for one in files if one.match(_NAME)]
+    return next((str(one.resolve()) for one in places if one.exists()), None)
+
+
+def wanted(intel: bool) -> str | None:
+    """The file of the library to multiply with on a processor that is one of Intel's or not; None for the C kernels.
+
+    Raises RuntimeError where ``TENSORCORE_BLAS`` asks for what is not there, or for what there never is.
+    """
+    asked = os.environ.get("TENSORCORE_BLAS", "")
+    if asked not in ("", "own", "mkl"):
+        raise RuntimeError(f"TENSORCORE_BLAS: expected own or mkl, got '{asked}'; leave it out to have the faster one")
+    if asked == "own" or not (intel or asked):
+        return None
+    found = find_mkl()
+    if asked and found is None:
+        raise RuntimeError("TENSORCORE_BLAS: expected oneMKL, got none; install it with `pip install tensorcore[mkl]`")
+    return found
+
+
+def prepare(library: Any) -> None:
+    """Have the extension module load the library, if any, before its first large product."""
+    library.blas_finder(functools.partial(_load, library))
+
+
+def describe(library: Any) -> str:
+    """What matrix products run on, in words; loads it. ``library`` is the extension module, None where there is none."""
+    try:
+        if library is not None and library.blas_in_use():
+            return f"oneMKL {_version()} on the kernels' threads"
+    except RuntimeError as error:
+        return str(error)
+    return _of_numpy() if library is None else f"own kernels, and {_of_numpy()} for other dtypes"
 
 
 def set_threads(count: int) -> None:
-    """Let matrix products use up to ``count`` threads; nothing happens where NumPy has another BLAS."""
+    """Let NumPy's products use up to ``count`` threads; nothing happens where it has another BLAS than OpenBLAS."""
     setter = _function("set")
     if setter is not None:
         setter(ctypes.c_int(count))
 
 
 def get_threads() -> int:
-    """How many threads matrix products may use; 1 where NumPy has another BLAS, which does not say."""
+    """How many threads NumPy's products may use; 1 where it has another BLAS than OpenBLAS, which does not say."""
     getter = _function("get")
     return 1 if getter is None else int(getter())
+
+
+def _load(library: Any) -> None:
+    found = wanted(library.is_intel())
+    if found is None:
+        return
+    try:
+        library.blas_load(found)
+    except OSError as error:
+        if os.environ.get("TENSORCORE_BLAS"):
+            raise RuntimeError(
+                f"TENSORCORE_BLAS: expected a oneMKL that can be loaded, got {error}; install it again"
+            ) from None
+
+
+def _version() -> str:
+    try:
+        return metadata.version("mkl")
+    except metadata.PackageNotFoundError:  # a system's or conda's own
+        return "of unknown version"
+
+
+def _of_numpy() -> str:
+    import numpy as np
+
+    # Written to sys.stdout by default.
+    built: Any = np.show_config(mode="dicts")
+    known = built.get("Build Dependencies", {}).get("blas", {}) if built else {}
+    return f"NumPy's {known.get('name', 'unknown')} {known.get('version', '')}".strip()
 
 
 @functools.cache

@@ -25,7 +25,7 @@ __all__ = ["as_json", "examine", "exit_status", "show"]
 _LIBRARIES = (
     "numpy", "ml_dtypes", "pluggy", "mpi4py", "mpich", "openmpi", "cupy-cuda12x", "cupy-cuda13x", "nvidia-nccl-cu12",
     "nvidia-nccl-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-cu13", "nvidia-cudnn-frontend", "torch", "jax", "pyopencl",
-    "numba", "scipy", "safetensors", "pytest", "asv",
+    "numba", "scipy", "mkl", "safetensors", "pytest", "asv",
 )  # fmt: skip
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 

@@ -1,12 +1,12 @@
-"""What the tests of the CPU plugin can ask for: an allocator, each instruction set."""
+"""What the tests of the CPU plugin can ask for: an allocator, each instruction set, each kind of products."""
 
 import pytest
 
 from tensorcore_cpu.memory import Allocator
 
-from .native import isa
+from .native import isa, products
 
-__all__ = ["allocator", "isa"]
+__all__ = ["allocator", "isa", "products"]
 
 
 @pytest.fixture

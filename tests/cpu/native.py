@@ -1,10 +1,12 @@
 """What the tests of the C kernels share: the instruction sets, and arrays of awkward values and layouts."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
 import tensorcore
-from tensorcore_cpu import native
+from tensorcore_cpu import blas, native
 
 needs_native = pytest.mark.skipif(not native.available(), reason=f"no C kernels here: {native.reason}")
 
@@ -23,14 +25,38 @@ def instruction_sets():
     return found if native.available() else ["none"]
 
 
+@contextlib.contextmanager
+def running(isa, products):
+    """Kernels of that instruction set, and products by those kernels or a library; what NumPy warns of is part of the values."""
+    before = native.isa(), native.products()
+    native.isa(isa)
+    native.products(products)
+    try:
+        with np.errstate(all="ignore"):
+            yield isa
+    finally:
+        native.isa(before[0])
+        native.products(before[1])
+
+
 @pytest.fixture(params=instruction_sets())
 def isa(request):
-    """Runs the test with each instruction set in turn; what NumPy warns of is part of the values."""
-    before = native.isa()
-    native.isa(request.param)
-    with np.errstate(all="ignore"):
+    """Runs the test with each instruction set in turn."""
+    with running(request.param, "own"):
         yield request.param
-    native.isa(before)
+
+
+@pytest.fixture(params=[*instruction_sets(), "mkl"])
+def products(request):
+    """Runs the test with the products of each instruction set and of each library in turn."""
+    if request.param != "mkl":
+        with running(request.param, "own"):
+            yield request.param
+        return
+    if blas.find_mkl() is None or not native.available():
+        pytest.skip("needs the C kernels and oneMKL: pip install tensorcore[mkl]")
+    with running(None, "mkl"):
+        yield request.param
 
 
 def kernel(name):

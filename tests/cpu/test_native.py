@@ -119,6 +119,28 @@ def test_python_threads_can_call_at_once():
     assert failures == []
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a Linux system")
+@pytest.mark.parametrize("count", [1, 2])
+def test_workers_keep_off_the_callers_processor(count):
+    """A worker that is woken may run on every processor of the process but the caller's; where there is one, on that."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) < count:
+        pytest.skip("needs two processors")
+    program = f"""
+import os, time, tensorcore as tc
+x = tc.ones(1_000_000)
+os.sched_setaffinity(0, {allowed[:count]})
+tc.set_num_threads(2)
+others = set(os.listdir("/proc/self/task"))
+for _ in range(3):
+    x + x
+    time.sleep(0.2)
+worker, = set(os.listdir("/proc/self/task")) - others
+print(len(os.sched_getaffinity(int(worker))), bool((x + x == 2).all()))
+"""
+    assert run(program, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1") == "1 True"
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a POSIX system")
 def test_the_child_of_a_fork_has_threads_of_its_own():
     """The pool works in parent and child after a fork."""

@@ -2,6 +2,7 @@
 
 Environment variables, read once when the CPU is first used: ``TENSORCORE_NATIVE=0`` leaves all of them out, ``=1`` makes
 it an error that they are missing; ``TENSORCORE_NATIVE_ISA=avx2`` or ``plain`` chooses an older instruction set.
+``TENSORCORE_BLAS`` chooses what matrix products run on: see ``blas.py``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,20 @@ from typing import Any
 
 from tensorcore.plugin import dtypes
 
-__all__ = ["available", "empty_cache", "fuse", "fusible", "isa", "memory_stats", "over", "reason", "threads"]
+from .. import blas
+
+__all__ = [
+    "available",
+    "empty_cache",
+    "fuse",
+    "fusible",
+    "isa",
+    "memory_stats",
+    "over",
+    "products",
+    "reason",
+    "threads",
+]
 
 _wanted = os.environ.get("TENSORCORE_NATIVE", "")
 _library: Any = None
@@ -26,6 +40,7 @@ if _wanted != "0":
     else:
         reason = ""
         _library.set_bfloat16(dtypes.bfloat16.numpy)
+        blas.prepare(_library)
 
 
 def available() -> bool:
@@ -39,6 +54,27 @@ def isa(name: str | None = None) -> str | None:
     Raises ValueError where this machine does not have it. For tests: no kernel may be running.
     """
     return None if _library is None else _library.isa(name)
+
+
+def products(name: str | None = None) -> str:
+    """Sets, if given, what matrix products run on, and returns it: ``own`` for the kernels, ``mkl`` for oneMKL.
+
+    Raises ValueError for another name, or where that one is not there. For tests: no kernel may be running.
+    """
+    if _library is None:
+        return "own"
+    if name == "own":
+        _library.blas_unload()
+    elif name == "mkl" and (found := blas.find_mkl()):
+        _library.blas_load(found)
+    elif name is not None:
+        raise ValueError(f"native.products: expected own, or mkl where it is installed, got '{name}'")
+    return "mkl" if _library.blas_in_use() else "own"
+
+
+def describe_products() -> str:
+    """The same in words, with versions."""
+    return blas.describe(_library)
 
 
 def over(table: dict[str, Any]) -> dict[str, Any]:

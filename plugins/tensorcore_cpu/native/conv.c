@@ -1,6 +1,7 @@
 /* Convolutions in one to three dims and their two gradients: what they take, and how they become sums over taps. */
 #include "conv.h"
 
+#include "blas.h"
 #include "gemm.h"
 #include "native.h"
 
@@ -202,7 +203,7 @@ static void direct_body(void *context, npy_intp begin, npy_intp end) {
 static bool is_direct(const conv_job *job, const conv_real_loops *real) {
     const ptrdiff_t inner = job->channels * job->taps, width = job->counts[2];
     const ptrdiff_t filled = (width + real->lanes - 1) / real->lanes * real->lanes;
-    return job->outs <= FEW_OUTS || (inner <= MOST_INNER && 4 * width >= 3 * filled);
+    return job->outs <= FEW_OUTS || (inner <= MOST_INNER && 8 * width >= 5 * filled);
 }
 
 static bool run(const conv_job *job, const conv_real_loops *real) {
@@ -329,6 +330,8 @@ static bool run_pointwise(const convolution *c, native_type type, bool turned, c
                 .left_inner = turned ? c->channels : 1, .right = right, .right_inner = positions, .right_column = 1,
                 .made = made, .made_row = positions}};
     const ptrdiff_t count = c->images * c->groups, each = rows * positions * inner / 16 + 1;
+    if (!native_blas_ready(rows * positions * inner))
+        return false;
     if (count < 2 * native_threads())
         for (ptrdiff_t i = 0; i < count; i++)
             pointwise_body(&work, i, i + 1);
@@ -340,7 +343,7 @@ static bool run_pointwise(const convolution *c, native_type type, bool turned, c
 /* made[group] = the sum over images of sent[image, group] times x[image, group] transposed. */
 static bool run_pointwise_weight(const convolution *c, native_type type, const void *sent, const void *x, void *made) {
     const ptrdiff_t positions = c->sizes[0] * c->sizes[1] * c->sizes[2];
-    bool done = true;
+    bool done = native_blas_ready(c->outs * c->channels * positions);
     for (ptrdiff_t group = 0; done && group < c->groups; group++)
         for (ptrdiff_t image = 0; done && image < c->images; image++) {
             gemm_job job = {.rows = c->outs, .columns = c->channels, .inner = positions, .left_row = positions,

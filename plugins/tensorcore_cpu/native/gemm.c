@@ -1,6 +1,7 @@
 /* Matrix products of float and double numbers in any layout: matmul, linear, addmm. */
 #include "gemm.h"
 
+#include "blas.h"
 #include "native.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@ enum {
     WORK = 1 << 22,          /* multiplications that are worth a second thread */
     PACKED_BYTES = 4 << 20,  /* of the right side at a time: it stays in the last cache */
     FEW_ROWS = 2,            /* tiles of rows for which packing the right side does not pay */
-    DOT_ROWS = 4,            /* at most so many rows, with sums of at least so many numbers, go without any packing */
+    DOT_ROWS = 12,           /* at most so many rows, with sums of at least so many numbers, go without any packing */
     DOT_INNER = 128,
     DOT_WORK = 1 << 18,      /* multiplications of these, which wait for memory, that are worth a second thread */
 };
@@ -94,6 +95,8 @@ bool gemm_run(native_type type, const gemm_job *job) {
         native_parallel(job->columns, rounded_up(DOT_WORK / (job->rows * job->inner) + 1, 4), dots_body, &work);
         return true;
     }
+    if (native_blas_run(type, job))
+        return true;
     product all = {.job = job, .real = real, .size = TYPE_SIZE[type]};
     const ptrdiff_t threads = job->rows * job->columns * job->inner < WORK ? 1 : native_threads();
     const ptrdiff_t inner = parts_of(job->inner, parts_of(job->inner, real->most_inner));
@@ -232,6 +235,8 @@ static PyObject *multiply(native_type type, operand *x, operand *y, const void *
     const npy_intp work = job->rows * job->columns * job->inner;
     if (job->inner != y->shape[y->ndim - 2] ||
         (loops->real[type].slower_than_blas && work > 1 << 15) || (work > 1 << 12 && (job->columns < 4 || (job->rows == 1 && job->right_inner != 1))))
+        return NULL;
+    if (!native_blas_ready(work))
         return NULL;
     if (y->ndim > 2) {
         shape[ndim - 2] = job->rows;

@@ -286,6 +286,14 @@ static PyObject *set_isa(PyObject *module, PyObject *name) {
     return PyUnicode_FromString(ISA_NAMES[native_chosen_isa]);
 }
 
+static PyObject *is_intel(PyObject *module, PyObject *unused) {
+#ifdef NATIVE_X86
+    return PyBool_FromLong(__builtin_cpu_is("intel"));
+#else
+    Py_RETURN_FALSE;
+#endif
+}
+
 static PyMethodDef methods[] = {
     {"over", over, METH_O, "A copy of a table of kernels in which those that exist in C stand before the given ones."},
     {"isa", set_isa, METH_O, "Takes up an instruction set by name unless None is given; which one is in force."},
@@ -297,6 +305,11 @@ static PyMethodDef methods[] = {
     {"empty_cache", native_memory_empty_cache, METH_NOARGS, "Unmaps the unused blocks; how many bytes that were."},
     {"memory_limit", native_memory_limit, METH_O, "Sets, unless None, how many bytes may lie unused; how many may."},
     {"random", (PyCFunction)(void (*)(void))native_random, METH_FASTCALL, "An array of draws from a twister's state, or None."},
+    {"blas_finder", native_blas_finder, METH_O, "Sets what is called before the first large product, to load a library or not."},
+    {"blas_load", native_blas_load, METH_O, "Loads oneMKL from a file, for the products to run on."},
+    {"blas_unload", native_blas_unload, METH_NOARGS, "Products run on our own kernels."},
+    {"blas_in_use", native_blas_in_use, METH_NOARGS, "Whether products run on a library; the finder is asked if it was not."},
+    {"is_intel", is_intel, METH_NOARGS, "Whether the processor is one of Intel's."},
     {"fuse", native_fuse, METH_VARARGS, "A kernel that runs several ops in one pass, from a description of them."},
     {"fusible", native_fusible, METH_NOARGS, "What a description may name: elementwise ops and activations by name."},
     {NULL},

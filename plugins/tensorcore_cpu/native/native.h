@@ -114,6 +114,12 @@ PyObject *native_memory_reset_peaks(PyObject *module, PyObject *unused);
 PyObject *native_memory_empty_cache(PyObject *module, PyObject *unused);
 PyObject *native_memory_limit(PyObject *module, PyObject *bytes);
 
+/* Another library's matrix products: functions of the module, see blas.h. */
+PyObject *native_blas_finder(PyObject *module, PyObject *function);
+PyObject *native_blas_load(PyObject *module, PyObject *path);
+PyObject *native_blas_unload(PyObject *module, PyObject *unused);
+PyObject *native_blas_in_use(PyObject *module, PyObject *unused);
+
 /* Families: each has a table that ends with a NULL name, and a function that fills what it needs once. */
 
 extern const native_spec elementwise_kernels[];

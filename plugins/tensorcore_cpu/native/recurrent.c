@@ -1,6 +1,7 @@
 /* LSTM, GRU and Elman's network over a whole sequence, forward and backward: one product and one cell for each step. */
 #include "recurrent.h"
 
+#include "blas.h"
 #include "gemm.h"
 #include "native.h"
 
@@ -429,7 +430,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
         gemm_job job = {.rows = wide, .columns = of.size, .inner = of.rows, .left = w.all.dz, .left_row = 1,
                         .left_inner = wide, .right = w.all.prev, .right_inner = of.size, .right_column = 1,
                         .made = dw ? PyArray_DATA(dw) : NULL, .made_row = of.size};
-        done = dw && gemm_run(of.type, &job);
+        done = dw && native_blas_ready(wide * of.size * of.rows) && gemm_run(of.type, &job);
     }
     if (done && kind == GRU && PyTuple_GET_ITEM(given[NEEDS], 2) == Py_True) {
         db = sums_of_rows(dz, of.type);

@@ -20,6 +20,8 @@ typedef struct {
     pthread_mutex_t lock;  /* of the two conditions */
     pthread_cond_t work, finished;
     int started;                  /* workers, under owner */
+    pthread_t threads[MOST_THREADS];
+    int placed, beside;           /* so many workers may run anywhere but on processor `beside`; under owner */
     _Atomic int wanted;           /* workers that take part */
     _Atomic int sleepers;
     _Atomic bool caller_sleeps;
@@ -100,12 +102,29 @@ static void start_workers(int wanted) {
         return;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     while (pool.started < wanted) {
-        pthread_t thread;
-        if (pthread_create(&thread, &attributes, worker, (void *)(intptr_t)pool.started))
+        if (pthread_create(&pool.threads[pool.started], &attributes, worker, (void *)(intptr_t)pool.started))
             break; /* with fewer it works as well */
         pool.started++;
     }
     pthread_attr_destroy(&attributes);
+}
+
+/* Keeps workers that are about to be woken off the processor that the caller runs on. Linux wakes them there when it finds
+   that the cheapest place, as it does on virtual machines that pack their threads: the two then take turns, and a loop
+   takes as long as on one thread. The caller's own mask is the limit, as it was when the workers were started. */
+static void place_workers(void) {
+#ifdef __linux__
+    const int here = sched_getcpu();
+    cpu_set_t allowed;
+    if (here < 0 || here >= CPU_SETSIZE || (here == pool.beside && pool.placed == pool.started) ||
+        sched_getaffinity(0, sizeof allowed, &allowed) || CPU_COUNT(&allowed) < 2)
+        return;
+    CPU_CLR(here, &allowed);
+    for (int i = 0; i < pool.started; i++)
+        pthread_setaffinity_np(pool.threads[i], sizeof allowed, &allowed);
+    pool.beside = here;
+    pool.placed = pool.started;
+#endif
 }
 
 static void run_in_pieces(npy_intp count, npy_intp grain, native_body body, void *context) {
@@ -127,6 +146,7 @@ static void run_in_pieces(npy_intp count, npy_intp grain, native_body body, void
     next += (uint64_t)1 << 32;
     atomic_store(&pool.ticket, next);
     if (atomic_load(&pool.sleepers)) {
+        place_workers();
         pthread_mutex_lock(&pool.lock);
         pthread_cond_broadcast(&pool.work);
         pthread_mutex_unlock(&pool.lock);
@@ -169,7 +189,7 @@ static void start_anew(void) {
     pthread_mutex_init(&pool.lock, NULL);
     pthread_cond_init(&pool.work, NULL);
     pthread_cond_init(&pool.finished, NULL);
-    pool.started = 0;
+    pool.started = pool.placed = 0;
     atomic_store(&pool.wanted, 0);
     atomic_store(&pool.sleepers, 0);
     atomic_store(&pool.caller_sleeps, false);

@@ -124,17 +124,30 @@ static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *
     }
 }
 
+/* The sum of each of LANES vectors: neighbours in halves, as often as it takes. */
+ALWAYS_INLINE void F(sum_each)(const V *vectors, REAL *made) {
+    V a[LANES];
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        a[i] = vectors[i];
+#pragma GCC unroll 4
+    for (int count = LANES / 2; count; count /= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < count; i++)
+            a[i] = ZIP(a[i], a[i + count], 0) + ZIP(a[i], a[i + count], LANES / 2);
+    }
+    F(store)(made, a[0]);
+}
+
 /* Few rows, and on both sides the inner dim side by side: sums of vectors, and nothing is copied. */
 ALWAYS_INLINE void F(dot_tile)(const gemm_job *job, ptrdiff_t row, ptrdiff_t column, int height, int width) {
     const REAL *left = (const REAL *)job->left + row * job->left_row;
     const REAL *right = (const REAL *)job->right + column * job->right_column;
-    V sums[4][4];
-    REAL rest[4][4];
-    for (int r = 0; r < height; r++)
-        for (int c = 0; c < width; c++) {
-            sums[r][c] = (V){0};
-            rest[r][c] = 0;
-        }
+    V sums[16];
+    REAL rest[16] = {0};
+#pragma GCC unroll 16
+    for (int i = 0; i < height * width; i++)
+        sums[i] = (V){0};
     ptrdiff_t k = 0;
     for (; k + LANES <= job->inner; k += LANES) {
         V a[4];
@@ -146,23 +159,31 @@ ALWAYS_INLINE void F(dot_tile)(const gemm_job *job, ptrdiff_t row, ptrdiff_t col
             const V b = F(load)(right + c * job->right_column + k);
 #pragma GCC unroll 4
             for (int r = 0; r < height; r++)
-                sums[r][c] += a[r] * b;
+                sums[r * width + c] += a[r] * b;
         }
     }
     for (; k < job->inner; k++)
         for (int r = 0; r < height; r++)
             for (int c = 0; c < width; c++)
-                rest[r][c] += left[r * job->left_row + k] * right[c * job->right_column + k];
+                rest[r * width + c] += left[r * job->left_row + k] * right[c * job->right_column + k];
+    REAL whole[16];
+    if (height * width % LANES == 0)
+        for (int first = 0; first < height * width; first += LANES)
+            F(sum_each)(sums + first, whole + first);
+    else
+        for (int i = 0; i < height * width; i++) {
+            REAL lanes[LANES];
+            F(store)(lanes, sums[i]);
+            for (int half = LANES / 2; half; half /= 2)
+                for (int l = 0; l < half; l++)
+                    lanes[l] += lanes[l + half];
+            whole[i] = lanes[0];
+        }
 #pragma GCC unroll 4
     for (int r = 0; r < height; r++) {
 #pragma GCC unroll 4
         for (int c = 0; c < width; c++) {
-            REAL lanes[LANES], sum = rest[r][c];
-            F(store)(lanes, sums[r][c]);
-            for (int half = LANES / 2; half; half /= 2)
-                for (int i = 0; i < half; i++)
-                    lanes[i] += lanes[i + half];
-            sum += lanes[0];
+            REAL sum = rest[r * width + c] + whole[r * width + c];
             if (job->before)
                 sum += ((const REAL *)job->before)[(row + r) * job->before_row + column + c];
             ((REAL *)job->made)[(row + r) * job->made_row + column + c] = sum;

@@ -1,0 +1,159 @@
+/* oneMKL's matrix products in the place of our own, where blas.py finds that library: loaded at the first product. */
+#include "blas.h"
+
+#include "native.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+enum { ROW_MAJOR = 101, AS_IS = 111, TURNED = 112 }; /* CBLAS's numbers */
+enum { SEQUENTIAL = 1 };                             /* oneMKL's */
+
+enum {
+    LEAST_WORK = 1 << 14,    /* multiplications: under this the calls cost more than they save */
+    WORK = 1 << 20,          /* that are worth a second thread */
+    MUCH_WORK = 1 << 27,     /* that are cut finer, so that a thread that is delayed leaves less to wait for */
+    ROWS = 8, COLUMNS = 48,  /* parts are whole multiples: those of the library's tiles */
+};
+
+typedef void (*product_f32)(int layout, int left, int right, int64_t rows, int64_t columns, int64_t inner, float alpha,
+                            const float *x, int64_t x_row, const float *y, int64_t y_row, float beta, float *made,
+                            int64_t made_row);
+typedef void (*product_f64)(int layout, int left, int right, int64_t rows, int64_t columns, int64_t inner, double alpha,
+                            const double *x, int64_t x_row, const double *y, int64_t y_row, double beta, double *made,
+                            int64_t made_row);
+
+typedef struct {
+    product_f32 f32;
+    product_f64 f64;
+    int (*set_threads_here)(int count); /* NULL where the library makes no threads of its own */
+} library;
+
+static library found;
+static bool in_use, asked;
+static PyObject *finder;
+
+static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
+
+bool native_blas_ready(ptrdiff_t multiplications) {
+    if (asked || !finder || multiplications < LEAST_WORK)
+        return true;
+    asked = true;
+    PyObject *answer = PyObject_CallNoArgs(finder);
+    asked = answer != NULL; /* what went wrong is said at each product */
+    Py_XDECREF(answer);
+    return asked;
+}
+
+/* One product in parts */
+
+typedef struct {
+    const gemm_job *job;
+    native_type type;
+    int left, right;              /* AS_IS or TURNED */
+    ptrdiff_t left_row, right_row; /* the one step that is not 1 */
+    bool by_rows;
+    ptrdiff_t unit;
+} work;
+
+/* How a matrix of steps lies for CBLAS: false where neither step is 1, or lines overlap. */
+static bool read_side(ptrdiff_t row, ptrdiff_t column, ptrdiff_t rows, ptrdiff_t columns, int *turn, ptrdiff_t *line) {
+    if ((column == 1 || columns == 1) && (row >= columns || rows == 1)) {
+        *turn = AS_IS;
+        *line = rows == 1 ? columns : row;
+        return true;
+    }
+    *turn = TURNED;
+    *line = columns == 1 ? rows : column;
+    return (row == 1 || rows == 1) && (column >= rows || columns == 1);
+}
+
+static void run_part(void *context, npy_intp begin, npy_intp end) {
+    const work *w = context;
+    gemm_job job = *w->job;
+    const ptrdiff_t size = TYPE_SIZE[w->type], first = begin * w->unit;
+    ptrdiff_t *extent = w->by_rows ? &job.rows : &job.columns;
+    const ptrdiff_t last = end * w->unit < *extent ? end * w->unit : *extent;
+    *extent = last - first;
+    job.made = (char *)job.made + first * (w->by_rows ? job.made_row : 1) * size;
+    if (w->by_rows)
+        job.left = (const char *)job.left + first * job.left_row * size;
+    else
+        job.right = (const char *)job.right + first * job.right_column * size;
+    if (job.before) {
+        job.before = (const char *)job.before + first * (w->by_rows ? job.before_row : 1) * size;
+        if (job.before != job.made)
+            for (ptrdiff_t i = 0; i < job.rows; i++)
+                memcpy((char *)job.made + i * job.made_row * size, (const char *)job.before + i * job.before_row * size,
+                       (size_t)(job.columns * size));
+    }
+    const int before = found.set_threads_here ? found.set_threads_here(1) : 0;
+    if (w->type == TYPE_F32)
+        found.f32(ROW_MAJOR, w->left, w->right, job.rows, job.columns, job.inner, 1, job.left, w->left_row, job.right,
+                  w->right_row, job.before ? 1 : 0, job.made, job.made_row);
+    else
+        found.f64(ROW_MAJOR, w->left, w->right, job.rows, job.columns, job.inner, 1, job.left, w->left_row, job.right,
+                  w->right_row, job.before ? 1 : 0, job.made, job.made_row);
+    if (found.set_threads_here)
+        found.set_threads_here(before);
+}
+
+bool native_blas_run(native_type type, const gemm_job *job) {
+    const ptrdiff_t multiplications = job->rows * job->columns * job->inner;
+    if (!in_use || multiplications < LEAST_WORK) /* the same limit, so that results do not depend on what ran before */
+        return false;
+    work w = {.job = job, .type = type, .by_rows = job->rows >= job->columns};
+    if (!read_side(job->left_row, job->left_inner, job->rows, job->inner, &w.left, &w.left_row) ||
+        !read_side(job->right_inner, job->right_column, job->inner, job->columns, &w.right, &w.right_row))
+        return false;
+    w.unit = w.by_rows ? ROWS : COLUMNS;
+    const ptrdiff_t units = parts_of(w.by_rows ? job->rows : job->columns, w.unit), threads = native_threads();
+    const ptrdiff_t parts = threads > 1 && multiplications < MUCH_WORK ? threads : 2 * threads;
+    native_parallel(units, multiplications < WORK ? units : parts_of(units, parts), run_part, &w);
+    return true;
+}
+
+/* The module's functions */
+
+PyObject *native_blas_finder(PyObject *module, PyObject *function) {
+    Py_XSETREF(finder, Py_NewRef(function));
+    asked = false;
+    in_use = false;
+    Py_RETURN_NONE;
+}
+
+PyObject *native_blas_load(PyObject *module, PyObject *path) {
+    const char *name = PyUnicode_AsUTF8(path);
+    if (!name)
+        return NULL;
+    void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!handle)
+        return PyErr_Format(PyExc_OSError, "%s", dlerror());
+    library one;
+    /* ISO C has no cast from an object's address to a function's. */
+    *(void **)&one.f32 = dlsym(handle, "cblas_sgemm_64");
+    *(void **)&one.f64 = dlsym(handle, "cblas_dgemm_64");
+    *(void **)&one.set_threads_here = dlsym(handle, "MKL_Set_Num_Threads_Local");
+    int (*set_layer)(int layer);
+    *(void **)&set_layer = dlsym(handle, "MKL_Set_Threading_Layer");
+    if (!one.f32 || !one.f64 || !one.set_threads_here || !set_layer) {
+        dlclose(handle);
+        return PyErr_Format(PyExc_OSError, "%s: is no oneMKL with 64-bit interfaces", name);
+    }
+    /* Somebody else in this process may have set another layer before: then its threads are left out call by call. */
+    if (set_layer(SEQUENTIAL) == SEQUENTIAL)
+        one.set_threads_here = NULL;
+    found = one;
+    in_use = asked = true;
+    Py_RETURN_NONE;
+}
+
+PyObject *native_blas_unload(PyObject *module, PyObject *unused) {
+    in_use = false; /* the library stays: what it allocated may be in use */
+    asked = true;
+    Py_RETURN_NONE;
+}
+
+PyObject *native_blas_in_use(PyObject *module, PyObject *unused) {
+    return native_blas_ready(LEAST_WORK) ? PyBool_FromLong(in_use) : NULL;
+}

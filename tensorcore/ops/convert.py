@@ -14,7 +14,7 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import attach, check_recordable, check_same_device, check_writable
 from tensorcore.ops.kinds import method, operation
-from tensorcore.ops.output import written
+from tensorcore.ops.output import check_apart, written
 from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -158,6 +158,7 @@ def write(op: Op, input: Tensor, src: Tensor, non_blocking: bool = False) -> Ten
     rules.broadcast("copy_", tuple(src.native.shape), tuple(input.native.shape))
     if rules.broadcast("copy_", tuple(src.native.shape), tuple(input.native.shape)) != tuple(input.native.shape):
         rules.cannot_expand("copy_", tuple(src.native.shape), tuple(input.native.shape))
+    check_apart("copy_", input, (src,))
     source = to(src, input.device, non_blocking=non_blocking)
     check_same_device("copy_", input, source.device)
     native = source.native

@@ -10,7 +10,7 @@ from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, Gradie
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
 from tensorcore.ops.operands import NARROW, as_argument, one_device
-from tensorcore.ops.output import written
+from tensorcore.ops.output import check_apart, check_once, written
 from tensorcore.ops.record import record
 from tensorcore.tape.engine import fit
 from tensorcore.tape.memory import Version, next_order
@@ -48,17 +48,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
         raise GradientError(
             f"{op}: Inplace update to inference tensor outside InferenceMode is not allowed, got one; clone() it first"
         )
-    strides, shape = tensor.device.strides(tensor.native), tensor.native.shape
-    # Without elements there is nothing to write twice, whatever the strides.
-    if (
-        0 in strides
-        and 0 not in shape
-        and any(step == 0 and size > 1 for step, size in zip(strides, shape, strict=True))
-    ):
-        raise GradientError(
-            f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
-            f"location, got strides {strides}; Please clone() the tensor before performing the operation"
-        )
+    check_once(op, tensor)
 
 
 def check_same_device(op: str, tensor: Tensor, device: Any) -> None:
@@ -103,6 +93,7 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             return input
         check_writable(name, input)
         others += tuple([options.pop(one) for one in op.inputs[len(others) + 1 :] if one in options])
+        check_apart(name, input, others)
         device, inputs = one_device(name, (input, *others))
         compute, final = op.dtypes(op, inputs)  # type: ignore[attr-defined]
         if not dtypes.can_cast(final, input.dtype):
@@ -154,10 +145,12 @@ def _write(op: Op, input: Tensor, others: Sequence[Any]) -> bool:
     native, device = input.native, input.device
     if hasattr(input, "inference"):
         return False
-    natives = []
+    natives, version = [], input.version
     for one in others:
         kind = type(one)
         if kind is Tensor:
+            if version is not None and one.version is version and one is not input:
+                return False  # two views of one memory
             shape = one.native.shape
             if one.dtype is not input.dtype or one.device is not device or (shape and shape != native.shape):
                 return False
@@ -181,6 +174,7 @@ def inplace(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]
 
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_writable(name, input)
+        check_apart(name, input, args)
         # Formulas that keep the input must keep what it was before the write.
         before = new_tensor(input.native, input.dtype, input.device)
         before.node = input.node

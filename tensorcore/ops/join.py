@@ -46,6 +46,23 @@ def _tensors(op: str, tensors: Any) -> list[Tensor]:
     return found
 
 
+def _alike(tensors: Any) -> list[Any] | None:
+    """The natives of an ordinary list: tensors of one shape, dtype and device, none of them recorded; else None."""
+    if (type(tensors) is not list and type(tensors) is not tuple) or not tensors or type(tensors[0]) is not Tensor:
+        return None
+    first = tensors[0]
+    shape, dtype, device = first.native.shape, first.dtype, first.device
+    natives = []
+    for one in tensors:
+        if type(one) is not Tensor or one.dtype is not dtype or one.device is not device or one.node is not None:
+            return None
+        native = one.native
+        if native.shape != shape:
+            return None
+        natives.append(native)
+    return natives
+
+
 def _same_dtype(tensors: list[Tensor]) -> list[Tensor]:
     first = tensors[0].dtype
     if all(one.dtype is first for one in tensors):
@@ -69,6 +86,18 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, a
     """Tensors one after the other along ``dim``; their other sizes are equal. Empty vectors are left out."""
     if axis is not None:
         dim = axis
+    natives = _alike(tensors)
+    if natives is not None and out is None and type(dim) is int:
+        shape = natives[0].shape
+        ndim = len(shape)
+        if -ndim <= dim < ndim:
+            at = dim + ndim if dim < 0 else dim
+            size = (*shape[:at], shape[at] * len(natives), *shape[at + 1 :])
+            first = tensors[0]
+            try:
+                return new_tensor(first.device.kernels["cat"](natives, dim=at, shape=size), first.dtype, first.device)
+            except MemoryError:  # the way below frees the caches
+                pass
     found = _tensors("cat", tensors)
     if not found:
         raise ArgumentError("cat: expected a non-empty list of Tensors, got []; pass at least one")
@@ -123,6 +152,15 @@ def concatenate(
 @operation(method=False, samples=samples.stack)
 def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """Tensors of one shape along a new dim at ``dim``."""
+    natives = _alike(tensors)
+    if natives is not None and out is None and type(dim) is int:
+        ndim = len(natives[0].shape) + 1
+        if -ndim <= dim < ndim:
+            first, at = tensors[0], dim + ndim if dim < 0 else dim
+            try:
+                return new_tensor(first.device.kernels["stack"](natives, dim=at), first.dtype, first.device)
+            except MemoryError:
+                pass
     found = _tensors("stack", tensors)
     if not found:
         raise ShapeError("stack: stack expects a non-empty TensorList, got []; pass at least one")

@@ -13,7 +13,73 @@ from tensorcore.tape.memory import Version
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
 
-__all__ = ["check_out", "store", "written"]
+__all__ = ["check_apart", "check_once", "check_out", "store", "written"]
+
+
+def check_once(op: str, tensor: Tensor) -> None:
+    """Raise where two elements of a tensor that is written lie in one place, as after ``expand``."""
+    strides, shape = tensor.device.strides(tensor.native), tensor.native.shape
+    # Without elements there is nothing to write twice, whatever the strides.
+    if (
+        0 in strides
+        and 0 not in shape
+        and any(step == 0 and size > 1 for step, size in zip(strides, shape, strict=True))
+    ):
+        raise GradientError(
+            f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
+            f"location, got strides {strides}; Please clone() the tensor before performing the operation"
+        )
+
+
+def check_apart(op: str, target: Tensor, inputs: Sequence[Any], *, all_of_it: bool = False) -> None:
+    """Raise where a tensor that is written shows a part of the memory of an input, and not all of it in the same order.
+
+    With ``all_of_it`` the same memory is refused too: elements are then read after others were written. As in PyTorch only
+    tensors whose elements fill their memory are compared; where one has gaps, as ``x[::2]`` has, the result is as if the
+    input had been copied before.
+    """
+    version = target.version
+    if version is None and not all_of_it:
+        return  # nobody else shows this memory
+    for one in inputs:
+        if (
+            isinstance(one, Tensor)
+            and one.version is version
+            and one.device is target.device
+            and (all_of_it or one is not target)
+            and _shared(target, one, all_of_it)
+        ):
+            raise GradientError(
+                f"{op}: unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                f"single memory location, got views of one tensor that overlap; Please clone() the tensor before "
+                f"performing the operation"
+            )
+
+
+def _shared(one: Tensor, other: Tensor, all_of_it: bool) -> bool:
+    count, more = one.numel(), other.numel()
+    if not count or not more:
+        return False
+    strides, first = one.device.layout(one.native)
+    steps, start = other.device.layout(other.native)
+    size, width = one.dtype.itemsize, other.dtype.itemsize
+    begin, at = first * size, start * width
+    if begin >= at + more * width or at >= begin + count * size:
+        return False
+    shape, sizes = tuple(one.native.shape), tuple(other.native.shape)
+    if not (_fills(shape, strides) and _fills(sizes, steps)):
+        return False
+    return all_of_it or begin != at or count * size != more * width or tuple(strides) != tuple(steps)
+
+
+def _fills(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether the elements lie in one piece of memory, in any order of the dims."""
+    expected = 1
+    for step, size in sorted((step, size) for step, size in zip(strides, shape, strict=True) if size != 1):
+        if step != expected:
+            return False
+        expected *= size
+    return True
 
 
 def check_out(op: Op, inputs: Sequence[Any], out: Any, final: dtype) -> None:
@@ -31,6 +97,7 @@ def check_out(op: Op, inputs: Sequence[Any], out: Any, final: dtype) -> None:
             f"{op.name}: result type {final.name} can't be cast to the desired output type, got out of dtype "
             f"{out.dtype.name}; pass an out of a wider dtype"
         )
+    check_apart(op.name, out, inputs)
 
 
 def store(op: str, made: Tensor, out: Tensor) -> Tensor:
@@ -58,6 +125,8 @@ def store(op: str, made: Tensor, out: Tensor) -> Tensor:
                 f"pass an out of that shape"
             )
         out.native = device.allocate(shape, out.dtype)
+    elif out.origin is not None:
+        check_once(op, out)
     device.kernels["copy"](out.native, made.native)
     written(out)
     return out

@@ -16,7 +16,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import _before, attach, check_writable
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import lifted
-from tensorcore.ops.output import store, written
+from tensorcore.ops.output import check_apart, store, written
 from tensorcore.ops.record import record
 from tensorcore.ops.scatter_gradients import padded, reduce_gradients
 from tensorcore.tape.mode import mode
@@ -146,6 +146,8 @@ def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
 
         def written_form(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             check_writable(f"{name}_", input)
+            if not name.startswith("masked"):  # PyTorch compares no memory there
+                check_apart(f"{name}_", input, args, all_of_it=True)
             return function(f"{name}_", input, *args, write=True, **kwargs)
 
         plain.__name__ = plain.__qualname__ = name

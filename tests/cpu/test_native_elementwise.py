@@ -222,3 +222,26 @@ def test_numbers_that_do_not_fit_go_to_numpy():
 def test_there_is_more_than_one_instruction_set():
     """The plain loops run everywhere, so every test here ran at least on them."""
     assert "plain" in instruction_sets()
+
+
+def test_roots_are_rounded_to_the_nearest():
+    """All mantissas under an even and an odd exponent, and each exponent with denormals: bit for bit as NumPy's roots."""
+    native, fallback = kernel("sqrt")
+    bits = np.arange(0x3F800000, 0x40800000, dtype=np.uint32)
+    for first in range(0, len(bits), 1 << 20):
+        values = bits[first : first + (1 << 20)].view(np.float32)
+        np.testing.assert_array_equal(native(values), fallback(values))
+    values = np.arange(0, 0x7F800000, 4001, dtype=np.uint32).view(np.float32)
+    np.testing.assert_array_equal(native(values), fallback(values))
+
+
+def test_exp_log_and_gelu_of_any_size_and_step():
+    """What is left of a vector, and elements that do not lie in a row, have the bits of whole vectors."""
+    values = np.linspace(0.01, 30, 100, dtype=np.float32)
+    for name in ("exp", "log", "gelu", "sqrt"):
+        native, _ = kernel(name)
+        whole = native(values)
+        for count in (1, 7, 15, 16, 17, 31, 33):
+            np.testing.assert_array_equal(native(values[:count]), whole[:count])
+        np.testing.assert_array_equal(native(values[::3]), whole[::3])
+        np.testing.assert_array_equal(native(values[::-1]), whole[::-1])

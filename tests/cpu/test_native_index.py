@@ -32,6 +32,19 @@ def test_cat_and_stack(dtype, dim):
         np.testing.assert_array_equal(kernel("stack")[0](parts, dim=dim), np.stack(parts, dim))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [2, 3, 64])
+def test_single_elements_are_woven(isa, dtype, count):  # noqa: F811
+    """Parts that give one element to each row: a stack at the end, and columns side by side; sizes with tails, on threads."""
+    for size in (2, 255, 100_003):
+        parts = [np.resize(awkward(dtype, 999), size)[::-1].copy() for _ in range(count if size < 1000 else 2)]
+        made = kernel("stack")[0](parts, dim=1)
+        np.testing.assert_array_equal(made, np.stack(parts, 1))
+        columns = [one[:, None] for one in parts]
+        made = kernel("cat")[0](columns, dim=1, shape=(size, len(parts)))
+        np.testing.assert_array_equal(made, np.concatenate(columns, 1))
+
+
 @pytest.mark.parametrize("dims", [(0, 2, 1, 3), (2, 0, 1, 3), (1, 0, 2, 3), (0, 1, 3, 2)])
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_turned_parts_are_joined_as_they_lie(dims, dim):

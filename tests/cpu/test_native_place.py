@@ -27,6 +27,16 @@ def test_elements_go_where_the_index_says(shape, dim, dtype):
             assert_same(native(one, at, given, dim=dim), fallback(one, at, given, dim=dim))
 
 
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_large_writes_keep_their_order_on_threads(dim):
+    """Each place is written by one thread, so that of equal indices the last still counts."""
+    native, fallback = kernel("scatter")
+    random = np.random.default_rng(8)
+    x, src = random.random((6, 130, 150), np.float32), random.random((5, 120, 140), np.float32)
+    index = random.integers(0, x.shape[dim], src.shape)
+    assert_same(native(x, index, src, dim=dim), fallback(x, index, src, dim=dim))
+
+
 def test_numbers_and_places():
     """A number is written everywhere; ``out`` is the array itself."""
     native, fallback = kernel("scatter")

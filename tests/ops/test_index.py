@@ -205,10 +205,13 @@ def test_an_index_outside_changes_nothing() -> None:
     assert x._version == 0
 
 
-def test_overlapping_parts_are_assigned_as_they_were() -> None:
-    """``x[1:] = x[:-1]`` shifts."""
+def test_overlapping_parts_are_assigned_from_a_copy() -> None:
+    """``x[1:] = x[:-1]`` is refused, as in PyTorch, and changes nothing; with a clone it shifts."""
     x = grid(4)
-    x[1:] = x[:-1]
+    with pytest.raises(RuntimeError, match="single memory location"):
+        x[1:] = x[:-1]
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0]
+    x[1:] = x[:-1].clone()
     assert x.tolist() == [0.0, 0.0, 1.0, 2.0]
 
 

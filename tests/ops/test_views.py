@@ -255,6 +255,38 @@ def test_a_write_to_overlapping_memory_is_refused() -> None:
     """An expanded tensor shows one element in several places."""
     with pytest.raises(RuntimeError, match="single memory"):
         tc.zeros(1).expand(3).add_(1)
+    with pytest.raises(RuntimeError, match="single memory"):
+        tc.exp(tc.zeros(3), out=tc.zeros(1).expand(3))
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda one, other: one.add_(other),
+        lambda one, other: one.copy_(other),
+        lambda one, other: one.lerp_(other, 0.5),
+        lambda one, other: tc.exp(other, out=one),
+        lambda one, other: one.index_add_(0, tc.arange(7), other),
+    ],
+)
+def test_a_write_over_a_part_of_its_input_is_refused(write) -> None:
+    """Elements would be read after they were written; nothing is written, and parts that lie apart are free."""
+    x = tc.arange(8.0)
+    with pytest.raises(RuntimeError, match="some elements of the input tensor"):
+        write(x[1:], x[:-1])
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+    x[:4].add_(x[4:])
+    x[:4].mul_(x[:4])
+    assert x.tolist() == [16.0, 36.0, 64.0, 100.0, 4.0, 5.0, 6.0, 7.0]
+
+
+def test_a_matrix_is_not_written_from_its_transpose() -> None:
+    """The same memory in another order is a part of it too, and a scatter from the tensor itself is refused."""
+    x = tc.arange(4.0).view(2, 2)
+    with pytest.raises(RuntimeError, match="single memory"):
+        x.sub_(x.t())
+    with pytest.raises(RuntimeError, match="single memory"):
+        x.index_copy_(0, tc.tensor([1, 0]), x)
 
 
 def test_as_strided_stays_inside_its_storage() -> None:

@@ -1,7 +1,7 @@
 /* Copies of whole rows to other places: cat, stack, index_select; gather, which picks single elements; and sums of rows. */
 #include "index.h"
 
-#include "native.h"
+#include "rows.h"
 
 #include <string.h>
 
@@ -112,6 +112,16 @@ static void join_rows(void *context, npy_intp begin, npy_intp end) {
         }
 }
 
+typedef struct {
+    const joined *whole;
+    npy_intp element;
+} woven;
+
+static void weave(void *context, npy_intp begin, npy_intp end) {
+    const woven *job = context;
+    loops->weave(job->whole->data, job->whole->parts, job->element, job->whole->made, begin, end);
+}
+
 static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     bool stack = kernel->data != NULL;
     PyObject *given[OPTIONS];
@@ -161,14 +171,21 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     for (int i = 0; i < ndim; i++)
         shape[i] = i == dim ? length : PyArray_DIM(first, i - (stack && i > dim));
     npy_intp rows = product(shape, 0, (int)dim);
-    if (rows > 1 && job.row < SHORT * job.parts)
+    const npy_intp element = TYPE_SIZE[type];
+    bool single = dense && rows > 1 && job.row == job.parts * element;
+    for (int k = 0; single && k < job.parts; k++)
+        single = job.end[k] == (k + 1) * element;
+    if (!single && rows > 1 && job.row < SHORT * job.parts)
         return NULL;
     PyArrayObject *made = native_empty(ndim, shape, type);
     if (!made)
         return NULL;
     job.made = PyArray_BYTES(made);
     strided_job pieces = {&job, strided};
-    if (dense)
+    woven threads = {&job, element};
+    if (single)
+        native_parallel(rows, GRAIN / job.row + 1, weave, &threads);
+    else if (dense)
         native_parallel(rows * job.row, GRAIN, join_bytes, &job);
     else
         native_parallel(rows, GRAIN / job.row + 1, join_rows, &pieces);
@@ -202,7 +219,7 @@ static PyObject *run_pick(const native_kernel *kernel, PyObject *const *args, Py
     int ndim = PyArray_NDIM(array), axis = (int)dim;
     if (dim >= ndim || !PyArray_IS_C_CONTIGUOUS(array) || !PyArray_IS_C_CONTIGUOUS(index) || !PyArray_SIZE(index) ||
         !PyArray_SIZE(array) || PyArray_NDIM(index) != (each ? ndim : 1) ||
-        !loops->inside(PyArray_DATA(index), PyArray_SIZE(index), PyArray_DIM(array, axis)))
+        !native_inside(PyArray_DATA(index), PyArray_SIZE(index), PyArray_DIM(array, axis)))
         return NULL;
     for (int i = 0; i < ndim; i++) {
         shape[i] = i == axis ? PyArray_DIM(index, each ? i : 0) : PyArray_DIM(array, i);
@@ -243,7 +260,7 @@ static PyObject *run_add_rows(const native_kernel *kernel, PyObject *const *args
     PyArrayObject *array = (PyArrayObject *)args[0], *index = (PyArrayObject *)given[INDEX];
     if ((type != TYPE_F32 && type != TYPE_F64) || dim >= PyArray_NDIM(array) || !PyArray_IS_C_CONTIGUOUS(index) ||
         PyArray_NDIM(index) != 1 || PyArray_DIM(index, 0) != PyArray_DIM(array, (int)dim) || !PyArray_SIZE(array) ||
-        !loops->inside(PyArray_DATA(index), PyArray_SIZE(index), size))
+        !native_inside(PyArray_DATA(index), PyArray_SIZE(index), size))
         return NULL;
     const int ndim = PyArray_NDIM(array);
     for (int i = 0; i < ndim; i++)

@@ -18,6 +18,8 @@ typedef picked added;
 typedef struct {
     /* Whether all of the numbers are at least 0 and under `size`. */
     bool (*inside)(const int64_t *index, ptrdiff_t count, ptrdiff_t size);
+    /* made[i * parts + k] = data[k][i] for i from `begin` to `end`; elements of so many bytes. */
+    void (*weave)(const char *const *data, int parts, ptrdiff_t element, char *made, ptrdiff_t begin, ptrdiff_t end);
     /* Rows of the result from `begin` to `end`: whole ones of the source; of `inner` elements with a number each; along
        the last dim, of `count` elements with a number each. */
     void (*select_rows)(const picked *job, ptrdiff_t begin, ptrdiff_t end);

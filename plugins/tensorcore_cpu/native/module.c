@@ -202,13 +202,12 @@ static PyArrayObject *new_array(int ndim, const npy_intp *shape, native_type typ
     if (!descr)
         return NULL;
     npy_intp size = TYPE_SIZE[type];
-    for (int i = 0; i < ndim && size < NATIVE_CACHED; i++)
-        size = shape[i] > NATIVE_CACHED ? NATIVE_CACHED : size * shape[i];
-    PyObject *before = size >= NATIVE_CACHED ? native_memory_begin() : NULL;
-    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, NULL, 0, NULL);
-    if (before)
-        native_memory_end(before);
-    return (PyArrayObject *)made;
+    for (int i = 0; i < ndim; i++)
+        if (__builtin_mul_overflow(size, shape[i], &size))
+            size = 0; /* NumPy says what is wrong */
+    if (size >= NATIVE_LINES)
+        return native_memory_array(descr, ndim, shape, strides, (size_t)size);
+    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, NULL, 0, NULL);
 }
 
 PyArrayObject *native_empty(int ndim, const npy_intp *shape, native_type type) {

@@ -104,10 +104,11 @@ enum { NATIVE_CACHED = 1 << 20 };
 void *native_scratch(size_t size);
 void native_scratch_free(void *data, size_t size);
 
-/* Memory: between these two, new arrays of NumPy come from the cached blocks of memory.c. */
+/* A new array of `size` bytes whose memory begins at a cache line, from the cached blocks of memory.c where it is large; takes
+   the reference to the dtype. */
+enum { NATIVE_LINES = 1 << 11 }; /* bytes from which on new_array asks for that */
+PyArrayObject *native_memory_array(PyArray_Descr *descr, int ndim, const npy_intp *shape, const npy_intp *strides, size_t size);
 
-PyObject *native_memory_begin(void);
-void native_memory_end(PyObject *before);
 int native_memory_init(void);
 PyObject *native_memory_statistics(PyObject *module, PyObject *unused);
 PyObject *native_memory_reset_peaks(PyObject *module, PyObject *unused);

@@ -8,6 +8,8 @@
 enum { DIM, OUT, OPTIONS };
 static PyObject *names[OPTIONS];
 
+enum { GRAIN = 1 << 14 }; /* elements a thread */
+
 /* The index as dense int64 of the dims of x, with every place inside of dim `dim`; NULL, with an exception or without. */
 static PyArrayObject *checked(PyObject *object, PyArrayObject *x, int dim) {
     PyArrayObject *index = (PyArrayObject *)object;
@@ -17,11 +19,7 @@ static PyArrayObject *checked(PyObject *object, PyArrayObject *x, int dim) {
         if (i != dim && PyArray_DIM(index, i) > PyArray_DIM(x, i))
             return NULL;
     index = native_dense(object);
-    const int64_t *at = index ? PyArray_DATA(index) : NULL;
-    uint64_t size = (uint64_t)PyArray_DIM(x, dim), wrong = 0;
-    for (npy_intp k = 0, count = index ? PyArray_SIZE(index) : 0; k < count; k++)
-        wrong |= (uint64_t)at[k] >= size;
-    if (wrong)
+    if (index && !native_inside(PyArray_DATA(index), PyArray_SIZE(index), PyArray_DIM(x, dim)))
         Py_CLEAR(index);
     return index;
 }
@@ -48,20 +46,58 @@ static void put_row(native_type type, char *to, const char *from, bool one, cons
     }
 }
 
-static void put(PyArrayObject *made, native_type type, int dim, PyArrayObject *index, const char *from, bool one) {
-    int last = PyArray_NDIM(index) - 1;
-    npy_intp width = PyArray_DIM(index, last), place[NATIVE_DIMS] = {0}, step = PyArray_STRIDE(made, dim) / TYPE_SIZE[type];
-    const int64_t *at = PyArray_DATA(index);
-    for (npy_intp rest = width ? PyArray_SIZE(index) / width : 0; rest > 0; rest--) {
-        char *to = PyArray_BYTES(made);
+typedef struct {
+    PyArrayObject *made, *index;
+    native_type type;
+    int dim;
+    const char *from;
+    bool one;
+} put_run;
+
+/* Some columns of some rows of the index. */
+static void put(const put_run *run, npy_intp row, npy_intp rows, npy_intp column, npy_intp columns) {
+    const int last = PyArray_NDIM(run->index) - 1, size = TYPE_SIZE[run->type];
+    const npy_intp width = PyArray_DIM(run->index, last), step = PyArray_STRIDE(run->made, run->dim) / size;
+    const bool along = run->dim == last;
+    const int64_t *at = (const int64_t *)PyArray_DATA(run->index) + row * width + column;
+    const char *from = run->one ? run->from : run->from + (row * width + column) * size;
+    npy_intp place[NATIVE_DIMS] = {0};
+    for (int i = last - 1; i >= 0; row /= PyArray_DIM(run->index, i--))
+        place[i] = row % PyArray_DIM(run->index, i);
+    for (; rows > 0; rows--) {
+        char *to = PyArray_BYTES(run->made) + (along ? 0 : column * size);
         for (int i = 0; i < last; i++)
-            to += i == dim ? 0 : place[i] * PyArray_STRIDE(made, i);
-        put_row(type, to, from, one, at, width, dim == last, step);
+            to += i == run->dim ? 0 : place[i] * PyArray_STRIDE(run->made, i);
+        put_row(run->type, to, from, run->one, at, columns, along, step);
         at += width;
-        from += one ? 0 : width * TYPE_SIZE[type];
-        for (int i = last - 1; i >= 0 && ++place[i] == PyArray_DIM(index, i); i--)
+        from += run->one ? 0 : width * size;
+        for (int i = last - 1; i >= 0 && ++place[i] == PyArray_DIM(run->index, i); i--)
             place[i] = 0;
     }
+}
+
+static void put_rows(void *context, npy_intp begin, npy_intp end) {
+    const put_run *run = context;
+    put(run, begin, end - begin, 0, PyArray_DIM(run->index, PyArray_NDIM(run->index) - 1));
+}
+
+static void put_columns(void *context, npy_intp begin, npy_intp end) {
+    const put_run *run = context;
+    const npy_intp width = PyArray_DIM(run->index, PyArray_NDIM(run->index) - 1);
+    put(run, 0, PyArray_SIZE(run->index) / width, begin, end - begin);
+}
+
+/* No two threads write to one place: along the last dim each row of the index has its own, along another each column. */
+static void put_all(put_run *run) {
+    const int last = PyArray_NDIM(run->index) - 1;
+    const npy_intp count = PyArray_SIZE(run->index), width = PyArray_DIM(run->index, last);
+    if (!count)
+        return;
+    const npy_intp columns = native_grain(GRAIN, count / width);
+    if (run->dim == last)
+        native_parallel(count / width, native_grain(GRAIN, width), put_rows, run);
+    else
+        native_parallel(width, columns < 16 ? 16 : columns, put_columns, run);
 }
 
 /* Of arrays of one type, where index and source have one shape, or of a number. */
@@ -92,18 +128,18 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
                (!place || !native_overlap(source, x));
     source = fits && array ? native_dense(args[2]) : NULL;
     if (fits && (source || !array))
-        made = place ? (PyArrayObject *)Py_NewRef(args[0]) : (PyArrayObject *)PyArray_NewCopy(x, NPY_CORDER);
+        made = place ? (PyArrayObject *)Py_NewRef(args[0]) : native_copied(x, type);
     if (made)
-        put(made, type, dim, index, array ? PyArray_BYTES(source) : value.data, !array);
+        put_all(&(put_run){made, index, type, dim, array ? PyArray_BYTES(source) : value.data, !array});
     Py_DECREF(index);
     Py_XDECREF(source);
     return (PyObject *)made;
 }
 
 /* The array that gets written: `out`, which has to be x itself, or a copy of x. NULL, with an exception or without. */
-static PyArrayObject *target(PyArrayObject *x, PyObject *out) {
+static PyArrayObject *target(PyArrayObject *x, native_type type, PyObject *out) {
     if (native_is_none(out))
-        return (PyArrayObject *)PyArray_NewCopy(x, NPY_CORDER);
+        return native_copied(x, type);
     if (out != (PyObject *)x || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_ISWRITEABLE(x))
         return NULL;
     return (PyArrayObject *)Py_NewRef(out);
@@ -189,7 +225,7 @@ static PyObject *run_slices(const native_kernel *kernel, PyObject *const *args, 
         if (!one && PyArray_DIM(source, i) != (i == dim ? count : PyArray_DIM(x, i)))
             return NULL;
     }
-    PyArrayObject *made = target(x, options[OUT]);
+    PyArrayObject *made = target(x, type, options[OUT]);
     if (!made)
         return NULL;
     const int64_t *at = PyArray_DATA(index);
@@ -271,7 +307,7 @@ static PyObject *run_masked(const native_kernel *kernel, PyObject *const *args, 
         count += mask[k] != 0;
     if (count > PyArray_SIZE(source))
         return NULL;
-    PyArrayObject *made = target(x, options[OUT]);
+    PyArrayObject *made = target(x, type, options[OUT]);
     if (!made)
         return NULL;
     const char *from = PyArray_BYTES(source);

@@ -242,5 +242,6 @@ void native_plan_run(native_plan *plan, npy_intp grain, native_rows rows, void *
     if (!plan->count)
         return;
     run_state state = {plan, rows, context};
-    native_parallel(plan->count, grain, run_part, &state);
+    /* In small pieces, so that the threads end together. */
+    native_parallel(plan->count, plan->count > grain ? grain / 4 : grain, run_part, &state);
 }

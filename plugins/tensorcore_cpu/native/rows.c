@@ -1,6 +1,13 @@
 /* What the families that work on rows, planes and losses share. */
 #include "rows.h"
 
+#include "index.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+DECLARE_LOOPS(index_loops, index_loops);
+
 #include <stdlib.h>
 
 static PyObject *reduction_names[REDUCTION_UNKNOWN];
@@ -115,4 +122,46 @@ int rows_init(void) {
     reduction_names[REDUCTION_MEAN] = PyUnicode_InternFromString("mean");
     reduction_names[REDUCTION_SUM] = PyUnicode_InternFromString("sum");
     return reduction_names[0] && reduction_names[1] && reduction_names[2] ? 0 : -1;
+}
+
+/* Indices and copies */
+
+typedef struct {
+    const int64_t *index;
+    npy_intp size;
+    atomic_bool outside;
+} inside_run;
+
+static void look_inside(void *context, npy_intp begin, npy_intp end) {
+    inside_run *run = context;
+    if (!PICK(index_loops)->inside(run->index + begin, end - begin, run->size))
+        atomic_store(&run->outside, true);
+}
+
+bool native_inside(const int64_t *index, npy_intp count, npy_intp size) {
+    inside_run run = {.index = index, .size = size};
+    if (count)
+        native_parallel(count, 1 << 15, look_inside, &run);
+    return !atomic_load(&run.outside);
+}
+
+typedef struct {
+    char *to;
+    const char *from;
+} byte_copy;
+
+static void copy_bytes(void *context, npy_intp begin, npy_intp end) {
+    const byte_copy *run = context;
+    memcpy(run->to + begin, run->from + begin, (size_t)(end - begin));
+}
+
+PyArrayObject *native_copied(PyArrayObject *x, native_type type) {
+    if (!PyArray_IS_C_CONTIGUOUS(x))
+        return (PyArrayObject *)PyArray_NewCopy(x, NPY_CORDER);
+    PyArrayObject *made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
+    if (made && PyArray_SIZE(x) > 0) {
+        byte_copy run = {PyArray_BYTES(made), PyArray_BYTES(x)};
+        native_parallel(PyArray_NBYTES(x), 1 << 17, copy_bytes, &run);
+    }
+    return made;
 }

@@ -22,6 +22,12 @@ bool native_double(PyObject *object, double *number);
 /* The products of the sizes before `dim` and after it. */
 void native_around(PyArrayObject *array, int dim, npy_intp *before, npy_intp *after);
 
+/* Whether all numbers are at least 0 and under `size`; on several threads. */
+bool native_inside(const int64_t *index, npy_intp count, npy_intp size);
+
+/* A new array in row-major order with the values of x, which has that type. */
+PyArrayObject *native_copied(PyArrayObject *x, native_type type);
+
 typedef enum { REDUCTION_NONE, REDUCTION_MEAN, REDUCTION_SUM, REDUCTION_UNKNOWN } native_reduction;
 native_reduction native_reduction_named(PyObject *name);
 

@@ -35,8 +35,7 @@ static PyArrayObject *places(PyObject *object, npy_intp size) {
     if (native_array_type(object) != TYPE_I64)
         return NULL;
     PyArrayObject *made = native_dense(object);
-    int64_t low, high;
-    if (made && extremes(made, &low, &high) && (low < 0 || high >= size))
+    if (made && !native_inside(PyArray_DATA(made), PyArray_SIZE(made), size))
         Py_CLEAR(made);
     return made;
 }
@@ -160,22 +159,6 @@ static PyArrayObject *target_of(PyObject *x, PyObject *out) {
     return NULL;
 }
 
-static void copy_bytes(void *context, npy_intp begin, npy_intp end) {
-    const row_copies *run = context;
-    memcpy(run->out + begin, run->table + begin, (size_t)(end - begin));
-}
-
-static PyArrayObject *copied(PyArrayObject *x, native_type type) {
-    if (!PyArray_IS_C_CONTIGUOUS(x))
-        return (PyArrayObject *)PyArray_NewCopy(x, NPY_CORDER);
-    PyArrayObject *made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
-    if (made) {
-        row_copies run = {PyArray_BYTES(made), PyArray_BYTES(x)};
-        native_parallel(PyArray_NBYTES(x), GRAIN * 8, copy_bytes, &run);
-    }
-    return made;
-}
-
 static bool at_dim(PyObject *option, int ndim, int *dim) {
     double value;
     if (!native_double(option, &value) || value < 0 || value >= ndim)
@@ -203,7 +186,7 @@ static PyObject *run_index_add(const native_kernel *kernel, PyObject *const *arg
     if (fits && !native_is_none(options[OUT]))
         fits = !native_overlap(x, source);
     if (fits && (from = native_dense(args[2])))
-        made = native_is_none(options[OUT]) ? copied(x, type) : target_of(args[0], options[OUT]);
+        made = native_is_none(options[OUT]) ? native_copied(x, type) : target_of(args[0], options[OUT]);
     if (made) {
         sum_run run = {{PyArray_DATA(made), PyArray_DATA(from), PyArray_DATA(index), .count = PyArray_SIZE(index),
                         .size = PyArray_DIM(x, dim)}, type, false, -1};
@@ -252,7 +235,7 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
         return NULL;
     PyArrayObject *index = places(args[1], PyArray_DIM(x, dim));
     if (index && (from = native_dense(args[2])))
-        made = native_is_none(options[OUT]) ? copied(x, type) : target_of(args[0], options[OUT]);
+        made = native_is_none(options[OUT]) ? native_copied(x, type) : target_of(args[0], options[OUT]);
     if (made) {
         place_run run = {{PyArray_DATA(made), PyArray_DATA(from), PyArray_DATA(index), .count = PyArray_DIM(source, dim),
                           .size = PyArray_DIM(x, dim)}, type};

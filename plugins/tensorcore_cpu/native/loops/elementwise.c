@@ -1,6 +1,7 @@
 /* The loops of the elementwise family. */
 #include "functions.h"
 #include "loop.h"
+#include "wide.h"
 
 #include "../elementwise.h"
 
@@ -23,7 +24,12 @@ REALS(UNARY_OF, cube, x * x * x)
 FLOATS(UNARY_OF, relu, x <= 0 ? 0 : x) /* NaN stays */
 INTEGERS(UNARY_OF, relu, x > 0 ? x : 0)
 REALS(UNARY_OF, sign, (x > 0) - (x < 0)) /* 0 for NaN */
+#ifdef __AVX512F__
+WIDE_LOOP(sqrt_f32, sqrt_wide)
+UNARY_LOOP(sqrt_f64, double, double, sqrt(x))
+#else
 LIBM_OF(sqrt, sqrt)
+#endif
 FLOATS(UNARY_OF, reciprocal, 1 / x)
 FLOATS(UNARY_OF, reciprocal_square, 1 / (x * x))
 UNARY_LOOP(rsqrt_f32, float, float, 1 / sqrtf(x))
@@ -50,15 +56,21 @@ INTEGERS(BINARY_OF, bitwise_xor, x ^ y)
 
 /* Functions */
 
-FLOATS(FUNCTION_OF, exp)
+/* Those of wide.h where the instruction set has it. */
+#ifdef __AVX512F__
+#define WIDE_OF(name) WIDE_LOOP(name##_f32, name##_wide) FUNCTION_OF(f64, double, name)
+#else
+#define WIDE_OF(name) FLOATS(FUNCTION_OF, name)
+#endif
+WIDE_OF(exp)
+WIDE_OF(log)
+WIDE_OF(gelu)
 FLOATS(FUNCTION_OF, expm1)
-FLOATS(FUNCTION_OF, log)
 FLOATS(FUNCTION_OF, log1p)
 FLOATS(FUNCTION_OF, tanh)
 FLOATS(FUNCTION_OF, sigmoid)
 FLOATS(FUNCTION_OF, silu)
 FLOATS(FUNCTION_OF, erf)
-FLOATS(FUNCTION_OF, gelu)
 FLOATS(FUNCTION_OF, gelu_tanh)
 
 /* Tests and comparisons */

@@ -43,6 +43,36 @@ static void select_rows(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
     }
 }
 
+/* Rows of one element of each part. */
+#define WEAVE(type)                                                                                            \
+    if (parts == 2) {                                                                                          \
+        const type *a = (const type *)data[0], *b = (const type *)data[1];                                     \
+        type *to = (type *)made;                                                                               \
+        INDEPENDENT for (ptrdiff_t i = begin; i < end; i++) {                                                  \
+            to[2 * i] = a[i];                                                                                  \
+            to[2 * i + 1] = b[i];                                                                              \
+        }                                                                                                      \
+        return;                                                                                                \
+    }                                                                                                          \
+    for (ptrdiff_t first = begin; first < end; first += WOVEN)                                                 \
+        for (int k = 0; k < parts; k++) {                                                                      \
+            const type *from = (const type *)data[k];                                                          \
+            type *to = (type *)made + k;                                                                       \
+            for (ptrdiff_t i = first; i < end && i < first + WOVEN; i++)                                       \
+                to[i * parts] = from[i];                                                                       \
+        }
+
+enum { WOVEN = 128 }; /* rows whose lines stay in the first cache until the last part has written to them */
+
+static void weave(const char *const *data, int parts, ptrdiff_t element, char *made, ptrdiff_t begin, ptrdiff_t end) {
+    switch (element) {
+    case 1: WEAVE(uint8_t) break;
+    case 2: WEAVE(uint16_t) break;
+    case 4: WEAVE(uint32_t) break;
+    default: WEAVE(uint64_t)
+    }
+}
+
 /* Elements of the rows of the result from `begin` to `end`; a row has `inner` of them. */
 #define PICK_EACH(type)                                                                                        \
     for (ptrdiff_t row = begin; row < end; row++) {                                                             \
@@ -101,4 +131,4 @@ static void gather_along(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
 ADD_ROWS(add_rows_f32, float)
 ADD_ROWS(add_rows_f64, double)
 
-const index_loops ISA(index_loops) = {inside, select_rows, gather_rows, gather_along, {add_rows_f32, add_rows_f64}};
+const index_loops ISA(index_loops) = {inside, weave, select_rows, gather_rows, gather_along, {add_rows_f32, add_rows_f64}};

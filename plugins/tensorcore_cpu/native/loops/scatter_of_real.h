@@ -24,6 +24,11 @@ static void F(add_places)(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first
     REAL *into = (REAL *)of->into + batch * of->size * after;
     const REAL *from = (const REAL *)of->from + start;
     const int64_t *index = of->index + start;
+    if (after == 1) {
+        for (ptrdiff_t i = 0; i < of->count; i++)
+            into[index[i]] += from[i];
+        return;
+    }
     for (ptrdiff_t i = 0; i < of->count; i++, from += after, index += after)
         for (ptrdiff_t k = first; k < last; k++)
             into[index[k] * after + k] += from[k];

@@ -7,8 +7,7 @@ ALWAYS_INLINE WIDE F(powers)(const REAL *x, REAL *out, ptrdiff_t n, REAL top) {
     WIDE total = 0;
     for (; n >= LANES; ) {
         ptrdiff_t piece = (n < ROW_BLOCK ? n : ROW_BLOCK) & -(ptrdiff_t)LANES;
-        INDEPENDENT for (ptrdiff_t i = 0; i < piece; i++)
-            out[i] = F(exp_)(x[i] - top);
+        F(exp_less)(x, top, out, piece);
         total += F(row_sum)(out, piece);
         x += piece;
         out += piece;
@@ -19,8 +18,7 @@ ALWAYS_INLINE WIDE F(powers)(const REAL *x, REAL *out, ptrdiff_t n, REAL top) {
         VEC fill = -(REAL)INFINITY - (VEC){0};
         memcpy(tail, &fill, sizeof tail);
         memcpy(tail, x, (size_t)n * sizeof *tail);
-        for (int i = 0; i < LANES; i++)
-            tail[i] = F(exp_)(tail[i] - top);
+        F(exp_less)(tail, top, tail, LANES);
         memcpy(out, tail, (size_t)n * sizeof *tail);
         for (ptrdiff_t i = 0; i < n; i++)
             total += tail[i];
@@ -75,9 +73,13 @@ static void F(log_softmax_back_rows)(const void *from, const void *made, void *t
     const REAL *g = from, *y = made;
     REAL *out = to;
     for (; rows > 0; rows--, g += n, y += n, out += n) {
-        REAL total = (REAL)F(row_sum)(g, n);
-        INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
-            out[i] = g[i] - F(exp_)(y[i]) * total;
+        REAL total = (REAL)F(row_sum)(g, n), share[ROW_BLOCK];
+        for (ptrdiff_t begin = 0; begin < n; begin += ROW_BLOCK) {
+            ptrdiff_t piece = n - begin < ROW_BLOCK ? n - begin : ROW_BLOCK;
+            F(exp_less)(y + begin, 0, share, piece);
+            INDEPENDENT for (ptrdiff_t i = 0; i < piece; i++)
+                out[begin + i] = g[begin + i] - share[i] * total;
+        }
     }
 }
 
@@ -201,15 +203,16 @@ static void F(class_backward)(const class_scores *of, const void *gradients, voi
         for (ptrdiff_t r = first; r < first + count; r++) {
             const REAL *row = x + r * n;
             REAL *made = out + r * n, high = top[r], low = less[r], amount = amounts[r];
-            ptrdiff_t whole = n & -(ptrdiff_t)LANES;
-            INDEPENDENT for (ptrdiff_t i = 0; i < whole; i++)
-                made[i] = F(exp_)(row[i] - high - low) * amount;
-            if (whole < n) {
-                REAL tail[LANES] = {0};
-                memcpy(tail, row + whole, (size_t)(n - whole) * sizeof *tail);
-                for (int i = 0; i < LANES; i++)
-                    tail[i] = F(exp_)(tail[i] - high - low) * amount;
-                memcpy(made + whole, tail, (size_t)(n - whole) * sizeof *tail);
+            for (ptrdiff_t begin = 0; begin < n; begin += ROW_BLOCK) {
+                REAL share[ROW_BLOCK];
+                ptrdiff_t piece = n - begin < ROW_BLOCK ? n - begin : ROW_BLOCK;
+                INDEPENDENT for (ptrdiff_t i = 0; i < piece; i++)
+                    share[i] = row[begin + i] - high;
+                for (ptrdiff_t i = piece; i % LANES; i++)
+                    share[i] = 0;
+                F(exp_less)(share, low, share, (piece + LANES - 1) & -(ptrdiff_t)LANES);
+                INDEPENDENT for (ptrdiff_t i = 0; i < piece; i++)
+                    made[begin + i] = share[i] * amount;
             }
         }
     } else {

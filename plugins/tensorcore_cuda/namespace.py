@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,11 @@ class Namespace:
             found = _Elementwise(self.cupy, found)
         self.__dict__[name] = found
         return found
+
+    @property
+    def special(self) -> Any:
+        """CuPy's part of SciPy's special functions."""
+        return import_module("cupyx.scipy.special")
 
     def matmul(self, x: Native, y: Native, out: Native | None = None) -> Native:
         """CuPy's for integers and single vectors; by cuBLAS otherwise, half types too."""

@@ -311,14 +311,17 @@ def _rules(names: str, *rule: Any) -> dict[str, Rule]:
 
 RULES: dict[str, Rule] = {
     **_rules(
-        "acos acosh add asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_not bitwise_or "
-        "bitwise_right_shift bitwise_xor ceil conj_physical copysign cos cosh div exp exp2 expm1 floor floor_divide "
-        "fmod hypot log "
-        "log10 log1p log2 maximum minimum mul neg nextafter pow relu remainder round sign sin sinh sqrt sub tan tanh "
-        "trunc "
-        "clamp clamp_max clamp_min digamma gcd lcm rational erf erfc erfinv fmax fmin gelu leaky_relu lgamma logaddexp logaddexp2 "
-        "polygamma "
-        "positive reciprocal rsqrt sgn sigmoid silu square trigamma trunc_divide",
+        "acos acosh add airy_ai asin asinh atan atan2 atanh bessel_j0 bessel_j1 bessel_y0 bessel_y1 bitwise_and "
+        "bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil chebyshev_polynomial_t "
+        "chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w clamp clamp_max clamp_min conj_physical "
+        "copysign cos cosh digamma div entr erf erfc erfcx erfinv exp exp2 expm1 floor floor_divide fmax fmin fmod "
+        "gcd gelu hermite_polynomial_h hermite_polynomial_he hypot i0 i0e i1 i1e igamma igammac laguerre_polynomial_l "
+        "lcm leaky_relu legendre_polynomial_p lgamma log log10 log1p log2 log_ndtr logaddexp logaddexp2 maximum "
+        "minimum modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 mul ndtr ndtri neg "
+        "nextafter polygamma positive pow rational reciprocal relu remainder round rsqrt scaled_modified_bessel_k0 "
+        "scaled_modified_bessel_k1 sgn shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
+        "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w sigmoid sign silu sin sinh sqrt square sub tan "
+        "tanh trigamma trunc trunc_divide xlog1py xlogy zeta",
         broadcast, None, aligned,
     ),
     **_rules("abs angle", broadcast, "real", aligned),

@@ -339,7 +339,7 @@ def threshold(
            grads=dict(input=lambda g, input, lambd: where((input >= -lambd) & (input <= lambd), 0.0, g)))  # fmt: skip
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Each element, those within ``lambd`` of 0 replaced by 0."""
-    return where((input >= -lambd) & (input <= lambd), 0.0, input)
+    return where(input.abs() <= lambd, 0.0, input)  # type: ignore[attr-defined, no-any-return]
 
 
 def _check_softshrink(input: Tensor, lambd: float) -> tuple[Tensor, float]:
@@ -355,7 +355,7 @@ def _check_softshrink(input: Tensor, lambd: float) -> tuple[Tensor, float]:
            grads=dict(input=lambda g, input, lambd: where((input >= -lambd) & (input <= lambd), 0.0, g)))  # fmt: skip
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Each element, moved towards 0 by ``lambd``, at most to 0."""
-    return where(input > lambd, input - lambd, where(input < -lambd, input + lambd, input * 0))
+    return input - clamp(input, -lambd, lambd)
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:

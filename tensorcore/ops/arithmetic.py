@@ -397,11 +397,10 @@ def _check_lerp(input: Tensor, end: Tensor, weight: Any) -> tuple[Any, ...]:
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
     """``input + weight * (end - input)``, from whichever end is nearer, so that both ends come out exactly."""
     difference = end - input
-    near = input + weight * difference
-    far = end - difference * (1 - weight)
     if isinstance(weight, Tensor):
-        return where(abs(weight) < 0.5, near, far)
-    return near if math.sqrt(weight.real**2 + weight.imag**2) < 0.5 else far
+        return where(abs(weight) < 0.5, input + weight * difference, end - difference * (1 - weight))
+    near = math.sqrt(weight.real**2 + weight.imag**2) < 0.5
+    return input + weight * difference if near else end - difference * (1 - weight)
 
 
 def _check_value(op: str, dtype: Any, value: Any) -> Any:

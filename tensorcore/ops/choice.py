@@ -237,6 +237,8 @@ def nan_to_num(
         return complex(*parts)
     limits = dtypes.finfo(input.dtype)
     made = where(input != input, 0.0 if nan is None else float(nan), input)
+    if posinf is None and neginf is None:
+        return clamp(made, limits.min, limits.max)  # type: ignore[no-any-return]
     made = where(made == float("inf"), limits.max if posinf is None else float(posinf), made)
     return where(made == float("-inf"), limits.min if neginf is None else float(neginf), made)
 

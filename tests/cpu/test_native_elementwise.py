@@ -17,12 +17,14 @@ UNARY = {
     "neg": NUMBERS, "abs": NUMBERS, "square": NUMBERS, "relu": NUMBERS, "sign": NUMBERS, "sqrt": FLOATS, "rsqrt": FLOATS,
     "reciprocal": FLOATS, "floor": FLOATS, "ceil": FLOATS, "trunc": FLOATS, "round": FLOATS,
     "bitwise_not": EVERYWHERE[2:], "logical_not": EVERYWHERE, "isnan": FLOATS, "isinf": FLOATS, "isfinite": FLOATS,
+    "angle": FLOATS,
 }  # fmt: skip
 BINARY = {
     "add": EVERYWHERE, "sub": NUMBERS, "mul": EVERYWHERE, "div": FLOATS, "maximum": EVERYWHERE, "minimum": EVERYWHERE,
     "bitwise_and": EVERYWHERE[2:], "bitwise_or": EVERYWHERE[2:], "bitwise_xor": EVERYWHERE[2:],
     **dict.fromkeys(("logical_and", "logical_or", "logical_xor", "eq", "ne"), EVERYWHERE),
     **dict.fromkeys(("lt", "le", "gt", "ge"), NUMBERS),
+    **dict.fromkeys(("fmod", "remainder", "floor_divide", "nextafter"), FLOATS),
 }  # fmt: skip
 # Kernel -> the most units in the last place between the result and the exact one, and where they are counted.
 FUNCTIONS = {
@@ -87,6 +89,70 @@ def test_functions_are_exact_to_a_few_units(name, dtype):
     assert_within(native(values), np.asarray(expected).astype(dtype), ulp)
     spread = np.repeat(values, 2)[::2]
     np.testing.assert_array_equal(native(spread), native(values))
+
+
+# Kernel -> the largest relative difference from SciPy's in units of the dtype's precision, and the largest operand.
+SPECIAL = {
+    "erfc": (40, 8.5), "erfinv": (12, 1.0), "ndtr": (60, 8.5), "i0": (20, 80.0), "i0e": (20, 1e30), "i1": (20, 80.0),
+    "i1e": (20, 1e30), "modified_bessel_i0": (20, 80.0), "modified_bessel_i1": (20, 80.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_functions_are_scipys(name, dtype):
+    """Corners are the same; ordinary numbers agree within the stated share of a part."""
+    native, fallback = kernel(name)
+    units, most = SPECIAL[name]
+    corners = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan], dtype)
+    np.testing.assert_allclose(native(corners), fallback(corners), rtol=units * np.finfo(dtype).eps)
+    values = np.concatenate(
+        [np.random.default_rng(8).standard_normal(3001) * scale for scale in (1e-30, 0.3, 1, 4, 30)]
+    )
+    values = values[np.abs(values) < most].astype(dtype)
+    expected = fallback(values.astype(np.float64))
+    np.testing.assert_allclose(native(values), expected, rtol=units * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny)
+    np.testing.assert_array_equal(native(np.repeat(values, 2)[::2]), native(values))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "logaddexp2"])
+def test_sums_of_two_neither_overflow_nor_vanish(name, dtype):
+    """NumPy's values to a few roundings of the larger operand, infinities and NaN included."""
+    native, fallback = kernel(name)
+    values = awkward(dtype, 60)
+    first, second = (one.ravel() for one in np.meshgrid(values, values))
+    eps = np.finfo(dtype).eps
+    np.testing.assert_allclose(native(first, second), fallback(first, second), rtol=4 * eps, atol=2 * eps)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(
+    "x, y", [(1e30, 3.0), (-1e30, 3.0), (7.0, np.inf), (-7.0, np.inf), (np.inf, 2.0), (2.0, 0.0), (-6.0, 2.0)]
+)
+def test_division_of_far_numbers(x, y, dtype):
+    """Quotients beyond what a fast division knows, infinities and zeros: as from NumPy, signs of zeros included."""
+    left, right = np.full(67, x, dtype), np.full(67, y, dtype)
+    left[::3] = 5.5
+    for name in ("fmod", "remainder", "floor_divide"):
+        native, fallback = kernel(name)
+        assert_same(native(left, right), fallback(left, right), signs=True)
+        assert_same(native(left, y), fallback(left, right.dtype.type(y)), signs=True)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", [
+    *(f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw"),
+    "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p",
+])  # fmt: skip
+def test_orthogonal_polynomials_are_scipys(name, dtype):
+    """Of orders up to 20, negative and broken ones, inside and outside of the interval they are orthogonal on."""
+    native, fallback = kernel(name)
+    x, n = np.meshgrid(np.linspace(-1.5, 1.5, 31), [-3, -1, -0.5, 0, 0.5, 1, 2, 3.7, 6, 7, 12, 20, np.nan])
+    expected = fallback(x.ravel(), n.ravel())
+    found = native(x.ravel().astype(dtype), n.ravel().astype(dtype))
+    scale = np.maximum(np.abs(expected), 1)
+    assert (np.abs(found - expected) / scale <= 2000 * np.finfo(dtype).eps).all()
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -101,7 +101,7 @@ static PyObject *run_dense(const native_operand *operands, int inputs, native_ty
 static PyObject *evaluate(const elementwise_op *op, native_type type, const native_operand *operands, PyObject *out) {
     bool half = type == TYPE_BF16 || type == TYPE_F16;
     native_loop loop = loops->compute[op->op][half ? TYPE_F32 : type];
-    if (!loop)
+    if (!loop || (half && op->op == OP_nextafter)) /* whose step is that of the type itself */
         return NULL;
     native_type result = op->gives_bool ? TYPE_BOOL : type;
     if (!out && !half) {
@@ -252,7 +252,7 @@ PyObject *elementwise_describe(void) {
         bool gives_bool;
     } DESCRIBED[OPS] = {
         UNARY_OPS(OP_NAME) FUNCTION_OPS(OP_NAME) UNARY_TEST_OPS(TEST_NAME) BINARY_OPS(BINARY_NAME)
-        COMPARE_OPS(COMPARE_NAME) OP_NAME(gelu) OP_NAME(gelu_tanh) BINARY_NAME(leaky_relu) OP_NAME(cube)
+        POLYNOMIAL_OPS(BINARY_NAME)        COMPARE_OPS(COMPARE_NAME) OP_NAME(gelu) OP_NAME(gelu_tanh) BINARY_NAME(leaky_relu) OP_NAME(cube)
         OP_NAME(reciprocal_square) [OP_clamp] = {"clamp", 3, false}, [OP_where] = {"where", 3, false},
     };
     PyObject *made = PyDict_New();
@@ -282,11 +282,12 @@ int elementwise_init(void) {
 #define FUNCTION_SPEC(name) {#name, run_elementwise, &(const elementwise_op){OP_##name, 1, false, true}},
 #define TEST_SPEC(name) {#name, run_elementwise, &(const elementwise_op){OP_##name, 1, true, false}},
 #define BINARY_SPEC(name) {#name, run_elementwise, &(const elementwise_op){OP_##name, 2, false, false}},
+#define POLYNOMIAL_SPEC(name) {#name, run_elementwise, &(const elementwise_op){OP_##name, 2, false, true}},
 #define COMPARE_SPEC(name) {#name, run_elementwise, &(const elementwise_op){OP_##name, 2, true, false}},
 
 const native_spec elementwise_kernels[] = {
     UNARY_OPS(UNARY_SPEC) FUNCTION_OPS(FUNCTION_SPEC) UNARY_TEST_OPS(TEST_SPEC) BINARY_OPS(BINARY_SPEC)
-    COMPARE_OPS(COMPARE_SPEC)
+    POLYNOMIAL_OPS(POLYNOMIAL_SPEC) COMPARE_OPS(COMPARE_SPEC)
     {"clamp", run_elementwise, &(const elementwise_op){OP_clamp, 3, false, false}},
     {"clamp_min", run_elementwise, &(const elementwise_op){OP_maximum, 2, false, false}},
     {"clamp_max", run_elementwise, &(const elementwise_op){OP_minimum, 2, false, false}},

@@ -6,18 +6,28 @@
 
 /* Ops by what they take and give: X(name). */
 #define UNARY_OPS(X)                                                                                          \
-    X(neg) X(abs) X(square) X(relu) X(sign) X(sqrt) X(rsqrt) X(reciprocal) X(floor) X(ceil) X(trunc) X(round) \
+    X(neg) X(abs) X(angle) X(square) X(relu) X(sign) X(sqrt) X(rsqrt) X(reciprocal) X(floor) X(ceil) X(trunc) X(round) \
     X(bitwise_not)
-#define FUNCTION_OPS(X) X(exp) X(expm1) X(log) X(log1p) X(tanh) X(sigmoid) X(silu) X(erf) /* worth a buffer */
+#define FUNCTION_OPS(X) /* worth a buffer */                                                                  \
+    X(exp) X(expm1) X(log) X(log1p) X(tanh) X(sigmoid) X(silu) X(erf) X(erfc) X(erfinv) X(ndtr)              \
+    X(i0) X(i0e) X(i1) X(i1e) X(modified_bessel_i0) X(modified_bessel_i1)
 #define UNARY_TEST_OPS(X) X(isnan) X(isinf) X(isfinite) X(logical_not)                    /* give bools */
 #define BINARY_OPS(X)                                                                                         \
-    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(bitwise_and) X(bitwise_or) X(bitwise_xor)
+    X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(bitwise_and) X(bitwise_or) X(bitwise_xor)             \
+    X(fmod) X(remainder) X(floor_divide) X(nextafter) X(hypot) X(logaddexp) X(logaddexp2)
+/* Orthogonal polynomials, of any order. */
+#define POLYNOMIAL_OPS(X)                                                                                     \
+    X(chebyshev_polynomial_t) X(chebyshev_polynomial_u) X(chebyshev_polynomial_v) X(chebyshev_polynomial_w)   \
+    X(shifted_chebyshev_polynomial_t) X(shifted_chebyshev_polynomial_u) X(shifted_chebyshev_polynomial_v)     \
+    X(shifted_chebyshev_polynomial_w) X(hermite_polynomial_h) X(hermite_polynomial_he)                        \
+    X(laguerre_polynomial_l) X(legendre_polynomial_p)
 #define COMPARE_OPS(X)                                                                                        \
     X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(logical_and) X(logical_or) X(logical_xor) /* give bools */
 
 #define OP_NUMBER(name) OP_##name,
 enum {
-    UNARY_OPS(OP_NUMBER) FUNCTION_OPS(OP_NUMBER) UNARY_TEST_OPS(OP_NUMBER) BINARY_OPS(OP_NUMBER) COMPARE_OPS(OP_NUMBER)
+    UNARY_OPS(OP_NUMBER) FUNCTION_OPS(OP_NUMBER) UNARY_TEST_OPS(OP_NUMBER) BINARY_OPS(OP_NUMBER)
+    POLYNOMIAL_OPS(OP_NUMBER) COMPARE_OPS(OP_NUMBER)
     /* Those with entries of their own. */
     OP_gelu, OP_gelu_tanh, OP_leaky_relu, OP_cube, OP_reciprocal_square, OP_clamp, OP_where, OPS
 };

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tensorcore.backend.composed import elementwise, indexing, linear, movement, order, pool, reduce
+from tensorcore.backend.composed import elementwise, indexing, linear, movement, order, pool, reduce, special
 from tensorcore.backend.composed.kernels import Kernels
 
 __all__ = ["COMPOSED", "Kernels", "composed"]
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {}
-for _family in (elementwise, indexing, linear, movement, order, pool, reduce):
+for _family in (elementwise, indexing, linear, movement, order, pool, reduce, special):
     _FUNCTIONS.update({name: getattr(_family, name) for name in _family.__all__})
 
 COMPOSED = frozenset(_FUNCTIONS)

@@ -7,6 +7,7 @@ from functools import wraps
 from math import inf, log, pi
 from typing import TYPE_CHECKING, Any
 
+from tensorcore.dtypes import iinfo
 from tensorcore.errors import DivisionError
 
 if TYPE_CHECKING:
@@ -14,10 +15,14 @@ if TYPE_CHECKING:
     from tensorcore.backend.composed.kernels import Kernels
 
 __all__ = [
+    "acos",
     "acosh",
     "angle",
+    "asin",
     "asinh",
+    "atan",
     "atanh",
+    "bitwise_not",
     "ceil",
     "clamp",
     "clamp_max",
@@ -38,6 +43,7 @@ __all__ = [
     "log10",
     "logaddexp",
     "logaddexp2",
+    "logical_not",
     "logical_or",
     "logical_xor",
     "masked_fill",
@@ -53,7 +59,9 @@ __all__ = [
     "sinh",
     "square",
     "tan",
+    "tanh",
     "trunc",
+    "trunc_divide",
 ]  # fmt: skip
 
 
@@ -98,6 +106,25 @@ def remainder(k: Kernels, x: Native, y: Native) -> Native:
     else:
         differs = k.logical_and(k.ne(left, 0), k.logical_xor(k.lt(left, 0), negative))
     return k.where(differs, k.add(left, y), left)
+
+
+@_with_out
+def trunc_divide(k: Kernels, x: Native, y: Native) -> Native:
+    if k.kind(x if hasattr(x, "shape") else y) == "floating":
+        return k.trunc(k.div(x, y))
+    try:
+        left = k.fmod(x, y)
+    except DivisionError as error:  # in the words of the op that was called
+        raise DivisionError(str(error).replace("fmod:", "div:", 1)) from None
+    return k.floor_divide(k.sub(x, left), y)
+
+
+@_with_out
+def bitwise_not(k: Kernels, x: Native) -> Native:
+    dtype = k.dtype(x)
+    if dtype.kind == "bool":
+        return k.logical_not(x)
+    return k.bitwise_xor(x, k.full((), iinfo(dtype).max if iinfo(dtype).min == 0 else -1, dtype=dtype))
 
 
 @_with_out
@@ -196,6 +223,39 @@ def tan(k: Kernels, x: Native) -> Native:
     return k.div(k.sin(x), k.cos(x))
 
 
+def _turned(k: Kernels, x: Native) -> Native:
+    """Complex numbers times i."""
+    return k.complex(k.neg(k.imag(x)), k.real(x))
+
+
+def _turned_back(k: Kernels, x: Native) -> Native:
+    return k.complex(k.imag(x), k.neg(k.real(x)))
+
+
+def _side(k: Kernels, x: Native) -> Native:
+    """The other side of a right triangle whose longest is 1."""
+    return k.sqrt(k.mul(k.sub(1.0, x), k.add(x, 1.0)))
+
+
+@_with_out
+def asin(k: Kernels, x: Native) -> Native:
+    if k.kind(x) == "complex":
+        return _turned_back(k, k.asinh(_turned(k, x)))
+    return k.atan2(x, _side(k, x))
+
+
+@_with_out
+def acos(k: Kernels, x: Native) -> Native:
+    return k.sub(pi / 2, k.asin(x)) if k.kind(x) == "complex" else k.atan2(_side(k, x), x)
+
+
+@_with_out
+def atan(k: Kernels, x: Native) -> Native:
+    if k.kind(x) == "complex":
+        return _turned_back(k, k.atanh(_turned(k, x)))
+    return k.atan2(x, 1.0)
+
+
 @_with_out
 def cosh(k: Kernels, x: Native) -> Native:
     return k.mul(k.add(k.exp(x), k.exp(k.neg(x))), 0.5)
@@ -209,6 +269,15 @@ def sinh(k: Kernels, x: Native) -> Native:
     grown = k.expm1(k.abs(x))
     made = k.mul(k.add(grown, k.div(grown, k.add(grown, 1.0))), 0.5)
     return k.copysign(k.where(k.isinf(grown), grown, made), x)
+
+
+@_with_out
+def tanh(k: Kernels, x: Native) -> Native:
+    """By ``expm1``, of sizes up to where the result is 1."""
+    if k.kind(x) == "complex":
+        return k.div(k.sinh(x), k.cosh(x))
+    grown = k.expm1(k.mul(k.minimum(k.abs(x), 20.0 if k.dtype(x).itemsize == 8 else 10.0), 2.0))
+    return k.copysign(k.div(grown, k.add(grown, 2.0)), x)
 
 
 @_with_out
@@ -238,6 +307,11 @@ def atanh(k: Kernels, x: Native) -> Native:
 
 
 # Comparison and choice
+
+
+@_with_out
+def logical_not(k: Kernels, x: Native) -> Native:
+    return k.eq(x, False if k.kind(x) == "bool" else 0)
 
 
 @_with_out

@@ -39,6 +39,13 @@ LATE = {
     name: family
     for family, names in {
         "fourier": "fft_c2c fft_r2c fft_c2r",
+        "functions": "airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 chebyshev_polynomial_t chebyshev_polynomial_u "
+        "chebyshev_polynomial_v chebyshev_polynomial_w digamma entr erf erfc erfcx erfinv hermite_polynomial_h "
+        "hermite_polynomial_he i0 i0e i1 i1e igamma igammac laguerre_polynomial_l legendre_polynomial_p lgamma "
+        "log_ndtr modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 ndtr ndtri polygamma "
+        "scaled_modified_bessel_k0 scaled_modified_bessel_k1 shifted_chebyshev_polynomial_t "
+        "shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w trigamma "
+        "xlog1py xlogy zeta",
         "lapack": "cholesky eig eigh geqrf householder_product inverse ldl_factor ldl_solve lstsq lu_factor lu_solve ormqr "
         "solve_triangular svd unpack_pivots",
         "recurrent": "lstm_steps gru_steps rnn_steps lstm_steps_backward gru_steps_backward rnn_steps_backward",
@@ -66,6 +73,7 @@ class XPBackend(Backend):
         self.array = xp.ndarray
         self.table: dict[str, Kernel] = {}
         self.arrived: dict[str, Kernel] = {}
+        self.families: set[str] = set()  # those that arrived
         for family in FAMILIES:
             kernels = family.kernels(self)
             twice = self.table.keys() & kernels.keys()
@@ -77,14 +85,16 @@ class XPBackend(Backend):
         found = super().find_kernel(name) or self.table.get(name)
         return self._late(name) if name in LATE and type(found) is partial else found
 
-    def _late(self, name: str) -> Kernel:
+    def _late(self, name: str) -> Kernel | None:
         # Not into the table, where another kernel may stand over the stub and fall back to it.
-        if name not in self.arrived:
-            self.arrived.update(import_module(f"tensorcore.backend.xp.{LATE[name]}").kernels(self))
-        return self.arrived[name]
+        family = LATE[name]
+        if family not in self.families:
+            self.families.add(family)
+            self.arrived.update(import_module(f"tensorcore.backend.xp.{family}").kernels(self))
+        return self.arrived.get(name)
 
     def _arrive(self, name: str, *natives: Native, **options: Any) -> Any:
-        return self._late(name)(*natives, **options)
+        return (self._late(name) or self.without(name))(*natives, **options)
 
     def xp_dtype(self, dtype: dtypes.dtype) -> Any:
         """The namespace's own dtype for one of ours."""

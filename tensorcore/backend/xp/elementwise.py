@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorcore.backend.xp import special
 from tensorcore.dtypes import ALL
 from tensorcore.errors import DivisionError, DtypeError
 
@@ -37,6 +36,8 @@ BINARY = {
 
 # From so many elements on, NumPy's clip is 3.5 times as fast as its maximum; below, the wrapper around it costs more.
 _MANY = 4096
+# A long formula's passes over memory: in blocks of so many elements, all but the first find them in the cache.
+_BLOCK = 16384
 
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
@@ -49,7 +50,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     ):  # fmt: skip
         table[function.__name__] = function
     table.update(_activations(backend))
-    table.update(special.kernels(backend))
+    table["rational"] = _rational(backend)
     return table
 
 
@@ -289,7 +290,7 @@ def _activations(backend: XPBackend) -> dict[str, Kernel]:
             result *= x
             tanh(result, out=result)
         else:
-            result = backend.kernels["erf"](multiply(x, 0.7071067811865476))
+            result = xp.asarray(backend.kernels["erf"](multiply(x, 0.7071067811865476)))
         add(result, ones[x.dtype], out=result)
         # Halved first: twice the largest numbers would overflow.
         result *= 0.5
@@ -303,6 +304,32 @@ def _activations(backend: XPBackend) -> dict[str, Kernel]:
         return _into(xp.where(x > 0, x, multiply(x, negative_slope)), out)
 
     return {"silu": silu, "gelu": gelu, "leaky_relu": leaky_relu}
+
+
+def _rational(backend: XPBackend) -> Kernel:
+    xp = backend.xp
+
+    def polynomial(x: Native, coefficients: tuple[float, ...]) -> Native:
+        """Horner's rule, in place; the highest power comes first."""
+        result = x * coefficients[0]
+        for one in coefficients[1:-1]:
+            result += one
+            result *= x
+        result += coefficients[-1]
+        return result
+
+    def rational(x: Native, out: Native | None = None, *, above: tuple[float, ...], below: tuple[float, ...]) -> Native:
+        """The ratio of two polynomials, the highest power first, in the dtype of ``x``."""
+        if x.size > _BLOCK and backend.capabilities.host:
+            flat = xp.ravel(x)
+            made = xp.empty_like(flat)
+            for start in range(0, flat.size, _BLOCK):
+                made[start : start + _BLOCK] = rational(flat[start : start + _BLOCK], above=above, below=below)
+            return _into(made.reshape(x.shape), out)
+        result = polynomial(x, above)
+        return _into(xp.asarray(result if len(below) == 1 else result / polynomial(x, below)), out)
+
+    return rational
 
 
 def _into(result: Native, out: Any) -> Native:

@@ -1,5 +1,6 @@
 /* The loops of the elementwise family. */
 #include "functions.h"
+#include "special.h"
 #include "loop.h"
 #include "wide.h"
 
@@ -53,6 +54,63 @@ INTEGERS(BINARY_OF, minimum, x < y ? x : y)
 INTEGERS(BINARY_OF, bitwise_and, x & y)
 INTEGERS(BINARY_OF, bitwise_or, x | y)
 INTEGERS(BINARY_OF, bitwise_xor, x ^ y)
+/* NaN on the left stays. */
+UNARY_LOOP(angle_f32, float, float, x < 0 ? 3.14159265358979323846f : x != x ? x : 0)
+UNARY_LOOP(angle_f64, double, double, x < 0 ? 3.14159265358979323846 : x != x ? x : 0)
+FLOATS(BINARY_OF, nextafter, next_after(x, y))
+BINARY_LOOP(hypot_f32, float, float, hypot_f32_of(x, y))
+BINARY_LOOP(hypot_f64, double, double, hypot(x, y))
+BINARY_LOOP(logaddexp_f32, float, float, log_of_sum_f32(x, y, 1, 0.69314718055994530942f, 1))
+BINARY_LOOP(logaddexp_f64, double, double, log_of_sum_f64(x, y, 1, 0.69314718055994530942, 1))
+BINARY_LOOP(logaddexp2_f32, float, float, log_of_sum_f32(x, y, 0.69314718055994530942f, 1, 1.44269504088896340736f))
+BINARY_LOOP(logaddexp2_f64, double, double, log_of_sum_f64(x, y, 0.69314718055994530942, 1, 1.44269504088896340736))
+
+/* Quotients and remainders. In float by a division in double, exact while the quotient is below 2^28; what is not, and
+   infinities and NaN, by libm in a second look at the row. */
+#define EASY(x, y) (fabs((double)(x) / (y)) < 268435456.0 && fabsf(y) < INFINITY)
+#define DIVISION_LOOP(name)                                                                                   \
+    static void name##_f32(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                      \
+        const float *a = (const float *)data[0], *b = (const float *)data[1];                                 \
+        float *made = (float *)data[2];                                                                       \
+        bool dense = steps[0] == 4 && steps[2] == 4 && (steps[1] == 4 || steps[1] == 0) && made != a && made != b; \
+        int hard = !dense;                                                                                    \
+        if (dense && steps[1]) {                                                                              \
+            for (ptrdiff_t i = 0; i < count; i++) {                                                           \
+                hard |= !EASY(a[i], b[i]);                                                                    \
+                made[i] = name##_from(a[i], b[i], fmod_easy(a[i], b[i]));                                     \
+            }                                                                                                 \
+        } else if (dense) {                                                                                   \
+            float y = *b;                                                                                     \
+            for (ptrdiff_t i = 0; i < count; i++) {                                                           \
+                hard |= !EASY(a[i], y);                                                                       \
+                made[i] = name##_from(a[i], y, fmod_easy(a[i], y));                                           \
+            }                                                                                                 \
+        }                                                                                                     \
+        for (ptrdiff_t i = 0; hard && i < count; i++) {                                                       \
+            float x = AT(const float, 0), y = AT(const float, 1);                                             \
+            AT(float, 2) = name##_from(x, y, EASY(x, y) ? fmod_easy(x, y) : fmodf(x, y));                     \
+        }                                                                                                     \
+    }                                                                                                         \
+    BINARY_LOOP(name##_f64, double, double, name##_of_f64(x, y, fmod(x, y)))
+DIVISION_LOOP(fmod)
+DIVISION_LOOP(remainder)
+DIVISION_LOOP(floor_divide)
+
+/* The order is the second operand. */
+#define CHEBYSHEV_OF(suffix, type, name, kind, point)                                                         \
+    BINARY_LOOP(name##_##suffix, type, type, (type)chebyshev(point, y, kind))
+FLOATS(CHEBYSHEV_OF, chebyshev_polynomial_t, 't', x)
+FLOATS(CHEBYSHEV_OF, chebyshev_polynomial_u, 'u', x)
+FLOATS(CHEBYSHEV_OF, chebyshev_polynomial_v, 'v', x)
+FLOATS(CHEBYSHEV_OF, chebyshev_polynomial_w, 'w', x)
+FLOATS(CHEBYSHEV_OF, shifted_chebyshev_polynomial_t, 't', 2 * x - 1)
+FLOATS(CHEBYSHEV_OF, shifted_chebyshev_polynomial_u, 'u', 2 * x - 1)
+FLOATS(CHEBYSHEV_OF, shifted_chebyshev_polynomial_v, 'v', 2 * x - 1)
+FLOATS(CHEBYSHEV_OF, shifted_chebyshev_polynomial_w, 'w', 2 * x - 1)
+FLOATS(BINARY_OF, hermite_polynomial_h, hermite(x, y, 2))
+FLOATS(BINARY_OF, hermite_polynomial_he, hermite(x, y, 1))
+FLOATS(BINARY_OF, laguerre_polynomial_l, laguerre(x, y))
+FLOATS(BINARY_OF, legendre_polynomial_p, legendre(x, y))
 
 /* Functions */
 
@@ -71,6 +129,18 @@ FLOATS(FUNCTION_OF, tanh)
 FLOATS(FUNCTION_OF, sigmoid)
 FLOATS(FUNCTION_OF, silu)
 FLOATS(FUNCTION_OF, erf)
+FLOATS(FUNCTION_OF, erfinv)
+UNARY_LOOP(erfc_f32, float, float, whole_erfc_f32(x))
+UNARY_LOOP(erfc_f64, double, double, whole_erfc_f64(x))
+UNARY_LOOP(ndtr_f32, float, float, 0.5f * whole_erfc_f32(x * -0.70710678118654752440f))
+UNARY_LOOP(ndtr_f64, double, double, 0.5 * whole_erfc_f64(x * -0.70710678118654752440))
+#define BESSEL_OF(suffix, type, name, order, scaled) UNARY_LOOP(name##_##suffix, type, type, (type)bessel_i(x, order, scaled))
+FLOATS(BESSEL_OF, i0, 0, false)
+FLOATS(BESSEL_OF, i0e, 0, true)
+FLOATS(BESSEL_OF, i1, 1, false)
+FLOATS(BESSEL_OF, i1e, 1, true)
+FLOATS(BESSEL_OF, modified_bessel_i0, 0, false)
+FLOATS(BESSEL_OF, modified_bessel_i1, 1, false)
 FLOATS(FUNCTION_OF, gelu_tanh)
 
 /* Tests and comparisons */
@@ -178,7 +248,9 @@ const elementwise_loops ISA(elementwise_loops) = {.compute = {
     FLOAT_ENTRIES(rsqrt) FLOAT_ENTRIES(reciprocal) FLOAT_ENTRIES(reciprocal_square) FLOAT_ENTRIES(floor)
     FLOAT_ENTRIES(ceil) FLOAT_ENTRIES(trunc) FLOAT_ENTRIES(round) INTEGER_ENTRIES(bitwise_not)
     BOOL_ENTRY(bitwise_not, bitwise_not_bool)
-    FUNCTION_OPS(FLOAT_ENTRIES) FLOAT_ENTRIES(gelu) FLOAT_ENTRIES(gelu_tanh) FLOAT_ENTRIES(leaky_relu)
+    POLYNOMIAL_OPS(FLOAT_ENTRIES) FLOAT_ENTRIES(angle) FLOAT_ENTRIES(fmod) FLOAT_ENTRIES(remainder)
+    FLOAT_ENTRIES(floor_divide) FLOAT_ENTRIES(nextafter) FLOAT_ENTRIES(hypot) FLOAT_ENTRIES(logaddexp)
+    FLOAT_ENTRIES(logaddexp2) FUNCTION_OPS(FLOAT_ENTRIES) FLOAT_ENTRIES(gelu) FLOAT_ENTRIES(gelu_tanh) FLOAT_ENTRIES(leaky_relu)
     FLOAT_ENTRIES(isnan) FLOAT_ENTRIES(isinf) FLOAT_ENTRIES(isfinite) ENTRIES(logical_not)
     BOOL_ENTRY(logical_not, logical_not_bool)
     ENTRIES(add) ENTRIES(sub) ENTRIES(mul) FLOAT_ENTRIES(div) ENTRIES(maximum) ENTRIES(minimum)

@@ -1,0 +1,197 @@
+/* Special functions in double: Bessel's of imaginary arguments, orthogonal polynomials, and the ends of division. */
+#ifndef TENSORCORE_NATIVE_SPECIAL_H
+#define TENSORCORE_NATIVE_SPECIAL_H
+
+#include "functions.h"
+
+/* The ratios of tensorcore/ops/special_tables.py, the highest power first: of I0(x) and I1(x) / x in x^2 up to 18, and of
+   sqrt(x) e^-x times either in 1 / x from there. */
+static const double I0_SMALL_ABOVE[15] = {
+    5.701673686682392e-34, 2.3484382326858006e-30, 4.9483907861711704e-27, 6.753905534163025e-24,
+    6.475481287437474e-21, 4.504158300296508e-18, 2.2933853199418058e-15, 8.497395334419735e-13,
+    2.24920350656472e-10, 4.1197687986819085e-08, 4.970178675533913e-06, 0.0003658992463102923,
+    0.014506192433954504, 0.24548616222061165, 1.0};
+static const double I0_SMALL_BELOW[9] = {
+    1.0002382750387669e-25, -8.00506826163255e-22, 3.042018561087697e-18, -7.174526076826372e-15,
+    1.1488352026526033e-11, -1.278586493376965e-08, 9.651878801572724e-06, -0.004513837779388321, 1.0};
+static const double I0_LARGE_ABOVE[5] = {
+    0.8964623289545952, -7.799450720879896, 10.241199037781458, -3.836712766779574, 0.3989422804014327};
+static const double I0_LARGE_BELOW[5] = {
+    3.7491781846650563, -22.290859441707145, 26.818343162003277, -9.742212702847246, 1.0};
+static const double I1_SMALL_ABOVE[15] = {
+    5.28059479512594e-35, 1.7763453725923107e-31, 3.3553544441773506e-28, 4.308291633435223e-25,
+    4.030776813825498e-22, 2.821031555735483e-19, 1.4863494268050102e-16, 5.857409416261506e-14,
+    1.697025260636429e-11, 3.5129868014947407e-09, 4.977164199165208e-07, 4.523941828872179e-05,
+    0.002382038461944616, 0.06069954605620479, 0.5000000000000001};
+static const double I1_SMALL_BELOW[7] = {
+    1.5922348739194875e-19, -1.0562588913660193e-15, 3.170683868020825e-12, -5.5138487752536185e-09,
+    5.857076504257261e-06, -0.0036009078875896463, 1.0};
+static const double I1_LARGE_ABOVE[5] = {
+    1.970660506652601, -8.72190956931243, 10.071987536888926, -3.7468106342877996, 0.39894228040143265};
+static const double I1_LARGE_BELOW[5] = {
+    1.2704513005918094, -14.573237101056908, 21.982593188461898, -9.016861475594153, 1.0};
+
+#define HORNER(made, x, table)                                                                                \
+    double made = table[0];                                                                                   \
+    for (size_t power_ = 1; power_ < sizeof table / sizeof *table; power_++)                                  \
+        made = made * (x) + table[power_];
+
+/* I of order 0 or 1, times e^-|x| if scaled. */
+ALWAYS_INLINE double bessel_i(double x, int order, bool scaled) {
+    double size = abs__f64(x), near = size > 18 ? 18 : size, square = near * near, inverse = 1 / (size < 18 ? 18 : size);
+    double low, high;
+    if (order) {
+        HORNER(above, square, I1_SMALL_ABOVE)
+        HORNER(below, square, I1_SMALL_BELOW)
+        HORNER(far_above, inverse, I1_LARGE_ABOVE)
+        HORNER(far_below, inverse, I1_LARGE_BELOW)
+        low = near * above / below;
+        high = far_above / far_below;
+    } else {
+        HORNER(above, square, I0_SMALL_ABOVE)
+        HORNER(below, square, I0_SMALL_BELOW)
+        HORNER(far_above, inverse, I0_LARGE_ABOVE)
+        HORNER(far_below, inverse, I0_LARGE_BELOW)
+        low = above / below;
+        high = far_above / far_below;
+    }
+    double bell = exp__f64(scaled ? -near : size);
+    high = high / sqrt(size) * (scaled ? 1 : bell);
+    high = !scaled && size > 713.98 && size < INFINITY ? INFINITY : high; /* as PyTorch does, NaN at infinity */
+    low = scaled ? low * bell : low;
+    double made = size <= 18 ? low : high;
+    made = x != x ? x : made;
+    return order ? signed_as_f64(made, x) : made;
+}
+
+/* Orthogonal polynomials by their recurrences (NIST Digital Library of Mathematical Functions, table 18.9.1): 0 for orders
+   below 0. Beyond the highest order the results have left the range of numbers. */
+enum { HIGHEST_ORDER = 1024 };
+
+static int whole_order(double n) { return !(n > -1) ? -1 : n > HIGHEST_ORDER ? HIGHEST_ORDER : (int)n; }
+
+static double chebyshev(double x, double order, char kind) {
+    int n = whole_order(order);
+    if (n < 1)
+        return n + 1;
+    double whole = trunc(order), sign = fmod(whole, 2) ? -1 : 1;
+    if (fabs(x) == 1) {
+        double large = kind == 'u' ? whole + 1 : 2 * whole + 1;
+        bool plain = kind == 't' || (x > 0 ? kind == 'v' : kind == 'w');
+        return (x > 0 ? 1 : sign) * (plain ? 1 : large);
+    }
+    if (n > 6 && fabs(x) < 1) { /* 18.5.1 to 18.5.4 */
+        double turn = acos(x);
+        switch (kind) {
+        case 't': return cos(whole * turn);
+        case 'u': return sin((whole + 1) * turn) / sin(turn);
+        case 'v': return cos((whole + 0.5) * turn) / cos(turn / 2);
+        default: return sin((whole + 0.5) * turn) / sin(turn / 2);
+        }
+    }
+    double before = 1, last = kind == 't' ? x : kind == 'u' ? 2 * x : kind == 'v' ? 2 * x - 1 : 2 * x + 1;
+    for (int k = 1; k < n && last == last; k++) {
+        double next = 2 * x * last - before;
+        before = last;
+        last = next;
+    }
+    return last;
+}
+
+/* The physicists' with a factor of 2, the statisticians' with 1. */
+static double hermite(double x, double order, double factor) {
+    int n = whole_order(order);
+    if (n < 1)
+        return n + 1;
+    double before = 1, last = factor * x;
+    for (int k = 1; k < n && last == last; k++) {
+        double next = (x * last - k * before) * factor;
+        before = last;
+        last = next;
+    }
+    return last;
+}
+
+static double laguerre(double x, double order) {
+    int n = whole_order(order);
+    if (n < 1)
+        return n + 1;
+    double before = 1, last = 1 - x;
+    for (int k = 1; k < n && last == last; k++) {
+        double next = ((2 * k + 1 - x) * last - k * before) / (k + 1);
+        before = last;
+        last = next;
+    }
+    return last;
+}
+
+static double legendre(double x, double order) {
+    int n = whole_order(order);
+    if (n < 1)
+        return n + 1;
+    double before = 1, last = x;
+    for (int k = 1; k < n && last == last; k++) {
+        double next = ((2 * k + 1) * x * last - k * before) / (k + 1);
+        before = last;
+        last = next;
+    }
+    return last;
+}
+
+/* Neighbours: the next number as bits is one more or one less. */
+ALWAYS_INLINE float next_after_f32(float x, float y) {
+    uint32_t bits = bits_f32(x);
+    float stepped = real_f32((x < y) == (x > 0) ? bits + 1 : bits - 1);
+    stepped = x == 0 ? signed_as_f32(real_f32(1), y) : stepped;
+    return x == y || y != y ? y : x != x ? x : stepped;
+}
+ALWAYS_INLINE double next_after_f64(double x, double y) {
+    uint64_t bits = bits_f64(x);
+    double stepped = real_f64((x < y) == (x > 0) ? bits + 1 : bits - 1);
+    stepped = x == 0 ? signed_as_f64(real_f64(1), y) : stepped;
+    return x == y || y != y ? y : x != x ? x : stepped;
+}
+#define next_after(x, y) (sizeof(x) == 4 ? next_after_f32((float)(x), (float)(y)) : next_after_f64(x, y))
+
+/* No square of a float leaves the range of double. */
+ALWAYS_INLINE float hypot_f32_of(float x, float y) {
+    double a = x, b = y;
+    float made = (float)sqrt(a * a + b * b);
+    return fabsf(x) == INFINITY || fabsf(y) == INFINITY ? INFINITY : made;
+}
+
+/* What is left of x after whole ys, where the quotient is small; with the sign of x. */
+ALWAYS_INLINE float fmod_easy(float x, float y) {
+    double quotient = trunc((double)x / y);
+    return signed_as_f32(abs__f32((float)(x - quotient * y)), x);
+}
+
+/* From x, y and their remainder by C's rule: the three kinds of division, as NumPy defines them. */
+#define fmod_from(x, y, left) (left)
+#define fmod_of_f64(x, y, left) (left)
+ALWAYS_INLINE float remainder_from(float x, float y, float left) {
+    float other = (left < 0) != (y < 0) ? left + y : left;
+    return left == 0 ? signed_as_f32(0, y) : other;
+}
+ALWAYS_INLINE double remainder_of_f64(double x, double y, double left) {
+    double other = (left < 0) != (y < 0) ? left + y : left;
+    return left == 0 ? signed_as_f64(0, y) : other;
+}
+ALWAYS_INLINE float floor_divide_from(float x, float y, float left) {
+    float quotient = (x - left) / y;
+    quotient = left != 0 && (left < 0) != (y < 0) ? quotient - 1 : quotient;
+    float whole = floorf(quotient);
+    whole = quotient - whole > 0.5f ? whole + 1 : whole;
+    whole = quotient == 0 ? signed_as_f32(0, x / y) : whole;
+    return y == 0 ? x / y : whole;
+}
+ALWAYS_INLINE double floor_divide_of_f64(double x, double y, double left) {
+    double quotient = (x - left) / y;
+    quotient = left != 0 && (left < 0) != (y < 0) ? quotient - 1 : quotient;
+    double whole = floor(quotient);
+    whole = quotient - whole > 0.5 ? whole + 1 : whole;
+    whole = quotient == 0 ? signed_as_f64(0, x / y) : whole;
+    return y == 0 ? x / y : whole;
+}
+
+#endif

@@ -105,14 +105,10 @@ class MpiCommunicator(Communicator):
             neighbours: Any = self.neighbours
             places = self._places(source, target)
             yield from places.exchange
-            # Each rank combines its part for all, and gets the others'.
-            parts = [slice(source.size * i // self.size, source.size * (i + 1) // self.size) for i in range(self.size)]
-            mine, size = parts[self.rank], source.itemsize
-            neighbours.combine(op, source[mine], target[mine], places.all[:, 0] + mine.start * size)
-            yield from self._meet()
-            for rank, part in enumerate(parts):
-                if rank != self.rank and part.stop > part.start:
-                    neighbours.read(rank, int(places.all[rank, 1]) + part.start * size, target[part])
+            # Each rank combines its part for all, and puts it where they want it.
+            mine = slice(source.size * self.rank // self.size, source.size * (self.rank + 1) // self.size)
+            sources, targets = (places.all + mine.start * source.itemsize).T
+            neighbours.combine(op, source[mine], target[mine], sources, targets, self._going())
             yield from self._meet()
 
         if self._is_near(source):
@@ -360,6 +356,20 @@ class MpiCommunicator(Communicator):
             yield self.comm.Ibarrier()
         else:
             yield from self.slots.meet()
+
+    def _going(self) -> Callable[[], None]:
+        """What raises where this rank or another has given up: asked before each write into another's memory."""
+        looked = time.monotonic()
+
+        def going() -> None:
+            nonlocal looked
+            self._check()
+            now = time.monotonic()
+            if now - looked >= LOOK:  # who was stopped on the way looks before it writes on
+                looked = now
+                self._look()
+
+        return going
 
     def _host(self, native: Any) -> np.ndarray:
         return flat(self.backend.to_host(native))

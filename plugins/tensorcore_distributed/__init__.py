@@ -23,7 +23,7 @@ def register_communicators(register):
 
 def make_mpi(**options):
     """One process's end of all processes that the MPI launcher started, or another that set torchrun's variables."""
-    _prepare(options.get("timeout", 300.0))
+    _prepare(options)
     from tensorcore_distributed.communicators.mpi import MpiCommunicator
 
     return MpiCommunicator(**options)
@@ -31,7 +31,7 @@ def make_mpi(**options):
 
 def make_nccl(**options):
     """One process's end of all processes that the MPI launcher started, each with a GPU."""
-    _prepare(options.get("timeout", 300.0))
+    _prepare(options)
     from tensorcore_distributed.communicators.nccl import NcclCommunicator
 
     return NcclCommunicator(**options)
@@ -54,16 +54,12 @@ def probe_nccl():
     return None if find_spec("cupy") else "cupy is not installed"
 
 
-def _prepare(timeout):
-    """Where no MPI launcher started this process, have MPI find the others at MASTER_ADDR."""
-    known = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+def _prepare(options):
+    """Where no MPI launcher started this process, have MPI find the others at the ``address``, which is taken out."""
+    address = options.pop("address", None)
     started = any(name in os.environ for name in ("PMI_RANK", "PMI_FD", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"))
-    if started or "mpi4py.MPI" in sys.modules or any(name not in os.environ for name in known):
+    if address is None or started or "mpi4py.MPI" in sys.modules:
         return
-    size = int(os.environ["WORLD_SIZE"])
-    if size > 1:
-        from tensorcore_distributed.pmi import meet_at
+    from tensorcore_distributed.pmi import meet_at
 
-        # torchrun itself listens at MASTER_PORT.
-        port = int(os.environ["MASTER_PORT"]) + 1
-        meet_at(int(os.environ["RANK"]), size, os.environ["MASTER_ADDR"], port, timeout)
+    meet_at(options["rank"], options["size"], *address, options.get("timeout", 300.0))

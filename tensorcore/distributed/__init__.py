@@ -18,6 +18,7 @@ _NAMES = {
     "get_world_size is_available is_initialized",
     "reductions": "ReduceOp",
     "rooted": "barrier gather monitored_barrier scatter",
+    "stores": "DistStoreError FileStore HashStore PrefixStore QueueEmptyError Store TCPStore",
     "subgroups": "new_subgroups new_subgroups_by_enumeration",
     "threads": "run_threads",
     "work": "Work",

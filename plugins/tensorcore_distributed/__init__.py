@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from importlib.util import find_spec
@@ -50,8 +51,17 @@ def probe_mpi():
 
 
 def probe_nccl():
-    """None where CuPy is installed, else what is missing. More than one process need mpi4py too."""
-    return None if find_spec("cupy") else "cupy is not installed"
+    """None where CuPy is installed and the driver finds a GPU, else what is missing. Several processes need mpi4py too."""
+    if find_spec("cupy") is None:
+        return "cupy is not installed"
+    try:
+        driver = ctypes.CDLL(os.environ.get("TENSORCORE_CUDA_DRIVER", "libcuda.so.1"))
+    except OSError:
+        return "there is no GPU: NVIDIA's driver is not installed (no libcuda.so.1); install it, or use mpi"
+    count = ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
+        return "NVIDIA's driver finds no GPU; see nvidia-smi, or use mpi"
+    return None
 
 
 def _prepare(options):

@@ -6,8 +6,9 @@ from importlib import import_module
 from typing import Any
 
 _NAMES = {
-    "collectives": "all_gather all_gather_into_tensor all_reduce all_to_all all_to_all_single broadcast reduce "
-    "reduce_scatter reduce_scatter_tensor",
+    "coalesced": "_coalescing_manager all_gather_coalesced all_reduce_coalesced",
+    "collectives": "all_gather all_gather_into_tensor all_gather_single all_reduce all_to_all all_to_all_single broadcast "
+    "reduce reduce_scatter reduce_scatter_single reduce_scatter_tensor",
     "device_mesh": "DeviceMesh init_device_mesh",
     "group": "CollectiveMismatch GroupMember ProcessGroup destroy_process_group group init_process_group new_group",
     "messages": "P2POp all_gather_object batch_isend_irecv broadcast_object_list gather_object irecv isend recv "
@@ -26,12 +27,14 @@ _NAMES = {
 _FAMILY = {name: family for family, names in _NAMES.items() for name in names.split()}
 _ROOMS = ("algorithms", "launch", "nn")
 
-__all__ = list(_FAMILY)
+__all__ = ["GradBucket", *[name for name in _FAMILY if not name.startswith("_")]]
 
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"tensorcore.distributed.{name}")
+    if name == "GradBucket":  # for hooks of DistributedDataParallel to name their argument by
+        return import_module("tensorcore.nn.parallel.buckets").GradBucket
     if name not in _FAMILY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     family = import_module(f"tensorcore.distributed.{_FAMILY[name]}")
@@ -41,4 +44,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_FAMILY, *_ROOMS})
+    return sorted({*globals(), *__all__, *_FAMILY, *_ROOMS})

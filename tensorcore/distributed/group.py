@@ -59,6 +59,7 @@ class ProcessGroup:
         self.open: dict[int, str] = {}
         self.begun: dict[int, int] = {}  # when, for a profiler
         self.failure: str | None = None
+        self.coalesced: Any = None  # what collects the calls, within a ``_coalescing_manager``
         communicator.watch = self.watch
 
     def size(self) -> int:
@@ -107,10 +108,12 @@ class ProcessGroup:
             self.fail(error)
         handles = handles if isinstance(handles, list) else [] if handles is None else [handles]
         work = Work(self, number, handles, finish, result)
-        if async_op:
+        if self.coalesced is not None:
+            self.coalesced.append(work)
+        if async_op or self.coalesced is not None:
             for one in handles:
                 one.advance()
-            return work
+            return work if async_op else None
         work.wait()
         return None
 

@@ -25,23 +25,23 @@ _NAMES = {
     "work": "Work",
 }
 _FAMILY = {name: family for family, names in _NAMES.items() for name in names.split()}
+_FAMILY["GradBucket"] = "nn.parallel.buckets"  # for hooks of DistributedDataParallel to name their argument by
 _ROOMS = ("algorithms", "launch", "nn")
 
-__all__ = ["GradBucket", *[name for name in _FAMILY if not name.startswith("_")]]
+__all__ = [name for name in _FAMILY if not name.startswith("_")]
 
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"tensorcore.distributed.{name}")
-    if name == "GradBucket":  # for hooks of DistributedDataParallel to name their argument by
-        return import_module("tensorcore.nn.parallel.buckets").GradBucket
     if name not in _FAMILY:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    family = import_module(f"tensorcore.distributed.{_FAMILY[name]}")
+    place = _FAMILY[name]
+    family = import_module(f"tensorcore.{place}" if "." in place else f"tensorcore.distributed.{place}")
     # A function may have the name of its module, which the import has put here.
     found = globals()[name] = getattr(family, name)
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_FAMILY, *_ROOMS})
+    return sorted({*globals(), *_FAMILY, *_ROOMS})

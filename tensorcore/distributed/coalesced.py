@@ -77,7 +77,10 @@ def all_reduce_coalesced(
 
 
 def all_gather_coalesced(
-    output_tensor_lists: Sequence[list[Tensor]], input_tensor_list: Sequence[Tensor], group: Any = None, async_op: bool = False
+    output_tensor_lists: Sequence[list[Tensor]],
+    input_tensor_list: Sequence[Tensor],
+    group: Any = None,
+    async_op: bool = False,
 ) -> Coalesced | None:
     """``all_gather`` of several tensors, each into its list, which are waited for together."""
     given = _listed("all_gather_coalesced", "input_tensor_list", input_tensor_list)

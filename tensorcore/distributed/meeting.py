@@ -129,7 +129,9 @@ def _found_by(init_method: str | None, store: Any) -> _FoundBy | None:
         if init_method is not None:
             raise ArgumentError("init_process_group: Cannot specify both init_method and store.")
         if not isinstance(store, Store):
-            raise ArgumentTypeError(f"init_process_group: expected a Store, got {type(store).__name__}; make a TCPStore")
+            raise ArgumentTypeError(
+                f"init_process_group: expected a Store, got {type(store).__name__}; make a TCPStore"
+            )
         return _FoundBy("store")
     if init_method in (None, "env://"):
         return None
@@ -143,7 +145,9 @@ def _found_by(init_method: str | None, store: Any) -> _FoundBy | None:
         return _FoundBy("tcp", url.hostname, url.port, "", parse_qs(url.query))
     if url.scheme == "file":
         if not url.path:
-            raise ArgumentError("init_process_group: expected a path in file:// rendezvous, got none; write file:///path")
+            raise ArgumentError(
+                "init_process_group: expected a path in file:// rendezvous, got none; write file:///path"
+            )
         return _FoundBy("file", path=f"{url.netloc}{url.path}", query=parse_qs(url.query))
     raise CommunicatorError(
         f"init_process_group: No rendezvous handler for {url.scheme or init_method}://, got {init_method!r}; use env://, "

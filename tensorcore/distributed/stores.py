@@ -68,7 +68,9 @@ class Store:
     def multi_set(self, keys: Sequence[str], values: Sequence[str | bytes]) -> None:
         """Give several keys their values at once."""
         if len(keys) != len(values):
-            raise ArgumentError(f"multi_set: expected a value for each key, got {len(keys)} keys and {len(values)} values")
+            raise ArgumentError(
+                f"multi_set: expected a value for each key, got {len(keys)} keys and {len(values)} values"
+            )
         self._run("set", [_key("set", key) for key in keys], [_text("set", value) for value in values])
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
@@ -241,7 +243,7 @@ class TCPStore(Store):
         """Start what answers, at all addresses of this host; the port."""
         command = [sys.executable, "-I", "-S", str(table.__file__), "", str(port)]
         answering = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert answering.stdin is not None and answering.stdout is not None
+        assert answering.stdout is not None
         with answering.stdout as said:
             told = said.readline().strip()
         # The end of its input ends it, which comes with this process's end too.

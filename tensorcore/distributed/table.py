@@ -106,11 +106,16 @@ def _answer(host: str, port: int) -> None:
     try:
         server = _Answering((host, port))
     except OSError as error:
-        print(error.strerror or error, flush=True)
+        _say(error.strerror or error)
         return
     threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
-    print(server.server_address[1], flush=True)
+    _say(server.server_address[1])
     sys.stdin.read()
+
+
+def _say(what: object) -> None:
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

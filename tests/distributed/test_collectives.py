@@ -225,7 +225,11 @@ def test_several_at_once() -> None:
             dist.reduce_scatter_single(part, torch.arange(float(size)))
         assert under_way.wait()
         assert under_way.is_completed()
-        with pytest.raises(RuntimeError, match="leave that one"), dist._coalescing_manager(), dist._coalescing_manager():
+        with (
+            pytest.raises(RuntimeError, match="leave that one"),
+            dist._coalescing_manager(),
+            dist._coalescing_manager(),
+        ):
             pass
         assert dist.all_reduce(part.clone()) is None
         return [one.tolist() for one in given], whole.tolist(), part.item()

@@ -84,7 +84,7 @@ def test_waiting_ends(kind, tmp_path) -> None:
             call()
     with pytest.raises(dist.QueueEmptyError, match="queue is empty"):
         store.queue_pop("gone", block=False)
-    with pytest.raises(TypeError, match="datetime.timedelta"):
+    with pytest.raises(TypeError, match=r"datetime\.timedelta"):
         store.set_timeout(5)
 
 
@@ -219,7 +219,11 @@ if __name__ == "__main__":
         ({"init_method": "tcp://127.0.0.1", "rank": 0, "world_size": 2}, ValueError, "port number"),
         ({"init_method": "file://", "rank": 0, "world_size": 2}, ValueError, "expected a path"),
         ({"init_method": "foo://x", "rank": 0, "world_size": 2}, RuntimeError, "No rendezvous handler for foo://"),
-        ({"init_method": "env://", "store": True, "rank": 0, "world_size": 1}, ValueError, "both init_method and store"),
+        (
+            {"init_method": "env://", "store": True, "rank": 0, "world_size": 1},
+            ValueError,
+            "both init_method and store",
+        ),
         ({"store": 5, "rank": 0, "world_size": 1}, TypeError, "expected a Store, got int"),
     ],
 )

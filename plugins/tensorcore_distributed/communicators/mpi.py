@@ -14,7 +14,7 @@ from tensorcore.plugin import ArgumentError, Backend, Communicator, Communicator
 
 from .arithmetic import FUNCTIONS, combine, flat, pieces, wide
 from .buffers import LARGEST, PIECE, memory_of, messages, operation, typed
-from .deadline import LOOK, Deadline
+from .deadline import LOOK, Deadline, going
 from .ending import given_up, leave_well, unlink_shared_memory
 from .line import Line, Task
 from .neighbours import LEAST, meet_neighbours
@@ -108,7 +108,7 @@ class MpiCommunicator(Communicator):
             # Each rank combines its part for all, and puts it where they want it.
             mine = slice(source.size * self.rank // self.size, source.size * (self.rank + 1) // self.size)
             sources, targets = (places.all + mine.start * source.itemsize).T
-            neighbours.combine(op, source[mine], target[mine], sources, targets, self._going())
+            neighbours.combine(op, source[mine], target[mine], sources, targets, going(self._check, self._look))
             yield from self._meet()
 
         if self._is_near(source):
@@ -356,20 +356,6 @@ class MpiCommunicator(Communicator):
             yield self.comm.Ibarrier()
         else:
             yield from self.slots.meet()
-
-    def _going(self) -> Callable[[], None]:
-        """What raises where this rank or another has given up: asked before each write into another's memory."""
-        looked = time.monotonic()
-
-        def going() -> None:
-            nonlocal looked
-            self._check()
-            now = time.monotonic()
-            if now - looked >= LOOK:  # who was stopped on the way looks before it writes on
-                looked = now
-                self._look()
-
-        return going
 
     def _host(self, native: Any) -> np.ndarray:
         return flat(self.backend.to_host(native))

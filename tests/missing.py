@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import types
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ PAGE = Path(__file__).parent.parent / "docs" / "missing.md"
 ROOMS = (
     "torch", "Tensor", "nn", "nn.functional", "nn.init", "nn.utils", "linalg", "fft", "special", "signal.windows", "optim",
     "optim.lr_scheduler", "autograd", "autograd.functional", "autograd.forward_ad", "autograd.graph", "func", "amp", "utils.data",
-    "utils.checkpoint", "distributions", "multiprocessing", "random", "serialization", "cuda",
+    "utils.checkpoint", "distributions", "distributed", "distributed.algorithms", "distributed.optim", "distributed.fsdp",
+    "distributed.tensor", "distributed.tensor.parallel", "distributed.pipelining", "distributed.checkpoint",
+    "distributed.device_mesh", "distributed.nn.functional", "nn.parallel", "multiprocessing", "random", "serialization", "cuda",
 )  # fmt: skip
 WHOLE = "(the whole module)"
 # Why names are missing: the first expression that the whole name matches decides, then the room.
@@ -46,6 +49,13 @@ ROOM_REASONS = {
     "autograd": "walks have no threads to set",
     "autograd.graph": "no such setting here",
     "cuda": "what only one device has is its plugin's to offer",
+    "distributed": "settings of PyTorch's own transports, or experimental: `new_group` and `new_subgroups` split groups",
+    "distributed.checkpoint": "deprecated in PyTorch",
+    "distributed.fsdp": "the first version of FSDP, its settings, and offloading: `fully_shard` takes its place",
+    "distributed.optim": "optimizers over remote calls, and averages now and then, which are not written",
+    "distributed.pipelining": "schedules of several stages a rank, and splitting a traced model, which are not written",
+    "distributed.tensor.parallel": "not written: there are `PrepareModuleInput` and `PrepareModuleOutput`, and losses of whole "
+    "logits",
     "fft": "no function of Fourier transforms",
     "func": "helpers for what this library has no need of",
     "serialization": "helpers inside PyTorch's own module",
@@ -58,11 +68,13 @@ def missing_names(torch: Any) -> dict[str, list[str]]:
     """PyTorch's public functions, methods and classes that are missing here, by room; of a missing room, the room."""
     found: dict[str, list[str]] = {}
     for room in ROOMS:
-        theirs, ours = _found(torch, room), _found(tensorcore, room)
+        with warnings.catch_warnings(action="ignore"):  # what is deprecated says so as soon as it is touched
+            theirs, ours = _found(torch, room), _found(tensorcore, room)
+            names = [] if theirs is None else sorted(_public(theirs, room))
         if theirs is not None and ours is None:
             found[room] = [WHOLE]
         elif theirs is not None:
-            found[room] = [name for name in sorted(_public(theirs, room)) if not hasattr(ours, name)]
+            found[room] = [name for name in names if not hasattr(ours, name)]
     return {room: names for room, names in found.items() if names}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from importlib.util import find_spec
@@ -23,7 +24,7 @@ def register_communicators(register):
 
 def make_mpi(**options):
     """One process's end of all processes that the MPI launcher started, or another that set torchrun's variables."""
-    _prepare(options.get("timeout", 300.0))
+    _prepare(options)
     from tensorcore_distributed.communicators.mpi import MpiCommunicator
 
     return MpiCommunicator(**options)
@@ -31,7 +32,7 @@ def make_mpi(**options):
 
 def make_nccl(**options):
     """One process's end of all processes that the MPI launcher started, each with a GPU."""
-    _prepare(options.get("timeout", 300.0))
+    _prepare(options)
     from tensorcore_distributed.communicators.nccl import NcclCommunicator
 
     return NcclCommunicator(**options)
@@ -50,20 +51,25 @@ def probe_mpi():
 
 
 def probe_nccl():
-    """None where CuPy is installed, else what is missing. More than one process need mpi4py too."""
-    return None if find_spec("cupy") else "cupy is not installed"
+    """None where CuPy is installed and the driver finds a GPU, else what is missing. Several processes need mpi4py too."""
+    if find_spec("cupy") is None:
+        return "cupy is not installed"
+    try:
+        driver = ctypes.CDLL(os.environ.get("TENSORCORE_CUDA_DRIVER", "libcuda.so.1"))
+    except OSError:
+        return "there is no GPU: NVIDIA's driver is not installed (no libcuda.so.1); install it, or use mpi"
+    count = ctypes.c_int()
+    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
+        return "NVIDIA's driver finds no GPU; see nvidia-smi, or use mpi"
+    return None
 
 
-def _prepare(timeout):
-    """Where no MPI launcher started this process, have MPI find the others at MASTER_ADDR."""
-    known = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+def _prepare(options):
+    """Where no MPI launcher started this process, have MPI find the others at the ``address``, which is taken out."""
+    address = options.pop("address", None)
     started = any(name in os.environ for name in ("PMI_RANK", "PMI_FD", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"))
-    if started or "mpi4py.MPI" in sys.modules or any(name not in os.environ for name in known):
+    if address is None or started or "mpi4py.MPI" in sys.modules:
         return
-    size = int(os.environ["WORLD_SIZE"])
-    if size > 1:
-        from tensorcore_distributed.pmi import meet_at
+    from tensorcore_distributed.pmi import meet_at
 
-        # torchrun itself listens at MASTER_PORT.
-        port = int(os.environ["MASTER_PORT"]) + 1
-        meet_at(int(os.environ["RANK"]), size, os.environ["MASTER_ADDR"], port, timeout)
+    meet_at(options["rank"], options["size"], *address, options.get("timeout", 300.0))

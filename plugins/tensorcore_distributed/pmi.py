@@ -1,7 +1,7 @@
 """What an MPI launcher tells its processes (PMI 1), for those that something else started: torchrun, srun, a script.
 
 MPICH asks whoever started it, over a socket, for its rank, the size, and the addresses that the others left. Here
-rank 0 starts a process that answers, at MASTER_ADDR and MASTER_PORT; the protocol is lines of ``key=value``. It is a process
+rank 0 starts a process that answers at an address that all know; the protocol is lines of ``key=value``. It is a process
 because ``MPI_Init`` holds the interpreter's lock: a thread of rank 0 would answer nobody while rank 0 waits for it.
 """
 
@@ -45,7 +45,7 @@ def meet_at(rank: int, size: int, address: str, port: int, timeout: float) -> No
             if time.monotonic() > end:
                 raise TimeoutError(
                     f"init_process_group: expected rank 0 to answer at {address}:{port} within {timeout:g} s, got {error}; "
-                    f"check MASTER_ADDR and MASTER_PORT"
+                    f"check MASTER_ADDR and MASTER_PORT, or init_method"
                 ) from error
             time.sleep(0.05)
     line.settimeout(None)

@@ -47,7 +47,8 @@ class RegisterCommunicator(Protocol):
 
     ``factory`` is called as ``factory(**options)`` each time a communicator of that transport is made, the options
     being those of ``communicator(name, **options)``: by convention ``backend``, ``rank``, ``size``, ``timeout`` and
-    what the transport needs to find the others. ``probe``, ``interface`` and ``remedy`` are those of a backend.
+    what the transport needs to find the others; ``address``, the host and port at which rank 0 may answer, where the
+    program was not started by the transport's launcher. ``probe``, ``interface`` and ``remedy`` are those of a backend.
     """
 
     def __call__(

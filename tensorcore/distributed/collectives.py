@@ -25,8 +25,8 @@ from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "all_gather", "all_gather_into_tensor", "all_reduce", "all_to_all", "all_to_all_single", "broadcast", "reduce",
-    "reduce_scatter", "reduce_scatter_tensor",
+    "all_gather", "all_gather_into_tensor", "all_gather_single", "all_reduce", "all_to_all", "all_to_all_single", "broadcast",
+    "reduce", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor",
 ]  # fmt: skip
 
 _UNEVEN_TAG = 32766
@@ -216,6 +216,10 @@ def reduce_scatter_tensor(
         return None
     _check_whole("reduce_scatter_tensor", input, output, pg)
     return _reduce_scatter("reduce_scatter_tensor", output, place(input, pg.device), op, pg, async_op)
+
+
+# PyTorch's newer names of the two.
+all_gather_single, reduce_scatter_single = all_gather_into_tensor, reduce_scatter_tensor
 
 
 def all_to_all(

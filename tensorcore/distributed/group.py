@@ -59,6 +59,7 @@ class ProcessGroup:
         self.open: dict[int, str] = {}
         self.begun: dict[int, int] = {}  # when, for a profiler
         self.failure: str | None = None
+        self.coalesced: Any = None  # what collects the calls, within a ``_coalescing_manager``
         communicator.watch = self.watch
 
     def size(self) -> int:
@@ -107,10 +108,12 @@ class ProcessGroup:
             self.fail(error)
         handles = handles if isinstance(handles, list) else [] if handles is None else [handles]
         work = Work(self, number, handles, finish, result)
-        if async_op:
+        if self.coalesced is not None:
+            self.coalesced.append(work)
+        if async_op or self.coalesced is not None:
             for one in handles:
                 one.advance()
-            return work
+            return work if async_op else None
         work.wait()
         return None
 
@@ -318,10 +321,12 @@ def init_process_group(
     Args:
         backend: ``"mpi"``, ``"threads"`` (ranks in one process), the name of a plugin's transport, or None for what fits
             how the program was started. ``"gloo"`` means None.
-        init_method: ``"env://"`` reads RANK and WORLD_SIZE; of threads, any other one names the world. The transports
-            find their processes themselves, so addresses are accepted and not used.
+        init_method: where processes that no MPI launcher started meet: ``"env://"`` at MASTER_ADDR and MASTER_PORT,
+            ``"tcp://host:port"``, or ``"file:///path"``, which all see. Of threads it names the world.
         timeout: of each call on the group; five minutes where None.
-        world_size, rank: checked against how the program was started.
+        world_size, rank: from RANK and WORLD_SIZE where the environment has them; checked against a launcher's.
+        store: a ``Store`` in place of ``init_method``, by which the processes find one another; where it is a ``HashStore``,
+            the ranks are threads.
         group_name: names a world of threads.
 
     Raises ArgumentError where ranks and sizes do not fit, UsageError's RuntimeError for a second call, and what
@@ -332,7 +337,7 @@ def init_process_group(
         raise CommunicatorError("trying to initialize the default process group twice!")
     seconds = _seconds("init_process_group", timeout)
     name, communicator = meet(
-        backend, init_method, rank, world_size, group_name, seconds, state.launch, str(device_id or "cpu")
+        backend, init_method, rank, world_size, group_name, seconds, state.launch, str(device_id or "cpu"), store
     )
     if name == "threads" and state is _process and communicator.size > 1:
         state = State()

@@ -8,15 +8,18 @@ import re
 import socket
 import zlib
 from collections.abc import MutableMapping
+from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 import numpy as np
 
 from tensorcore.backend.communicator import Communicator, CommunicatorError
 from tensorcore.backend.registry import communicator, device
 from tensorcore.distributed.board import Board, open_file, shared_file
-from tensorcore.errors import ArgumentError
+from tensorcore.distributed.stores import FileStore, HashStore, PrefixStore, Store
+from tensorcore.errors import ArgumentError, ArgumentTypeError
 
 __all__ = ["MPI_VARIABLES", "Launch", "board_for", "first_host", "meet", "read_slurm"]
 
@@ -53,6 +56,7 @@ def meet(
     timeout: float,
     launch: Launch | None,
     host: str,
+    store: Any = None,
 ) -> tuple[str, Communicator]:
     """The name of the transport, and the communicator of all ranks."""
     by_mpi = any(name in os.environ for name in MPI_VARIABLES["rank"])
@@ -60,19 +64,25 @@ def meet(
         read_slurm(os.environ)
     if backend is not None and backend.lower() in ("gloo", "cpu:gloo", "cpu:gloo,cuda:nccl", "undefined"):
         backend = None
+    found_by = None if by_mpi or launch is not None or backend == "threads" else _found_by(init_method, store)
     if launch is not None:
         rank, size = _agree("rank", rank, launch.rank), _agree("world_size", size, launch.size)
         world = launch.world
         backend = backend or "threads"
+    elif found_by is not None:
+        rank, size = _given(found_by, "rank", rank), _given(found_by, "world_size", size)
+        if isinstance(store, HashStore) and backend is None:  # only threads see it
+            backend, world = "threads", f"store {id(store)}"
     elif init_method in (None, "env://") and not (by_mpi and backend != "threads"):
         rank, size = _variable("RANK", rank), _variable("WORLD_SIZE", size)
+    by_address = found_by is not None or (launch is None and not by_mpi and size > 1 and "MASTER_ADDR" in os.environ)
     if backend is None:
-        by_address = launch is None and size > 1 and "MASTER_ADDR" in os.environ
-        backend = "mpi" if by_mpi or by_address else "threads"
+        backend = "mpi" if by_mpi or (by_address and size > 1) else "threads"
         if not by_mpi and not by_address and launch is None and size > 1:
             raise ArgumentError(
                 f"init_process_group: expected processes that an MPI launcher started, got rank {rank} of {size} without "
-                f"one; start the program with python -m tensorcore.distributed.launch -n {size}"
+                f"one; start the program with python -m tensorcore.distributed.launch -n {size}, or set MASTER_ADDR and "
+                f"MASTER_PORT"
             )
     if backend == "threads":
         if rank < 0 or size < 1:
@@ -83,6 +93,8 @@ def meet(
             world = f"alone {next(_alone)}"
         name = world or (init_method if init_method not in (None, "env://") else None) or "default"
         options: dict[str, object] = {"world": name}
+    elif by_address and size > 1:
+        options = {"address": _address(found_by, store, rank, timeout)}
     else:
         options = {}
     if backend == "nccl" and host == "cpu":
@@ -96,7 +108,90 @@ def meet(
         **options,
     )
     made.watch = None if launch is None else launch.look
+    if found_by is not None and found_by.scheme == "file" and rank == 0:
+        Path(found_by.path).unlink(missing_ok=True)  # all are here, and the next program begins with a new one
     return backend, made
+
+
+class _FoundBy(NamedTuple):
+    """What a program says of where its processes meet: a scheme, and what belongs to it."""
+
+    scheme: str
+    host: str = ""
+    port: int = 0
+    path: str = ""
+    query: dict[str, list[str]] = {}  # noqa: RUF012 - never changed
+
+
+def _found_by(init_method: str | None, store: Any) -> _FoundBy | None:
+    """What ``init_method`` or ``store`` says, None where the environment does."""
+    if store is not None:
+        if init_method is not None:
+            raise ArgumentError("init_process_group: Cannot specify both init_method and store.")
+        if not isinstance(store, Store):
+            raise ArgumentTypeError(
+                f"init_process_group: expected a Store, got {type(store).__name__}; make a TCPStore"
+            )
+        return _FoundBy("store")
+    if init_method in (None, "env://"):
+        return None
+    url = urlsplit(init_method)
+    if url.scheme == "tcp":
+        if not url.hostname or url.port is None:
+            raise ArgumentError(
+                f"init_process_group: expected a host and port number in tcp:// rendezvous, got {init_method!r}; write "
+                f"tcp://host:port"
+            )
+        return _FoundBy("tcp", url.hostname, url.port, "", parse_qs(url.query))
+    if url.scheme == "file":
+        if not url.path:
+            raise ArgumentError(
+                "init_process_group: expected a path in file:// rendezvous, got none; write file:///path"
+            )
+        return _FoundBy("file", path=f"{url.netloc}{url.path}", query=parse_qs(url.query))
+    raise CommunicatorError(
+        f"init_process_group: No rendezvous handler for {url.scheme or init_method}://, got {init_method!r}; use env://, "
+        f"tcp:// or file://"
+    )
+
+
+def _given(found_by: _FoundBy, name: str, given: int) -> int:
+    """The rank or the size, from the arguments or the query of the address."""
+    if given >= 0:
+        return given
+    if name in found_by.query:
+        return int(found_by.query[name][0])
+    raise ArgumentError(
+        f"init_process_group: Error initializing torch.distributed using {found_by.scheme}:// rendezvous: {name} parameter "
+        f"missing; pass rank and world_size"
+    )
+
+
+def _address(found_by: _FoundBy | None, store: Any, rank: int, timeout: float) -> tuple[str, int]:
+    """The host and port at which rank 0 answers."""
+    if found_by is None:
+        if "MASTER_PORT" not in os.environ:
+            raise ArgumentError(
+                "init_process_group: Error initializing torch.distributed using env:// rendezvous: environment variable "
+                "MASTER_PORT expected, but not set; set it beside MASTER_ADDR"
+            )
+        return os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) + 1  # torchrun itself listens at MASTER_PORT
+    if found_by.scheme == "tcp":
+        return found_by.host, found_by.port
+    if store is None:
+        store = FileStore(found_by.path)
+        store.set_timeout(timedelta(seconds=timeout))
+    # Of each group that a rank joins by the store, the same number on all ranks.
+    shared = PrefixStore(f"init_process_group {store.add(f'rank {rank} joins', 1)}", store)
+    here = socket.gethostname()
+    if rank == 0:
+        with socket.socket() as free:
+            free.bind(("", 0))
+            port = free.getsockname()[1]
+        shared.set("address", f"{here} {port}")
+        return "127.0.0.1", port
+    host, port = shared.get("address").decode().rsplit(" ", 1)
+    return "127.0.0.1" if host == here else host, int(port)
 
 
 def read_slurm(environment: MutableMapping[str, str]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import tensorcore.distributed as dist
+from tensorcore.distributed.algorithms.join import Join, Joinable, JoinHook
 from tensorcore.distributed.group import resolve
 from tensorcore.errors import ArgumentTypeError, UsageError
 from tensorcore.optim.optimizer import Optimizer
@@ -14,7 +15,7 @@ from tensorcore.tape.mode import no_grad
 __all__ = ["ZeroRedundancyOptimizer"]
 
 
-class ZeroRedundancyOptimizer(Optimizer):
+class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """An optimizer whose state is shared out over the ranks of a group.
 
     Args:
@@ -30,7 +31,8 @@ class ZeroRedundancyOptimizer(Optimizer):
         if not (isinstance(optimizer_class, type) and issubclass(optimizer_class, Optimizer)):
             raise ArgumentTypeError(f"ZeroRedundancyOptimizer: expected a class of optimizers, got {optimizer_class!r}")
         self.process_group = resolve("ZeroRedundancyOptimizer", process_group)
-        super().__init__(params, defaults)
+        Optimizer.__init__(self, params, defaults)
+        Joinable.__init__(self)
         rank, size = dist.get_rank(self.process_group), dist.get_world_size(self.process_group)
         self.owners: dict[Any, int] = {}
         loads = [0] * size
@@ -58,6 +60,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
         """Step this rank's parameters, and exchange all."""
+        Join.notify_join_context(self)
         loss = None
         if self.optim is not None:
             for i, own in zip(self._groups, self.optim.param_groups, strict=True):
@@ -74,6 +77,20 @@ class ZeroRedundancyOptimizer(Optimizer):
                 if work is not None:
                     work.wait()
         return loss
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        """A hook that steps this rank's parameters for the others; in a ``Join`` the model that sets gradients comes first."""
+        return _Stepping(self)
+
+    @property
+    def join_device(self) -> Any:
+        """The device of the messages by which ranks say that they make another step: the group's."""
+        return self.process_group.device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The group that shares the state out."""
+        return self.process_group
 
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Bring the states of all ranks to one, for its ``state_dict``; all ranks call it."""
@@ -108,3 +125,13 @@ class ZeroRedundancyOptimizer(Optimizer):
         everything = [one for group in self.param_groups for one in group["params"]]
         numbers = {id(one): i for i, one in enumerate(everything)}
         return {numbers[id(key)]: dict(one) for key, one in state.items()}
+
+
+class _Stepping(JoinHook):
+    """The hook of one ``Join``."""
+
+    def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:
+        self.optimizer = optimizer
+
+    def main_hook(self) -> None:
+        self.optimizer.step()

@@ -209,3 +209,52 @@ def test_subgroups_that_cannot_be(act, text) -> None:
         pytest.skip("there is a GPU, which is the default")
     with pytest.raises(ValueError, match=text):
         world(2, act)
+
+
+def test_several_at_once() -> None:
+    """Within the context calls return None at once, and all results are there at its end, or after wait() of async ones."""
+
+    def act():
+        rank, size = dist.get_rank(), dist.get_world_size()
+        given = [torch.full((n + 1,), float(rank + n)) for n in range(4)]
+        with dist._coalescing_manager():
+            assert [dist.all_reduce(one) for one in given] == [None] * 4
+        whole, part = torch.zeros(size * 2), torch.zeros(1)
+        with dist._coalescing_manager(async_ops=True) as under_way:
+            dist.all_gather_single(whole, torch.full((2,), float(rank)))
+            dist.reduce_scatter_single(part, torch.arange(float(size)))
+        assert under_way.wait()
+        assert under_way.is_completed()
+        with (
+            pytest.raises(RuntimeError, match="leave that one"),
+            dist._coalescing_manager(),
+            dist._coalescing_manager(),
+        ):
+            pass
+        assert dist.all_reduce(part.clone()) is None
+        return [one.tolist() for one in given], whole.tolist(), part.item()
+
+    for rank, (sums, whole, part) in enumerate(world(3, act)):
+        assert sums == [[3.0 * n + 3] * (n + 1) for n in range(4)]
+        assert whole == [0.0, 0.0, 1.0, 1.0, 2.0, 2.0]
+        assert part == 3.0 * rank
+
+
+def test_lists_of_tensors() -> None:
+    """all_reduce_coalesced and all_gather_coalesced take several tensors; PyTorch's example of the second one."""
+
+    def act():
+        rank = dist.get_rank()
+        given = [torch.full((2, 2), 1 + rank), torch.tensor([2 + rank])]
+        outs = [[torch.zeros_like(one) for _ in range(2)] for one in given]
+        assert dist.all_gather_coalesced(outs, given) is None
+        work = dist.all_reduce_coalesced(given, dist.ReduceOp.MAX, async_op=True)
+        assert work is not None
+        assert work.wait()
+        with pytest.raises(ValueError, match="at least one tensor"):
+            dist.all_reduce_coalesced([])
+        with pytest.raises(ValueError, match="a list of outputs for each of 2 inputs, got 1"):
+            dist.all_gather_coalesced(outs[:1], given)
+        return [[one.tolist() for one in each] for each in outs], [one.tolist() for one in given]
+
+    assert world(2, act) == [([[[[1, 1], [1, 1]], [[2, 2], [2, 2]]], [[2], [3]]], [[[2, 2], [2, 2]], [3]])] * 2

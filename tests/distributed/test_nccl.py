@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 import sys
 import threading
 import time
@@ -12,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tensorcore_distributed as plugin
 from tensorcore.plugin import Capabilities, CommunicatorError, CommunicatorTimeout, XPBackend
 from tensorcore_distributed.communicators.nccl import NcclCommunicator
 from tensorcore_distributed.communicators.threads import World
@@ -287,3 +289,37 @@ def test_one_process_needs_no_mpi(monkeypatch) -> None:
     assert (one.rank, one.size, part.size, x.tolist()) == (0, 1, 1, [2.0] * 3)
     with pytest.raises(ValueError, match="expected mpi4py, by which 2 processes find one another, got none"):
         NcclCommunicator(Card(), 0, 2, cupy=CUPY)
+
+
+@pytest.mark.parametrize(
+    ("installed", "devices", "reason"),
+    [
+        (False, 1, "cupy is not installed"),
+        (True, None, r"no GPU: NVIDIA's driver is not installed \(no libcuda.so.1\); install it, or use mpi"),
+        (True, 0, "finds no GPU; see nvidia-smi"),
+        (True, 1, None),
+    ],
+)
+def test_where_it_cannot_be_used(installed, devices, reason, monkeypatch) -> None:
+    """The doctor hears why there is no NCCL, with what to do: no CuPy, no driver, or no GPU."""
+
+    def count(place) -> int:
+        place._obj.value = devices
+        return 0
+
+    def load(name):
+        if devices is None:
+            raise OSError(name)
+        return SimpleNamespace(cuInit=lambda flags: 0, cuDeviceGetCount=count)
+
+    monkeypatch.setattr(plugin, "find_spec", lambda name: installed or None)
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    found = plugin.probe_nccl()
+    assert found is None if reason is None else re.search(reason, found)
+
+
+def test_a_cupy_without_nccl() -> None:
+    """A GPU whose CuPy finds no NCCL is refused with the line that installs it."""
+    cupy = SimpleNamespace(cuda=SimpleNamespace(nccl=SimpleNamespace(available=False)))
+    with pytest.raises(CommunicatorError, match="pip install nvidia-nccl-cu13"):
+        NcclCommunicator(Card(), 0, 1, control=Control(1), cupy=cupy)

@@ -20,7 +20,7 @@ from tensorcore.plugin import isolated_registry
 
 ROOT = Path(__file__).parent.parent.parent
 LIBRARIES = {"torch": "torch", "jax": "jax", "opencl": "pyopencl"}  # the device, and the library it needs
-LEVELS = {"torch": "silver", "jax": "bronze", "opencl": "bronze"}  # what the certificates of each promise
+LEVELS = {"torch": "silver", "jax": "silver", "opencl": "bronze"}  # what the certificates of each promise
 
 
 def folder(name: str) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tensorcore.plugin import CommunicatorTimeout
 
-__all__ = ["LOOK", "Deadline"]
+__all__ = ["LOOK", "Deadline", "going"]
 
 _SPINS = 200  # tests before the processor is offered to others
 _YIELDS = 20000  # offers before sleeping between tests
@@ -68,3 +68,21 @@ class Deadline:
             raise CommunicatorTimeout(
                 f"{self.what}: expected the other ranks within {self.seconds:g} s, got no answer; see what they are doing"
             )
+
+
+def going(check: Callable[[], None], look: Callable[[], None]) -> Callable[[], None]:
+    """What raises where this rank (``check``) or another (``look``) has given up: asked before each write into another's memory.
+
+    The others are looked at now and then: who was stopped on the way looks before it writes on.
+    """
+    looked = time.monotonic()
+
+    def ask() -> None:
+        nonlocal looked
+        check()
+        now = time.monotonic()
+        if now - looked >= LOOK:
+            looked = now
+            look()
+
+    return ask

@@ -14,7 +14,7 @@ from tensorcore.plugin import ArgumentError, Backend, Communicator, Communicator
 
 from .arithmetic import FUNCTIONS, combine, flat, pieces, wide
 from .buffers import LARGEST, PIECE, memory_of, messages, operation, typed
-from .deadline import LOOK, Deadline
+from .deadline import LOOK, Deadline, going
 from .ending import given_up, leave_well, unlink_shared_memory
 from .line import Line, Task
 from .neighbours import LEAST, meet_neighbours
@@ -105,14 +105,10 @@ class MpiCommunicator(Communicator):
             neighbours: Any = self.neighbours
             places = self._places(source, target)
             yield from places.exchange
-            # Each rank combines its part for all, and gets the others'.
-            parts = [slice(source.size * i // self.size, source.size * (i + 1) // self.size) for i in range(self.size)]
-            mine, size = parts[self.rank], source.itemsize
-            neighbours.combine(op, source[mine], target[mine], places.all[:, 0] + mine.start * size)
-            yield from self._meet()
-            for rank, part in enumerate(parts):
-                if rank != self.rank and part.stop > part.start:
-                    neighbours.read(rank, int(places.all[rank, 1]) + part.start * size, target[part])
+            # Each rank combines its part for all, and puts it where they want it.
+            mine = slice(source.size * self.rank // self.size, source.size * (self.rank + 1) // self.size)
+            sources, targets = (places.all + mine.start * source.itemsize).T
+            neighbours.combine(op, source[mine], target[mine], sources, targets, going(self._check, self._look))
             yield from self._meet()
 
         if self._is_near(source):

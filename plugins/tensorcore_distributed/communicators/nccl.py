@@ -59,6 +59,10 @@ class NcclCommunicator(Communicator):
         if backend.capabilities.host:
             raise ArgumentError(f"nccl: expected a GPU, got {backend}; make the communicator for cuda, or use mpi")
         self.control, self.cupy, self.nccl = control, cupy, cupy.cuda.nccl
+        if not getattr(self.nccl, "available", True):
+            raise CommunicatorError(
+                "nccl: expected NCCL's library, got none that CuPy finds; pip install nvidia-nccl-cu13"
+            )
         self.broken: str | None = None
         unique = control.bcast(self.nccl.get_unique_id() if rank == 0 else None, 0)
         self.comm = self.nccl.NcclCommunicator(size, unique, rank)

@@ -160,8 +160,7 @@ def sign(k: Kernels, x: Native) -> Native:
     dtype = k.dtype(x)
     if dtype.kind == "bool":
         return k.clone(x)
-    made = k.sub(k.cast(k.lt(0, x), dtype=dtype), k.cast(k.lt(x, 0), dtype=dtype))
-    return k.where(k.isnan(x), x, made) if dtype.kind == "floating" else made
+    return k.sub(k.cast(k.lt(0, x), dtype=dtype), k.cast(k.lt(x, 0), dtype=dtype))
 
 
 @_with_out

@@ -132,6 +132,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             made = summed
         by = divisor or xp.asarray(window_sizes(x.shape[2:], counts, full, stride, padding, count_padding))
         if made.dtype.kind in "iu":
+            if made.dtype == np.uint64 and not divisor:
+                by = by.astype(np.uint64)  # with int64 NumPy would divide in float64
             # Cut off at the point as in C, not rounded down.
             return (xp.sign(made) * (xp.abs(made) // by)).astype(x.dtype)
         made /= by if divisor else xp.asarray(by, made.dtype)

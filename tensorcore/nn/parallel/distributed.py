@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorcore.distributed as dist
 from tensorcore import dtypes
+from tensorcore.distributed.algorithms.join import Join, Joinable
 from tensorcore.distributed.collectives import has_means, start_mean
 from tensorcore.distributed.group import resolve
 from tensorcore.distributed.nested import cast, tensors
@@ -36,7 +37,7 @@ class _MixedPrecision:
     buffer_dtype: Any = None
 
 
-class DistributedDataParallel(Module):
+class DistributedDataParallel(Module, Joinable):
     """A module whose gradients are averaged over the ranks of a group during backward.
 
     The parameters start as rank 0's. Gradients are sent in buckets, the last layers' first, while backward computes
@@ -77,6 +78,7 @@ class DistributedDataParallel(Module):
         mixed_precision: Any = None,
     ) -> None:
         super().__init__()
+        Joinable.__init__(self)
         ignored = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
         named = [(name, one) for name, one in module.named_parameters() if name not in ignored]
         trained = [(name, one) for name, one in named if one.requires_grad]
@@ -110,7 +112,7 @@ class DistributedDataParallel(Module):
         self._unused: list[int] | None = None
         self._used: list[int] | None = None  # by how many ranks each parameter was
         self._hook: tuple[Any, Callable[[Any, GradBucket], Any]] | None = None
-        self._joining: Joining | None = None
+        self._shadow: Joining | None = None
         self._forwards, self._checks = 0, int(os.environ.get("TENSORCORE_CHECK_PARAMETERS", "0"))
         self._handles = [
             one.register_post_accumulate_grad_hook(lambda _, number=number: self._arrived(number))
@@ -122,14 +124,18 @@ class DistributedDataParallel(Module):
         syncing = mode.enabled and self.require_backward_grad_sync
         if self._begun and syncing:
             self._complain()
-        if self._joining is not None:
-            self._joining.announce(syncing)
+        joining = self._joining
+        if joining is not None:
+            notified = Join.notify_join_context(self)
+            if notified is not None:
+                notified.wait()
+            joining.announce(syncing)
         elif self._checks and syncing:
             if self._forwards and self._forwards % self._checks == 0:
                 self.verify_parameters(f", after {self._forwards} forwards")
             self._forwards += 1
         if self.sharing_buffers():
-            source = 0 if self._joining is None else self._joining.source
+            source = 0 if joining is None else joining.source
             self.share_buffers(source)
         self._expecting = syncing
         made = self._computed(inputs, kwargs)
@@ -173,10 +179,9 @@ class DistributedDataParallel(Module):
             raise UsageError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self._hook = (state, hook)
 
-    @contextmanager
     def join(
         self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
-    ) -> Iterator[None]:
+    ) -> Join:
         """Within it the ranks may have different numbers of batches: one that is done takes part with zeros.
 
         Args:
@@ -186,15 +191,29 @@ class DistributedDataParallel(Module):
 
         At the end all ranks have the model of one that was done last.
         """
-        if not enable:
-            yield
-            return
-        joining = self._joining = Joining(self, divide_by_initial_world_size, throw_on_early_termination)
-        try:
-            yield
-            joining.shadow()
-        finally:
-            self._joining = None
+        return Join(
+            [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size
+        )
+
+    def join_hook(self, divide_by_initial_world_size: bool = True, **kwargs: Any) -> Joining:
+        """What this rank does in the steps of others; the first argument as in ``join``."""
+        self._shadow = Joining(self, divide_by_initial_world_size)
+        return self._shadow
+
+    @property
+    def _joining(self) -> Joining | None:
+        """The hook of the context that this module is in."""
+        return self._shadow if self._join_config.enable else None
+
+    @property
+    def join_device(self) -> Any:
+        """The device of the messages by which ranks say that they have data: the group's."""
+        return self.process_group.device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The group that gradients are averaged over."""
+        return self.process_group
 
     def share_buffers(self, source: int) -> None:
         """Give all ranks the buffers of one of the group."""
@@ -205,15 +224,15 @@ class DistributedDataParallel(Module):
         share([*self._trained, *self._kept], source, self.process_group)
 
     def send_zeros(self) -> None:
-        """Take part in a backward of the others with nothing of its own."""
+        """Take part in a backward of the others with nothing of its own; gives the parameters their gradients all the same."""
         with no_grad():
             for bucket in self._buckets:
                 bucket.buffer.zero_()
+                bucket.stayed.clear()
                 self.send(bucket)
         if self.counting():
             self.count_used([0] * len(self._trained))
-        for bucket in self._buckets:
-            bucket.sent.wait()
+        self._deliver()
 
     # Backward
 
@@ -341,9 +360,11 @@ class DistributedDataParallel(Module):
         if self.counting():
             unused = set(self._unused or ())
             self.count_used([int(i not in unused) for i in range(len(self._trained))])
+        if not self._alone():
+            self._deliver()
+
+    def _deliver(self) -> None:
         used = self._used
-        if self._alone():
-            return
         with no_grad():
             for bucket in self._buckets:
                 result = bucket.sent.wait()

@@ -68,12 +68,17 @@ def over_all(function):
     return lambda x, *, dim=None, **options: function(x, tuple(range(x.ndim)) if dim is None else dim, **options)
 
 
+def as_numbers(function):
+    """A function that takes no bools, of which 0 and 1 have the same order."""
+    return lambda x, **options: function(x.view(torch.uint8) if x.dtype is torch.bool else x, **options)
+
+
 OTHER = {
     "amax": over_all(torch.amax),
     "amin": over_all(torch.amin),
     "arange": lambda start, step, length, *, dtype: (start + step * torch.arange(length)).to(TORCH[dtype.name]),
-    "argmax": torch.argmax,
-    "argmin": torch.argmin,
+    "argmax": as_numbers(torch.argmax),
+    "argmin": as_numbers(torch.argmin),
     "cast": lambda x, *, dtype: x.to(TORCH[dtype.name], copy=True),
     "cat": lambda xs, *, dim, shape: torch.cat(xs, dim),
     "clone": torch.clone,

@@ -26,7 +26,7 @@ from tensorcore.ops.kinds import (
     operation,
 )  # fmt: skip
 from tensorcore.ops.older import older, taking_older
-from tensorcore.ops.operands import check_number, result_type
+from tensorcore.ops.operands import NARROW, check_number, result_type
 from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
@@ -60,11 +60,11 @@ def _no_bool(*values: Any) -> Any:
 
 _add = elementwise(
     "add", "input other", "Sum of two tensors, element by element.",
-    grads=dict(input=same, other=same), operator="add", commutes=True, widens=True, samples=samples.pair_alpha,
+    grads=dict(input=same, other=same), operator="add", commutes=True, samples=samples.pair_alpha,
 )  # fmt: skip
 _sub = elementwise(
     "sub", "input other", "Difference of two tensors, element by element.", takes=NUMBERS - BOOL, rule=_no_bool,
-    grads=dict(input=same, other=lambda g: -g), operator="sub", widens=True, samples=samples.pair_alpha,
+    grads=dict(input=same, other=lambda g: -g), operator="sub", samples=samples.pair_alpha,
 )  # fmt: skip
 
 
@@ -396,12 +396,20 @@ def _check_lerp(input: Tensor, end: Tensor, weight: Any) -> tuple[Any, ...]:
 )  # fmt: skip
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
     """``input + weight * (end - input)``, from whichever end is nearer, so that both ends come out exactly."""
+    if input.dtype in NARROW:
+        return _once_rounded(lerp, input.dtype, input, end, weight)
     difference = end - input
     near = input + weight * difference
     far = end - difference * (1 - weight)
     if isinstance(weight, Tensor):
         return where(abs(weight) < 0.5, near, far)
     return near if math.sqrt(weight.real**2 + weight.imag**2) < 0.5 else far
+
+
+def _once_rounded(function: Any, compute: Any, *inputs: Any, **options: Any) -> Any:
+    """What ``function`` makes of narrow floats: computed in single precision and rounded once, as in PyTorch."""
+    wide = [one.to(dtypes.float32) if isinstance(one, Tensor) else one for one in inputs]
+    return function(*wide, **options).to(compute)
 
 
 def _check_value(op: str, dtype: Any, value: Any) -> Any:
@@ -421,6 +429,8 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     """``input + value * tensor1 * tensor2``, element by element."""
     compute = result_type(input, tensor1, tensor2)
     value = _check_value("addcmul", compute, value)
+    if compute in NARROW:
+        return _once_rounded(addcmul, compute, input, tensor1, tensor2, value=value)
     if tensor1.dtype is not compute:
         tensor1 = tensor1.to(compute)  # type: ignore[attr-defined]
     # The factor comes first, as in PyTorch: which product overflows depends on it.
@@ -440,6 +450,9 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
             f"addcdiv: Integer division with addcdiv is no longer supported, got {tensor1.dtype.name} and "
             f"{tensor2.dtype.name}; convert one with .to(...)"
         )
+    compute = result_type(input, tensor1, tensor2)
+    if compute in NARROW:
+        return _once_rounded(addcdiv, compute, input, tensor1, tensor2, value=value)
     return _add(input, _div(tensor1 if value == 1 else tensor1 * value, tensor2))
 
 

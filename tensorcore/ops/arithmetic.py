@@ -26,7 +26,7 @@ from tensorcore.ops.kinds import (
     operation,
 )  # fmt: skip
 from tensorcore.ops.older import older, taking_older
-from tensorcore.ops.operands import NARROW, check_number, result_type
+from tensorcore.ops.operands import NARROW, check_number, once_rounded, result_type
 from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
@@ -80,9 +80,8 @@ def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
             f"ones), got alpha={alpha}; convert the tensor with .to(...)"
         )
     check_number(op, alpha, compute)
-    if not isinstance(other, Tensor):
-        return other * alpha
-    return mul(other.to(compute), bool(alpha) if compute is dtypes.bool_ else alpha)  # type: ignore[attr-defined]
+    factor = bool(alpha) if compute is dtypes.bool_ else alpha
+    return mul(other.to(compute), factor) if isinstance(other, Tensor) else other * alpha  # type: ignore[attr-defined]
 
 
 def add(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
@@ -397,7 +396,7 @@ def _check_lerp(input: Tensor, end: Tensor, weight: Any) -> tuple[Any, ...]:
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
     """``input + weight * (end - input)``, from whichever end is nearer, so that both ends come out exactly."""
     if input.dtype in NARROW:
-        return _once_rounded(lerp, input.dtype, input, end, weight)
+        return once_rounded(lerp, input.dtype, input, end, weight)
     difference = end - input
     near = input + weight * difference
     far = end - difference * (1 - weight)
@@ -406,15 +405,8 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
     return near if math.sqrt(weight.real**2 + weight.imag**2) < 0.5 else far
 
 
-def _once_rounded(function: Any, compute: Any, *inputs: Any, **options: Any) -> Any:
-    """What ``function`` makes of narrow floats: computed in single precision and rounded once, as in PyTorch."""
-    wide = [one.to(dtypes.float32) if isinstance(one, Tensor) else one for one in inputs]
-    return function(*wide, **options).to(compute)
-
-
 def _check_value(op: str, dtype: Any, value: Any) -> Any:
-    kind = dtypes.kind_of(value)
-    if kind is None:
+    if dtypes.kind_of(value) is None:
         raise DtypeError(f"{op}: expected value to be a number, got {value!r}; pass an int or a float")
     return int(value) if dtype.kind == "integer" else value
 
@@ -430,9 +422,8 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     compute = result_type(input, tensor1, tensor2)
     value = _check_value("addcmul", compute, value)
     if compute in NARROW:
-        return _once_rounded(addcmul, compute, input, tensor1, tensor2, value=value)
-    if tensor1.dtype is not compute:
-        tensor1 = tensor1.to(compute)  # type: ignore[attr-defined]
+        return once_rounded(addcmul, compute, input, tensor1, tensor2, value=value)
+    tensor1 = tensor1.to(compute)  # type: ignore[attr-defined]
     # The factor comes first, as in PyTorch: which product overflows depends on it.
     return _add(input, mul(tensor1 if value == 1 else tensor1 * value, tensor2))
 
@@ -450,9 +441,8 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
             f"addcdiv: Integer division with addcdiv is no longer supported, got {tensor1.dtype.name} and "
             f"{tensor2.dtype.name}; convert one with .to(...)"
         )
-    compute = result_type(input, tensor1, tensor2)
-    if compute in NARROW:
-        return _once_rounded(addcdiv, compute, input, tensor1, tensor2, value=value)
+    if (compute := result_type(input, tensor1, tensor2)) in NARROW:
+        return once_rounded(addcdiv, compute, input, tensor1, tensor2, value=value)
     return _add(input, _div(tensor1 if value == 1 else tensor1 * value, tensor2))
 
 

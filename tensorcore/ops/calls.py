@@ -338,12 +338,11 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
             f"{op.name}: expected argument '{op.inputs[0]}' to be a Tensor, got {inputs[0]!r}; wrap it in torch.tensor(...)"
         )
     for name, one in zip(op.inputs, inputs, strict=True):
-        if not isinstance(one, Tensor):
-            if kind_of(one) is None:
-                raise ArgumentTypeError(
-                    f"{op.name}: expected argument '{name}' to be a Tensor or a number, got {type(one).__name__}; "
-                    f"wrap it in torch.tensor(...)"
-                )
+        if not isinstance(one, Tensor) and kind_of(one) is None:
+            raise ArgumentTypeError(
+                f"{op.name}: expected argument '{name}' to be a Tensor or a number, got {type(one).__name__}; "
+                f"wrap it in torch.tensor(...)"
+            )
     device, inputs = one_device(op.name, inputs)
     compute, final = op.dtypes(op, inputs)  # type: ignore[attr-defined]
     if out is not None:

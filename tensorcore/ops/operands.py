@@ -11,16 +11,9 @@ from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "NARROW",
-    "arguments",
-    "as_argument",
-    "as_number",
-    "check_number",
-    "common_device",
-    "lifted",
-    "one_device",
-    "result_type",
-]
+    "NARROW", "arguments", "as_argument", "as_number", "check_number", "common_device", "lifted", "once_rounded",
+    "one_device", "result_type",
+]  # fmt: skip
 
 NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
 
@@ -169,3 +162,9 @@ def arguments(device: Any, inputs: Sequence[Any], compute: dtype, widens: bool) 
             for one, given in zip(made, inputs, strict=True)
         ]
     return made, True
+
+
+def once_rounded(function: Any, compute: Any, *inputs: Any, **options: Any) -> Any:
+    """What ``function`` makes of narrow floats: computed in single precision and rounded once, as in PyTorch."""
+    wide = [one.to(dtypes.float32) if isinstance(one, Tensor) else one for one in inputs]
+    return function(*wide, **options).to(compute)

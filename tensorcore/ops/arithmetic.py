@@ -26,7 +26,7 @@ from tensorcore.ops.kinds import (
     operation,
 )  # fmt: skip
 from tensorcore.ops.older import older, taking_older
-from tensorcore.ops.operands import check_number, result_type
+from tensorcore.ops.operands import NARROW, check_number, once_rounded, result_type
 from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
@@ -60,11 +60,11 @@ def _no_bool(*values: Any) -> Any:
 
 _add = elementwise(
     "add", "input other", "Sum of two tensors, element by element.",
-    grads=dict(input=same, other=same), operator="add", commutes=True, widens=True, samples=samples.pair_alpha,
+    grads=dict(input=same, other=same), operator="add", commutes=True, samples=samples.pair_alpha,
 )  # fmt: skip
 _sub = elementwise(
     "sub", "input other", "Difference of two tensors, element by element.", takes=NUMBERS - BOOL, rule=_no_bool,
-    grads=dict(input=same, other=lambda g: -g), operator="sub", widens=True, samples=samples.pair_alpha,
+    grads=dict(input=same, other=lambda g: -g), operator="sub", samples=samples.pair_alpha,
 )  # fmt: skip
 
 
@@ -80,9 +80,8 @@ def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
             f"ones), got alpha={alpha}; convert the tensor with .to(...)"
         )
     check_number(op, alpha, compute)
-    if not isinstance(other, Tensor):
-        return other * alpha
-    return mul(other.to(compute), bool(alpha) if compute is dtypes.bool_ else alpha)  # type: ignore[attr-defined]
+    factor = bool(alpha) if compute is dtypes.bool_ else alpha
+    return mul(other.to(compute), factor) if isinstance(other, Tensor) else other * alpha  # type: ignore[attr-defined]
 
 
 def add(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
@@ -396,6 +395,8 @@ def _check_lerp(input: Tensor, end: Tensor, weight: Any) -> tuple[Any, ...]:
 )  # fmt: skip
 def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) -> Tensor:
     """``input + weight * (end - input)``, from whichever end is nearer, so that both ends come out exactly."""
+    if input.dtype in NARROW:
+        return once_rounded(lerp, input.dtype, input, end, weight)
     difference = end - input
     if isinstance(weight, Tensor):
         return where(abs(weight) < 0.5, input + weight * difference, end - difference * (1 - weight))
@@ -404,8 +405,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
 
 
 def _check_value(op: str, dtype: Any, value: Any) -> Any:
-    kind = dtypes.kind_of(value)
-    if kind is None:
+    if dtypes.kind_of(value) is None:
         raise DtypeError(f"{op}: expected value to be a number, got {value!r}; pass an int or a float")
     return int(value) if dtype.kind == "integer" else value
 
@@ -420,8 +420,9 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     """``input + value * tensor1 * tensor2``, element by element."""
     compute = result_type(input, tensor1, tensor2)
     value = _check_value("addcmul", compute, value)
-    if tensor1.dtype is not compute:
-        tensor1 = tensor1.to(compute)  # type: ignore[attr-defined]
+    if compute in NARROW:
+        return once_rounded(addcmul, compute, input, tensor1, tensor2, value=value)
+    tensor1 = tensor1.to(compute)  # type: ignore[attr-defined]
     # The factor comes first, as in PyTorch: which product overflows depends on it.
     return _add(input, mul(tensor1 if value == 1 else tensor1 * value, tensor2))
 
@@ -439,6 +440,8 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
             f"addcdiv: Integer division with addcdiv is no longer supported, got {tensor1.dtype.name} and "
             f"{tensor2.dtype.name}; convert one with .to(...)"
         )
+    if (compute := result_type(input, tensor1, tensor2)) in NARROW:
+        return once_rounded(addcdiv, compute, input, tensor1, tensor2, value=value)
     return _add(input, _div(tensor1 if value == 1 else tensor1 * value, tensor2))
 
 

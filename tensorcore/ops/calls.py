@@ -18,7 +18,7 @@ from tensorcore.dtypes import dtype, kind_of
 from tensorcore.errors import ArgumentTypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
-from tensorcore.ops.operands import NARROW, as_argument, common_device, one_device
+from tensorcore.ops.operands import arguments, common_device, one_device
 from tensorcore.ops.output import check_out, store
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
@@ -337,30 +337,24 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
         raise ArgumentTypeError(
             f"{op.name}: expected argument '{op.inputs[0]}' to be a Tensor, got {inputs[0]!r}; wrap it in torch.tensor(...)"
         )
-    numbers = False
     for name, one in zip(op.inputs, inputs, strict=True):
-        if not isinstance(one, Tensor):
-            numbers = True
-            if kind_of(one) is None:
-                raise ArgumentTypeError(
-                    f"{op.name}: expected argument '{name}' to be a Tensor or a number, got {type(one).__name__}; "
-                    f"wrap it in torch.tensor(...)"
-                )
+        if not isinstance(one, Tensor) and kind_of(one) is None:
+            raise ArgumentTypeError(
+                f"{op.name}: expected argument '{name}' to be a Tensor or a number, got {type(one).__name__}; "
+                f"wrap it in torch.tensor(...)"
+            )
     device, inputs = one_device(op.name, inputs)
     compute, final = op.dtypes(op, inputs)  # type: ignore[attr-defined]
     if out is not None:
         check_out(op, inputs, out, final)
-    # Numbers keep single precision beside narrow floats, as in PyTorch.
-    widened = numbers and op.widens and compute in NARROW
-    wide = dtypes.float32 if widened else compute
-    natives = [as_argument(device, one, wide) for one in inputs]
+    natives, widened = arguments(device, inputs, compute, op.widens)
     try:
         native = device.kernels[op.kernel](*natives, **(options or {}))
     except MemoryError as error:
         native = again(device, op.kernel, natives, options or {}, error)
     except Exception as error:
         raise explain(op, inputs, error) from error
-    if widened:
+    if widened and final is compute:
         native = device.kernels["cast"](
             native if type(native) is device.array else device.as_native(native), dtype=final
         )

@@ -9,7 +9,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
-from tensorcore.ops.operands import NARROW, as_argument, one_device
+from tensorcore.ops.operands import arguments, one_device
 from tensorcore.ops.output import check_apart, check_once, written
 from tensorcore.ops.record import record
 from tensorcore.tape.engine import fit
@@ -117,15 +117,11 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             inputs = (_before(op, input, inputs), *inputs[1:])
         # A 0-d host tensor may have met one with dims elsewhere, which it cannot hold.
         check_same_device(name, input, device)
-        # Numbers keep single precision beside narrow floats, as in PyTorch.
-        widened = op.widens and compute in NARROW and not all([isinstance(one, Tensor) for one in inputs])
+        natives, widened = arguments(device, inputs, compute, op.widens)
         if compute is input.dtype and final is compute and not widened:
-            device.kernels[op.kernel](
-                *[as_argument(device, one, compute) for one in inputs], **options, out=input.native
-            )
+            device.kernels[op.kernel](*natives, **options, out=input.native)
         else:
-            wide = dtypes.float32 if widened else compute
-            result = device.kernels[op.kernel](*[as_argument(device, one, wide) for one in inputs], **options)
+            result = device.kernels[op.kernel](*natives, **options)
             device.kernels["copy"](input.native, result)
         written(input)
         if erased:

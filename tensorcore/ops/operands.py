@@ -10,7 +10,10 @@ from tensorcore.dtypes import PROMOTION, dtype, kind_of
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError
 from tensorcore.tensor import Tensor
 
-__all__ = ["NARROW", "as_argument", "as_number", "check_number", "common_device", "lifted", "one_device", "result_type"]
+__all__ = [
+    "NARROW", "arguments", "as_argument", "as_number", "check_number", "common_device", "lifted", "once_rounded",
+    "one_device", "result_type",
+]  # fmt: skip
 
 NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
 
@@ -137,3 +140,31 @@ def as_argument(device: Any, one: Any, compute: dtype) -> Any:
     if isinstance(one, Tensor):
         return one.native if one.dtype is compute else device.kernels["cast"](one.native, dtype=compute)
     return as_number(one, compute)
+
+
+def arguments(device: Any, inputs: Sequence[Any], compute: dtype, widens: bool) -> tuple[list[Any], bool]:
+    """The kernel's arguments, and whether they were widened: then the result is rounded to the narrow dtype after it.
+
+    A number beside a narrow float keeps single precision where ``widens`` says that PyTorch's does; else it is rounded
+    first. Beside bfloat16 even that one goes in float32, because NumPy would make the result float32.
+    """
+    widened = (
+        compute in NARROW
+        and (widens or compute is dtypes.bfloat16)
+        and not all([isinstance(one, Tensor) for one in inputs])
+    )
+    if not widened:
+        return [as_argument(device, one, compute) for one in inputs], False
+    made = [as_argument(device, one, dtypes.float32) for one in inputs]
+    if not widens:
+        made = [
+            one if isinstance(given, Tensor) else float(compute.numpy.type(one))
+            for one, given in zip(made, inputs, strict=True)
+        ]
+    return made, True
+
+
+def once_rounded(function: Any, compute: Any, *inputs: Any, **options: Any) -> Any:
+    """What ``function`` makes of narrow floats: computed in single precision and rounded once, as in PyTorch."""
+    wide = [one.to(dtypes.float32) if isinstance(one, Tensor) else one for one in inputs]
+    return function(*wide, **options).to(compute)

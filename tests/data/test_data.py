@@ -117,6 +117,23 @@ def test_data_sets_side_by_side():
     """StackDataset gives tuples, or dicts by name."""
     assert data.StackDataset([1, 2], [3, 4])[1] == (2, 4)
     assert data.StackDataset(a=[1, 2], b=[3, 4])[0] == {"a": 1, "b": 3}
+    assert data.StackDataset([1, 2], [3, 4]).__getitems__([1, 0]) == [(2, 4), (1, 3)]
+
+
+def test_stacked_sets_are_asked_once_for_a_batch():
+    """A part that can give a whole batch is asked for it, and must give as many samples."""
+
+    class Batches(data.Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitems__(self, indices):
+            return [10 * i for i in indices if i < 3]
+
+    stacked = data.StackDataset(a=Batches(), b=list(range(4)))
+    assert stacked.__getitems__([2, 1]) == [{"a": 20, "b": 2}, {"a": 10, "b": 1}]
+    with pytest.raises(ValueError, match="size mismatch. Expected 2, got 1"):
+        stacked.__getitems__([0, 3])
 
 
 def test_splits_do_not_overlap():

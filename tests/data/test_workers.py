@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import faulthandler
 import gc
+import io
 import multiprocessing
 import os
 import signal
@@ -51,6 +53,12 @@ class TestOrder:
             [4, 5, 6, 7],
             [8, 9],
         ]
+
+    def test_standard_error_that_is_no_file(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A notebook's or a test's stand-in for ``sys.stderr`` does not hurt the workers."""
+        monkeypatch.setattr(sys, "stderr", io.StringIO())
+        monkeypatch.setattr(faulthandler, "is_enabled", lambda: False)  # pytest has enabled it
+        assert values(data.DataLoader(loading.Numbers(3), 2, num_workers=1)) == [[0, 1], [2]]
 
     def test_out_of_order(self) -> None:
         """With ``in_order=False`` every batch comes once."""

@@ -36,7 +36,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return product(x.swapaxes(-1, -2), y)
 
     def product(x: Native, y: Native) -> Native:
-        if x.dtype.kind not in "iufc" or x.dtype == np.float16:  # NumPy's kind of bfloat16 is V
+        if x.dtype.kind not in "iufc" or x.dtype == np.float16:
             return product(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
         if y.ndim == 2 and x.ndim > 2:
             # One product instead of one for each matrix of the batch.
@@ -61,7 +61,14 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         fits = (across == size and down >= size * columns) or (down == size and across >= size * rows)
         return x if fits or x.dtype.kind not in "fc" else xp.ascontiguousarray(x)
 
+    def is_short(x: Native) -> bool:
+        """Whether products of ``x`` are taken in float32; what is added to them then is added before the one rounding."""
+        # NumPy's kind of bfloat16 is V.
+        return bool(x.dtype.kind not in "iufcb" or x.dtype == np.float16)
+
     def linear(x: Native, weight: Native, bias: Native | None) -> Native:
+        if bias is not None and is_short(x):
+            return linear(x.astype(np.float32), weight.astype(np.float32), bias.astype(np.float32)).astype(x.dtype)
         if x.ndim == 2 and x.itemsize > 2:
             made = dot(x, weight.T)
         else:
@@ -72,6 +79,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def addmm(input: Native, x: Native, y: Native, *, beta: Any, alpha: Any) -> Native:
         """``beta * input + alpha * x @ y``; an input times 0 is not read, whatever is in it."""
+        if is_short(x):
+            wide = [each.astype(np.float32) for each in (input, x, y)]
+            return addmm(*wide, beta=beta, alpha=alpha).astype(x.dtype)
         made = xp.asarray(matmul(x, y))
         if alpha != 1:
             made *= made.dtype.type(alpha)

@@ -93,8 +93,28 @@ class StackDataset(Dataset[Any]):
             return {name: one[index] for name, one in self.datasets.items()}
         return tuple([one[index] for one in self.datasets])
 
+    def __getitems__(self, indices: Sequence[Any]) -> list[Any]:
+        """The samples at ``indices``, from each part at once where it can."""
+        if isinstance(self.datasets, dict):
+            columns = [_samples(one, indices) for one in self.datasets.values()]
+            return [dict(zip(self.datasets, row, strict=True)) for row in zip(*columns, strict=True)]
+        return list(zip(*[_samples(one, indices) for one in self.datasets], strict=True))
+
     def __len__(self) -> int:
         return self._length
+
+
+def _samples(dataset: Any, indices: Sequence[Any]) -> list[Any]:
+    several = getattr(dataset, "__getitems__", None)
+    if several is None:
+        return [dataset[index] for index in indices]
+    found = list(several(indices))
+    if len(found) != len(indices):
+        raise ArgumentError(
+            f"StackDataset: Nested dataset's output size mismatch. Expected {len(indices)}, got {len(found)}; "
+            f"let __getitems__ give one sample for each index"
+        )
+    return found
 
 
 class ConcatDataset(Dataset[Any]):

@@ -78,7 +78,7 @@ def run(end: socket.socket, others: list[socket.socket], job: Job) -> None:
     # Ctrl-C reaches every process of the terminal; the main one tells what it means.
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError, ConnectionResetError, _Dismissed):
         if not faulthandler.is_enabled():
-            faulthandler.enable()
+            faulthandler.enable(2)  # not sys.stderr, which is no file in a notebook
         _Worker(Channel(end), job).work()
 
 

@@ -86,7 +86,7 @@ def meet(
     else:
         options = {}
     if backend == "nccl" and host == "cpu":
-        host = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+        host = _own_card()
     made = communicator(
         backend,
         backend=device(host),
@@ -97,6 +97,12 @@ def meet(
     )
     made.watch = None if launch is None else launch.look
     return backend, made
+
+
+def _own_card() -> str:
+    """What this rank works on where nobody said so: the thread's current device, else that of its number on the host."""
+    cards = device("cuda")
+    return f"cuda:{cards.index or int(os.environ.get('LOCAL_RANK', '0')) % type(cards).device_count()}"
 
 
 def read_slurm(environment: MutableMapping[str, str]) -> None:

@@ -43,6 +43,7 @@ COUNTING = {"lr": 0.01, "capturable": True}
     [
         ("SGD", {"lr": 0.1, "momentum": 0.9}), ("Adam", COUNTING), ("AdamW", {**COUNTING, "fused": True, "amsgrad": True}),
         ("NAdam", COUNTING), ("Adamax", COUNTING), ("RMSprop", COUNTING), ("Adadelta", COUNTING), ("Rprop", COUNTING),
+        ("RAdam", {**COUNTING, "betas": (0.9, 0.7)}), ("ASGD", {**COUNTING, "t0": 2}),
     ],
 )  # fmt: skip
 def test_a_training_step(kind, options) -> None:

@@ -20,7 +20,7 @@ _UNIT = 512
 _used: dict[int, int] = {}
 _live: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
 _starts: list[int] = []  # their addresses in order, and some of blocks that are gone
-_finding = threading.Lock()
+_finding = threading.RLock()  # the garbage collector gives blocks back in the middle of anything
 
 
 class OutOfMemoryError(MemoryError):
@@ -54,8 +54,8 @@ class Memory:
                 with _finding:
                     _live[self.ptr] = self
                     at = bisect.bisect_left(_starts, self.ptr)
-                    if _starts[at : at + 1] != [self.ptr]:
-                        _starts.insert(at, self.ptr)
+                    if at == len(_starts) or _starts[at] != self.ptr:
+                        bisect.insort(_starts, self.ptr)
 
     def read_on(self, line: timeline.Line, name: str) -> None:
         """Note a read, after the last write."""
@@ -94,13 +94,14 @@ class Memory:
 def block_at(address: int) -> Memory | None:
     """The block that an address lies in."""
     with _finding:
-        at = bisect.bisect_right(_starts, address) - 1
-        while at >= 0:
-            one = _live.get(_starts[at])
+        while (at := bisect.bisect_right(_starts, address) - 1) >= 0:
+            start = _starts[at]
+            one = _live.get(start)
+            if bisect.bisect_right(_starts, address) - 1 != at or _starts[at] != start:
+                continue  # the garbage collector gave a block back meanwhile
             if one is not None:
                 return one if address < one.ptr + one.size else None
             del _starts[at]
-            at -= 1
     return None
 
 

@@ -65,7 +65,7 @@ class Devices:
         return self._device(None).index  # type: ignore[no-any-return]
 
     def set_device(self, device: Any) -> None:
-        """Let the kind's bare name mean this device, in every thread; nothing for a negative index."""
+        """Let the kind's bare name mean this device, in this thread; nothing for a negative index."""
         if not isinstance(device, int) or device >= 0:
             make_current(self._device(device))
 

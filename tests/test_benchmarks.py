@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import tensorcore
-from asv_benchmarks import gpu, harness, lines, table
+from asv_benchmarks import gpu, gpu_rows, gpu_table, harness, lines, table
 from asv_benchmarks.benchmarks import import_time, memory, ops
 from asv_benchmarks.harness import (
     Comparison,
@@ -362,3 +362,37 @@ def test_gpu_says_that_there_is_none(capsys, monkeypatch) -> None:
     monkeypatch.setattr(gpu, "gpus", list)
     assert gpu.main() == 3
     assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_a_lost_device_costs_one_row(tmp_path, monkeypatch) -> None:
+    """Where a fault leaves the device unusable, a new process measures what is left, in the time that is left."""
+    file, started = tmp_path / "table.json", []
+
+    def measured(row, *rest):
+        return {"row": row.name, **({"error": "illegal address"} if row.name == "b" else {"ours": 1.0})}
+
+    monkeypatch.setattr(gpu_table, "ROWS", [gpu_rows.Row(name, gpu_rows.tiny) for name in "abc"])
+    monkeypatch.setattr(gpu_table, "measured", measured)
+    monkeypatch.setattr(gpu_table, "_peer", lambda device: None)
+    monkeypatch.setattr(gpu_table, "_device", lambda ours, device: "one")
+    monkeypatch.setattr(gpu_table, "_usable", lambda ours, device: False)
+    monkeypatch.setattr(gpu_table.os, "execv", lambda program, given: started.append(given) or sys.exit(0))
+    given = ["--json", str(file), "--seconds", "100"]
+    with pytest.raises(SystemExit):
+        gpu_table.main(given)
+    assert [one["row"] for one in json.loads(file.read_text())["rows"]] == ["a", "b"]
+    (command,) = started
+    assert command[3:6] == ["--json", str(file), "--resume"]
+    assert command[6] == "--seconds"
+    assert 0 < int(command[7]) <= 100
+    assert gpu_table.main(command[3:]) == 1  # one row is broken
+    assert [one["row"] for one in json.loads(file.read_text())["rows"]] == ["a", "b", "c"]
+
+
+def test_what_was_cut_off_is_left_out(tmp_path) -> None:
+    """A result that a step was killed over costs itself, not the others."""
+    (tmp_path / "table.json").write_text('{"rows": [')
+    (tmp_path / "certificate-0.json").write_text(json.dumps({"levels": {}, "failures": {"x": "why"}}))
+    found = gpu._result(tmp_path, "a card", {"table": "cut"})
+    assert "table" not in found
+    assert found["conformance"]["failures"] == {"x": "why"}

@@ -15,40 +15,15 @@ import numpy as np
 
 from tensorcore.plugin import ArgumentError, dtypes
 
+from .kernels.launch import C_TYPES, Driver, family
+
 __all__ = ["DEFAULT_SEED", "Philox"]
 
 Native = Any
 DEFAULT_SEED = 67280421310721  # that of PyTorch's generators
 _MASK = (1 << 64) - 1
-_THREADS = 256
 _STATE = struct.Struct("<QQ")
-_SOURCE = r"""
-typedef unsigned int word;
-typedef unsigned long long wide;
-
-extern "C" __global__ void philox_words(word *out, wide blocks, wide seed, const wide *base, wide offset) {
-    const wide key = base[0] + seed, at = base[1] + offset;
-    for (wide i = blockIdx.x * (wide)blockDim.x + threadIdx.x; i < blocks; i += (wide)gridDim.x * blockDim.x) {
-        const wide counter = at + i;
-        word c0 = (word)counter, c1 = (word)(counter >> 32), c2 = 0, c3 = 0;
-        word k0 = (word)key, k1 = (word)(key >> 32);
-        for (int round = 0; round < 10; ++round) {
-            const wide p0 = (wide)0xD2511F53u * c0, p1 = (wide)0xCD9E8D57u * c2;
-            const word n0 = (word)(p1 >> 32) ^ c1 ^ k0, n2 = (word)(p0 >> 32) ^ c3 ^ k1;
-            c1 = (word)p1;
-            c3 = (word)p0;
-            c0 = n0;
-            c2 = n2;
-            k0 += 0x9E3779B9u;
-            k1 += 0xBB67AE85u;
-        }
-        out[4 * i] = c0;
-        out[4 * i + 1] = c1;
-        out[4 * i + 2] = c2;
-        out[4 * i + 3] = c3;
-    }
-}
-"""
+_FORMATS = {np.float32: "f", np.float64: "d"}
 
 
 class Philox:
@@ -62,8 +37,7 @@ class Philox:
     def __init__(self, backend: Any, seed: int = DEFAULT_SEED) -> None:
         self.backend = backend
         self.offset = 0
-        self._module: Any = None
-        self._function: Any = None
+        self._find: Any = None
         self._zero: Native = None
         # While a graph is captured, key and first block are on the device, where each replay sets them anew.
         self.base: Native = None
@@ -116,15 +90,22 @@ class Philox:
 
     def words(self, count: int) -> Native:
         """A vector of 32-bit words."""
-        blocks = -(-count // 4)
         with self.backend.place:
-            made = cupy.ndarray((4 * blocks,), np.uint32)
-            if blocks:
-                base, key, offset = self._take(blocks)
-                grid = min(-(-blocks // _THREADS), 1 << 16)
-                arguments = (made, np.uint64(blocks), np.uint64(key), base, np.uint64(offset))
-                self._kernel()((grid,), (_THREADS,), arguments)
-            return made[:count]
+            made = cupy.ndarray((count,), np.uint32)
+            self._launch("philox_words", made, 4, "")
+            return made
+
+    def _launch(self, name: str, made: Native, each: int, format: str, *rest: Any) -> None:
+        """Fill an array with what a kernel makes of blocks, ``each`` numbers from one."""
+        if made.size:
+            if self._find is None:
+                driver = self.backend.driver or Driver(cupy)
+                self._blocks, self._find = driver.blocks, family(driver, "random.cu")
+            blocks = -(-made.size // each)
+            base, key, offset = self._take(blocks)
+            grid = self._blocks(-(-blocks // 256)), 1, 1
+            kernel = self._find(name, f"PQQPQ{format}")
+            kernel(grid, (256, 1, 1), 0, made.data.ptr, made.size, key, base.data.ptr, offset, *rest)
 
     def _take(self, blocks: int) -> tuple[Native, int, int]:
         """Two numbers on the device and two of the host, whose sums are the key and the first block's counter."""
@@ -136,12 +117,6 @@ class Philox:
             cupy.cuda.get_current_stream().synchronize()  # once: it is read on every stream
         at, self.offset = self.offset, self.offset + blocks
         return self._zero, self.key, at
-
-    def _kernel(self) -> Any:
-        if self._function is None:
-            self._module = cupy.RawModule(code=_SOURCE, options=("--std=c++17",))
-            self._function = self._module.get_function("philox_words")
-        return self._function
 
     # Distributions: of the names and parameters that ``Backend.random`` is asked for
 
@@ -191,31 +166,22 @@ class Philox:
             return (pairs >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return (self.words(count) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
 
+    def _drawn(self, kind: str, count: int, dtype: dtypes.dtype, first: float, second: float) -> Native:
+        """Numbers of a distribution of two parameters that is a kernel of its own."""
+        made, wide = cupy.ndarray((count,), dtype.numpy), _wide(dtype)
+        each = 2 if wide is np.float64 else 4
+        self._launch(f"draw<{C_TYPES[dtype.numpy]}, {kind}>", made, each, _FORMATS[wide] * 2, first, second)
+        return made
+
     def _uniform(self, count: int, dtype: dtypes.dtype, low: float = 0.0, high: float = 1.0) -> Native:
         if dtype.is_complex:
             return self._uniform(2 * count, dtype.to_real(), low, high).view(dtype.numpy)
-        wide = _wide(dtype)
-        made = self._unit(count, wide)
-        if (low, high) != (0.0, 1.0):
-            made = made * wide(high - low) + wide(low)
-        made = made.astype(dtype.numpy, copy=False)
-        if dtype.itemsize < 4 or (low, high) != (0.0, 1.0):
-            # Rounding may reach the upper bound, which is not in the range.
-            made = cupy.where(made == dtype.numpy.type(high), dtype.numpy.type(low), made)
-        return made
+        return self._drawn("uniform", count, dtype, low, high)
 
     def _normal(self, count: int, dtype: dtypes.dtype, mean: float = 0.0, std: float = 1.0) -> Native:
         if dtype.is_complex:
             return self._normal(2 * count, dtype.to_real(), mean, std / math.sqrt(2.0)).view(dtype.numpy)
-        wide = _wide(dtype)
-        pairs = -(-count // 2)
-        u = self._unit(2 * pairs, wide)
-        radius = cupy.sqrt(cupy.log(1.0 - u[:pairs]) * wide(-2.0))
-        angle = u[pairs:] * wide(2 * math.pi)
-        made = cupy.ndarray((2 * pairs,), wide)
-        cupy.multiply(radius, cupy.cos(angle), out=made[0::2])
-        cupy.multiply(radius, cupy.sin(angle), out=made[1::2])
-        return (made[:count] * wide(std) + wide(mean)).astype(dtype.numpy, copy=False)
+        return self._drawn("normal", count, dtype, mean, std)
 
     def _integers(self, count: int, dtype: dtypes.dtype, low: int, high: int | None) -> Native:
         top = _largest(dtype) if high is None else int(high) - 1
@@ -248,12 +214,20 @@ class Philox:
 
     def _bernoulli(self, count: int, dtype: dtypes.dtype, probability: Any = 0.5, one: float = 1.0) -> Native:
         """``probability`` is a number, or an array of ``count`` on either side."""
+        chances = None
         if isinstance(probability, (cupy.ndarray, np.ndarray)):
-            chance = cupy.asarray(probability).reshape(-1).astype(np.float32, copy=False)
-        else:
-            chance = np.float32(probability)
-        made = (self._unit(count, np.float32) < chance).astype(dtype.numpy)
-        return made if one == 1.0 else made * dtype.numpy.type(one)
+            chances = cupy.ascontiguousarray(cupy.asarray(probability).reshape(-1).astype(np.float32, copy=False))
+        if dtype.numpy not in C_TYPES:
+            chance = np.float32(probability) if chances is None else chances
+            return (self._unit(count, np.float32) < chance).astype(dtype.numpy) * dtype.numpy.type(one)
+        made = cupy.ndarray((count,), dtype.numpy)
+        pointer, chance = (0, probability) if chances is None else (chances.data.ptr, 0.0)
+        letter, number = ("d" if dtype.itemsize == 8 else "f", one) if dtype.is_floating_point else ("", int(one))
+        letter = (
+            letter or {"bool": "?", "int8": "b", "uint8": "B", "int16": "h", "int32": "i", "int64": "q"}[dtype.name]
+        )
+        self._launch(f"bernoulli<{C_TYPES[dtype.numpy]}>", made, 4, f"Pf{letter}", pointer, chance, number)
+        return made
 
 
 def _wide(dtype: dtypes.dtype) -> Any:

@@ -208,13 +208,11 @@ def _run(
         return _placed(backend, array)
 
     out = options.pop("out", None)
-    # What writes into its first argument writes into a copy of it there.
-    target = natives[0] if name == "fill" else out
     result = back(other.kernels[name](*there(natives), **{key: there(one) for key, one in options.items()}))
-    if target is None:
+    if out is None:
         return result, moved
-    backend.kernels["copy"](target, result)
-    return target, moved
+    backend.kernels["copy"](out, result)
+    return out, moved
 
 
 def _placed(backend: Backend, array: np.ndarray) -> Native:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -55,11 +56,13 @@ class Registry:
 
     def __init__(self, plugins: list[Plugin] | None = None) -> None:
         self.spellings: dict[str, Backend] = {}  # every string that device() has answered, for its next call
+        self.chosen = threading.local()  # by bare name, what it means in this thread, where the thread has said so
         self._plugins = plugins
         self._strict = False
         self._builtins: dict[str, Offer] = {}
         self._unlisted: set[str] = set()
         self._devices: dict[tuple[str, int], Backend] = {}
+        self._by_thread: set[str] = set()  # bare names that some thread has given a meaning
         self._turns = Turns()
 
     def device(self, type: str | Backend, index: int | None = None) -> Backend:
@@ -68,6 +71,8 @@ class Registry:
             return type
         if isinstance(type, str) and index is None and (wrapper := _wrappers.get(type.partition(":")[0])):
             return wrapper(type.partition(":")[2])
+        if index is None and isinstance(type, str) and (chosen := self.chosen.__dict__.get(type)):
+            return chosen  # type: ignore[no-any-return]
         key = parse_device(type, index)
         made = self._devices.get(key)
         if made is None:
@@ -78,9 +83,15 @@ class Registry:
                     if made is None:
                         made = self._devices[key] = self._make(offer, *key)
                         arrived(made)
-        if index is None and isinstance(type, str):
+        if index is None and isinstance(type, str) and type not in self._by_thread:
             self.spellings[type] = made
         return made
+
+    def make_current(self, made: Backend) -> None:
+        """Let the bare name mean this device in this thread; see the function ``make_current``."""
+        self._by_thread.add(made.name)
+        self.spellings.pop(made.name, None)
+        setattr(self.chosen, made.name, made)
 
     def communicator(self, name: str, **options: Any) -> Communicator:
         """A new communicator of that transport; see the function ``communicator``."""
@@ -314,8 +325,11 @@ def device(type: str | Backend, index: int | None = None) -> Backend:
 
 
 def make_current(made: Backend) -> None:
-    """Let the bare name of a device's kind (``"name"`` without an index) mean this device, in every thread."""
-    _current.spellings[made.name] = made
+    """Let the bare name of a device's kind (``"name"`` without an index) mean this device, in this thread.
+
+    In a thread that never called this it means the device with index 0.
+    """
+    _current.make_current(made)
 
 
 def communicator(name: str, **options: Any) -> Communicator:

@@ -98,7 +98,7 @@ def meet(
     else:
         options = {}
     if backend == "nccl" and host == "cpu":
-        host = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
+        host = _own_card()
     made = communicator(
         backend,
         backend=device(host),
@@ -192,6 +192,12 @@ def _address(found_by: _FoundBy | None, store: Any, rank: int, timeout: float) -
         return "127.0.0.1", port
     host, port = shared.get("address").decode().rsplit(" ", 1)
     return "127.0.0.1" if host == here else host, int(port)
+
+
+def _own_card() -> str:
+    """What this rank works on where nobody said so: the thread's current device, else that of its number on the host."""
+    cards = device("cuda")
+    return f"cuda:{cards.index or int(os.environ.get('LOCAL_RANK', '0')) % type(cards).device_count()}"
 
 
 def read_slurm(environment: MutableMapping[str, str]) -> None:

@@ -417,6 +417,11 @@ def _fill(input: Tensor, value: Any, name: str = "fill_op") -> Tensor:
         if dtypes.kind_of(value) is None:
             raise ArgumentTypeError(f"fill_: expected value to be a number or a 0-d Tensor, got {value!r}; use copy_")
         number = as_scalar("fill_", value, input.dtype, input.native.shape)
+        if (input.node is None or not mode.enabled) and input.is_contiguous():  # type: ignore[attr-defined]
+            convert.check_writable("fill_", input)
+            input.device.kernels["fill"](input.native, number)
+            convert.written(input)
+            return input
         value = full((), number, dtype=input.dtype, device=input.device)
     if value.native.shape:
         raise ShapeError(

@@ -97,7 +97,9 @@ class Adam(Algorithm):
 
     def on_device(self, device: Any, group: dict[str, Any]) -> bool:
         counted_there = group["capturable"] or group["fused"]
-        return bool(counted_there and not device.capabilities.host and device.kernels["adam_step"])
+        # The kernel takes the step's length as a number, for which the host would wait.
+        lr_there = isinstance(group["lr"], Tensor) and not group["lr"].device.capabilities.host
+        return bool(counted_there and not lr_there and not device.capabilities.host and device.kernels["adam_step"])
 
     def fused(self, device: Any, params: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
         """The step in the kernel ``adam_step``, where the backend has it."""

@@ -132,7 +132,9 @@ class Algorithm(Optimizer):
         """The same in tensor operations."""
         differentiable = group.get("differentiable")
         with recording(group):
-            numbers = self._numbers(param, state, group if differentiable else plain(group))
+            # A length that is a tensor is read by no step that is counted on the device: a graph replays it as it is then.
+            held_there = group.get("capturable") and not param.device.capabilities.host
+            numbers = self._numbers(param, state, group if differentiable or held_there else plain(group))
             held = {name: state[name] for name in self.arrays if state.get(name) is not None}
             if differentiable:
                 # A walk needs what this step read: the next one writes to copies.

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tensorcore.optim.algorithm import Algorithm, check_lr, check_numbers, counted, note, number, scalar
+from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 
 __all__ = ["ASGD"]
@@ -54,17 +55,24 @@ class ASGD(Algorithm):
         return {"eta": scalar(lr, param, group), "mu": scalar(1.0, param, group), **super().begin(param, group)}
 
     def numbers(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-        t, lr, lambd = number(counted(state)), number(group["lr"]), group["lambd"]
+        t, lr, lambd = counted(state), group["lr"], group["lambd"]
+        if isinstance(t, Tensor):  # nothing of this is read: a replay computes it anew
+            made = {"eta": state["eta"].clone(), "mu": state["mu"].clone(), "lambd": lambd}
+            with no_grad():
+                state["eta"].copy_(lr / (1 + lambd * lr * t) ** group["alpha"])
+                state["mu"].copy_(1 / (t - group["t0"]).clamp(min=1.0))
+            return made
+        lr = number(lr)
         made = {"eta": state["eta"].item(), "mu": state["mu"].item(), "lambd": lambd}
         note(state["eta"], lr / (1 + lambd * lr * t) ** group["alpha"])
         note(state["mu"], 1 / max(1.0, t - group["t0"]))
         return made
 
     @staticmethod
-    def formula(xp: Any, p: Any, g: Any, average: Any, *, eta: float, mu: float, lambd: float) -> None:
+    def formula(xp: Any, p: Any, g: Any, average: Any, *, eta: Any, mu: Any, lambd: float) -> None:
         p *= 1 - lambd * eta
         p -= eta * g
-        if mu == 1:
+        if isinstance(mu, float) and mu == 1:
             average[...] = p
         else:
             average += mu * (p - average)

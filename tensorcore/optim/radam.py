@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tensorcore.optim.algorithm import Algorithm, check_betas, check_lr, check_numbers, counted, number
+from tensorcore.optim.algorithm import Algorithm, check_betas, check_lr, check_numbers, counted
 from tensorcore.tensor import Tensor
 
 __all__ = ["RAdam"]
@@ -52,27 +52,31 @@ class RAdam(Algorithm):
 
     def numbers(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
         beta1, beta2 = group["betas"]
-        t = number(counted(state))
+        t = counted(state)
         # How many gradients the second mean is worth: in the long run, and by now.
         limit = 2 / (1 - beta2) - 1
         length = limit - 2 * t * beta2**t / (1 - beta2**t)
+        enough = length > 5  # a tensor where the count is on a device
         rectified = None
-        if length > 5:
+        if enough is not False:
             rectified = ((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)) ** 0.5
         return {
             "lr": group["lr"], "beta1": beta1, "beta2": beta2, "eps": group["eps"], "t": t, "rectified": rectified,
+            "enough": enough,
         }  # fmt: skip
 
     @staticmethod
     def formula(
         xp: Any, p: Any, g: Any, m: Any, v: Any, *,
-        lr: Any, beta1: float, beta2: float, eps: float, t: float, rectified: float | None,
+        lr: Any, beta1: float, beta2: float, eps: float, t: Any, rectified: Any, enough: Any,
     ) -> None:  # fmt: skip
         m += (1 - beta1) * (g - m)
         v *= beta2
         v += (1 - beta2) * (g * g)
         size = lr / (1 - beta1**t)
-        if rectified is None:
+        if enough is False:
             p -= size * m
-        else:
+        elif enough is True:
             p -= size * rectified * (1 - beta2**t) ** 0.5 * (m / (xp.sqrt(v) + eps))
+        else:
+            p -= size * m * xp.where(enough, rectified * (1 - beta2**t) ** 0.5 / (xp.sqrt(v) + eps), 1.0)

@@ -65,8 +65,8 @@ def registry(standin_driver: Path) -> Iterator[Any]:
 
         probe._asked.cache_clear()
     # What is the default is kept once it was asked for: each registry's devices are its own.
-    for name in ("device", "host"):
-        patch.setattr(Default, name, "cpu")
+    patch.setattr(Default, "device", None)
+    patch.setattr(Default, "host", "cpu")
     with isolated_registry(cpu="tensorcore_cpu", cuda="tensorcore_cuda") as found:
         yield found
     patch.undo()

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import tensorcore as torch
 import tensorcore.distributed as dist
 from tensorcore import nn
+from tensorcore.backend.registry import communicator
 from tensorcore.nn.parallel import DistributedDataParallel
 from tensorcore.plugin import isolated_registry
+
+
+class Control:
+    """What mpi4py's communicators are asked for, for ranks that are threads."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.turn, self.local = size, threading.Barrier(size, timeout=60), threading.local()
+        self.said = None
+
+    def Get_rank(self) -> int:
+        return self.local.rank
+
+    def Get_size(self) -> int:
+        return self.size
+
+    def bcast(self, one, root):
+        if self.local.rank == root:
+            self.said = one
+        self.turn.wait()
+        return self.said
 
 
 @pytest.fixture(autouse=True)
@@ -86,3 +109,32 @@ def test_two_ranks_meet_in_the_hosts_memory() -> None:
         return x.device.type, x.tolist(), whole.tolist()
 
     assert dist.run_threads(act, 2) == [("cuda", [3.0] * 3, [[3.0] * 3, [6.0] * 3])] * 2
+
+
+def test_each_rank_works_on_its_own_card() -> None:
+    """Ranks of NCCL that are threads open the card each has made current, and reduce what lies there, half types too."""
+    if torch.cuda.device_count() < 2:
+        pytest.skip("one device")
+    control, nccl = Control(2), pytest.importorskip("cupy").cuda.nccl
+    if not getattr(nccl, "available", True):
+        pytest.skip("CuPy finds no NCCL: pip install nvidia-nccl-cu13")
+
+    def act(rank: int):
+        control.local.rank = rank
+        torch.cuda.set_device(rank)
+        group = communicator("nccl", backend=torch.device("cuda"), control=control)
+        torch.cuda.set_device(1 - rank)  # what is current does not matter any more
+        found = []
+        for dtype in (torch.float32, torch.bfloat16):
+            x = torch.full((3,), rank + 1.0, dtype=dtype, device=f"cuda:{rank}")
+            whole = torch.empty(2, 3, dtype=dtype, device=f"cuda:{rank}")
+            group.all_gather(x.native, whole.native).wait()
+            group.all_reduce(x.native).wait()
+            found += [x.tolist(), whole.tolist(), str(x.device)]
+        group.close()
+        return found
+
+    with ThreadPoolExecutor(2) as ranks:
+        results = list(ranks.map(act, range(2)))
+    for rank, found in enumerate(results):
+        assert found == [[3.0] * 3, [[1.0] * 3, [2.0] * 3], f"cuda:{rank}"] * 2

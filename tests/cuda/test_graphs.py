@@ -43,6 +43,7 @@ COUNTING = {"lr": 0.01, "capturable": True}
     [
         ("SGD", {"lr": 0.1, "momentum": 0.9}), ("Adam", COUNTING), ("AdamW", {**COUNTING, "fused": True, "amsgrad": True}),
         ("NAdam", COUNTING), ("Adamax", COUNTING), ("RMSprop", COUNTING), ("Adadelta", COUNTING), ("Rprop", COUNTING),
+        ("RAdam", {**COUNTING, "betas": (0.9, 0.7)}), ("ASGD", {**COUNTING, "t0": 2}),
     ],
 )  # fmt: skip
 def test_a_training_step(kind, options) -> None:
@@ -78,6 +79,27 @@ def test_a_training_step(kind, options) -> None:
         graph.replay()
         found.append(loss.item())
     assert found == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["Adam", "AdamW", "NAdam", "RAdam", "Adamax", "RMSprop", "Adadelta", "ASGD"])
+def test_the_length_of_a_step_is_read_by_each_replay(kind) -> None:
+    """A learning rate that is a tensor on the device may change between replays, and capture does not read it."""
+    lr = tc.tensor(0.5, device="cuda")
+    p = tc.ones(3, device="cuda", requires_grad=True)
+    p.grad = tc.ones(3, device="cuda")
+    optimizer = getattr(tc.optim, kind)([p], lr=lr, capturable=True)
+    optimizer.step()
+    graph = tc.cuda.CUDAGraph()
+    with tc.cuda.graph(graph):
+        optimizer.step()
+    graph.replay()
+    moved = p.tolist()
+    lr.fill_(0.0)
+    if kind == "ASGD":  # whose length is that of the step before
+        graph.replay()
+        moved = p.tolist()
+    graph.replay()
+    assert p.tolist() == moved != [1.0] * 3
 
 
 def test_a_step_counted_on_the_host_is_not_captured() -> None:

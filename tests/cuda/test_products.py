@@ -39,3 +39,46 @@ def test_a_product_is_one_call(dtype, clock) -> None:
         made = left @ right
         assert (clock.launches, clock.copies) == (before[0] + 1, before[1])
         assert (made == 4).all()
+
+
+@pytest.mark.parametrize("dtype", [tc.float32, tc.bfloat16, tc.complex64, tc.int64], ids=str)
+@pytest.mark.parametrize("stored", ["coo", "csr"])
+def test_sparse_products(dtype: tc.dtype, stored: str) -> None:
+    """A sparse matrix times a dense one is what the CPU has, its gradients too, and always in one order where asked for."""
+    ends = tc.tensor([[2, 0, 0, 3, 2], [1, 3, 0, 2, 3]])
+    held = tc.sparse_coo_tensor(ends, tc.tensor([1, 2, 3, 4, 5], dtype=dtype), (4, 4)).coalesce()
+    dense = (tc.arange(12).reshape(4, 3) - 5).to(dtype)
+    differentiable = dtype.is_floating_point or dtype.is_complex
+
+    def found(device: str) -> list[tc.Tensor]:
+        sparse, x = held.to(device), dense.to(device, copy=True).requires_grad_(differentiable)
+        values = sparse.values().detach().clone().requires_grad_(differentiable)
+        if stored == "csr":
+            rows = sparse.to_sparse_csr()
+            sparse = tc.sparse_csr_tensor(rows.crow_indices(), rows.col_indices(), values, (4, 4))
+        else:
+            sparse = tc.sparse_coo_tensor(sparse.indices(), values, (4, 4))
+        y = sparse @ x
+        if differentiable:
+            y.backward(tc.ones_like(y))
+        return [one.cpu() for one in (y, values.grad, x.grad) if one is not None]
+
+    expected = found("cpu")
+    for strict in (False, True):
+        tc.use_deterministic_algorithms(strict)
+        try:
+            for one, other in zip(found("cuda"), expected, strict=True):
+                assert tc.equal(one, other)
+        finally:
+            tc.use_deterministic_algorithms(False)
+
+
+@pytest.mark.standin
+def test_sparse_products_wait_for_nothing(clock) -> None:
+    """Neither the product nor its gradient lets the host wait for the device."""
+    ends = tc.tensor([[0, 1], [1, 0]])
+    held = tc.sparse_coo_tensor(ends, tc.ones(2), (2, 2)).coalesce().to("cuda")
+    x = tc.ones(2, 3, device="cuda", requires_grad=True)
+    before = clock.waits
+    (held @ x).sum().backward()
+    assert clock.waits == before

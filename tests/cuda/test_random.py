@@ -49,6 +49,30 @@ def test_a_number_depends_on_no_launch_shape(place) -> None:
     np.testing.assert_array_equal(generator.manual_seed(4).words(13).get(), long[:13])
 
 
+@pytest.mark.parametrize("dtype", [tc.float32, tc.float64, tc.float16], ids=str)
+def test_numbers_are_made_of_words(place, dtype: tc.dtype) -> None:
+    """Uniform ones of their upper bits, normal ones of two uniform ones; a longer draw begins with a shorter one."""
+    words = place.new_generator().manual_seed(3).words(16).get()
+    if dtype is tc.float64:
+        units = (words.view(np.uint64) >> np.uint64(11)) * 2.0**-53
+    else:
+        units = (words >> 8) * 2.0**-24
+    radius, angle = np.sqrt(-2 * np.log1p(-units[0::2])), 2 * np.pi * units[1::2]
+    normal = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)
+    generator = tc.Generator("cuda")
+
+    def drawn(make, count: int) -> list[float]:
+        return make(count, dtype=dtype, device="cuda", generator=generator.manual_seed(3)).double().tolist()
+
+    near = dict(rel=1e-3, abs=1e-3) if dtype is tc.float16 else dict(rel=1e-5, abs=1e-6)
+    for make, expected in ((tc.rand, units), (tc.randn, normal)):
+        assert drawn(make, len(expected)) == pytest.approx(expected.tolist(), **near)
+        assert drawn(make, 5) == drawn(make, len(expected))[:5]
+    chances = tc.full((8,), 0.5, dtype=dtype, device="cuda")
+    kept = tc.bernoulli(chances, generator=generator.manual_seed(3)).tolist()
+    assert kept == [float(one < 0.5) for one in (words[:8] >> 8) * 2.0**-24]
+
+
 def test_seeds() -> None:
     """``manual_seed`` seeds the devices too, each draws by itself, and states go on where they were."""
     tc.manual_seed(7)

@@ -83,3 +83,25 @@ def test_results_are_arrays() -> None:
     x = cupy.arange(3, dtype=np.float32)
     assert type(x.sum()) is cupy.ndarray
     assert x[cupy.array([4])].tolist() == [1]
+
+
+def test_a_block_may_come_back_while_another_is_looked_for(monkeypatch) -> None:
+    """The garbage collector gives blocks back in the middle of a look, which goes on with what there is then."""
+    import cupy
+    from cupy import _memory
+
+    given = [cupy.zeros(4) for _ in range(3)]
+    address, lost = given[0].data.ptr, given[1].data.ptr
+    find = _memory._live.get
+
+    def collecting(start: int) -> object:
+        if len(given) == 3:
+            block = _memory._root(given.pop().data.mem)
+            _memory._live.pop(block.ptr)
+            block.register()
+        return find(start)
+
+    monkeypatch.setattr(_memory._live, "get", collecting)
+    assert _memory.block_at(address) is _memory._root(given[0].data.mem)
+    assert _memory.block_at(lost) is _memory._root(given[1].data.mem)
+    assert len(given) == 2

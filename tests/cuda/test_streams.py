@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import tensorcore as tc
@@ -95,6 +97,17 @@ def test_current_device() -> None:
     assert tc.cuda.current_device() == 0
     assert (x * 2).tolist() == [2, 2, 2]
     assert (x.to("cuda:0") + tc.ones(3, device="cuda")).tolist() == [2, 2, 2]
+
+
+def test_each_thread_has_a_current_device_of_its_own() -> None:
+    """``set_device`` in one thread leaves what ``cuda`` means in the others, and a new thread begins with the first."""
+    if tc.cuda.device_count() < 2:
+        pytest.skip("one device")
+    with tc.cuda.device(1), ThreadPoolExecutor(1) as other:
+        assert other.submit(tc.cuda.current_device).result() == 0
+        other.submit(tc.cuda.set_device, 1).result()
+    assert tc.cuda.current_device() == 0
+    assert str(tc.ones(2, device="cuda").device) == "cuda:0"
 
 
 @pytest.mark.standin

@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import ml_dtypes
@@ -167,7 +168,11 @@ NCCL = SimpleNamespace(
     get_unique_id=lambda: ("id", time.time_ns()), NcclCommunicator=Comm, groupStart=lambda: None, groupEnd=lambda: None,
     NCCL_SUM=0, NCCL_PROD=1, NCCL_MAX=2, NCCL_MIN=3, **{f"NCCL_{name}": i for i, name in enumerate(TYPES)},
 )  # fmt: skip
-CUPY = SimpleNamespace(cuda=SimpleNamespace(nccl=NCCL, Event=Event, get_current_stream=lambda: SimpleNamespace(ptr=0)))
+CUPY = SimpleNamespace(
+    cuda=SimpleNamespace(
+        nccl=NCCL, Event=Event, get_current_stream=lambda: SimpleNamespace(ptr=0), Device=lambda index: nullcontext()
+    )
+)
 
 
 def ranks(size, act, timeout: float = 120.0):

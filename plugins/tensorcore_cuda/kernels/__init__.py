@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tensorcore_cuda.kernels.index import NONDETERMINISTIC
+from tensorcore_cuda.kernels import index as _index
+from tensorcore_cuda.kernels import sparse as _sparse
 from tensorcore_cuda.kernels.launch import Driver
 
 __all__ = ["NONDETERMINISTIC", "Driver", "compiler", "over"]
+
+NONDETERMINISTIC = {**_index.NONDETERMINISTIC, **_sparse.NONDETERMINISTIC}
 
 
 def over(table: Mapping[str, Callable[..., Any]], driver: Driver) -> dict[str, Callable[..., Any]]:
@@ -33,6 +36,7 @@ def over(table: Mapping[str, Callable[..., Any]], driver: Driver) -> dict[str, C
         scan,
         softmax,
         sort,
+        sparse,
     )
 
     made = dict(table)
@@ -51,6 +55,7 @@ def over(table: Mapping[str, Callable[..., Any]], driver: Driver) -> dict[str, C
         pool,
         conv,
         attention,
+        sparse,
     ):
         made.update(one.kernels(driver, dict(made)))
     return made

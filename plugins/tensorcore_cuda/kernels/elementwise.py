@@ -34,6 +34,7 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
     made["cast"] = maker.cast(table["cast"])
     made["contiguous"] = maker.contiguous(table["contiguous"])
     made["copy"] = maker.copy(table["copy"])
+    made["fill"] = maker.fill(table["fill"])
     made["masked_fill"] = maker.masked_fill(table["masked_fill"])
     return made
 
@@ -144,6 +145,20 @@ class _Maker:
             return target
 
         return copy
+
+    def fill(self, fallback: Run) -> Run:
+        def fill(target: Native, value: Any) -> Native:
+            if target.dtype not in C_TYPES or type(value) not in (bool, int, float):
+                return fallback(target, value)
+            kind, number = C_TYPES[target.dtype], number_of(target.dtype)
+            if number == "int64" and not -(1 << 63) <= value < 1 << 63:
+                return fallback(target, value)
+            value = bool(value) if target.dtype == _BOOL else int(value) if number == "int64" else value
+            body = Body((), (number,), (kind,), f"y0 = (wide<{kind}>)n0;")
+            self.pointwise.run(body, target.shape, [], [value], [target])
+            return target
+
+        return fill
 
     def masked_fill(self, fallback: Run) -> Run:
         def masked_fill(x: Native, mask: Native, value: Any, *, out: Native | None = None) -> Native:

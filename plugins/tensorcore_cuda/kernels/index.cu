@@ -1,20 +1,7 @@
 // Reading and writing at places that an array of indices names. An index that lies outside touches nothing and is
-// reported in `fault`: host memory that the device writes.
+// reported in `fault`.
 #include "types.cuh"
-
-struct report {
-    int64 set, index, size;
-};
-// The index counted from the front, or -1 with a report.
-template <class I> __device__ __forceinline__ int64 inside(I given, int64 size, bool negative, report *fault) {
-    const int64 index = given, at = negative && index < 0 ? index + size : index;
-    if (at >= 0 && at < size)
-        return at;
-    fault->index = index;
-    fault->size = size;
-    fault->set = 1;
-    return -1;
-}
+#include "inside.cuh"
 
 // Units of `inner` behind the dim, which is `size` long in x: made[outer, i, inner] = x[outer, index[i], inner].
 template <class T, class I>

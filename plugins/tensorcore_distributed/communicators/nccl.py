@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -32,8 +33,22 @@ _OPS = {"sum": "SUM", "product": "PROD", "min": "MIN", "max": "MAX"}
 _LOGICAL = {"sum": "MAX", "product": "MIN", "min": "MIN", "max": "MAX"}  # of bool as bytes of 0 and 1
 
 
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _on_its_device(method: _Method) -> _Method:
+    """The method with the communicator's device as the thread's current one, which NCCL and CuPy's events go by."""
+
+    @wraps(method)
+    def call(self: NcclCommunicator, *args: Any, **options: Any) -> Any:
+        with self.place:
+            return method(self, *args, **options)
+
+    return call  # type: ignore[return-value]
+
+
 class NcclCommunicator(Communicator):
-    """One process's end of a group, each with a GPU of its own. What it sends goes along the current stream.
+    """One process's end of a group, each with a GPU of its own. What it sends goes along that GPU's current stream.
 
     NCCL matches messages by their order alone, so tags have to come in one order on both sides.
 
@@ -65,10 +80,13 @@ class NcclCommunicator(Communicator):
             )
         self.broken: str | None = None
         unique = control.bcast(self.nccl.get_unique_id() if rank == 0 else None, 0)
-        self.comm = self.nccl.NcclCommunicator(size, unique, rank)
+        self.place = cupy.cuda.Device(backend.index)
+        with self.place:
+            self.comm = self.nccl.NcclCommunicator(size, unique, rank)
 
     # Collectives
 
+    @_on_its_device
     def all_reduce(self, native: Any, op: str = "sum", *, out: Any = None, timeout: float | None = None) -> Handle:
         out = native if out is None else out
         self.contiguous("all_reduce", native, out)
@@ -81,6 +99,7 @@ class NcclCommunicator(Communicator):
         )
         return self._finished("all_reduce", out, timeout, source, self._written(out, target))
 
+    @_on_its_device
     def reduce_scatter(self, native: Any, out: Any, op: str = "sum", *, timeout: float | None = None) -> Handle:
         self.blocks("reduce_scatter", out, native)
         self.reduction("reduce_scatter", op)
@@ -92,6 +111,7 @@ class NcclCommunicator(Communicator):
         )
         return self._finished("reduce_scatter", out, timeout, source, self._written(out, target))
 
+    @_on_its_device
     def all_gather(self, native: Any, out: Any, *, timeout: float | None = None) -> Handle:
         self.blocks("all_gather", native, out)
         self._check()
@@ -100,6 +120,7 @@ class NcclCommunicator(Communicator):
         )
         return self._finished("all_gather", out, timeout, native)
 
+    @_on_its_device
     def broadcast(self, native: Any, root: int, *, timeout: float | None = None) -> Handle:
         self.contiguous("broadcast", native)
         self.member("broadcast", "root", root)
@@ -110,6 +131,7 @@ class NcclCommunicator(Communicator):
 
     # Messages
 
+    @_on_its_device
     def send(self, native: Any, dest: int, *, tag: int = 0, timeout: float | None = None) -> Handle:
         self.contiguous("send", native)
         self.member("send", "dest", dest)
@@ -117,6 +139,7 @@ class NcclCommunicator(Communicator):
         self.comm.send(self._pointer(native), _bytes(native), self.nccl.NCCL_UINT8, dest, self._stream())
         return self._finished(f"send to rank {dest}", None, timeout, native)
 
+    @_on_its_device
     def recv(self, native: Any, source: int, *, tag: int = 0, timeout: float | None = None) -> Handle:
         self.contiguous("recv", native)
         self.member("recv", "source", source)
@@ -140,11 +163,13 @@ class NcclCommunicator(Communicator):
             return None
         return NcclCommunicator(self.backend, timeout=self.timeout, control=made, cupy=self.cupy)
 
+    @_on_its_device
     def abort(self, reason: str) -> None:
         if self.broken is None:
             self.broken = reason
             self.comm.abort()
 
+    @_on_its_device
     def close(self) -> None:
         if self.broken is None:
             self.broken = "close: expected an open communicator, got a closed one; make another"
@@ -200,7 +225,8 @@ class NcclCommunicator(Communicator):
                     )
                 time.sleep(2e-5)
             if last is not None:
-                last()
+                with self.place:
+                    last()
 
         return Handle(result, wait, lambda: bool(event.done))
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tensorcore.dtypes import dtype
 
 __all__ = [
-    "arange", "clone", "constant_pad", "contiguous", "eye", "flip", "full", "linspace", "regather", "repeat", "repeat_interleave",
+    "arange", "clone", "constant_pad", "contiguous", "eye", "fill", "flip", "full", "linspace", "regather", "repeat", "repeat_interleave",
     "roll", "rot90", "stack", "tri", "undiagonal", "unindex", "unwindows",
 ]  # fmt: skip
 
@@ -36,8 +36,14 @@ def _reference() -> dict[str, Any]:
 
 def full(k: Kernels, shape: Shape, value: Any, *, dtype: dtype) -> Native:
     """One value sent over, then spread out."""
-    made = k.backend.allocate(shape, dtype)
-    return k.copy(made, k.backend.from_host(_reference()["full"]((), value, dtype=dtype)))
+    return fill(k, k.backend.allocate(shape, dtype), value)
+
+
+def fill(k: Kernels, target: Native, value: Any) -> Native:
+    """The same into memory that is there; ``value`` may be a 0-d array."""
+    if type(value) is not k.backend.array:
+        value = k.backend.from_host(_reference()["full"]((), value, dtype=k.dtype(target)))
+    return k.copy(target, value)
 
 
 def arange(k: Kernels, start: Any, step: Any, length: int, *, dtype: dtype) -> Native:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.cuda.kernels.case import FLOATS, Kernels, Put, Results, case, values
+from tests.cuda.kernels.case import FLOATS, INT32, Kernels, Put, Results, case, values
 
 
 @case(FLOATS)
@@ -41,3 +41,24 @@ def affine_products(k: Kernels, put: Put, dtype: Any) -> Results:
         yield k["addmm"](one, x[0], weight.T, beta=1, alpha=1)
         yield k["addmm"](one, x[0], weight.T, beta=0.5, alpha=-1.5)
     yield k["addmm"](bias, x[0][:, :0], weight.T[:0], beta=0.5, alpha=1)
+
+
+@case(FLOATS)
+def sparse_products(k: Kernels, put: Put, dtype: Any) -> Results:
+    """Of elements stored row by row and in any order, some twice; of empty rows, one column, and nothing."""
+    rows, columns = np.array([0, 0, 2, 2, 2, 4]), np.array([1, 3, 0, 1, 3, 2])
+    starts, given = np.array([0, 2, 2, 5, 5, 6]), values(dtype, 6)
+    anyhow = np.array([4, 0, 2, 0, 2, 2])
+    for kind in (None, INT32):
+        at, begin, to = put(columns, kind), put(starts, kind), put(anyhow, kind)
+        for n in (1, 3, 8, 70):
+            x, g = put(values(dtype, 4, n)), put(values(dtype, 5, n, seed=2))
+            for held, compressed in ((begin, True), (put(rows, kind), False), (to, False)):
+                options = dict(count=5, compressed=compressed)
+                yield k["sparse_matmul"](held, at, put(given), x, **options)
+                for needs in ((False, False, True, True), (False, False, True, False)):
+                    found = k["sparse_matmul_backward"](g, held, at, put(given), x, needs=needs, **options)
+                    yield from [one for one in found if one is not None]
+    nothing = put(columns[:0]), put(given[:0]), put(values(dtype, 4, 3))
+    yield k["sparse_matmul"](put(np.zeros(6, np.int64)), *nothing, count=5, compressed=True)
+    yield k["sparse_matmul"](put(rows[:0]), *nothing, count=5, compressed=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import ctypes
 import threading
 import weakref
@@ -18,6 +19,8 @@ POISON = 0xFF  # as bytes of a float a NaN, as an integer -1
 _UNIT = 512
 _used: dict[int, int] = {}
 _live: weakref.WeakValueDictionary[int, Memory] = weakref.WeakValueDictionary()
+_starts: list[int] = []  # their addresses in order, and some of blocks that are gone
+_finding = threading.RLock()  # the garbage collector gives blocks back in the middle of anything
 
 
 class OutOfMemoryError(MemoryError):
@@ -48,7 +51,11 @@ class Memory:
             _used[self.device_id] = _used.get(self.device_id, 0) + self.size
             weakref.finalize(self, _release, self.device_id, self.size)
             if self.size:
-                _live[self.ptr] = self
+                with _finding:
+                    _live[self.ptr] = self
+                    at = bisect.bisect_left(_starts, self.ptr)
+                    if at == len(_starts) or _starts[at] != self.ptr:
+                        bisect.insort(_starts, self.ptr)
 
     def read_on(self, line: timeline.Line, name: str) -> None:
         """Note a read, after the last write."""
@@ -86,9 +93,15 @@ class Memory:
 
 def block_at(address: int) -> Memory | None:
     """The block that an address lies in."""
-    for one in list(_live.values()):
-        if one.ptr <= address < one.ptr + one.size:
-            return one
+    with _finding:
+        while (at := bisect.bisect_right(_starts, address) - 1) >= 0:
+            start = _starts[at]
+            one = _live.get(start)
+            if bisect.bisect_right(_starts, address) - 1 != at or _starts[at] != start:
+                continue  # the garbage collector gave a block back meanwhile
+            if one is not None:
+                return one if address < one.ptr + one.size else None
+            del _starts[at]
     return None
 
 

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,14 @@ CACHE = Path(
     os.environ.get("TENSORCORE_EMULATION_CACHE", Path(tempfile.gettempdir()) / f"tensorcore-emulation-{os.getuid()}")
 )
 FLAGS = ["-std=c++17", "-O1", "-fPIC", "-shared", "-fno-gnu-unique", "-fvisibility=hidden", "-ffp-contract=off", "-w"]
+# To look through the standard libraries takes a third of the time; the scheduler has loaded them.
+ALONE = ["-nostdlib", "-lgcc"]
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
 SHARED_WITHOUT_ASKING, SHARED_AT_MOST = 48 << 10, 227 << 10
 
 _order = [0]
+_running = threading.Lock()  # the scheduler has one kernel at a time
 
 
 class EmulationError(RuntimeError):
@@ -78,7 +82,8 @@ def prepare(wanted: Iterable[tuple[str, Iterable[str] | None, Sequence[str]]]) -
     for source, names, _ in requests:
         for name in names:
             kernels.setdefault((source, name), len(kernels))
-    library = ctypes.CDLL(str(_built(_translated(kernels), flags)))
+    _scheduler()
+    library = ctypes.CDLL(str(_built(_translated(kernels), (*flags, f"-I{_headers()}"), ALONE)))
     for source, names, _ in requests:
         functions = {name: Function(library, kernels[source, name], name) for name in names}
         _modules[source, names, flags] = Module(functions)
@@ -145,7 +150,8 @@ class Function:
             raise EmulationError(
                 f"{self.name}: expected {self.parameter_bytes} bytes of parameters, got {len(parameters)}"
             )
-        wrong = self.run((ctypes.c_uint * 7)(*shape, shared_mem), parameters, ctypes.c_int(_order[0]))
+        with _running:
+            wrong = self.run((ctypes.c_uint * 7)(*shape, shared_mem), parameters, ctypes.c_int(_order[0]))
         if wrong is not None:
             raise EmulationError(f"{self.name}: {wrong.decode()}")
 
@@ -217,23 +223,31 @@ def compiler() -> str | None:
     return shutil.which(os.environ.get("CXX", "g++"))
 
 
+def _compiler() -> str:
+    found = compiler()
+    if found is None:
+        raise EmulationError("emulate: expected a C++ compiler, got none; install g++ or name one in CXX")
+    return found
+
+
 @functools.cache
-def _version(found: str) -> bytes:
+def _version() -> bytes:
     headers = b"".join((HERE / name).read_bytes() for name in ("device.h", "threads.h"))
-    return subprocess.run([found, "--version"], capture_output=True, check=True).stdout + headers
+    return subprocess.run([_compiler(), "--version"], capture_output=True, check=True).stdout + headers
 
 
 @functools.cache
-def _headers(found: str) -> Path:
+def _headers() -> Path:
     """A folder with device.h precompiled, which halves the time; a compiler that cannot use it takes the header itself."""
-    folder = CACHE / f"headers-{hashlib.sha256(_version(found)).hexdigest()[:16]}"
+    folder = CACHE / f"headers-{hashlib.sha256(_version()).hexdigest()[:16]}"
     if not folder.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=CACHE) as temporary:
             inside = Path(temporary) / "headers"
             inside.mkdir()
             flags = [one for one in FLAGS if one != "-shared"]
             subprocess.run(
-                [found, *flags, "-x", "c++-header", str(HERE / "device.h"), "-o", str(inside / "device.h.gch")],
+                [_compiler(), *flags, "-x", "c++-header", str(HERE / "device.h"), "-o", str(inside / "device.h.gch")],
                 capture_output=True,
             )
             with contextlib.suppress(OSError):  # another process was first
@@ -241,11 +255,16 @@ def _headers(found: str) -> Path:
     return folder
 
 
-def _built(text: str, flags: tuple[str, ...]) -> Path:
-    found = compiler()
-    if found is None:
-        raise EmulationError("emulate: expected a C++ compiler, got none; install g++ or name one in CXX")
-    key = hashlib.sha256(b"\0".join([_version(found), text.encode(), " ".join([*FLAGS, *flags]).encode()])).hexdigest()
+@functools.cache
+def _scheduler() -> ctypes.CDLL:
+    """What all kernels share, where they find it: among the symbols of the process, with the standard libraries."""
+    return ctypes.CDLL(str(_built((HERE / "threads.cc").read_text("utf-8"), (), ["-lm"])), ctypes.RTLD_GLOBAL)
+
+
+def _built(text: str, flags: tuple[str, ...], libraries: list[str]) -> Path:
+    # What was precompiled is looked for first.
+    options = [*FLAGS, *flags, f"-I{HERE}"]
+    key = hashlib.sha256(b"\0".join([_version(), text.encode(), " ".join([*options, *libraries]).encode()])).hexdigest()
     made = CACHE / f"{key[:32]}.so"
     if made.exists():
         return made
@@ -253,11 +272,8 @@ def _built(text: str, flags: tuple[str, ...]) -> Path:
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         unit, library = Path(folder) / "kernel.cc", Path(folder) / "kernel.so"
         unit.write_text(text)
-        done = subprocess.run(
-            [found, *FLAGS, f"-I{_headers(found)}", f"-I{HERE}", *flags, str(unit), "-o", str(library)],
-            capture_output=True,
-            text=True,
-        )
+        command = [_compiler(), *options, str(unit), "-o", str(library), *libraries]
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise EmulationError(f"emulate: the source does not compile\n{_first_errors(done.stderr)}")
         library.replace(made)  # two processes that build the same one do not meet

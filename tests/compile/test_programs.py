@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tensorcore as tc
 from tests.compile.stepwise import stepwise
-from tests.lazy.test_programs import CALM, SHAPE
+from tests.lazy.test_programs import CALM, SHAPE, steps_of
 
 PLANS = st.lists(
     st.tuples(st.integers(0, len(CALM) - 1), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)),
@@ -44,7 +44,7 @@ def outcome(run: Any, seed: int, backward: bool) -> list[Any]:
                 loss.backward()
     except Exception as error:
         return [type(error), str(error)]
-    found = [(one.detach().tolist(), one.stride(), one.requires_grad) for one in made]
+    found = [(one.detach().tolist(), steps_of(one), one.requires_grad) for one in made]
     found += [x.tolist(), y.tolist(), None if w.grad is None else w.grad.tolist(), tc.rand(1).item()]
     # Who shares memory with whom: a write to one result shows in the others as it does without compiling.
     if made:

@@ -149,7 +149,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 @method
 def is_initialized(self: Tensor) -> bool:
     """Whether the values are there; those of a lazy tensor are made when one is needed."""
-    return self.device.is_made(self.native)
+    parts: tuple[Tensor, ...] = getattr(self, "parts", ())  # of a sparse one
+    return all(map(is_initialized, parts)) if parts else self.device.is_made(self.native)
 
 
 @method

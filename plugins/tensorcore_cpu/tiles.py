@@ -63,7 +63,9 @@ def tiled(program: Program, backend: Backend, stepwise: Run) -> Run:
         return tuple([arrays[node] if place is None else place for node, place in zip(outputs, out, strict=True)])
 
     def kernel(*natives: np.ndarray, out: Sequence[np.ndarray | None] | None = None) -> Any:
-        if len(natives) != len(inputs) or any(x.shape != node.shape for x, node in zip(natives, inputs, strict=True)):
+        if len(natives) != len(inputs) or any(
+            type(x) is not np.ndarray or x.shape != node.shape for x, node in zip(natives, inputs, strict=True)
+        ):
             return stepwise(*natives, out=out)
         return run(natives, [None] * len(outputs) if out is None else out)
 

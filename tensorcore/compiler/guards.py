@@ -237,6 +237,10 @@ class Guards:
             return
         self._visit(value, f"{self.name(space)}[{key!r}]", f"the global {key!r}")
 
+    def reaches(self, value: Any) -> bool:
+        """Whether the walk met an object, while the call is traced."""
+        return id(value) in self._seen
+
     # Text
 
     def add(self, line: str, what: str, show: str) -> None:

@@ -19,6 +19,8 @@ from tensorcore.lazy.plan import Broken
 from tensorcore.ops.inplace import share_version
 from tensorcore.ops.output import written
 from tensorcore.ops.placement import get_default_device
+from tensorcore.optim.optimizer import Optimizer
+from tensorcore.optim.schedule import LRScheduler
 from tensorcore.tape.engine import key_of, walk
 from tensorcore.tape.memory import Version, View, next_order
 from tensorcore.tape.mode import mode
@@ -134,6 +136,9 @@ class _Call:
         if event is None:
             self._note_grads()
             return
+        if isinstance(event.owner, Optimizer | LRScheduler) and not self.guards.reaches(event.owner):
+            # It begins anew in each call, and a replay has but the one of the trace.
+            self.tracer.fail(f"makes its own {type(event.owner).__name__}")
         self.grads = {id(one): one.node.grad for _, one in self.leaves}
         if event.clears:
             self.cleared |= {id(one) for one in event.clears if one.grad is None} - self.touched

@@ -13,6 +13,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.program import Program, Value, filled
@@ -86,7 +87,15 @@ def relieve(backend: LazyBackend) -> None:
         full = size > limits.bytes // 2 or len(found) > limits.steps // 2
         del found
         if full:
-            realise(backend, None, "budget")
+            try:
+                realise(backend, None, "budget")
+            except account.Forbidden:
+                raise
+            except Exception:
+                # What cannot be made says so to whoever reads it, not to the next line that writes something down.
+                for one in pending_of(backend):
+                    with suppress(Exception):
+                        realise(backend, [one], "budget")
 
 
 def realise(backend: LazyBackend, asked: Sequence[Deferred] | None, cause: str | None = None) -> None:

@@ -16,11 +16,13 @@ class Event(NamedTuple):
 
     Attributes:
         run: makes it again.
+        owner: whose method it is.
         clears: tensors whose gradients it forgets.
         again: whether a second one right after the first changes nothing.
     """
 
     run: Callable[[], Any]
+    owner: Any
     clears: tuple[Any, ...] = ()
     again: bool = False
 
@@ -41,7 +43,10 @@ def aside(clears: Callable[[Any], tuple[Any, ...]] | None = None) -> Callable[[C
             if not all(one is None or isinstance(one, bool | int | float | str) for one in (*args, *kwargs.values())):
                 tracer.fail(f"passes a value to {type(self).__name__}.{method.__name__}")
             event = Event(
-                functools.partial(wrapped, self, *args, **kwargs), clears(self) if clears else (), clears is not None
+                functools.partial(wrapped, self, *args, **kwargs),
+                self,
+                clears(self) if clears else (),
+                clears is not None,
             )
             return tracer.call(event, lambda: method(self, *args, **kwargs))
 

@@ -221,3 +221,19 @@ def test_a_second_backward_is_refused_as_ever() -> None:
         assert loss.requires_grad
         with pytest.raises(RuntimeError, match="second time"):
             loss.backward()
+
+
+def test_an_optimizer_of_the_call_itself_is_made_anew_each_time() -> None:
+    """A function that fits a weight of its own is no graph: it runs as it is, and says which object was in the way."""
+
+    def fit(x: tc.Tensor) -> tc.Tensor:
+        w = tc.full((2,), 0.5, requires_grad=True)
+        optimizer = tc.optim.Adam([w], lr=0.1)
+        (w * x).sum().backward()
+        optimizer.step()
+        return w.detach()
+
+    compiled = tc.compile(fit)
+    for x in (tc.ones(2), -tc.ones(2), tc.ones(2)):
+        assert compiled(x).tolist() == fit(x).tolist()
+    assert "makes its own Adam" in str(compiled.explain())

@@ -190,3 +190,20 @@ def test_evaluate_takes_tensors_of_any_device() -> None:
     assert y.is_initialized()
     with pytest.raises(ArgumentTypeError, match="evaluate: expected tensors, got int"):
         tc.evaluate(3)
+
+
+def test_what_cannot_be_made_stops_no_other_line() -> None:
+    """A budget that is spent makes the rest; the index that is out of range is an error where its value is read."""
+    places = tc.tensor([0, 9]).to("lazy") + 0
+    broken = tc.ones(3, device="lazy").index_select(0, places) * 2
+    before = tc.lazy.budget()
+    tc.lazy.budget(steps=20)
+    try:
+        x = tc.ones(3, device="lazy")
+        for _ in range(100):
+            x = x + 1
+    finally:
+        tc.lazy.budget(before[0], steps=before[1])
+    assert x.tolist() == [101.0] * 3
+    with pytest.raises(IndexError, match="written down as 'index_select' at .*test_account.py"):
+        broken.tolist()

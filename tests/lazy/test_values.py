@@ -406,3 +406,12 @@ def test_replays_after_an_error_start_from_what_there_was() -> None:
         else:
             assert rows.sum().item() == 2.0 * (i + 2)
     assert table.tolist() == [[7.0, 7.0]] * 3
+
+
+def test_a_sparse_tensor_is_there_when_its_parts_are() -> None:
+    """Made lazily, it has no values until one of them is read."""
+    with tc.lazy():
+        x = tc.sparse_coo_tensor([[0, 1], [1, 0]], [1.0, 2.0], (2, 2))
+    assert not x.is_initialized()
+    assert x.to_dense().tolist() == [[0.0, 1.0], [2.0, 0.0]]
+    assert x.is_initialized()

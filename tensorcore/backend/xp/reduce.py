@@ -35,6 +35,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         np.dtype(one): {n: np.ones(n, one) for n in range(FEW + 1)} for one in (np.float32, np.float64)
     } if host else {}  # fmt: skip
 
+    def in_rows(x: Native) -> Native:
+        """In row-major order, where the results of these lie in PyTorch; NumPy keeps the order of the argument."""
+        return xp.ascontiguousarray(x) if x.ndim > 1 else x
+
     # Sums
 
     def sum(x: Native, *, dim: Dims = None, keepdim: bool = False, dtype: dtype | None = None) -> Native:
@@ -107,7 +111,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return sum(xp.where(xp.isnan(x), x.dtype.type(0), x), dim=dim, keepdim=keepdim)
 
     def count_nonzero(x: Native, *, dim: Dims = None) -> Native:
-        return xp.asarray(xp.count_nonzero(x, axis=dim)).astype(np.int64)
+        return in_rows(xp.asarray(xp.count_nonzero(x, axis=dim)).astype(np.int64))
 
     def var_mean(x: Native, *, dim: Dims, keepdim: bool, correction: float, root: bool) -> tuple[Native, Native]:
         """Variance (or its root) and mean: two passes, in float32 at least, of real or complex numbers."""
@@ -127,8 +131,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         if root:
             made = xp.sqrt(made, out=made)
         centre = centre if keepdim else centre.reshape(made.shape)
-        narrow = kind.itemsize <= 2
-        return (made.astype(kind), centre.astype(kind)) if narrow else (made, centre)
+        if kind.itemsize <= 2:
+            made, centre = made.astype(kind), centre.astype(kind)
+        return in_rows(made), in_rows(centre)
 
     def var(x: Native, *, dim: Dims, keepdim: bool, correction: float, root: bool) -> Native:
         """The variance, or its root, as ``var_mean`` has it."""
@@ -211,7 +216,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         if not x.ndim:
             return xp.copy(x), xp.zeros((), np.int64)
         # Two passes, and still 3 us less than picking the values at the positions.
-        return extreme(x, dim, keepdims=keepdim, out=default), xp.asarray(
+        return in_rows(extreme(x, dim, keepdims=keepdim, out=default)), xp.asarray(
             search(ordered(x), axis=dim, keepdims=keepdim), np.int64
         )
 
@@ -232,10 +237,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return weights.astype(x.dtype, copy=False)
 
     def all(x: Native, *, dim: Dims = None, keepdim: bool = False) -> Native:
-        return xp.logical_and.reduce(x, dim, keepdims=keepdim, out=default)
+        return in_rows(xp.logical_and.reduce(x, dim, keepdims=keepdim, out=default))
 
     def any(x: Native, *, dim: Dims = None, keepdim: bool = False) -> Native:
-        return xp.logical_or.reduce(x, dim, keepdims=keepdim, out=default)
+        return in_rows(xp.logical_or.reduce(x, dim, keepdims=keepdim, out=default))
 
     # Picking along a dim
 
@@ -273,11 +278,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         if not x.ndim:
             return x.astype(kind)
         if kind.itemsize <= 2 and kind.kind not in "iub":
-            return function.accumulate(x, dim, np.float32).astype(kind)
+            return in_rows(function.accumulate(x, dim, np.float32).astype(kind))
         if kind == np.float32:
             # In double precision, as PyTorch does: errors of a long chain add up, and a product may leave the range and return.
-            return function.accumulate(x, dim, np.float64).astype(kind)
-        return function.accumulate(x, dim, kind)
+            return in_rows(function.accumulate(x, dim, np.float64).astype(kind))
+        return in_rows(function.accumulate(x, dim, kind))
 
     def cumsum_back(x: Native, *, dim: int) -> Native:
         """Running sums from the end: the transpose of ``cumsum``."""
@@ -295,13 +300,13 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         if not x.ndim:
             return xp.copy(x)
         if x.dtype.itemsize <= 2:
-            return xp.logaddexp.accumulate(x.astype(np.float32), dim).astype(x.dtype)
+            return in_rows(xp.logaddexp.accumulate(x.astype(np.float32), dim).astype(x.dtype))
         if x.dtype.kind == "c":
             made = xp.moveaxis(xp.array(x), dim, 0)
             for before, here in itertools.pairwise(made):
                 here[...] = backend.kernels["logaddexp"](before, here)
             return xp.ascontiguousarray(xp.moveaxis(made, 0, dim))
-        return xp.logaddexp.accumulate(x, dim)
+        return in_rows(xp.logaddexp.accumulate(x, dim))
 
     def cummax(x: Native, *, dim: int) -> tuple[Native, Native]:
         return running(x, dim, xp.maximum, xp.greater_equal)
@@ -319,7 +324,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         if x.dtype.kind not in "iub":
             new |= x != x
         line = xp.arange(x.shape[dim]).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
-        return values, xp.maximum.accumulate(xp.where(new, line, 0), dim)
+        return in_rows(values), in_rows(xp.maximum.accumulate(xp.where(new, line, 0), dim))
 
     return {
         function.__name__: function

@@ -147,6 +147,8 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 @method
 def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write the values of ``src``, broadcast, cast and moved, into this tensor's memory."""
+    if isinstance(input, Tensor):
+        check_apart("copy_", input, (src,))
     return write(_copy, input, src, non_blocking)
 
 
@@ -158,7 +160,6 @@ def write(op: Op, input: Tensor, src: Tensor, non_blocking: bool = False) -> Ten
     rules.broadcast("copy_", tuple(src.native.shape), tuple(input.native.shape))
     if rules.broadcast("copy_", tuple(src.native.shape), tuple(input.native.shape)) != tuple(input.native.shape):
         rules.cannot_expand("copy_", tuple(src.native.shape), tuple(input.native.shape))
-    check_apart("copy_", input, (src,))
     source = to(src, input.device, non_blocking=non_blocking)
     check_same_device("copy_", input, source.device)
     native = source.native

@@ -39,16 +39,19 @@ def check_apart(op: str, target: Tensor, inputs: Sequence[Any], *, all_of_it: bo
     input had been copied before.
     """
     version = target.version
-    if version is None and not all_of_it:
-        return  # nobody else shows this memory
     for one in inputs:
-        if (
-            isinstance(one, Tensor)
-            and one.version is version
-            and one.device is target.device
-            and (all_of_it or one is not target)
-            and _shared(target, one, all_of_it)
-        ):
+        if one is target:
+            shared = all_of_it and target.numel() > 0
+        else:
+            # What shows one memory counts its writes together.
+            shared = (
+                version is not None
+                and isinstance(one, Tensor)
+                and one.version is version
+                and one.device is target.device
+                and _shared(target, one, all_of_it)
+            )
+        if shared:
             raise GradientError(
                 f"{op}: unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
                 f"single memory location, got views of one tensor that overlap; Please clone() the tensor before "

@@ -146,7 +146,7 @@ def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
 
         def written_form(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             check_writable(f"{name}_", input)
-            if not name.startswith("masked"):  # PyTorch compares no memory there
+            if name not in ("masked_scatter", "masked_fill", "index_fill"):  # PyTorch compares no memory there
                 check_apart(f"{name}_", input, args, all_of_it=True)
             return function(f"{name}_", input, *args, write=True, **kwargs)
 

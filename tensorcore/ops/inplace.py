@@ -10,7 +10,7 @@ from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, Gradie
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
 from tensorcore.ops.operands import NARROW, as_argument, one_device
-from tensorcore.ops.output import written
+from tensorcore.ops.output import check_cells, written
 from tensorcore.ops.record import record
 from tensorcore.tape.engine import fit
 from tensorcore.tape.memory import Version, next_order
@@ -48,17 +48,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
         raise GradientError(
             f"{op}: Inplace update to inference tensor outside InferenceMode is not allowed, got one; clone() it first"
         )
-    strides, shape = tensor.device.strides(tensor.native), tensor.native.shape
-    # Without elements there is nothing to write twice, whatever the strides.
-    if (
-        0 in strides
-        and 0 not in shape
-        and any(step == 0 and size > 1 for step, size in zip(strides, shape, strict=True))
-    ):
-        raise GradientError(
-            f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
-            f"location, got strides {strides}; Please clone() the tensor before performing the operation"
-        )
+    check_cells(op, tensor)
 
 
 def check_same_device(op: str, tensor: Tensor, device: Any) -> None:

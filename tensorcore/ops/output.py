@@ -13,7 +13,7 @@ from tensorcore.tape.memory import Version
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
 
-__all__ = ["check_out", "store", "written"]
+__all__ = ["check_cells", "check_out", "store", "written"]
 
 
 def check_out(op: Op, inputs: Sequence[Any], out: Any, final: dtype) -> None:
@@ -30,6 +30,42 @@ def check_out(op: Op, inputs: Sequence[Any], out: Any, final: dtype) -> None:
         raise DtypeError(
             f"{op.name}: result type {final.name} can't be cast to the desired output type, got out of dtype "
             f"{out.dtype.name}; pass an out of a wider dtype"
+        )
+    _check_exact(op.name, final, out)
+
+
+def check_cells(op: str, tensor: Tensor) -> None:
+    """Raise where a write to each element would write one memory cell twice."""
+    strides, shape = tensor.device.strides(tensor.native), tensor.native.shape
+    # Without elements there is nothing to write twice, whatever the strides.
+    if (
+        0 in strides
+        and 0 not in shape
+        and any(step == 0 and size > 1 for step, size in zip(strides, shape, strict=True))
+    ):
+        raise GradientError(
+            f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
+            f"location, got strides {strides}; Please clone() the tensor before performing the operation"
+        )
+
+
+# Those whose ``out`` has the result's dtype and no other, as PyTorch's.
+EXACT = frozenset([
+    "abs", "addbmm", "addmm", "addmv", "alias_copy", "as_strided_copy", "baddbmm", "bitwise_not", "bmm",
+    "bucketize", "ceil", "conj_physical", "cross", "diagonal_copy", "dot", "expand_copy", "floor", "frac", "gather",
+    "hardshrink", "heaviside", "histc", "index_add", "index_copy", "inner", "isin", "isneginf", "isposinf",
+    "linalg.cross", "log_softmax", "logcumsumexp", "masked_select", "matmul", "mm", "multinomial", "mv",
+    "nan_to_num", "nanquantile", "narrow_copy", "neg", "nonzero", "permute_copy", "quantile", "renorm", "round",
+    "scatter", "scatter_add", "searchsorted", "sgn", "sign", "signbit", "slice_scatter", "softmax", "softplus",
+    "softshrink", "squeeze_copy", "t_copy", "take_along_dim", "tensordot", "transpose_copy", "tril", "triu",
+    "trunc", "unfold_copy", "unsqueeze_copy", "vdot", "view_copy",
+])  # fmt: skip
+
+
+def _check_exact(op: str, made: dtype, out: Tensor) -> None:
+    if op in EXACT and out.dtype is not made:
+        raise DtypeError(
+            f"{op}: expected out to have dtype {made.name}, got {out.dtype.name}; pass an out of that dtype"
         )
 
 
@@ -49,6 +85,7 @@ def store(op: str, made: Tensor, out: Tensor) -> Tensor:
             f"{op}: result type {made.dtype.name} can't be cast to the desired output type, got out of dtype "
             f"{out.dtype.name}; pass an out of a wider dtype"
         )
+    _check_exact(op, made.dtype, out)
     device = out.device
     shape = tuple(made.native.shape)
     if tuple(out.native.shape) != shape:
@@ -58,6 +95,8 @@ def store(op: str, made: Tensor, out: Tensor) -> Tensor:
                 f"pass an out of that shape"
             )
         out.native = device.allocate(shape, out.dtype)
+    elif out.origin is not None:
+        check_cells(op, out)
     device.kernels["copy"](out.native, made.native)
     written(out)
     return out

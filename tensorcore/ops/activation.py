@@ -13,6 +13,7 @@ from tensorcore.ops.complex import conjugate
 from tensorcore.ops.define import OPS
 from tensorcore.ops.explog import exp, log1p, sigmoid
 from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, composite, elementwise
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.trigonometry import tanh
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -80,6 +81,7 @@ def _prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Each element, those below 0 times ``weight``, which holds one number or one for each channel (dim 1)."""
+    check_tensors("prelu", input=input, weight=weight)
     shape = input.native.shape
     count = weight.numel()
     if weight.native.shape and len(weight.native.shape) > 1:

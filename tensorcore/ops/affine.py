@@ -131,6 +131,7 @@ def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
 ) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``; of integers, beta and alpha are integers too."""
+    check_tensors("addr", input, vec1, vec2)
     compute = promote_types(promote_types(input.dtype, vec1.dtype), vec2.dtype)
     made = outer(vec1.to(compute), vec2.to(compute))  # type: ignore[attr-defined]
     for name, one in (("beta", beta), ("alpha", alpha)):

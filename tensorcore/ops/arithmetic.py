@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import DtypeError, UnsupportedDtype
+from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops import samples_elementwise as samples
 from tensorcore.ops.choice import where
 from tensorcore.ops.complex import conjugate
@@ -26,7 +26,7 @@ from tensorcore.ops.kinds import (
     operation,
 )  # fmt: skip
 from tensorcore.ops.older import older, taking_older
-from tensorcore.ops.operands import NARROW, check_number, once_rounded, result_type
+from tensorcore.ops.operands import NARROW, check_number, check_tensors, once_rounded, result_type
 from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
@@ -379,6 +379,9 @@ def _same_dtype(op: str, input: Tensor, **others: Any) -> None:
 
 
 def _check_lerp(input: Tensor, end: Tensor, weight: Any) -> tuple[Any, ...]:
+    check_tensors("lerp", end=end)
+    if not isinstance(weight, Tensor) and dtypes.kind_of(weight) is None:
+        raise ArgumentTypeError(f"lerp: expected weight to be a number or a Tensor, got {weight!r}; pass a float")
     zero_dim = isinstance(weight, Tensor) and not weight.native.shape
     _same_dtype("lerp", input, end=end, weight=None if zero_dim else weight)
     if zero_dim and weight.dtype is not input.dtype:

@@ -11,7 +11,7 @@ from tensorcore.ops import samples_elementwise as samples
 from tensorcore.ops.calls import explain
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, method, operation
-from tensorcore.ops.operands import as_argument, check_number, one_device, result_type
+from tensorcore.ops.operands import as_argument, check_number, check_tensors, one_device, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
@@ -246,6 +246,7 @@ def nan_to_num(
 @operation(samples=samples.heaviside, writes=True)
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
     """0 below 0, 1 above, and ``values`` at 0."""
+    check_tensors("heaviside", input=input, values=values)
     if input.dtype is not values.dtype:
         raise DtypeError(
             f"heaviside: heaviside is not yet implemented for tensors with different dtypes, got {input.dtype.name} and "

@@ -9,6 +9,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError
 from tensorcore.ops import samples_elementwise as samples
 from tensorcore.ops.kinds import BOOL, INTEGER, REAL, alias, elementwise, method, operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
@@ -119,6 +120,7 @@ def isneginf(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 @operation(samples=samples.pair_of_tensors)
 def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Whether ``|input - other| <= atol + rtol * |other|``; equal infinities are close, NaN only if asked for."""
+    check_tensors("isclose", input=input, other=other)
     if input.dtype is not other.dtype:
         raise DtypeError(
             f"isclose: {input.dtype.name} did not match {other.dtype.name}, got two dtypes; convert one with .to(...)"

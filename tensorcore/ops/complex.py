@@ -11,6 +11,7 @@ from tensorcore.ops import samples_elementwise as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import COMPLEX, elementwise, operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.views import viewing
 from tensorcore.tensor import Tensor
@@ -156,6 +157,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 def _check_parts(op: str, real: Tensor, imag: Tensor) -> None:
+    check_tensors(op, real=real, imag=imag)
     for one in (real, imag):
         if one.dtype not in (dtypes.float32, dtypes.float64):
             raise DtypeError(

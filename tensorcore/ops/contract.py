@@ -12,6 +12,7 @@ from tensorcore.ops import samples_nn as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg import matmul, take_diagonal
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.tensor import Tensor
 
@@ -232,6 +233,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     """
     if isinstance(dims, Tensor):
         dims = dims.tolist()
+    check_tensors("tensordot", a=a, b=b)
     x, y = tuple(a.native.shape), tuple(b.native.shape)
     if isinstance(dims, int):
         if dims < 0:

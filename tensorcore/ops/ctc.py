@@ -14,7 +14,7 @@ from tensorcore.ops.choice import where
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.join import cat
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.loss import check_tensors
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.reduce import sum as total
 from tensorcore.ops.scatter import gather
 from tensorcore.tensor import Tensor, new_tensor

@@ -14,9 +14,9 @@ from tensorcore.ops import samples_loss as samples
 from tensorcore.ops.affine import linear
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.loss import check_reduction, check_tensors, reduced
+from tensorcore.ops.loss import check_reduction, reduced
 from tensorcore.ops.norm import log_softmax
-from tensorcore.ops.operands import result_type
+from tensorcore.ops.operands import check_tensors, result_type
 from tensorcore.ops.reduce import check_floating
 from tensorcore.ops.reduce import sum as total
 from tensorcore.tape.mode import mode

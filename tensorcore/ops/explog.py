@@ -90,6 +90,7 @@ def _softmax_of_two(mine: Tensor, other: Tensor) -> Tensor:
 
 def _two_floats(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     """Both operands in the floating dtype of their product; a number as a tensor of no dims."""
+    rules.broadcast(op, *[tuple(one.native.shape) for one in (input, other) if isinstance(one, Tensor)])
     compute = computes_in(op, input, other)
     like = input if isinstance(input, Tensor) else other
     return tuple(  # type: ignore[return-value]

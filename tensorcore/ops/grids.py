@@ -10,6 +10,7 @@ from tensorcore.ops import rules
 from tensorcore.ops import samples_index as samples
 from tensorcore.ops.create import arange, made
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.placement import as_device
 from tensorcore.tensor import Tensor, new_tensor
@@ -118,6 +119,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         raise ShapeError("meshgrid: meshgrid expects a non-empty TensorList, got none; pass at least one vector")
     if indexing not in (None, "ij", "xy"):
         raise ShapeError(f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}; pass one of those')
+    check_tensors("meshgrid", **{f"tensors[{i}]": one for i, one in enumerate(found)})
     for one in found:
         if one.ndim > 1:
             raise ShapeError(
@@ -145,6 +147,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of one element from each vector, a row for each."""
     from tensorcore.ops.join import stack
 
+    check_tensors("cartesian_prod", **{f"tensors[{i}]": one for i, one in enumerate(tensors)})
     for one in tensors:
         if one.ndim != 1:
             raise ShapeError(f"cartesian_prod: Expect a 1D vector, but got shape {list(one.shape)}; flatten it")

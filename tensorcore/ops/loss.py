@@ -6,7 +6,7 @@ import warnings
 from math import log, pi
 from typing import Any
 
-from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
+from tensorcore.errors import ArgumentError, DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops import samples_loss as samples
 from tensorcore.ops.calls import apply
@@ -14,7 +14,7 @@ from tensorcore.ops.choice import where
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.operands import result_type
+from tensorcore.ops.operands import check_tensors, result_type
 from tensorcore.ops.reduce import check_floating, mean
 from tensorcore.ops.reduce import sum as total
 from tensorcore.ops.statistics import vector_norm
@@ -45,15 +45,6 @@ def check_reduction(op: str, reduction: str, size_average: Any = None, reduce: A
 
 def reduced(values: Tensor, reduction: str) -> Tensor:
     return values if reduction == "none" else mean(values) if reduction == "mean" else total(values)
-
-
-def check_tensors(op: str, **named: Any) -> None:
-    for name, one in named.items():
-        if not isinstance(one, Tensor):
-            raise ArgumentTypeError(
-                f"{op}: expected argument '{name}' to be a Tensor, got {type(one).__name__}; wrap it in "
-                "torch.tensor(...)"
-            )
 
 
 def _float_result(op: str, input: Tensor) -> None:

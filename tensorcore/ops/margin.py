@@ -20,7 +20,8 @@ from tensorcore.errors import (
 from tensorcore.ops import samples_loss as samples
 from tensorcore.ops.activation import logsigmoid, relu
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.loss import check_reduction, check_tensors, pairwise_distance, reduced
+from tensorcore.ops.loss import check_reduction, pairwise_distance, reduced
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pool import taken
 from tensorcore.ops.reduce import check_floating
 from tensorcore.ops.reduce import sum as total

@@ -12,6 +12,7 @@ from tensorcore.ops import samples_index as samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, without_derivative
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.scatter import both, call, long, renamed, same_dtype, scalar
@@ -132,6 +133,7 @@ def argwhere(input: Tensor) -> Tensor:
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False,
               out: Tensor | None = None) -> Tensor:  # fmt: skip
     """The number of the bucket, between two of the ``boundaries``, that each value falls into."""
+    check_tensors("bucketize", boundaries=boundaries)
     if boundaries.ndim != 1:
         raise ShapeError(f"bucketize: boundaries tensor must be 1 dimension, got {boundaries.ndim}; flatten it")
     from tensorcore.ops.sort import searchsorted

@@ -9,7 +9,7 @@ from tensorcore.errors import ArgumentTypeError, LinAlgError, ShapeError, Unsupp
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
-from tensorcore.ops.operands import common_device
+from tensorcore.ops.operands import check_tensors, common_device
 from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -56,6 +56,7 @@ def check_square(op: str, A: Any, name: str = "A", narrow: bool = False) -> tupl
 
 def check_same(op: str, A: Tensor, B: Tensor, names: tuple[str, str] = ("A", "B")) -> None:
     """Raise for two tensors of different dtypes or devices."""
+    check_tensors(op, **dict(zip(names, (A, B), strict=True)))
     if A.dtype is not B.dtype:
         raise UnsupportedDtype(
             f"{op}: Expected {names[0]} and {names[1]} to have the same dtype, got {names[0]} of type {A.dtype} and "

@@ -15,6 +15,7 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.conv import spread
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.reduce import NotImplementedFor, check_real
 from tensorcore.tensor import Tensor, new_tensor
@@ -390,6 +391,7 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 def _unpooled(
     op: str, ndim: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any
 ) -> Tensor:
+    check_tensors(op, input=input, indices=indices)
     if indices.dtype is not dtypes.int64:
         raise DtypeError(f"{op}: elements in indices should be type int64 but got: {indices.dtype.name}")
     if tuple(indices.native.shape) != tuple(input.native.shape):

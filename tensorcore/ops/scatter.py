@@ -15,7 +15,7 @@ from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import _before, attach, check_writable
 from tensorcore.ops.kinds import method, operation
-from tensorcore.ops.operands import lifted
+from tensorcore.ops.operands import check_tensors, lifted
 from tensorcore.ops.output import check_apart, store, written
 from tensorcore.ops.record import record
 from tensorcore.ops.scatter_gradients import padded, reduce_gradients
@@ -177,6 +177,7 @@ def long(op: str, index: Any, *, names: tuple[str, ...] = ("int64", "int32"), em
 
 
 def same_dtype(op: str, input: Tensor, other: Tensor, name: str) -> None:
+    check_tensors(op, **{name: other})
     if other.dtype is not input.dtype:
         raise DtypeError(
             f"{op}: Expected self.dtype to be equal to {name}.dtype, got {input.dtype} and "

@@ -14,6 +14,7 @@ from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import attach, check_writable
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.kinds import view as view_op
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -231,18 +232,21 @@ def _expanded(op: str, input: Tensor, wanted: tuple[int, ...]) -> Tensor:
 @method
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """This tensor expanded to the shape of ``other``."""
+    check_tensors("expand_as", other=other)
     return _expanded("expand_as", input, tuple(other.native.shape))
 
 
 @method
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The same memory in the shape of ``other``."""
+    check_tensors("view_as", other=other)
     return view(input, tuple(other.native.shape))
 
 
 @method
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """The same elements in the shape of ``other``."""
+    check_tensors("reshape_as", other=other)
     return reshape(input, tuple(other.native.shape))
 
 
@@ -256,6 +260,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Views of the tensors in their common shape."""
     if len(tensors) == 1 and not isinstance(tensors[0], Tensor):
         tensors = tuple(tensors[0])
+    check_tensors("broadcast_tensors", **{f"tensors[{i}]": one for i, one in enumerate(tensors)})
     shape = rules.broadcast("broadcast_tensors", *[tuple(one.native.shape) for one in tensors])
     return tuple([_expanded("broadcast_tensors", one, shape) for one in tensors])
 

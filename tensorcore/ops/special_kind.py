@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError
+from tensorcore.ops import rules
 from tensorcore.ops.choice import where
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import composite, computes_in
@@ -61,6 +62,7 @@ def of_two(
             raise ArgumentTypeError(
                 f"{name}: expected tensors, got {input!r} and {other!r}; wrap them in torch.tensor(...)"
             )
+        rules.broadcast(name, *[tuple(one.native.shape) for one in tensors])
         compute = computes_in(name, input, other)
         like: Any = tensors[0]
         return tuple([

@@ -330,7 +330,7 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
         if hasattr(type(one), "instead"):  # a sparse tensor, which has no native array
             return one.instead(op.name, inputs, options)
     if any(type(one) is np.ndarray for one in inputs):  # tensor * array, in PyTorch by way of NumPy
-        from tensorcore.ops.create import from_numpy
+        from tensorcore.ops.creation.create import from_numpy
 
         inputs = [from_numpy(one) if type(one) is np.ndarray else one for one in inputs]
     if not any([isinstance(one, Tensor) for one in inputs]):

@@ -374,7 +374,8 @@ def _fits(op: Op, out: Tensor, device: Any, final: dtype, inputs: Sequence[Any])
     """Whether a kernel may write its result straight into ``out``, whose elements lie in places of their own."""
     shape = tuple(out.native.shape)
     return (
-        out.device is device
+        op.kind == "elementwise"  # products come here too
+        and out.device is device
         and out.dtype is final
         and out.origin is None
         and shape == rules.broadcast(op.name, *[tuple(one.native.shape) for one in inputs if isinstance(one, Tensor)])

@@ -19,14 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["kernels"]
 
-# Kernel name -> function of the library. Those of one array, and those of two.
+# Kernel name -> function of the library.
 UNARY = {
     "bessel_j0": "j0", "bessel_j1": "j1", "bessel_y0": "y0", "bessel_y1": "y1", "digamma": "psi", "entr": "entr",
     "erf": "erf", "erfc": "erfc", "erfcx": "erfcx", "i0": "i0", "i0e": "i0e", "i1": "i1", "i1e": "i1e", "log_ndtr": "log_ndtr",
     "modified_bessel_i0": "i0", "modified_bessel_i1": "i1", "modified_bessel_k0": "k0", "modified_bessel_k1": "k1",
     "ndtr": "ndtr", "ndtri": "ndtri", "scaled_modified_bessel_k0": "k0e", "scaled_modified_bessel_k1": "k1e",
 }  # fmt: skip
-BINARY = {"xlog1py": "xlog1py", "xlogy": "xlogy"}
 
 # Those of the third and fourth kind are differences and sums of the second.
 POLYNOMIALS = {
@@ -62,6 +61,20 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             if x.dtype.itemsize == 2:
                 return _placed(function(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype), out)
             return function(x, y) if out is None else _placed(function(x, y), out)
+
+        return kernel
+
+    def of_two_with_log(function: Callable[..., Native], log: Callable[..., Native]) -> Kernel:
+        def narrow(x: Native, y: Native) -> Native:
+            """PyTorch rounds the logarithm, and then the product."""
+            wide, other = x.astype(np.float32), y.astype(np.float32)
+            with np.errstate(all="ignore"):
+                rounded = log(other).astype(y.dtype).astype(np.float32)
+                return xp.where((wide == 0) & (other == other), np.float32(0), wide * rounded).astype(x.dtype)
+
+        def kernel(x: Native, y: Native, out: Any = None) -> Native:
+            made = narrow(x, y) if x.dtype.itemsize == 2 else function(x, y)
+            return made if out is None else _placed(made, out)
 
         return kernel
 
@@ -150,7 +163,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     if library is None:
         return {}
     table = {name: of_one(getattr(library, own)) for name, own in UNARY.items() if hasattr(library, own)}
-    table.update({name: of_two(getattr(library, own)) for name, own in BINARY.items() if hasattr(library, own)})
+    for name, log in (("xlogy", xp.log), ("xlog1py", xp.log1p)):
+        if hasattr(library, name):
+            table[name] = of_two_with_log(getattr(library, name), log)
     for own, name, kernel in (
         ("erfinv", "erfinv", of_one(erfinv)), ("gammaln", "lgamma", of_one(lgamma)), ("airy", "airy_ai", of_one(airy_ai)),
         ("zeta", "zeta", of_two(zeta)), ("zeta", "polygamma", polygamma), ("zeta", "trigamma", trigamma),

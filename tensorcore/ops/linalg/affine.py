@@ -23,7 +23,7 @@ from tensorcore.ops.linalg.products import (
     rows_of,
 )
 from tensorcore.ops.older import taking_older
-from tensorcore.ops.operands import lifted
+from tensorcore.ops.operands import NARROW, lifted, once_rounded
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import nn as samples
 from tensorcore.tape.memory import next_order
@@ -226,6 +226,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
         input, weight = lifted("linear", input, weight)
     if input.device.kernels["linear"]:
         return apply(_linear, (input, weight, bias))
+    if bias is not None and input.dtype in NARROW:
+        return once_rounded(linear, input.dtype, input, weight, bias)
     made = matmul(input, weight.t())
     return made if bias is None else made + bias
 

@@ -407,12 +407,6 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
     return input + weight * difference if near else end - difference * (1 - weight)
 
 
-def _check_value(op: str, dtype: Any, value: Any) -> Any:
-    if dtypes.kind_of(value) is None:
-        raise DtypeError(f"{op}: expected value to be a number, got {value!r}; pass an int or a float")
-    return int(value) if dtype.kind == "integer" else value
-
-
 @taking_older("value")
 @composite(
     inputs="input tensor1 tensor2", writes=True, samples=samples.addcmul,
@@ -422,7 +416,9 @@ def _check_value(op: str, dtype: Any, value: Any) -> Any:
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input + value * tensor1 * tensor2``, element by element."""
     compute = result_type(input, tensor1, tensor2)
-    value = _check_value("addcmul", compute, value)
+    if dtypes.kind_of(value) is None:
+        raise DtypeError(f"addcmul: expected value to be a number, got {value!r}; pass an int or a float")
+    value = int(value) if compute.kind == "integer" else value
     if compute in NARROW:
         return once_rounded(addcmul, compute, input, tensor1, tensor2, value=value)
     tensor1 = tensor1.to(compute)  # type: ignore[attr-defined]

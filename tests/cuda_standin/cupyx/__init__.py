@@ -1,0 +1,1 @@
+"""What of ``cupyx`` the plugin asks for."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, DimensionError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DimensionError, GradientError
 from tensorcore.ops.create import tensor
 from tensorcore.ops.shape import _alias, _unsqueeze
 from tensorcore.ops.views_part import select_op, slice_op
@@ -112,7 +112,12 @@ def _item(one: Any) -> Any:
                 f"{one.dtype}; convert it with .long()"
             )
         if not one.native.shape:
-            return bool(one.item()) if name in ("bool", "uint8") else int(one.item())
+            if name in ("bool", "uint8"):
+                return bool(one.item())
+            try:
+                return int(one.item())
+            except GradientError:  # vmap maps over it: each example has an index of its own
+                return one
         return one
     if hasattr(one, "__index__"):
         return int(one.__index__())

@@ -132,7 +132,7 @@ def test_stacked_sets_are_asked_once_for_a_batch():
 
     stacked = data.StackDataset(a=Batches(), b=list(range(4)))
     assert stacked.__getitems__([2, 1]) == [{"a": 20, "b": 2}, {"a": 10, "b": 1}]
-    with pytest.raises(ValueError, match="size mismatch. Expected 2, got 1"):
+    with pytest.raises(ValueError, match=r"size mismatch\. Expected 2, got 1"):
         stacked.__getitems__([0, 3])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops.sparse import sparse_coo_tensor
-from tensorcore.ops.sparse_layouts import Sparse
+from tensorcore.ops.sparse_base import Sparse
 from tensorcore.ops.sparse_math import log_softmax, matmul, softmax, total
 
 __all__ = [

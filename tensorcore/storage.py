@@ -121,9 +121,9 @@ class UntypedStorage:
         """The storage in host memory: itself, or a copy."""
         return self if self.device.capabilities.host else self.to(host_device())
 
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
-        """The storage on a CUDA device, of which ``device`` may be the number: itself, or a copy."""
-        return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+    def cuda(self, device: Any = "cuda", non_blocking: bool = False) -> UntypedStorage:
+        """The storage on an accelerator: itself, or a copy."""
+        return self.to(device)
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether it lies in page-locked memory."""
@@ -307,9 +307,9 @@ class TypedStorage:
         """The storage in host memory: itself, or a copy."""
         return self if self.device.capabilities.host else self.to(host_device())
 
-    def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
-        """The storage on a CUDA device, of which ``device`` may be the number: itself, or a copy."""
-        return self.to("cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device)
+    def cuda(self, device: Any = "cuda", non_blocking: bool = False) -> TypedStorage:
+        """The storage on an accelerator: itself, or a copy."""
+        return self.to(device)
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether it lies in page-locked memory."""

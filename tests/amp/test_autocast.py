@@ -375,7 +375,8 @@ def test_recurrent_layers_take_what_other_layers_gave(name):
                 out, state = layer(first(x), state)
                 step = cell(first(x[0]), step)
         out.sum().backward()
-        assert out.dtype is library.bfloat16 and layer.weight_ih_l0.grad.dtype is library.float32
+        assert out.dtype is library.bfloat16
+        assert layer.weight_ih_l0.grad.dtype is library.float32
         last = step[0] if name == "LSTM" else step
         found.append([one.detach().float().numpy() for one in (out, last, layer.weight_ih_l0.grad)])
     for ours, theirs in zip(*found, strict=True):

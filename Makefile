@@ -81,7 +81,7 @@ sanitize: $(VENV)/.extra-test
 	TENSORCORE_NATIVE_FLAGS="-fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1" \
 		$(RUN) setup.py -q build_ext --force --build-temp $(SANE)/objects --build-lib $(SANE)/plugins
 	PYTHONPATH=$(CURDIR):$(CURDIR)/$(SANE)/plugins LD_PRELOAD="$(RUNTIMES)" TENSORCORE_NATIVE=1 PYTHONMALLOC=malloc \
-		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=die_after_fork=0 \
 		OMP_NUM_THREADS=2 $(RUN) -m pytest -q -p no:cacheprovider tests/cpu/test_native*.py tests/cpu/test_compile.py $(ARGS)
 
 lint: $(VENV)/.extra-lint

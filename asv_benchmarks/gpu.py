@@ -114,7 +114,7 @@ def steps(folder: Path, small: bool) -> list[Step]:
         found.append(Step("conformance", shards, 150, several))
     runs = [[python, str(one), "--device", "cuda", "--smoke", "--out", str(folder / one.stem)] for one in examples()]
     if small:  # a second for each step on the stand-in
-        runs = [[*one, "--steps", "2"] if "stage import" in Path(one[1]).read_text("utf-8") else one for one in runs]
+        runs = [[*one, "--steps", "2"] if "perform(" in Path(one[1]).read_text("utf-8") else one for one in runs]
     found.append(Step("examples", runs, 60, several))
     nccl = [python, "-m", "asv_benchmarks.gpu_nccl", "--json", str(folder / "nccl.json")]
     found.append(Step("nccl", [[*nccl, "--small"] if small else nccl], 30))
@@ -135,6 +135,7 @@ def examples() -> list[Path]:
         text = one.read_text("utf-8")
         if one.stem != "stage" and ("stage import" in text or '"--device"' in text):
             needed = re.findall(r"^\s*(?:import|from) (sklearn|gymnasium|scipy)\b", text, re.MULTILINE)
+            needed += ["tqdm", "matplotlib"]  # of all of them: the bar, and the pictures
             if all(importlib.util.find_spec(name) for name in needed):
                 found.append(one)
     return found

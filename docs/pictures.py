@@ -178,7 +178,11 @@ def _scaling() -> Any:
             found["ranks"], [1e3 * one for one in found[name]], line, color=OURS, base=2, label=f"model, {name}"
         )
     points = {int(ranks): 1e3 * seconds for ranks, seconds in found["measured"].items()}
-    axes.plot(list(points), list(points.values()), "o", color=PEER, label=f"measured on {found['machine']}")
+    for crowded, mark in ((False, "o"), (True, "x")):
+        chosen = {ranks: each for ranks, each in points.items() if (ranks > found["cores"]) is crowded}
+        if chosen:
+            label = "measured, ranks that share a core" if crowded else f"measured on {found['machine']}"
+            axes.plot(list(chosen), list(chosen.values()), mark, color=PEER, label=label)
     axes.axhline(1e3 * found["computing"], color=GREY, linewidth=1, label="computing alone")
     axes.set_ylim(0)
     axes.set_xlabel("ranks, each with the same number of samples")

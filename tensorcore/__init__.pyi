@@ -15,7 +15,7 @@ from tensorcore.backend.base import Backend as Backend
 from tensorcore.errors import DeviceUnavailable as DeviceUnavailable
 from tensorcore.cuda.streams import Event as Event
 from tensorcore.futures import Future as Future
-from tensorcore.ops.random import Generator as Generator
+from tensorcore.ops.creation.random import Generator as Generator
 from tensorcore.amp.grad_scaler import GradScaler as GradScaler
 from tensorcore.errors import OutOfMemoryError as OutOfMemoryError
 from tensorcore.tensor import Size as Size

@@ -9,7 +9,7 @@ from typing import Any
 from tensorcore.backend.registry import device as find_device
 from tensorcore.backend.registry import make_current
 from tensorcore.errors import ArgumentError, DeviceUnavailable, UnknownDevice, UsageError
-from tensorcore.ops.create import from_numpy
+from tensorcore.ops.creation.create import from_numpy
 
 __all__ = ["DeviceContext", "Devices", "Properties", "get_device_module"]
 

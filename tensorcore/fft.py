@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorcore.ops.fourier import (
+from tensorcore.ops.signals.fourier import (
     fft,
     fft2,
     fftfreq,

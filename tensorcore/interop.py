@@ -14,7 +14,7 @@ from tensorcore.backend import registry
 from tensorcore.backend.base import Backend
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DeviceError, GradientError
 from tensorcore.ops import late
-from tensorcore.ops.create import as_tensor, from_numpy, made, tensor
+from tensorcore.ops.creation.create import as_tensor, from_numpy, made, tensor
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import method
 from tensorcore.ops.output import written

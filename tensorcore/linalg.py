@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from tensorcore.errors import LinAlgError
-from tensorcore.ops.cholesky import cholesky, cholesky_ex, ldl_factor, ldl_factor_ex, ldl_solve
-from tensorcore.ops.determinant import det, slogdet
-from tensorcore.ops.eigen import eig, eigh, eigvals, eigvalsh
-from tensorcore.ops.linalg import matmul, matrix_power
-from tensorcore.ops.lu import lu, lu_factor, lu_factor_ex, lu_solve
-from tensorcore.ops.matrix_function import cross, diagonal, matrix_exp, multi_dot, vander, vecdot
-from tensorcore.ops.matrix_norm import cond, matrix_norm, matrix_rank, norm
-from tensorcore.ops.qr import householder_product, qr
-from tensorcore.ops.solve import inv, inv_ex, solve, solve_ex, tensorinv, tensorsolve
-from tensorcore.ops.statistics import vector_norm
-from tensorcore.ops.svd import lstsq, pinv, svd, svdvals
-from tensorcore.ops.triangular import solve_triangular
+from tensorcore.ops.linalg.cholesky import cholesky, cholesky_ex, ldl_factor, ldl_factor_ex, ldl_solve
+from tensorcore.ops.linalg.determinant import det, slogdet
+from tensorcore.ops.linalg.eigen import eig, eigh, eigvals, eigvalsh
+from tensorcore.ops.linalg.lu import lu, lu_factor, lu_factor_ex, lu_solve
+from tensorcore.ops.linalg.matrix_function import cross, diagonal, matrix_exp, multi_dot, vander, vecdot
+from tensorcore.ops.linalg.matrix_norm import cond, matrix_norm, matrix_rank, norm
+from tensorcore.ops.linalg.products import matmul, matrix_power
+from tensorcore.ops.linalg.qr import householder_product, qr
+from tensorcore.ops.linalg.solve import inv, inv_ex, solve, solve_ex, tensorinv, tensorsolve
+from tensorcore.ops.linalg.svd import lstsq, pinv, svd, svdvals
+from tensorcore.ops.linalg.triangular import solve_triangular
+from tensorcore.ops.reductions.statistics import vector_norm
 
 __all__ = [
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError
-from tensorcore.ops.create import empty
+from tensorcore.ops.creation.create import empty
 from tensorcore.tape.memory import Version
 from tensorcore.tensor import Tensor, new_tensor
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorcore.ops.random import (
+from tensorcore.ops.creation.random import (
     default_generator,
     fork_rng,
     get_rng_state,

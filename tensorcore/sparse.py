@@ -7,9 +7,9 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError
-from tensorcore.ops.sparse import sparse_coo_tensor
-from tensorcore.ops.sparse_base import Sparse
-from tensorcore.ops.sparse_math import log_softmax, matmul, softmax, total
+from tensorcore.ops.sparse.arithmetic import log_softmax, matmul, softmax, total
+from tensorcore.ops.sparse.base import Sparse
+from tensorcore.ops.sparse.making import sparse_coo_tensor
 
 __all__ = [
     "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor", "addmm", "check_sparse_tensor_invariants",

@@ -2,7 +2,27 @@
 
 from __future__ import annotations
 
-from tensorcore.ops.bessel import (
+from tensorcore.ops.layers.norm import log_softmax, softmax
+from tensorcore.ops.pointwise.explog import (
+    digamma,
+    erf,
+    erfc,
+    erfinv,
+    exp2,
+    expm1,
+    lgamma,
+    log1p,
+    logit,
+    polygamma,
+    sigmoid,
+    xlog1py,
+    xlogy,
+)
+from tensorcore.ops.pointwise.explog import mvlgamma as multigammaln
+from tensorcore.ops.pointwise.rounding import round
+from tensorcore.ops.pointwise.trigonometry import sinc
+from tensorcore.ops.reductions.reduce import logsumexp
+from tensorcore.ops.special.bessel import (
     airy_ai,
     bessel_j0,
     bessel_j1,
@@ -20,25 +40,8 @@ from tensorcore.ops.bessel import (
     scaled_modified_bessel_k1,
     spherical_bessel_j0,
 )  # fmt: skip
-from tensorcore.ops.explog import (
-    digamma,
-    erf,
-    erfc,
-    erfinv,
-    exp2,
-    expm1,
-    lgamma,
-    log1p,
-    logit,
-    polygamma,
-    sigmoid,
-    xlog1py,
-    xlogy,
-)
-from tensorcore.ops.explog import mvlgamma as multigammaln
-from tensorcore.ops.gamma import igamma, igammac, zeta
-from tensorcore.ops.norm import log_softmax, softmax
-from tensorcore.ops.polynomials import (
+from tensorcore.ops.special.gamma import igamma, igammac, zeta
+from tensorcore.ops.special.polynomials import (
     chebyshev_polynomial_t,
     chebyshev_polynomial_u,
     chebyshev_polynomial_v,
@@ -52,10 +55,7 @@ from tensorcore.ops.polynomials import (
     shifted_chebyshev_polynomial_v,
     shifted_chebyshev_polynomial_w,
 )  # fmt: skip
-from tensorcore.ops.probability import entr, erfcx, log_ndtr, ndtr, ndtri
-from tensorcore.ops.reduce import logsumexp
-from tensorcore.ops.rounding import round
-from tensorcore.ops.trigonometry import sinc
+from tensorcore.ops.special.probability import entr, erfcx, log_ndtr, ndtr, ndtri
 
 __all__ = [
     "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "chebyshev_polynomial_t", "chebyshev_polynomial_u",

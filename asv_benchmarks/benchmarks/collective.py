@@ -29,6 +29,7 @@ __all__ = ["COLLECTIVES", "SIZES", "measure", "table"]
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
 SIZES = (4 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20, 256 << 20)
 BATCHES = (32, 128)  # samples of a rank, for what computing hides of the messages
+WEAK = (1, 4)  # ranks, beside those of the table, whose steps are measured
 PARAMETERS = 8_393_728  # of the perceptron of a step
 TURNS, SECONDS = 15, 0.01  # of each library, for a collective and a size, one after the other; and of a turn, about
 AHEAD = "; these processes had the processors before all other programs"
@@ -295,23 +296,39 @@ def page(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def weak_scaling(found: dict[str, Any], alone: dict[str, Any]) -> dict[str, Any]:
+def weak_scaling(found: dict[str, Any], others: dict[int, dict[str, Any]]) -> dict[str, Any]:
     """What the picture shows: the measured steps of one rank and of several, and what the model says of more.
 
     Args:
-        found, alone: what ``measure`` gave for several ranks, and for one.
+        found: what ``measure`` gave for the table's ranks.
+        others: what it gave for other numbers of ranks.
     """
     cost, parts = _cost(found), found["exposed"][0]
     hidden = max(0.0, scaling.predicted(cost, 4 * PARAMETERS, found["ranks"]) - (parts["step"] - parts["computing"]))
     ranks = [2**i for i in range(11)]
     return {
         "machine": f"{os.cpu_count()} cores of one machine",
-        "measured": {"1": alone["step"]["ours"], str(found["ranks"]): found["step"]["ours"]},
+        "cores": os.cpu_count(),
+        "measured": {
+            str(one["ranks"]): one["step"]["ours"] for _, one in sorted({**others, found["ranks"]: found}.items())
+        },
         "computing": parts["computing"],
         "ranks": ranks,
         "nothing hidden": [scaling.step(cost, parts["computing"], 4 * PARAMETERS, one, 0.0) for one in ranks],
         "as much hidden": [scaling.step(cost, parts["computing"], 4 * PARAMETERS, one, hidden) for one in ranks],
     }
+
+
+def weak_sentence(scaled: dict[str, Any]) -> str:
+    """The measured steps in words, and which of them have more ranks than there are cores."""
+    steps = [
+        f"{1e3 * seconds:.0f} ms on {ranks}"
+        + (f", which share {scaled['cores']} cores" if int(ranks) > scaled["cores"] else "")
+        for ranks, seconds in scaled["measured"].items()
+    ]
+    return (
+        f"The same step with {BATCHES[0]} samples on each rank, so with more samples on more ranks: {'; '.join(steps)}."
+    )
 
 
 def _cost(found: dict[str, Any]) -> scaling.Cost:
@@ -352,9 +369,10 @@ def main(argv: list[str] | None = None) -> int:
     lines = page(found)
     print("\n".join(lines))
     if given.page:
-        write(given.page, lines)
-        alone = measure((), ranks=1, gloo=False, ahead=given.ahead)
-        text = json.dumps(weak_scaling(found, alone), indent=1)
+        # Four ranks on two cores compute in turns, which is measured all the same.
+        scaled = weak_scaling(found, {ranks: measure((), ranks=ranks, gloo=False, ahead=given.ahead) for ranks in WEAK})
+        write(given.page, [*lines, "", weak_sentence(scaled)])
+        text = json.dumps(scaled, indent=1)
         (given.page.parent / "pictures" / "scaling.json").write_text(text + "\n", "utf-8")
     return 0
 

@@ -12,10 +12,10 @@ from typing import Any, cast
 from tensorcore import dtypes
 from tensorcore.amp.autocast_mode import available
 from tensorcore.errors import ArgumentError, ArgumentTypeError, UsageError
-from tensorcore.ops.choice import where
-from tensorcore.ops.create import full
-from tensorcore.ops.join import stack
+from tensorcore.ops.creation.create import full
 from tensorcore.ops.output import written
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.shapes.join import stack
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor, new_tensor
 

@@ -7,9 +7,9 @@ from typing import Any
 from tensorcore import dtypes, interop
 from tensorcore.array_api.promotion import array
 from tensorcore.errors import ArgumentError
-from tensorcore.ops import create, grids
-from tensorcore.ops.arrange import tril as _tril
-from tensorcore.ops.arrange import triu as _triu
+from tensorcore.ops.creation import create, grids
+from tensorcore.ops.shapes.arrange import tril as _tril
+from tensorcore.ops.shapes.arrange import triu as _triu
 from tensorcore.tensor import Tensor
 
 __all__ = [

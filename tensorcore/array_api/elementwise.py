@@ -8,7 +8,7 @@ from typing import Any
 import tensorcore
 from tensorcore import dtypes
 from tensorcore.array_api.promotion import array, pair, promoted
-from tensorcore.ops import choice
+from tensorcore.ops.pointwise import choice
 from tensorcore.tensor import Tensor
 
 __all__ = [

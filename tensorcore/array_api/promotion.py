@@ -65,7 +65,7 @@ def sum_dtype(x: Tensor, dtype: dtypes.dtype | None) -> dtypes.dtype:
 
 
 def _number(value: Any, dtype: dtypes.dtype, device: Any) -> Tensor:
-    from tensorcore.ops.create import tensor
+    from tensorcore.ops.creation.create import tensor
 
     if dtypes.kind_of(value) is None:
         raise ArgumentTypeError(f"array_api: expected arrays or Python numbers, got {type(value).__name__}")

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorcore.autograd.walks import grad
 from tensorcore.errors import ArgumentError, TensorcoreError
-from tensorcore.ops.create import from_numpy
+from tensorcore.ops.creation.create import from_numpy
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 

@@ -169,7 +169,7 @@ def _batched(
 
 def stack(tensors: Any) -> Tensor:
     """The tensors along a new first dim."""
-    from tensorcore.ops.join import stack as join
+    from tensorcore.ops.shapes.join import stack as join
 
     made: Tensor = join(list(tensors))
     return made

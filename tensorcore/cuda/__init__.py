@@ -18,7 +18,7 @@ from tensorcore.cuda.streams import (
     stream,
 )
 from tensorcore.errors import OutOfMemoryError
-from tensorcore.ops.legacy import tensor_type
+from tensorcore.ops.creation.legacy import tensor_type
 
 _devices = Devices("cuda")
 _GRAPHS = ("CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables")

@@ -82,7 +82,7 @@ class DeviceMesh:
     @property
     def mesh(self) -> Any:
         """The ranks, as a tensor."""
-        from tensorcore.ops.create import tensor
+        from tensorcore.ops.creation.create import tensor
 
         return tensor(self.ranks.tolist())
 

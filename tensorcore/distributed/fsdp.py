@@ -20,8 +20,8 @@ from tensorcore.distributed.tensor.api import DTensor, _wrapped, distribute_tens
 from tensorcore.distributed.tensor.placements import Shard, shard_size
 from tensorcore.errors import ArgumentError
 from tensorcore.nn.module import Module
-from tensorcore.ops.create import zeros
-from tensorcore.ops.join import cat
+from tensorcore.ops.creation.create import zeros
+from tensorcore.ops.shapes.join import cat
 from tensorcore.parameter import Parameter
 from tensorcore.tape.mode import mode, no_grad
 from tensorcore.tensor import Tensor

@@ -10,8 +10,8 @@ import tensorcore.distributed as dist
 from tensorcore.autograd.walks import backward
 from tensorcore.errors import ArgumentError, UsageError
 from tensorcore.nn.module import Module
-from tensorcore.ops.create import empty
-from tensorcore.ops.join import cat
+from tensorcore.ops.creation.create import empty
+from tensorcore.ops.shapes.join import cat
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 

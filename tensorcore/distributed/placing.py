@@ -107,7 +107,7 @@ def put(target: Tensor, values: Any) -> None:
 
 def empty_like(tensor: Tensor, device: Any, *lead: int) -> Tensor:
     """A new dense tensor of the shape with dims put before it, of the dtype, on the transport's device."""
-    from tensorcore.ops.create import empty
+    from tensorcore.ops.creation.create import empty
 
     return empty((*lead, *tensor.shape), dtype=tensor.dtype, device=device)
 

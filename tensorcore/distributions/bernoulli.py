@@ -9,9 +9,9 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.exp_family import ExponentialFamily
 from tensorcore.distributions.odds import Odds, binary_cross_entropy
 from tensorcore.distributions.utils import broadcast_all
-from tensorcore.ops.choice import where
-from tensorcore.ops.create import arange
-from tensorcore.ops.random import bernoulli
+from tensorcore.ops.creation.create import arange
+from tensorcore.ops.creation.random import bernoulli
+from tensorcore.ops.pointwise.choice import where
 from tensorcore.tape.mode import no_grad
 
 __all__ = ["Bernoulli"]

@@ -8,7 +8,7 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.dirichlet import Dirichlet
 from tensorcore.distributions.exp_family import ExponentialFamily
 from tensorcore.distributions.utils import broadcast_all
-from tensorcore.ops.join import stack
+from tensorcore.ops.shapes.join import stack
 
 __all__ = ["Beta"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from tensorcore.distributions import constraints
 from tensorcore.distributions.odds import Odds
-from tensorcore.ops.activation import logsigmoid
-from tensorcore.ops.create import arange
-from tensorcore.ops.draws import binomial
+from tensorcore.ops.creation.create import arange
+from tensorcore.ops.creation.draws import binomial
+from tensorcore.ops.layers.activation import logsigmoid
 from tensorcore.tape.mode import no_grad
 
 __all__ = ["Binomial"]

@@ -10,9 +10,9 @@ from tensorcore.distributions.distribution import Distribution
 from tensorcore.distributions.odds import Odds, chosen
 from tensorcore.dtypes import finfo
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.combine import broadcast_shapes
-from tensorcore.ops.create import arange
-from tensorcore.ops.random import multinomial
+from tensorcore.ops.creation.create import arange
+from tensorcore.ops.creation.random import multinomial
+from tensorcore.ops.shapes.combine import broadcast_shapes
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Size
 

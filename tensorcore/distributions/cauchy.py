@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorcore.distributions import constraints
 from tensorcore.distributions.distribution import Distribution
-from tensorcore.ops.create import full_like
+from tensorcore.ops.creation.create import full_like
 
 __all__ = ["Cauchy"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from tensorcore.dtypes import finfo
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.join import cat as joined
-from tensorcore.ops.join import stack as stacked
+from tensorcore.ops.shapes.join import cat as joined
+from tensorcore.ops.shapes.join import stack as stacked
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent", "dependent_property",
@@ -290,7 +290,7 @@ class _Symmetric(_Square):
 
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value: Any) -> Any:
-        from tensorcore.ops.eigen import eigvalsh
+        from tensorcore.ops.linalg.eigen import eigvalsh
 
         symmetric = super().check(value)
         return symmetric & (eigvalsh(value) >= 0).all(-1) if bool(symmetric.all()) else symmetric
@@ -298,7 +298,7 @@ class _PositiveSemidefinite(_Symmetric):
 
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Any) -> Any:
-        from tensorcore.ops.cholesky import cholesky_ex
+        from tensorcore.ops.linalg.cholesky import cholesky_ex
 
         symmetric = super().check(value)
         return symmetric & (cholesky_ex(value).info == 0) if bool(symmetric.all()) else symmetric

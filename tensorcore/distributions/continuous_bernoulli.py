@@ -9,8 +9,8 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.exp_family import ExponentialFamily
 from tensorcore.distributions.odds import Odds, binary_cross_entropy
 from tensorcore.distributions.utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs
-from tensorcore.ops.choice import where
-from tensorcore.ops.random import rand
+from tensorcore.ops.creation.random import rand
+from tensorcore.ops.pointwise.choice import where
 
 __all__ = ["ContinuousBernoulli"]
 

@@ -7,10 +7,10 @@ from typing import Any
 from tensorcore.distributions import constraints
 from tensorcore.distributions.exp_family import ExponentialFamily
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.choice import where
-from tensorcore.ops.draws import _sample_dirichlet
-from tensorcore.ops.explog import xlogy
-from tensorcore.ops.grids import one_hot
+from tensorcore.ops.creation.draws import _sample_dirichlet
+from tensorcore.ops.creation.grids import one_hot
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.pointwise.explog import xlogy
 
 __all__ = ["Dirichlet"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore.distributions import constraints
 from tensorcore.distributions.utils import broadcast_all, lazy_property
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.create import empty
+from tensorcore.ops.creation.create import empty
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Size, Tensor
 

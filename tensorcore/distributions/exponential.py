@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorcore.distributions import constraints
 from tensorcore.distributions.exp_family import ExponentialFamily
-from tensorcore.ops.create import zeros_like
+from tensorcore.ops.creation.create import zeros_like
 
 __all__ = ["Exponential"]
 

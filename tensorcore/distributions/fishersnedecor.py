@@ -10,7 +10,7 @@ from tensorcore.distributions.distribution import Distribution
 from tensorcore.distributions.gamma import Gamma
 from tensorcore.distributions.utils import broadcast_all
 from tensorcore.dtypes import finfo
-from tensorcore.ops.choice import where
+from tensorcore.ops.pointwise.choice import where
 
 __all__ = ["FisherSnedecor"]
 

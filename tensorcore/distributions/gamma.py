@@ -7,9 +7,9 @@ from typing import Any
 from tensorcore.distributions import constraints
 from tensorcore.distributions.exp_family import ExponentialFamily
 from tensorcore.dtypes import finfo
-from tensorcore.ops.draws import _standard_gamma
-from tensorcore.ops.explog import xlogy
-from tensorcore.ops.gamma import igamma
+from tensorcore.ops.creation.draws import _standard_gamma
+from tensorcore.ops.pointwise.explog import xlogy
+from tensorcore.ops.special.gamma import igamma
 
 __all__ = ["Gamma"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorcore.ops.cholesky import cholesky
-from tensorcore.ops.grids import eye
-from tensorcore.ops.triangular import solve_triangular
+from tensorcore.ops.creation.grids import eye
+from tensorcore.ops.linalg.cholesky import cholesky
+from tensorcore.ops.linalg.triangular import solve_triangular
 
 __all__ = [
     "capacitance",

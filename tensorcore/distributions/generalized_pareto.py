@@ -7,9 +7,9 @@ from typing import Any
 
 from tensorcore.distributions import constraints
 from tensorcore.distributions.distribution import Distribution
-from tensorcore.ops.choice import where
-from tensorcore.ops.create import ones_like
-from tensorcore.ops.random import rand
+from tensorcore.ops.creation.create import ones_like
+from tensorcore.ops.creation.random import rand
+from tensorcore.ops.pointwise.choice import where
 
 __all__ = ["GeneralizedPareto"]
 

@@ -9,7 +9,7 @@ from tensorcore.distributions.odds import Odds, binary_cross_entropy
 from tensorcore.distributions.utils import broadcast_all
 from tensorcore.dtypes import finfo
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.create import zeros_like
+from tensorcore.ops.creation.create import zeros_like
 from tensorcore.tape.mode import no_grad
 
 __all__ = ["Geometric"]

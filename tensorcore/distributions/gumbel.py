@@ -11,7 +11,7 @@ from tensorcore.distributions.transforms import AffineTransform, ExpTransform
 from tensorcore.distributions.uniform import Uniform
 from tensorcore.distributions.utils import broadcast_all, euler_constant
 from tensorcore.dtypes import finfo
-from tensorcore.ops.create import full_like, ones_like
+from tensorcore.ops.creation.create import full_like, ones_like
 
 __all__ = ["Gumbel"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorcore.distributions.cauchy import Cauchy
 from tensorcore.distributions.half_normal import FoldedDistribution
-from tensorcore.ops.create import full_like
+from tensorcore.ops.creation.create import full_like
 
 __all__ = ["HalfCauchy"]
 

@@ -9,8 +9,8 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.normal import Normal
 from tensorcore.distributions.transformed_distribution import TransformedDistribution
 from tensorcore.distributions.transforms import AbsTransform
-from tensorcore.ops.choice import where
-from tensorcore.ops.create import zeros_like
+from tensorcore.ops.creation.create import zeros_like
+from tensorcore.ops.pointwise.choice import where
 
 __all__ = ["FoldedDistribution", "HalfNormal"]
 

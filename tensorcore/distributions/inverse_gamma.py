@@ -9,8 +9,8 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.gamma import Gamma
 from tensorcore.distributions.transformed_distribution import TransformedDistribution
 from tensorcore.distributions.transforms import PowerTransform
-from tensorcore.ops.choice import where
-from tensorcore.ops.create import ones_like
+from tensorcore.ops.creation.create import ones_like
+from tensorcore.ops.pointwise.choice import where
 
 __all__ = ["InverseGamma"]
 

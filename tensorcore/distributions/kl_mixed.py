@@ -23,9 +23,9 @@ from tensorcore.distributions.pareto import Pareto
 from tensorcore.distributions.poisson import Poisson
 from tensorcore.distributions.uniform import Uniform
 from tensorcore.distributions.utils import euler_constant
-from tensorcore.ops.choice import where
-from tensorcore.ops.create import full_like
-from tensorcore.ops.explog import xlogy
+from tensorcore.ops.creation.create import full_like
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.pointwise.explog import xlogy
 
 __all__: list[str] = []
 

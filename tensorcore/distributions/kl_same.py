@@ -37,10 +37,10 @@ from tensorcore.distributions.transformed_distribution import TransformedDistrib
 from tensorcore.distributions.uniform import Uniform
 from tensorcore.distributions.utils import _sum_rightmost, euler_constant
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.choice import where
-from tensorcore.ops.combine import broadcast_shapes
-from tensorcore.ops.explog import xlogy
-from tensorcore.ops.triangular import solve_triangular
+from tensorcore.ops.linalg.triangular import solve_triangular
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.pointwise.explog import xlogy
+from tensorcore.ops.shapes.combine import broadcast_shapes
 
 __all__: list[str] = []
 
@@ -74,7 +74,7 @@ def _bernoulli(p: Any, q: Any) -> Any:
 
 
 def _softplus(x: Any) -> Any:
-    from tensorcore.ops.activation import softplus
+    from tensorcore.ops.layers.activation import softplus
 
     return softplus(x)
 

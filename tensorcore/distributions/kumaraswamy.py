@@ -10,7 +10,7 @@ from tensorcore.distributions.transformed_distribution import TransformedDistrib
 from tensorcore.distributions.transforms import AffineTransform, PowerTransform
 from tensorcore.distributions.uniform import Uniform
 from tensorcore.distributions.utils import broadcast_all, euler_constant
-from tensorcore.ops.create import ones_like, zeros_like
+from tensorcore.ops.creation.create import ones_like, zeros_like
 
 __all__ = ["Kumaraswamy"]
 

@@ -10,10 +10,10 @@ from tensorcore.distributions.distribution import Distribution
 from tensorcore.distributions.gaussian import capacitance, low_rank_log_det, low_rank_mahalanobis
 from tensorcore.distributions.utils import _standard_normal, lazy_property
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.cholesky import cholesky
-from tensorcore.ops.combine import broadcast_shapes
-from tensorcore.ops.grids import eye
-from tensorcore.ops.triangular import solve_triangular
+from tensorcore.ops.creation.grids import eye
+from tensorcore.ops.linalg.cholesky import cholesky
+from tensorcore.ops.linalg.triangular import solve_triangular
+from tensorcore.ops.shapes.combine import broadcast_shapes
 
 __all__ = ["LowRankMultivariateNormal"]
 

@@ -9,7 +9,7 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.binomial import Binomial
 from tensorcore.distributions.categorical import OverCategories
 from tensorcore.distributions.utils import broadcast_all
-from tensorcore.ops.create import arange, ones_like, zeros
+from tensorcore.ops.creation.create import arange, ones_like, zeros
 
 __all__ = ["Multinomial"]
 

@@ -10,8 +10,8 @@ from tensorcore.distributions.distribution import Distribution
 from tensorcore.distributions.gaussian import half_log_det, mahalanobis, scale_tril_of_precision
 from tensorcore.distributions.utils import _standard_normal, lazy_property
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.cholesky import cholesky, cholesky_inverse
-from tensorcore.ops.combine import broadcast_shapes
+from tensorcore.ops.linalg.cholesky import cholesky, cholesky_inverse
+from tensorcore.ops.shapes.combine import broadcast_shapes
 
 __all__ = ["MultivariateNormal", "chosen_matrix", "factor_of"]
 

@@ -8,8 +8,8 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.gamma import Gamma
 from tensorcore.distributions.odds import Odds
 from tensorcore.distributions.utils import lazy_property
-from tensorcore.ops.activation import logsigmoid
-from tensorcore.ops.draws import poisson
+from tensorcore.ops.creation.draws import poisson
+from tensorcore.ops.layers.activation import logsigmoid
 from tensorcore.tape.mode import no_grad
 
 __all__ = ["NegativeBinomial"]

@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore.distributions import constraints
 from tensorcore.distributions.exp_family import ExponentialFamily
 from tensorcore.distributions.utils import _standard_normal
-from tensorcore.ops.random import normal
+from tensorcore.ops.creation.random import normal
 from tensorcore.tape.mode import no_grad
 
 __all__ = ["Normal"]

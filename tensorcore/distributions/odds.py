@@ -23,7 +23,7 @@ def chosen(name: str, probs: Any, logits: Any) -> tuple[str, Any]:
 
 def binary_cross_entropy(logits: Any, target: Any) -> Any:
     """Minus the logarithm of the probability of ``target``, element by element."""
-    from tensorcore.ops.entropy import binary_cross_entropy_with_logits
+    from tensorcore.ops.layers.entropy import binary_cross_entropy_with_logits
 
     return binary_cross_entropy_with_logits(logits, target, reduction="none")
 

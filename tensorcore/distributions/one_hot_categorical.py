@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorcore.distributions import constraints
 from tensorcore.distributions.categorical import OverCategories
-from tensorcore.ops.grids import eye, one_hot
+from tensorcore.ops.creation.grids import eye, one_hot
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 

@@ -7,8 +7,8 @@ from typing import Any
 from tensorcore.distributions import constraints
 from tensorcore.distributions.exp_family import ExponentialFamily
 from tensorcore.distributions.utils import broadcast_all
-from tensorcore.ops.draws import poisson
-from tensorcore.ops.explog import xlogy
+from tensorcore.ops.creation.draws import poisson
+from tensorcore.ops.pointwise.explog import xlogy
 from tensorcore.tape.mode import no_grad
 
 __all__ = ["Poisson"]

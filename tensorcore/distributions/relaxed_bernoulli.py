@@ -9,7 +9,7 @@ from tensorcore.distributions.odds import Odds
 from tensorcore.distributions.transformed_distribution import TransformedDistribution
 from tensorcore.distributions.transforms import SigmoidTransform
 from tensorcore.distributions.utils import broadcast_all, clamp_probs
-from tensorcore.ops.random import rand
+from tensorcore.ops.creation.random import rand
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 

@@ -10,7 +10,7 @@ from tensorcore.distributions.categorical import OverCategories
 from tensorcore.distributions.transformed_distribution import TransformedDistribution
 from tensorcore.distributions.transforms import ExpTransform
 from tensorcore.distributions.utils import broadcast_all, clamp_probs
-from tensorcore.ops.random import rand
+from tensorcore.ops.creation.random import rand
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 

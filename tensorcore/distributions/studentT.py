@@ -9,7 +9,7 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.chi2 import Chi2
 from tensorcore.distributions.distribution import Distribution
 from tensorcore.distributions.utils import _standard_normal, broadcast_all
-from tensorcore.ops.choice import where
+from tensorcore.ops.pointwise.choice import where
 
 __all__ = ["StudentT"]
 

@@ -11,7 +11,7 @@ from typing import Any
 from tensorcore.distributions import constraints
 from tensorcore.distributions.utils import _sum_rightmost, lazy_property
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.create import full_like
+from tensorcore.ops.creation.create import full_like
 
 __all__ = ["ComposeTransform", "IndependentTransform", "Transform", "identity_transform"]
 

@@ -9,9 +9,9 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.transform import Transform
 from tensorcore.distributions.utils import _sum_rightmost, lazy_property
 from tensorcore.dtypes import finfo
-from tensorcore.ops.activation import softplus
-from tensorcore.ops.combine import broadcast_shapes
-from tensorcore.ops.create import full_like
+from tensorcore.ops.creation.create import full_like
+from tensorcore.ops.layers.activation import softplus
+from tensorcore.ops.shapes.combine import broadcast_shapes
 from tensorcore.tensor import Tensor
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorcore.distributions import constraints
 from tensorcore.distributions.distribution import Distribution
-from tensorcore.ops.random import rand
+from tensorcore.ops.creation.random import rand
 
 __all__ = ["Uniform"]
 

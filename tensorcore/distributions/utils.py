@@ -9,9 +9,9 @@ from typing import Any
 
 from tensorcore.dtypes import finfo, get_default_dtype
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.create import arange, empty
-from tensorcore.ops.create import tensor as tensor_of
-from tensorcore.ops.shape import broadcast_tensors
+from tensorcore.ops.creation.create import arange, empty
+from tensorcore.ops.creation.create import tensor as tensor_of
+from tensorcore.ops.shapes.shape import broadcast_tensors
 from tensorcore.tape.mode import enable_grad
 from tensorcore.tensor import Tensor
 

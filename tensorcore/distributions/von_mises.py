@@ -9,10 +9,10 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.distribution import Distribution
 from tensorcore.distributions.utils import lazy_property
 from tensorcore.dtypes import float64
-from tensorcore.ops.bessel import i0e, i1e
-from tensorcore.ops.choice import where
-from tensorcore.ops.create import zeros
-from tensorcore.ops.random import rand
+from tensorcore.ops.creation.create import zeros
+from tensorcore.ops.creation.random import rand
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.special.bessel import i0e, i1e
 from tensorcore.tape.mode import no_grad
 
 __all__ = ["VonMises"]

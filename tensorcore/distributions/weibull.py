@@ -9,7 +9,7 @@ from tensorcore.distributions.exponential import Exponential
 from tensorcore.distributions.transformed_distribution import TransformedDistribution
 from tensorcore.distributions.transforms import AffineTransform, PowerTransform
 from tensorcore.distributions.utils import broadcast_all, euler_constant
-from tensorcore.ops.create import ones_like
+from tensorcore.ops.creation.create import ones_like
 from tensorcore.tensor import Size
 
 __all__ = ["Weibull"]

@@ -14,13 +14,13 @@ from tensorcore.distributions.multivariate_normal import chosen_matrix, factor_o
 from tensorcore.distributions.utils import lazy_property, vec_to_tril_matrix
 from tensorcore.dtypes import finfo
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.cholesky import cholesky_inverse, cholesky_solve
-from tensorcore.ops.combine import broadcast_shapes
-from tensorcore.ops.create import arange
-from tensorcore.ops.create import tensor as tensor_of
-from tensorcore.ops.determinant import slogdet
-from tensorcore.ops.explog import mvlgamma
-from tensorcore.ops.random import randn
+from tensorcore.ops.creation.create import arange
+from tensorcore.ops.creation.create import tensor as tensor_of
+from tensorcore.ops.creation.random import randn
+from tensorcore.ops.linalg.cholesky import cholesky_inverse, cholesky_solve
+from tensorcore.ops.linalg.determinant import slogdet
+from tensorcore.ops.pointwise.explog import mvlgamma
+from tensorcore.ops.shapes.combine import broadcast_shapes
 from tensorcore.tensor import Size, Tensor
 
 __all__ = ["Wishart"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorcore.errors import ArgumentError, ArgumentTypeError, GradientError
-from tensorcore.ops.join import stack
+from tensorcore.ops.shapes.join import stack
 from tensorcore.tensor import Tensor
 
 __all__ = ["functional_call", "stack_module_state"]

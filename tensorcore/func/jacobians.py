@@ -10,8 +10,8 @@ from tensorcore.errors import ArgumentError, GradientError
 from tensorcore.func.transforms import Linearized, Pullback, chosen
 from tensorcore.func.trees import tree_unflatten
 from tensorcore.func.vmapping import vmap
-from tensorcore.ops.grids import eye
-from tensorcore.ops.join import cat
+from tensorcore.ops.creation.grids import eye
+from tensorcore.ops.shapes.join import cat
 from tensorcore.tensor import Tensor
 
 __all__ = ["hessian", "jacfwd", "jacrev", "unit_directions"]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tensorcore.errors import ArgumentError, GradientError
 from tensorcore.func.levels import BatchedArray, Level, enter, leave
 from tensorcore.func.trees import Spec, broadcast_prefix, tree_flatten, tree_unflatten
-from tensorcore.ops.join import cat
+from tensorcore.ops.shapes.join import cat
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
 

@@ -16,7 +16,7 @@ from tensorcore.lazy.backend import LazyBackend, over
 from tensorcore.lazy.draw import LazyGraph, draw
 from tensorcore.lazy.files import load
 from tensorcore.lazy.making import limits, realise
-from tensorcore.ops import create
+from tensorcore.ops.creation import create
 from tensorcore.ops.placement import as_device
 from tensorcore.tensor import Tensor
 

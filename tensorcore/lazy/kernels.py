@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore.backend.base import Backend, Kernel
-from tensorcore.ops.entropy import check_labels
+from tensorcore.ops.layers.entropy import check_labels
 
 __all__ = ["PureKernels", "pure_kernels"]
 

@@ -34,7 +34,7 @@ from tensorcore.lazy.record import (
     outside_files,
     user_line,
 )  # fmt: skip
-from tensorcore.ops.entropy import check_labels
+from tensorcore.ops.layers.entropy import check_labels
 
 __all__ = ["Recorder", "viewed"]
 

@@ -14,8 +14,8 @@ from tensorcore.nn import functional as F
 from tensorcore.nn.containers import ModuleList, Sequential
 from tensorcore.nn.linear import Linear
 from tensorcore.nn.module import Module
-from tensorcore.ops.choice import where
-from tensorcore.ops.join import cat
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.shapes.join import cat
 from tensorcore.tensor import Tensor
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss", "LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]

@@ -13,7 +13,7 @@ from tensorcore.nn import init
 from tensorcore.nn.lazy import LazyModuleMixin
 from tensorcore.nn.module import Module
 from tensorcore.nn.norm import make_weights, reset_weights
-from tensorcore.ops.create import ones, tensor, zeros
+from tensorcore.ops.creation.create import ones, tensor, zeros
 from tensorcore.tensor import Tensor
 
 __all__ = [

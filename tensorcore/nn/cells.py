@@ -9,8 +9,8 @@ from tensorcore.errors import ArgumentError, UsageError
 from tensorcore.nn import init
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter
-from tensorcore.ops import recurrent as ops
-from tensorcore.ops.create import empty, zeros
+from tensorcore.ops.creation.create import empty, zeros
+from tensorcore.ops.layers import recurrent as ops
 from tensorcore.tensor import Tensor
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase", "like_weights"]

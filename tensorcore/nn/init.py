@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.choice import where
-from tensorcore.ops.create import empty_like, from_numpy, tensor
-from tensorcore.ops.random import default_generator
+from tensorcore.ops.creation.create import empty_like, from_numpy, tensor
+from tensorcore.ops.creation.random import default_generator
+from tensorcore.ops.pointwise.choice import where
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 

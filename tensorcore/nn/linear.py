@@ -11,7 +11,7 @@ from tensorcore.nn import init
 from tensorcore.nn.lazy import LazyModuleMixin
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter
-from tensorcore.ops.create import empty
+from tensorcore.ops.creation.create import empty
 from tensorcore.tensor import Tensor
 
 __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear", "NonDynamicallyQuantizableLinear"]

@@ -9,7 +9,7 @@ from tensorcore.nn import functional as F
 from tensorcore.nn import init
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter
-from tensorcore.ops.create import empty, ones
+from tensorcore.ops.creation.create import empty, ones
 from tensorcore.tensor import Tensor
 
 __all__ = [

@@ -32,7 +32,7 @@ class Buffer(Tensor, metaclass=_BufferType):
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
-            from tensorcore.ops.create import empty
+            from tensorcore.ops.creation.create import empty
 
             data = empty(0)
         if not isinstance(data, Tensor):

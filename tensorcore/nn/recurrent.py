@@ -13,8 +13,8 @@ from tensorcore.nn.cells import like_weights
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter
 from tensorcore.nn.utils.rnn import PackedSequence
-from tensorcore.ops import recurrent as ops
-from tensorcore.ops.create import empty, zeros
+from tensorcore.ops.creation.create import empty, zeros
+from tensorcore.ops.layers import recurrent as ops
 from tensorcore.tensor import Tensor
 
 __all__ = ["GRU", "LSTM", "RNN", "RNNBase"]

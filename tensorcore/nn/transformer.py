@@ -17,7 +17,7 @@ from tensorcore.nn.dropout import Dropout
 from tensorcore.nn.linear import Linear
 from tensorcore.nn.module import Module
 from tensorcore.nn.norm import LayerNorm
-from tensorcore.ops.create import full
+from tensorcore.ops.creation.create import full
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, UsageError
-from tensorcore.ops.create import empty
+from tensorcore.ops.creation.create import empty
 from tensorcore.ops.placement import as_device
 from tensorcore.parameter import Parameter
 from tensorcore.tensor import Tensor

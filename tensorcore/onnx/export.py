@@ -16,7 +16,7 @@ from tensorcore.onnx import layers, movement
 from tensorcore.onnx.kernels import number_of
 from tensorcore.onnx.sizes import SizesInConstants, Variable, resolve
 from tensorcore.onnx.tracer import Node, Trace
-from tensorcore.ops.create import from_numpy
+from tensorcore.ops.creation.create import from_numpy
 from tensorcore.ops.placement import host_device
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from tensorcore.ops import (
-    arithmetic,
-    choice,
-    compare,
-    complex,
-    convert,
-    create,
-    explog,
-    extreme,
-    index,
-    join,
-    late,
-    linalg,
-    random,
-    random_fill,
-    reduce,
-    replace,
-    rounding,
-    shape,
-    trigonometry,
-    views_part,
-)  # fmt: skip
+from tensorcore.ops import late
+from tensorcore.ops.creation import create, random, random_fill
+from tensorcore.ops.indexing import index
+from tensorcore.ops.linalg import products as linalg
+from tensorcore.ops.pointwise import arithmetic, choice, compare, complex, explog, rounding, trigonometry
+from tensorcore.ops.reductions import extreme, reduce
+from tensorcore.ops.shapes import convert, join, replace, shape, views_part
 
 __all__ = ["FAMILIES", "METHODS", "late"]
 

@@ -19,7 +19,7 @@ from tensorcore.errors import ArgumentTypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
 from tensorcore.ops.operands import arguments, common_device, one_device
-from tensorcore.ops.output import check_out, store
+from tensorcore.ops.output import check_out, store, written
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
 from tensorcore.tape.memory import Version, next_order
@@ -335,7 +335,7 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
         if hasattr(type(one), "instead"):  # a sparse tensor, which has no native array
             return one.instead(op.name, inputs, options)
     if any(type(one) is np.ndarray for one in inputs):  # tensor * array, in PyTorch by way of NumPy
-        from tensorcore.ops.create import from_numpy
+        from tensorcore.ops.creation.create import from_numpy
 
         inputs = [from_numpy(one) if type(one) is np.ndarray else one for one in inputs]
     if not any([isinstance(one, Tensor) for one in inputs]):
@@ -353,12 +353,18 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
     if out is not None:
         check_out(op, inputs, out, final)
     natives, widened = arguments(device, inputs, compute, op.widens)
+    # The kernel writes into ``out`` where that is of the result's dtype and shape; else its result is copied there.
+    there = out is not None and not widened and final is compute and _fits(op, out, device, final, inputs)
+    options = {**(options or {}), "out": out.native} if there else options or {}  # type: ignore[union-attr]
     try:
-        native = device.kernels[op.kernel](*natives, **(options or {}))
+        native = device.kernels[op.kernel](*natives, **options)
     except MemoryError as error:
-        native = again(device, op.kernel, natives, options or {}, error)
+        native = again(device, op.kernel, natives, options, error)
     except Exception as error:
         raise explain(op, inputs, error) from error
+    if there:
+        written(out)  # type: ignore[arg-type]
+        return out
     if widened and final is compute:
         native = device.kernels["cast"](
             native if type(native) is device.array else device.as_native(native), dtype=final
@@ -367,6 +373,17 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
     if op.grads and mode.enabled and any([isinstance(one, Tensor) and one.node is not None for one in inputs]):
         record(op, inputs, options, made)
     return made if out is None else store(op.name, made, out)
+
+
+def _fits(op: Op, out: Tensor, device: Any, final: dtype, inputs: Sequence[Any]) -> bool:
+    """Whether a kernel may write its result straight into ``out``, whose elements lie in places of their own."""
+    shape = tuple(out.native.shape)
+    return (
+        out.device is device
+        and out.dtype is final
+        and out.origin is None
+        and shape == rules.broadcast(op.name, *[tuple(one.native.shape) for one in inputs if isinstance(one, Tensor)])
+    )
 
 
 def _uniform(op: Op, first: Tensor, inputs: Sequence[Any], options: dict[str, Any] | None) -> Tensor | None:

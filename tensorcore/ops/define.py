@@ -49,7 +49,7 @@ class Op:
         doc: one sentence.
         grads: a formula for each input that has a gradient.
         variadic: the inputs come as one list of any length, and so do the formula's results.
-        samples: a function that yields calls to test it with, see ``samples.py``.
+        samples: a function that yields calls to test it with, see ``samples/__init__.py``.
         kernel: the name of its kernel, where that is not the op's own.
         backward_name: what a printed ``grad_fn`` calls it, where PyTorch's name does not follow from ours.
     """

@@ -16,8 +16,8 @@ from tensorcore.ops.inplace import elementwise_inplace, inplace
 from tensorcore.ops.operands import result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.record import record
+from tensorcore.ops.shapes.views import viewing
 from tensorcore.ops.shortage import again
-from tensorcore.ops.views import viewing
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 

@@ -13,252 +13,252 @@ __all__ = ["FUNCTIONS", "LATE", "METHODS", "find", "import_all", "settle"]
 # For each family the names that are functions and methods, functions alone, methods alone, those of ``nn.functional`` alone,
 # and those of other rooms of the facade alone (``fft``, ``linalg``, ``special``, ``signal.windows``).
 LATE: dict[str, dict[str, str]] = {
-    "activation": dict(
+    "layers.activation": dict(
         both="hardshrink prelu relu relu_",
         functions="celu celu_ selu selu_ threshold threshold_",
         layers="elu elu_ gelu glu hardsigmoid hardswish hardtanh hardtanh_ leaky_relu leaky_relu_ logsigmoid mish relu6 silu "
         "softplus softshrink softsign tanhshrink",
     ),
-    "affine": dict(
+    "linalg.affine": dict(
         both="addbmm addmm addmv addr baddbmm",
         functions="bilinear",
         layers="linear",
         methods="addbmm_ addmm_ addmv_ addr_ baddbmm_",
     ),
-    "arrange": dict(
+    "shapes.arrange": dict(
         both="diag diag_embed diagflat flip fliplr flipud roll rot90 tril triu",
         methods="tril_ triu_",
     ),
-    "attention": dict(
+    "layers.attention": dict(
         layers="scaled_dot_product_attention",
     ),
-    "bags": dict(
+    "layers.bags": dict(
         layers="embedding_bag",
     ),
-    "bessel": dict(
+    "special.bessel": dict(
         both="i0",
         methods="i0_",
         rooms="airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 i0e i1 i1e modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 "
         "modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0",
     ),
-    "calculus": dict(
+    "reductions.calculus": dict(
         both="diff",
         functions="cumulative_trapezoid gradient trapezoid trapz",
     ),
-    "cholesky": dict(
+    "linalg.cholesky": dict(
         both="cholesky_inverse cholesky_solve",
         rooms="cholesky cholesky_ex ldl_factor ldl_factor_ex ldl_solve",
     ),
-    "combine": dict(
+    "shapes.combine": dict(
         both="is_neg is_nonzero is_same_size",
         functions="block_diag broadcast_shapes combinations constant_pad_nd fill isin range unravel_index vander",
     ),
-    "contract": dict(
+    "linalg.contract": dict(
         functions="einsum tensordot",
     ),
-    "conv": dict(
+    "layers.conv": dict(
         functions="conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     ),
-    "copies": dict(
+    "shapes.copies": dict(
         functions="alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy slice_copy "
         "split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy "
         "view_as_complex_copy view_as_real_copy view_copy",
     ),
-    "covariance": dict(
+    "reductions.covariance": dict(
         both="corrcoef cov",
     ),
-    "ctc": dict(
+    "layers.ctc": dict(
         functions="ctc_loss",
     ),
-    "determinant": dict(
+    "linalg.determinant": dict(
         both="det logdet slogdet",
     ),
-    "distance": dict(
+    "reductions.distance": dict(
         both="dist renorm",
         functions="cdist",
         methods="renorm_",
     ),
-    "draws": dict(
+    "creation.draws": dict(
         functions="_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad binomial poisson",
     ),
-    "dropout": dict(
+    "layers.dropout": dict(
         functions="alpha_dropout alpha_dropout_ dropout dropout_ feature_alpha_dropout feature_alpha_dropout_ "
         "feature_dropout feature_dropout_",
         layers="dropout1d dropout2d dropout3d",
     ),
-    "eigen": dict(
+    "linalg.eigen": dict(
         rooms="eig eigh eigvals eigvalsh",
     ),
-    "embedding": dict(
+    "layers.embedding": dict(
         functions="embedding",
     ),
-    "entropy": dict(
+    "layers.entropy": dict(
         functions="binary_cross_entropy_with_logits kl_div",
         layers="binary_cross_entropy cross_entropy linear_cross_entropy nll_loss",
     ),
-    "fourier": dict(
+    "signals.fourier": dict(
         rooms="fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft irfft2 "
         "irfftn rfft rfft2 rfftfreq rfftn",
     ),
-    "fractional": dict(
+    "layers.fractional": dict(
         layers="fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d fractional_max_pool3d_with_indices",
     ),
-    "gamma": dict(
+    "special.gamma": dict(
         both="igamma igammac",
         methods="igamma_ igammac_",
         rooms="zeta",
     ),
-    "grid_sample": dict(
+    "layers.grid_sample": dict(
         functions="grid_sampler grid_sampler_2d grid_sampler_3d",
         layers="affine_grid grid_sample",
     ),
-    "grids": dict(
+    "creation.grids": dict(
         functions="cartesian_prod eye linspace logspace meshgrid scalar_tensor tril_indices triu_indices",
         layers="one_hot",
     ),
-    "heads": dict(
+    "layers.heads": dict(
         layers="multi_head_attention_forward",
     ),
-    "hashing": dict(
+    "reductions.hashing": dict(
         both="hash_tensor",
     ),
-    "histogram": dict(
+    "reductions.histogram": dict(
         both="histc histogram",
         functions="histogramdd",
     ),
-    "linalg_old": dict(
+    "linalg.older": dict(
         both="cholesky lu lu_solve pinverse qr svd triangular_solve",
     ),
-    "implicit": dict(
+    "layers.implicit": dict(
         layers="log_softmax softmax softmin",
     ),
-    "legacy": dict(
+    "creation.legacy": dict(
         functions="BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "
         "ShortTensor set_default_tensor_type typename",
         methods="new type",
     ),
-    "loss": dict(
+    "layers.loss": dict(
         functions="cosine_embedding_loss cosine_similarity hinge_embedding_loss margin_ranking_loss "
         "pairwise_distance poisson_nll_loss triplet_margin_loss",
         layers="gaussian_nll_loss huber_loss l1_loss mse_loss smooth_l1_loss soft_margin_loss",
     ),
-    "lowrank": dict(
+    "linalg.lowrank": dict(
         functions="lobpcg pca_lowrank svd_lowrank",
     ),
-    "lu": dict(
+    "linalg.lu": dict(
         functions="lu_unpack",
         rooms="lu lu_factor lu_factor_ex lu_solve",
     ),
-    "margin": dict(
+    "layers.margin": dict(
         functions="pdist",
         layers="multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss triplet_margin_with_distance_loss",
     ),
-    "masked": dict(
+    "indexing.masked": dict(
         both="argwhere bincount masked_fill masked_scatter masked_select nonzero put take",
         functions="bucketize",
         methods="masked_fill_ masked_scatter_ put_",
     ),
-    "matrix_function": dict(
+    "linalg.matrix_function": dict(
         both="matrix_exp",
         rooms="cross diagonal multi_dot vander vecdot",
     ),
-    "matrix_norm": dict(
+    "linalg.matrix_norm": dict(
         functions="frobenius_norm nuclear_norm",
         rooms="cond matrix_norm matrix_rank norm",
     ),
-    "noisy": dict(
+    "layers.noisy": dict(
         functions="rrelu rrelu_",
         layers="gumbel_softmax",
     ),
-    "norm": dict(
+    "layers.norm": dict(
         both="log_softmax softmax",
         functions="batch_norm group_norm instance_norm layer_norm rms_norm",
         layers="normalize softmin",
     ),
-    "pad": dict(
+    "shapes.pad": dict(
         functions="channel_shuffle native_channel_shuffle pixel_shuffle pixel_unshuffle",
         layers="pad",
     ),
-    "parts": dict(
+    "pointwise.parts": dict(
         both="frexp gcd lcm ldexp",
         methods="gcd_ lcm_ ldexp_",
     ),
-    "polynomials": dict(
+    "special.polynomials": dict(
         rooms="chebyshev_polynomial_t chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w hermite_polynomial_h "
         "hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p shifted_chebyshev_polynomial_t "
         "shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w",
     ),
-    "pool": dict(
+    "layers.pool": dict(
         functions="adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d max_pool1d max_pool2d max_pool3d",
         layers="adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d "
         "avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d max_unpool3d",
     ),
-    "pool_forms": dict(
+    "layers.pool_forms": dict(
         functions="max_pool1d_with_indices",
         layers="adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices "
         "local_response_norm max_pool2d_with_indices max_pool3d_with_indices",
     ),
-    "probability": dict(
+    "special.probability": dict(
         rooms="entr erfcx log_ndtr ndtr ndtri",
     ),
-    "qr": dict(
+    "linalg.qr": dict(
         both="geqrf orgqr ormqr",
         rooms="householder_product qr",
     ),
-    "quantiles": dict(
+    "reductions.quantiles": dict(
         both="nanquantile quantile",
     ),
-    "recurrent": dict(
+    "layers.recurrent": dict(
         functions="gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     ),
-    "resample": dict(
+    "layers.resample": dict(
         layers="interpolate upsample upsample_bilinear upsample_nearest",
     ),
-    "resize": dict(
+    "shapes.resize": dict(
         both="nonzero_static resize_as_",
         functions="empty_permuted",
         methods="apply_ const_data_ptr dim_order fill_diagonal_ map2_ map_ resize_ to_dense",
     ),
-    "scan": dict(
+    "reductions.scan": dict(
         both="cummax cummin cumprod cumsum logcumsumexp",
         methods="cumprod_ cumsum_",
     ),
-    "scatter": dict(
+    "indexing.scatter": dict(
         both="gather index_add index_copy index_fill index_reduce index_select scatter scatter_add "
         "scatter_reduce take_along_dim",
         methods="index_add_ index_copy_ index_fill_ index_reduce_ scatter_ scatter_add_ scatter_reduce_",
     ),
-    "solve": dict(
+    "linalg.solve": dict(
         both="inverse",
         rooms="inv inv_ex solve solve_ex tensorinv tensorsolve",
     ),
-    "sort": dict(
+    "reductions.sort": dict(
         both="argsort kthvalue median mode msort nanmedian sort topk unique unique_consecutive",
         functions="searchsorted",
     ),
-    "sparse": dict(
+    "sparse.making": dict(
         functions="sparse_compressed_tensor sparse_coo_tensor sparse_csr_tensor spmm",
         methods="sparse_mask to_sparse to_sparse_coo to_sparse_csr",
     ),
-    "spectrogram": dict(
+    "signals.spectrogram": dict(
         both="istft stft",
     ),
-    "statistics": dict(
+    "reductions.statistics": dict(
         both="norm std var",
         functions="std_mean var_mean",
         rooms="vector_norm",
     ),
-    "svd": dict(
+    "linalg.svd": dict(
         rooms="lstsq pinv svd svdvals",
     ),
-    "tapers": dict(
+    "signals.tapers": dict(
         functions="bartlett_window blackman_window hamming_window hann_window kaiser_window",
         rooms="bartlett blackman cosine exponential gaussian general_cosine general_hamming hamming hann kaiser nuttall",
     ),
-    "triangular": dict(
+    "linalg.triangular": dict(
         rooms="solve_triangular",
     ),
-    "windows": dict(
+    "layers.windows": dict(
         functions="conv_tbc",
         layers="fold unfold",
     ),
@@ -313,7 +313,7 @@ def _method(name: str, family: str) -> Callable[..., Any]:
 
 def _construct(cls: Any, *arguments: Any, **options: Any) -> Any:
     """``Tensor(2, 3)``; tensors that ops make come from ``object.__new__``."""
-    return _import("legacy").construct(cls, *arguments, **options)
+    return _import("creation.legacy").construct(cls, *arguments, **options)
 
 
 for _name, _family in METHODS.items():

@@ -18,6 +18,15 @@ __all__ = [
 NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
 
 
+def check_tensors(op: str, **given: Any) -> None:
+    """Raise for an argument, given by its name, that is no tensor."""
+    for name, one in given.items():
+        if not isinstance(one, Tensor):
+            raise ArgumentTypeError(
+                f"{op}: expected argument '{name}' to be a Tensor, got {type(one).__name__}; wrap it in torch.tensor(...)"
+            )
+
+
 def common_device(op: str, inputs: Sequence[Any]) -> Any:
     """The one device that all tensors among ``inputs`` are on."""
     device = None

@@ -39,16 +39,19 @@ def check_apart(op: str, target: Tensor, inputs: Sequence[Any], *, all_of_it: bo
     input had been copied before.
     """
     version = target.version
-    if version is None and not all_of_it:
-        return  # nobody else shows this memory
     for one in inputs:
-        if (
-            isinstance(one, Tensor)
-            and one.version is version
-            and one.device is target.device
-            and (all_of_it or one is not target)
-            and _shared(target, one, all_of_it)
-        ):
+        if one is target:
+            shared = all_of_it and target.numel() > 0
+        else:
+            # What shows one memory counts its writes together.
+            shared = (
+                version is not None
+                and isinstance(one, Tensor)
+                and one.version is version
+                and one.device is target.device
+                and _shared(target, one, all_of_it)
+            )
+        if shared:
             raise GradientError(
                 f"{op}: unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
                 f"single memory location, got views of one tensor that overlap; Please clone() the tensor before "
@@ -98,6 +101,27 @@ def check_out(op: Op, inputs: Sequence[Any], out: Any, final: dtype) -> None:
             f"{out.dtype.name}; pass an out of a wider dtype"
         )
     check_apart(op.name, out, inputs)
+    _check_exact(op.name, final, out)
+
+
+# Those whose ``out`` has the result's dtype and no other, as PyTorch's.
+EXACT = frozenset([
+    "abs", "addbmm", "addmm", "addmv", "alias_copy", "as_strided_copy", "baddbmm", "bitwise_not", "bmm",
+    "bucketize", "ceil", "conj_physical", "cross", "diagonal_copy", "dot", "expand_copy", "floor", "frac", "gather",
+    "hardshrink", "heaviside", "histc", "index_add", "index_copy", "inner", "isin", "isneginf", "isposinf",
+    "linalg.cross", "log_softmax", "logcumsumexp", "masked_select", "matmul", "mm", "multinomial", "mv",
+    "nan_to_num", "nanquantile", "narrow_copy", "neg", "nonzero", "permute_copy", "quantile", "renorm", "round",
+    "scatter", "scatter_add", "searchsorted", "sgn", "sign", "signbit", "slice_scatter", "softmax", "softplus",
+    "softshrink", "squeeze_copy", "t_copy", "take_along_dim", "tensordot", "transpose_copy", "tril", "triu",
+    "trunc", "unfold_copy", "unsqueeze_copy", "vdot", "view_copy",
+])  # fmt: skip
+
+
+def _check_exact(op: str, made: dtype, out: Tensor) -> None:
+    if op in EXACT and out.dtype is not made:
+        raise DtypeError(
+            f"{op}: expected out to have dtype {made.name}, got {out.dtype.name}; pass an out of that dtype"
+        )
 
 
 def store(op: str, made: Tensor, out: Tensor) -> Tensor:
@@ -116,6 +140,7 @@ def store(op: str, made: Tensor, out: Tensor) -> Tensor:
             f"{op}: result type {made.dtype.name} can't be cast to the desired output type, got out of dtype "
             f"{out.dtype.name}; pass an out of a wider dtype"
         )
+    _check_exact(op, made.dtype, out)
     device = out.device
     shape = tuple(made.native.shape)
     if tuple(out.native.shape) != shape:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, UsageError
-from tensorcore.ops.create import zeros_like
+from tensorcore.ops.creation.create import zeros_like
 from tensorcore.optim.algorithm import check_lr, counted, number, scalar, with_gradients
 from tensorcore.optim.optimizer import Optimizer, closed
 from tensorcore.tape.mode import no_grad

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tensorcore.errors import UsageError
-from tensorcore.ops.create import full_like
+from tensorcore.ops.creation.create import full_like
 from tensorcore.optim.algorithm import Algorithm, check_lr, check_modes, check_numbers, counted, plain
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor

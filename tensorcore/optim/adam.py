@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.create import zeros_like
+from tensorcore.ops.creation.create import zeros_like
 from tensorcore.ops.output import written
 from tensorcore.optim.algorithm import Algorithm, check_betas, check_lr, check_modes, check_numbers, counted, number
 from tensorcore.tensor import Tensor

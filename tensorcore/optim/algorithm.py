@@ -13,12 +13,12 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, UsageError
-from tensorcore.ops.arithmetic import abs, sign, sqrt
-from tensorcore.ops.choice import clip, maximum, where
-from tensorcore.ops.complex import view_as_real
-from tensorcore.ops.create import full, zeros_like
+from tensorcore.ops.creation.create import full, zeros_like
 from tensorcore.ops.output import written
 from tensorcore.ops.placement import host_device
+from tensorcore.ops.pointwise.arithmetic import abs, sign, sqrt
+from tensorcore.ops.pointwise.choice import clip, maximum, where
+from tensorcore.ops.pointwise.complex import view_as_real
 from tensorcore.optim.optimizer import Optimizer, closed
 from tensorcore.tape.mode import enable_grad, no_grad, set_grad_enabled
 from tensorcore.tensor import Tensor

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorcore.errors import ArgumentError, UsageError
-from tensorcore.ops.complex import view_as_real
-from tensorcore.ops.join import cat
+from tensorcore.ops.pointwise.complex import view_as_real
+from tensorcore.ops.shapes.join import cat
 from tensorcore.optim.algorithm import check_lr, number
 from tensorcore.optim.line_search import strong_wolfe
 from tensorcore.optim.optimizer import Optimizer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tensorcore.ops.create import zeros_like
+from tensorcore.ops.creation.create import zeros_like
 from tensorcore.optim.algorithm import Algorithm, check_lr, check_numbers, counted
 from tensorcore.tensor import Tensor
 

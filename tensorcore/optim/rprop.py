@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.create import full_like, zeros_like
+from tensorcore.ops.creation.create import full_like, zeros_like
 from tensorcore.optim.algorithm import Algorithm, check_lr, counted, number
 from tensorcore.tensor import Tensor
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tensorcore.errors import ArgumentError, UsageError
-from tensorcore.ops.create import zeros_like
+from tensorcore.ops.creation.create import zeros_like
 from tensorcore.ops.output import written
 from tensorcore.optim.algorithm import Algorithm, check_fused, check_lr, check_modes, check_numbers, number
 from tensorcore.tape.mode import no_grad

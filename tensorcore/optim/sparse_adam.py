@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorcore.errors import ArgumentError, UsageError
-from tensorcore.ops.create import zeros_like
+from tensorcore.ops.creation.create import zeros_like
 from tensorcore.optim.algorithm import check_lr, number
 from tensorcore.optim.optimizer import Optimizer, closed
 from tensorcore.tape.mode import no_grad

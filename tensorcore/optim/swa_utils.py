@@ -12,7 +12,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, UsageError
 from tensorcore.nn.batchnorm import _BatchNorm
 from tensorcore.nn.module import Module
-from tensorcore.ops.create import tensor
+from tensorcore.ops.creation.create import tensor
 from tensorcore.optim.optimizer import Optimizer
 from tensorcore.optim.schedule import LRScheduler, Rates, checked, per_group
 from tensorcore.tape.mode import no_grad

@@ -20,7 +20,8 @@ from tensorcore.backend.base import Backend, Kernel
 from tensorcore.backend.shapes import VIEWS, WRITES
 from tensorcore.backend.watch import unwatch, watch
 from tensorcore.errors import UsageError
-from tensorcore.ops import create, late, random
+from tensorcore.ops import late
+from tensorcore.ops.creation import create, random
 from tensorcore.ops.define import OPS
 from tensorcore.tape.mode import Mode
 from tensorcore.tape.node import Node, Output

@@ -104,7 +104,7 @@ def tensor_v3(
 
 
 def meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
-    from tensorcore.ops.create import empty_strided
+    from tensorcore.ops.creation.create import empty_strided
 
     if not isinstance(dtype, dtypes.dtype):
         raise _unfit("a dtype", dtype)
@@ -189,8 +189,8 @@ def layout(name: Any) -> Any:
 
 def sparse_tensor(kind: Any, data: Any) -> Tensor:
     """A tensor of indices and values; they are checked."""
-    from tensorcore.ops.sparse import sparse_coo_tensor, sparse_csr_tensor
-    from tensorcore.ops.sparse_layouts import Csr
+    from tensorcore.ops.sparse.layouts import Csr
+    from tensorcore.ops.sparse.making import sparse_coo_tensor, sparse_csr_tensor
 
     parts = _of(tuple, data)
     # Of older files COO tensors do not say whether their indices are in order.

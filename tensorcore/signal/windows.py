@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tensorcore.ops.tapers import (
+from tensorcore.ops.signals.tapers import (
     bartlett,
     blackman,
     cosine,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore.errors import ArgumentError, ArgumentTypeError
-from tensorcore.ops.create import tensor
+from tensorcore.ops.creation.create import tensor
 from tensorcore.tensor import Tensor
 
 __all__ = ["assert_allclose", "assert_close"]

@@ -11,9 +11,9 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, TensorcoreError
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter, is_lazy
-from tensorcore.ops.create import empty
+from tensorcore.ops.creation.create import empty
+from tensorcore.ops.creation.random import get_rng_state, set_rng_state
 from tensorcore.ops.placement import as_device
-from tensorcore.ops.random import get_rng_state, set_rng_state
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 from tensorcore.utils.flop_counter import FlopCounterMode

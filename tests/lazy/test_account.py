@@ -205,5 +205,5 @@ def test_what_cannot_be_made_stops_no_other_line() -> None:
     finally:
         tc.lazy.budget(before[0], steps=before[1])
     assert x.tolist() == [101.0] * 3
-    with pytest.raises(IndexError, match="written down as 'index_select' at .*test_account.py"):
+    with pytest.raises(IndexError, match=r"written down as 'index_select' at .*test_account\.py"):
         broken.tolist()

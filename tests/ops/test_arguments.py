@@ -13,6 +13,18 @@ from tensorcore.errors import TensorcoreError
 
 REFUSED: dict[str, Callable[[Any], Any]] = {
     "a float as dim": lambda t: t.ones(2, 2, 2).sum(2.5),
+    "out of another dtype": lambda t: t.abs(t.ones(2), out=t.zeros(2, dtype=t.float64)),
+    "a product's out of another dtype": lambda t: t.matmul(
+        t.ones(2, 2), t.ones(2, 2), out=t.zeros(2, 2, dtype=t.float64)
+    ),
+    "an out with one cell for all elements": lambda t: t.mul(t.ones(3), 2, out=t.zeros(1).expand(3)),
+    "a str as tensor to view as": lambda t: t.ones(2).view_as("x"),
+    "a number as angle": lambda t: t.polar(t.ones(2), 1.0),
+    "a list among vectors": lambda t: t.meshgrid(t.ones(2), [1.0], indexing="ij"),
+    "a list beside a tensor": lambda t: t.isclose(t.ones(1), [1.0]),
+    "a str as weight": lambda t: t.lerp(t.ones(2), t.ones(2), "x"),
+    "a str as slope": lambda t: t.nn.functional.prelu(t.ones(2), "x"),
+    "orders that do not broadcast": lambda t: t.special.hermite_polynomial_h(t.ones(2), t.ones(3)),
     "a bool as dim": lambda t: t.ones(2, 2, 2).softmax(True),
     "a float as dim of no elements": lambda t: t.ones(5, 0, 0).log_softmax(1.5),
     "a float as offset": lambda t: t.ones(2, 2).diagonal(offset=1.5),

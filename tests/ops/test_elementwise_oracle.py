@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tensorcore
-from tensorcore.ops.activation import __all__ as ACTIVATIONS
 from tensorcore.ops.define import OPS
+from tensorcore.ops.layers.activation import __all__ as ACTIVATIONS
 
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::UserWarning")]
 
@@ -123,7 +123,7 @@ def test_activation(torch, name, dtype):
     """An activation agrees in value, dtype and error, and so does ``inplace=True``."""
     data = [0, 1, 3, 5] if dtype == "uint8" else values(dtype)
     theirs, ours = both(torch, data, dtype)
-    reference, function = getattr(torch.nn.functional, name), getattr(tensorcore.ops.activation, name)
+    reference, function = getattr(torch.nn.functional, name), getattr(tensorcore.ops.layers.activation, name)
     agree(attempt(reference, theirs), attempt(function, ours))
     expected = attempt(reference, theirs, inplace=True)
     if not isinstance(expected, TypeError):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tensorcore as tc
-from tensorcore.ops import entropy, loss, norm
+from tensorcore.ops.layers import entropy, loss, norm
 
 X = np.array([[[0.5, -1.0, 2.0], [1.5, 0.0, -0.5]], [[3.0, 1.0, -2.0], [0.25, 0.75, 1.25]]])
 

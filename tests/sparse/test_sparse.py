@@ -195,7 +195,7 @@ def test_product_in_every_dtype(dtype: Any) -> None:
 
 def test_backend_without_the_kernel() -> None:
     """Where a backend has no kernel for it, the product and its gradients are made of other ops."""
-    from tensorcore.ops.sparse_math import _product
+    from tensorcore.ops.sparse.arithmetic import _product
 
     s, d = coo(tc), dense(tc).requires_grad_()
     rows, columns = s._indices().unbind(0)
@@ -379,7 +379,7 @@ def test_sparse_is_imported_when_used() -> None:
     import subprocess
     import sys
 
-    code = "import sys, tensorcore as tc; (tc.ones(2, 2) @ tc.ones(2, 2)).sum(); print('tensorcore.ops.sparse' in sys.modules)"
+    code = "import sys, tensorcore as tc; (tc.ones(2, 2) @ tc.ones(2, 2)).sum(); print('tensorcore.ops.sparse.making' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 

@@ -13,7 +13,7 @@ from tensorcore.nn.module import Module
 from tensorcore.nn.recurrent import GRU as FloatGRU
 from tensorcore.nn.recurrent import LSTM as FloatLSTM
 from tensorcore.nn.recurrent import RNNBase
-from tensorcore.ops.join import cat, stack
+from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.tape.mode import no_grad
 
 __all__ = [

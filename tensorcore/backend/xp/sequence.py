@@ -23,7 +23,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def wide(x: Native) -> Native:
         return x.astype(np.float32) if x.dtype.itemsize <= 2 else x
 
-    # Attention: what the arrays are stands with the op, ops/attention.py
+    # Attention: what the arrays are stands with the op, ops/layers/attention.py
 
     def blocks(query: Native, key: Native) -> list[tuple[Any, Any]]:
         """Slices of (batch, heads) of the query, and the heads of the key that they meet."""
@@ -140,7 +140,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         dims = tuple([i for i, (a, b) in enumerate(zip(x.shape, shape, strict=True)) if b == 1 and a != 1])
         return x.sum(dims, keepdims=True) if dims else x
 
-    # Connectionist temporal classification: what the arrays are stands with the op, ops/ctc.py
+    # Connectionist temporal classification: what the arrays are stands with the op, ops/layers/ctc.py
 
     def step(alpha: Native, skips: Native) -> Native:
         """One step of the sums over paths: stay, or come from the state before, or where allowed from two before."""
@@ -185,7 +185,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         counts: Any,
         infinite: bool,
     ) -> tuple[Any, ...]:
-        """The gradient of ``ctc_loss`` less what the logarithm of a softmax before it takes away: see ops/ctc.py."""
+        """The gradient of ``ctc_loss`` less what the logarithm of a softmax before it takes away: see ops/layers/ctc.py."""
         length, batch, _ = log_probs.shape
         emitted = xp.take_along_axis(log_probs, labels[None], 2)
         ends, lasts, rows = xp.asarray(frames), 2 * xp.asarray(counts), xp.arange(batch)

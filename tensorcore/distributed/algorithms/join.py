@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import tensorcore.distributed as dist
 from tensorcore.distributed.work import Work
 from tensorcore.errors import ArgumentError, ArgumentTypeError, UsageError
-from tensorcore.ops.create import tensor as make_tensor
+from tensorcore.ops.creation.create import tensor as make_tensor
 
 __all__ = ["Join", "JoinHook", "Joinable"]
 

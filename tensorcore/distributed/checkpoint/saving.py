@@ -17,7 +17,7 @@ from tensorcore.distributed.group import current, enter
 from tensorcore.distributed.tensor.api import DTensor
 from tensorcore.distributed.tensor.placements import part_of
 from tensorcore.errors import ArgumentError, TensorcoreError
-from tensorcore.ops.create import from_numpy
+from tensorcore.ops.creation.create import from_numpy
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tensorcore.nn.module import Module
-from tensorcore.ops.create import zeros_like
+from tensorcore.ops.creation.create import zeros_like
 from tensorcore.tape.mode import no_grad
 
 __all__ = [

@@ -12,7 +12,7 @@ import tensorcore.distributed as dist
 from tensorcore.autograd.function import Function
 from tensorcore.distributed.reductions import ReduceOp
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.join import cat, stack
+from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.tensor import Tensor
 
 __all__ = [

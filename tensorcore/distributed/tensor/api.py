@@ -265,7 +265,7 @@ def _factory(name: str) -> Callable[..., Any]:
         *size: Any, requires_grad: bool = False, dtype: Any = None, device_mesh: Any = None, placements: Any = None,
         **options: Any,
     ) -> Any:  # fmt: skip
-        from tensorcore.ops import create, random
+        from tensorcore.ops.creation import create, random
 
         maker = getattr(create, name, None) or getattr(random, name)
         whole = maker(*size, dtype=dtype, device=device_mesh.device, **options)

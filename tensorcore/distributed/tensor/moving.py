@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorcore.distributed as dist
 from tensorcore.distributed.tensor.placements import Partial, Placement, Replicate, Shard, shard_size
-from tensorcore.ops.join import cat
+from tensorcore.ops.shapes.join import cat
 from tensorcore.tape.mode import no_grad
 
 __all__ = ["cost_of", "moved"]

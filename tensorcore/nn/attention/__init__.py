@@ -11,7 +11,7 @@ from tensorcore.nn.linear import NonDynamicallyQuantizableLinear
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter
 from tensorcore.nn.ways import SDPBackend, sdpa_kernel
-from tensorcore.ops.create import empty
+from tensorcore.ops.creation.create import empty
 from tensorcore.tensor import Tensor
 
 __all__ = ["MultiheadAttention", "SDPBackend", "sdpa_kernel"]

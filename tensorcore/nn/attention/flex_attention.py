@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, UsageError
 from tensorcore.func import vmap
-from tensorcore.ops.choice import where
-from tensorcore.ops.create import arange, zeros
-from tensorcore.ops.pad import pad
+from tensorcore.ops.creation.create import arange, zeros
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.shapes.pad import pad
 from tensorcore.tensor import Tensor
 
 __all__ = [

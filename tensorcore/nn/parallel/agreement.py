@@ -8,8 +8,8 @@ from typing import Any
 
 import tensorcore.distributed as dist
 from tensorcore.errors import UsageError
-from tensorcore.ops.create import tensor as make_tensor
-from tensorcore.ops.join import cat
+from tensorcore.ops.creation.create import tensor as make_tensor
+from tensorcore.ops.shapes.join import cat
 from tensorcore.tape.mode import no_grad
 
 __all__ = ["check_same_model", "check_same_values", "share"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from tensorcore.ops.create import empty
+from tensorcore.ops.creation.create import empty
 from tensorcore.tensor import Tensor
 
 __all__ = ["Bucket", "GradBucket", "make_buckets"]

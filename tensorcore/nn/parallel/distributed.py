@@ -21,7 +21,7 @@ from tensorcore.nn.module import Module
 from tensorcore.nn.parallel.agreement import check_same_model, check_same_values, share
 from tensorcore.nn.parallel.buckets import Bucket, GradBucket, make_buckets
 from tensorcore.nn.parallel.joining import Joining
-from tensorcore.ops.create import tensor as make_tensor
+from tensorcore.ops.creation.create import tensor as make_tensor
 from tensorcore.tape.mode import mode, no_grad
 from tensorcore.tape.node import Output
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import tensorcore.distributed as dist
 from tensorcore.distributed.algorithms.join import JoinHook
-from tensorcore.ops.create import tensor as make_tensor
+from tensorcore.ops.creation.create import tensor as make_tensor
 
 __all__ = ["Joining"]
 

@@ -10,7 +10,7 @@ from tensorcore.amp.state import again, regions
 from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentError
 from tensorcore.nn.module import Module
-from tensorcore.ops.join import cat
+from tensorcore.ops.shapes.join import cat
 from tensorcore.tape.mode import mode, set_grad_enabled
 from tensorcore.tensor import Tensor
 

@@ -7,7 +7,7 @@ from typing import Any
 import tensorcore.distributed as dist
 from tensorcore.distributed.group import current
 from tensorcore.distributed.nn.functional import all_gather
-from tensorcore.ops.join import cat, stack
+from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.tape.mode import no_grad
 
 __all__ = ["batch_norm", "shared"]

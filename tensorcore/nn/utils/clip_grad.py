@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tensorcore.errors import GradientError
-from tensorcore.ops.create import tensor
-from tensorcore.ops.join import stack
+from tensorcore.ops.creation.create import tensor
+from tensorcore.ops.shapes.join import stack
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tensorcore.errors import ArgumentTypeError
-from tensorcore.ops.join import cat
+from tensorcore.ops.shapes.join import cat
 from tensorcore.tensor import Tensor
 
 __all__ = ["parameters_to_vector", "vector_to_parameters"]

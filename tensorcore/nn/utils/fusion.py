@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from tensorcore.nn.parameter import Parameter
-from tensorcore.ops.create import ones_like, zeros_like
+from tensorcore.ops.creation.create import ones_like, zeros_like
 
 __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"]
 

@@ -8,7 +8,7 @@ from tensorcore.errors import ArgumentError, DimensionError, UsageError
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter
 from tensorcore.nn.utils import parametrize
-from tensorcore.ops.norm import normalize
+from tensorcore.ops.layers.norm import normalize
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 

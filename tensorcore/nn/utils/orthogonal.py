@@ -9,11 +9,11 @@ from tensorcore.dtypes import finfo
 from tensorcore.errors import ArgumentError
 from tensorcore.nn.module import Module
 from tensorcore.nn.utils import parametrize
-from tensorcore.ops.create import zeros_like
-from tensorcore.ops.grids import eye
-from tensorcore.ops.join import cat
-from tensorcore.ops.linalg import matrix_power
-from tensorcore.ops.random import randn
+from tensorcore.ops.creation.create import zeros_like
+from tensorcore.ops.creation.grids import eye
+from tensorcore.ops.creation.random import randn
+from tensorcore.ops.linalg.products import matrix_power
+from tensorcore.ops.shapes.join import cat
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 

@@ -9,9 +9,9 @@ from typing import Any
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DimensionError
 from tensorcore.nn.module import Module
 from tensorcore.nn.utils.convert_parameters import parameters_to_vector
-from tensorcore.ops.create import ones_like, zeros_like
-from tensorcore.ops.random import rand
-from tensorcore.ops.random_fill import rand_like
+from tensorcore.ops.creation.create import ones_like, zeros_like
+from tensorcore.ops.creation.random import rand
+from tensorcore.ops.creation.random_fill import rand_like
 from tensorcore.tensor import Tensor
 
 __all__ = [

@@ -10,9 +10,9 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UsageError
-from tensorcore.ops.create import arange, from_numpy, full, tensor
-from tensorcore.ops.join import stack
-from tensorcore.ops.pad import pad
+from tensorcore.ops.creation.create import arange, from_numpy, full, tensor
+from tensorcore.ops.shapes.join import stack
+from tensorcore.ops.shapes.pad import pad
 from tensorcore.tensor import Tensor
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError
-from tensorcore.ops.create import as_tensor, tensor
+from tensorcore.ops.creation.create import as_tensor, tensor
 from tensorcore.tensor import Tensor
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
@@ -73,7 +73,7 @@ def default_convert(data: Any) -> Any:
 
 
 def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
-    from tensorcore.ops.join import stack
+    from tensorcore.ops.shapes.join import stack
 
     shapes = {tuple(one.shape) for one in batch}
     if len(shapes) > 1:

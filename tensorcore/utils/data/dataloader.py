@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tensorcore.errors import ArgumentError, ArgumentTypeError
-from tensorcore.ops.random import Generator
+from tensorcore.ops.creation.random import Generator
 from tensorcore.utils.data import iterators
 from tensorcore.utils.data.collate import default_collate, default_convert
 from tensorcore.utils.data.dataset import IterableDataset

@@ -10,8 +10,8 @@ from itertools import accumulate
 from typing import Any, Generic, TypeVar
 
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.create import tensor
-from tensorcore.ops.random import Generator, default_generator
+from tensorcore.ops.creation.create import tensor
+from tensorcore.ops.creation.random import Generator, default_generator
 from tensorcore.tensor import Tensor
 
 __all__ = [

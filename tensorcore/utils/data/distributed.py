@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sized
 from typing import Any
 
 from tensorcore.errors import ArgumentError
-from tensorcore.ops.random import Generator
+from tensorcore.ops.creation.random import Generator
 from tensorcore.utils.data.sampler import Sampler
 
 __all__ = ["DistributedSampler"]

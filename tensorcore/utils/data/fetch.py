@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorcore.ops.random import default_generator
+from tensorcore.ops.creation.random import default_generator
 from tensorcore.utils.data.collate import default_collate
 from tensorcore.utils.data.dataset import collated
 

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from tensorcore.ops.random import default_generator
+from tensorcore.ops.creation.random import default_generator
 from tensorcore.utils.data.fetch import Fetcher, Recipe
 from tensorcore.utils.data.sampler import drawn_seed
 

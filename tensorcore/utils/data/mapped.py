@@ -13,7 +13,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DimensionError, DtypeError, LoadError
-from tensorcore.ops.create import from_numpy
+from tensorcore.ops.creation.create import from_numpy
 from tensorcore.serialization.safetensors import located
 from tensorcore.tensor import Tensor
 from tensorcore.utils.data.dataset import Gathering

@@ -8,8 +8,8 @@ from typing import Any, Generic, TypeVar
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError
-from tensorcore.ops.create import as_tensor
-from tensorcore.ops.random import Generator, default_generator
+from tensorcore.ops.creation.create import as_tensor
+from tensorcore.ops.creation.random import Generator, default_generator
 
 __all__ = [
     "BatchSampler", "EndlessSampler", "RandomSampler", "Sampler", "SequentialSampler", "SubsetRandomSampler", "WeightedRandomSampler",

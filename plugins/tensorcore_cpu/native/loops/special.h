@@ -4,7 +4,7 @@
 
 #include "functions.h"
 
-/* The ratios of tensorcore/ops/special_tables.py, the highest power first: of I0(x) and I1(x) / x in x^2 up to 18, and of
+/* The ratios of tensorcore/ops/special/tables.py, the highest power first: of I0(x) and I1(x) / x in x^2 up to 18, and of
    sqrt(x) e^-x times either in 1 / x from there. */
 static const double I0_SMALL_ABOVE[15] = {
     5.701673686682392e-34, 2.3484382326858006e-30, 4.9483907861711704e-27, 6.753905534163025e-24,

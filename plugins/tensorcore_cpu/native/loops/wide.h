@@ -45,7 +45,7 @@ ALWAYS_INLINE __m512 log_wide(__m512 x) {
     return _mm512_fmadd_ps(n, EACH(0.693145751953125f), _mm512_add_ps(f, small));
 }
 
-/* Rounded to the nearest as the instruction rounds, which takes three times as long: a test counts all floats of two
+/* Rounded to the nearest as the instruction rounds, which takes twice as long: a test counts all floats of two
    binades. Denormals would lose digits on the way; 0, infinity, negative numbers and NaN have no inverse root to begin with. */
 ALWAYS_INLINE __m512 sqrt_wide(__m512 x) {
     const __m512i bits = _mm512_castps_si512(x), least = _mm512_set1_epi32(0x0c800000); /* 2^-102: its last place is normal */

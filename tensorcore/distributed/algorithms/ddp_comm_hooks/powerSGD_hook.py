@@ -11,8 +11,8 @@ import tensorcore.distributed as dist
 from tensorcore.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from tensorcore.errors import ArgumentError
 from tensorcore.futures import Future
-from tensorcore.ops.create import from_numpy
-from tensorcore.ops.join import cat, stack
+from tensorcore.ops.creation.create import from_numpy
+from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.tape.mode import no_grad
 
 __all__ = ["PowerSGDState", "powerSGD_hook"]

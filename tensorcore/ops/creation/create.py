@@ -1,0 +1,447 @@
+"""Tensors from nothing: filled, counted, or from Python's and NumPy's data."""
+
+from __future__ import annotations
+
+import warnings
+from math import ceil, isfinite, prod
+from typing import Any
+
+import numpy as np
+
+from tensorcore import dtypes
+from tensorcore.backend.base import Backend
+from tensorcore.backend.places import kept_strides
+from tensorcore.dtypes import dtype as Dtype
+from tensorcore.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ConversionError,
+    DtypeError,
+    OutOfMemoryError,
+    ShapeError,
+    UnsupportedDtype,
+)
+from tensorcore.formats import order_of, preserve_format
+from tensorcore.ops import rules, samples
+from tensorcore.ops.creation.literal import as_scalar, host_array
+from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.output import store
+from tensorcore.ops.placement import Default, as_device, get_default_device, host_device
+from tensorcore.ops.shortage import again
+from tensorcore.tape.mode import mode
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = [
+    "arange", "as_tensor", "empty", "empty_like", "empty_strided", "from_numpy", "full", "full_like",
+    "is_complex", "is_floating_point", "is_tensor", "numel", "ones", "ones_like", "scalar_tensor",
+    "tensor", "zeros", "zeros_like",
+]  # fmt: skip
+
+
+def made(native: Any, dtype: Dtype, device: Backend, requires_grad: bool) -> Tensor:
+    """A tensor around a new native array, a leaf of the tape if asked."""
+    new = new_tensor(native, dtype, device)
+    return new.requires_grad_() if requires_grad else new
+
+
+def _filled(op: str, size: Any, value: Any, dtype: Any, device: Any, requires_grad: bool, out: Tensor | None) -> Tensor:
+    shape = _shape(op, size)
+    wanted = None if dtype is None else dtypes.as_dtype(dtype, op)
+    if out is not None:
+        if wanted is not None and wanted is not out.dtype:
+            raise DtypeError(
+                f"{op}: dtype {wanted} does not match dtype of out parameter ({out.dtype}), got both; leave one out"
+            )
+        if tuple(out.native.shape) != shape:
+            out.native = out.device.allocate(shape, out.dtype)
+        return out if value is None else out.fill_(value)  # type: ignore[attr-defined]
+    wanted = wanted or dtypes.get_default_dtype()
+    target = as_device(device)
+    if value is not None and not (type(value) is int and 0 <= value <= 1):  # zeros and ones are in every dtype
+        value = as_scalar(op, value, wanted, shape)
+    try:
+        native = target.allocate(shape, wanted) if value is None else target.kernels["full"](shape, value, dtype=wanted)
+    except MemoryError as error:
+        native = again(target, "full", (shape, 0 if value is None else value), {"dtype": wanted}, error)
+    return made(native, wanted, target, requires_grad)
+
+
+def _shape(op: str, size: Any) -> tuple[int, ...]:
+    """Sizes as programs give them, none negative, and no more elements than an int counts."""
+    shape = rules.as_shape(op, size)
+    if shape and min(shape) < 0:
+        raise ShapeError(
+            f"{op}: Trying to create tensor with negative dimension {min(shape)}, got {list(shape)}; use sizes >= 0"
+        )
+    if prod(shape) >= 2**63:
+        raise OutOfMemoryError(
+            f"{op}: expected fewer than 2**63 elements, got {list(shape)}; Storage size calculation overflowed"
+        )
+    return shape
+
+
+def _sizes(op: str, sizes: tuple[Any, ...], size: Any) -> tuple[Any, ...]:
+    """Sizes given one by one, as one tuple, or by keyword."""
+    if size is not None:
+        return (size,)
+    if not sizes:
+        raise ArgumentTypeError(
+            f"{op}: missing 1 required positional argument: 'size', got none; pass () for a 0-d tensor"
+        )
+    return sizes
+
+
+def empty(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+          requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+    """A tensor of undefined values, in page-locked memory with ``pin_memory``."""
+    made = _filled("empty", _sizes("empty", sizes, size), None, dtype, device, requires_grad and not pin_memory, out)
+    if memory_format is not None and order_of("empty", memory_format, len(made.native.shape)):
+        made = _like("empty", made, None, None, None, made.requires_grad, memory_format)
+    return _pinned(made, requires_grad) if pin_memory else made
+
+
+def zeros(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A tensor of zeros, in page-locked memory with ``pin_memory``."""
+    made = _filled("zeros", _sizes("zeros", sizes, size), 0, dtype, device, requires_grad and not pin_memory, out)
+    return _pinned(made, requires_grad) if pin_memory else made
+
+
+def ones(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+         requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A tensor of ones, in page-locked memory with ``pin_memory``."""
+    made = _filled("ones", _sizes("ones", sizes, size), 1, dtype, device, requires_grad and not pin_memory, out)
+    return _pinned(made, requires_grad) if pin_memory else made
+
+
+def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+         requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A tensor of one value, of that value's dtype unless another is named; page-locked with ``pin_memory``."""
+    if hasattr(size, "__index__"):
+        raise ArgumentTypeError(f"full: argument 'size' must be tuple of ints, got {size!r}; write ({size!r},)")
+    kind, fill_value = _fill_value("full", fill_value)
+    if dtype is None and out is None:
+        dtype = dtypes.default_for(kind)
+    made = _filled("full", (size,), fill_value, dtype, device, requires_grad and not pin_memory, out)
+    return _pinned(made, requires_grad) if pin_memory else made
+
+
+def _fill_value(op: str, value: Any) -> tuple[str, Any]:
+    """A number, or the one in a 0-d tensor, and its kind."""
+    if isinstance(value, Tensor) and not value.native.shape:
+        return value.dtype.kind, value.item()
+    kind = dtypes.kind_of(value)
+    if kind is None:
+        raise ArgumentTypeError(
+            f"{op}: argument 'fill_value' must be Number, got {type(value).__name__}; use torch.tensor(...)"
+        )
+    return kind, value
+
+
+def _pinned(tensor: Tensor, requires_grad: bool) -> Tensor:
+    pinned = tensor.pin_memory()  # type: ignore[attr-defined]
+    return pinned.requires_grad_() if requires_grad else pinned  # type: ignore[no-any-return]
+
+
+def _like(
+    op: str, input: Tensor, value: Any, dtype: Any, device: Any, requires_grad: bool, memory_format: Any = None
+) -> Tensor:
+    """A tensor of the input's shape that lies in memory as the input does, without its gaps and overlaps."""
+    if not isinstance(input, Tensor):
+        raise ArgumentTypeError(
+            f"{op}: argument 'input' must be Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)"
+        )
+    shape = tuple(input.native.shape)
+    dtype, device = dtype or input.dtype, device or input.device
+    if type(input) is not Tensor and not value and hasattr(input, "emptied"):  # a sparse tensor of no elements
+        return input.emptied(dtype, device, requires_grad)  # type: ignore[no-any-return]
+    order: Any = None
+    if memory_format is not None and memory_format is not preserve_format:
+        order = order_of(op, memory_format, len(shape))
+        if order is None:
+            return _filled(op, (shape,), value, dtype, device, requires_grad, None)
+    elif input.device.is_contiguous(input.native):
+        return _filled(op, (shape,), value, dtype, device, requires_grad, None)
+    if order is None:
+        strides = kept_strides(shape, [(shape, input.stride())])
+        order = sorted(range(len(shape)), key=lambda i: -strides[i])
+    made = _filled(op, ([shape[i] for i in order],), value, dtype, device, False, None)
+    made.native = made.device.kernels["permute"](made.native, dims=tuple([order.index(i) for i in range(len(shape))]))
+    return made.requires_grad_() if requires_grad else made
+
+
+@operation(samples=samples.unary)
+def empty_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
+               requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+    """Undefined values in the shape, dtype and on the device of ``input``."""
+    return _like("empty_like", input, None, dtype, device, requires_grad, memory_format)
+
+
+@operation(samples=samples.unary)
+def zeros_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
+               requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+    """Zeros in the shape, dtype and on the device of ``input``."""
+    return _like("zeros_like", input, 0, dtype, device, requires_grad, memory_format)
+
+
+@operation(samples=samples.unary)
+def ones_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
+              requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+    """Ones in the shape, dtype and on the device of ``input``."""
+    return _like("ones_like", input, 1, dtype, device, requires_grad, memory_format)
+
+
+@operation(samples=samples.filled)
+def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+              requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
+    """One value in the shape, dtype and on the device of ``input``."""
+    _, fill_value = _fill_value("full_like", fill_value)
+    return _like("full_like", input, fill_value, dtype, device, requires_grad, memory_format)
+
+
+@method
+def new_zeros(self: Tensor, *sizes: Any, size: Any = None, **options: Any) -> Tensor:
+    """Zeros of the shape ``size`` in the dtype and on the device of this tensor; ``options`` are those of ``zeros``."""
+    return zeros(*sizes, size=size, **_as(self, options))
+
+
+@method
+def new_ones(self: Tensor, *sizes: Any, size: Any = None, **options: Any) -> Tensor:
+    """Ones of the shape ``size`` in the dtype and on the device of this tensor; ``options`` are those of ``ones``."""
+    return ones(*sizes, size=size, **_as(self, options))
+
+
+@method
+def new_empty(self: Tensor, *sizes: Any, size: Any = None, **options: Any) -> Tensor:
+    """Undefined values of the shape ``size`` in the dtype and on the device of this tensor; ``options`` are those of ``empty``."""
+    return empty(*sizes, size=size, **_as(self, options))
+
+
+@method
+def new_full(self: Tensor, size: Any, fill_value: Any, **options: Any) -> Tensor:
+    """One value in the shape ``size``, in the dtype and on the device of this tensor; ``options`` are those of ``full``."""
+    return full(size, fill_value, **_as(self, options))
+
+
+def _as(self: Tensor, options: dict[str, Any]) -> dict[str, Any]:
+    if options.get("dtype") is None:
+        options["dtype"] = self.dtype
+    if options.get("device") is None:
+        options["device"] = self.device
+    return options
+
+
+def _new_tensor(self: Tensor, data: Any, **options: Any) -> Tensor:
+    """A copy of ``data`` in the dtype and on the device of this tensor; ``options`` are those of ``tensor``."""
+    return tensor(data, **_as(self, options))
+
+
+method(_new_tensor, "new_tensor")
+
+
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                  requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A tensor of undefined values with these strides, in elements."""
+    shape, strides = rules.as_shape("empty_strided", (size,)), rules.as_shape("empty_strided", (stride,))
+    if len(shape) != len(strides):
+        raise ShapeError(
+            f"empty_strided: expected a stride for each size, got {list(shape)} and {list(strides)}; give as many"
+        )
+    dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, "empty_strided")
+    device = as_device(device)
+    if any(size < 0 for size in shape) or any(step < 0 for step in strides):
+        raise ShapeError(
+            f"empty_strided: Trying to create tensor with negative dimension or stride, got sizes {list(shape)} and "
+            "strides "
+            f"{list(strides)}; use numbers >= 0"
+        )
+    span = 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True)) if 0 not in shape else 0
+    flat = device.allocate((span,), dtype)
+    if pin_memory:
+        flat = _pinned(new_tensor(flat, dtype, device), False).native
+    return made(device.as_strided(flat, shape, strides, 0), dtype, device, requires_grad)
+
+
+@method
+def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dtype: Any = None, device: Any = None,
+                      requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Undefined values with these strides, in the dtype and on the device of this tensor."""
+    dtype, device = dtype or self.dtype, device or self.device
+    return empty_strided(size, stride, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+           pin_memory: bool = False) -> Tensor:  # fmt: skip
+    """A leaf tensor with a copy of ``data``: numbers, nested sequences of them, a NumPy array, a tensor."""
+    array, found = host_array("tensor", data, None if dtype is None else dtypes.as_dtype(dtype, "tensor"))
+    if device is None and isinstance(data, Tensor):
+        device = data.device
+    device = as_device(device)
+    new = made(device.from_host(array), found, device, requires_grad and not pin_memory)
+    return _pinned(new, requires_grad) if pin_memory else new
+
+
+def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                  requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """A 0-d tensor of one number, of the default floating dtype unless another is named."""
+    return full((), s, dtype=dtype or dtypes.get_default_dtype(), device=device, requires_grad=requires_grad)
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether ``obj`` is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements."""
+    return input.numel()
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating one."""
+    return input.is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is a complex one."""
+    return input.is_complex()
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """``data`` as a tensor, sharing its memory where no conversion is needed; where a default device is set it goes there."""
+    if device is None and Default.device is not None:
+        device = get_default_device()
+    if isinstance(data, Tensor):
+        return data.to(device or data.device, dtype or data.dtype)  # type: ignore[attr-defined]
+    if isinstance(data, np.ndarray) and (device is None or as_device(device).capabilities.host):
+        shared = from_numpy(data)
+        return shared if dtype is None else shared.to(dtype)  # type: ignore[attr-defined]
+    return tensor(data, dtype=dtype, device=device)
+
+
+def from_numpy(ndarray: np.ndarray) -> Tensor:
+    """A tensor on the host that shares the memory of a NumPy array."""
+    if not isinstance(ndarray, np.ndarray):
+        raise ArgumentTypeError(
+            f"from_numpy: expected np.ndarray (got {type(ndarray).__name__}); use torch.tensor(...)"
+        )
+    if not ndarray.dtype.isnative:
+        raise ArgumentError(
+            f"from_numpy: given numpy array has byte order different from the native byte order, got {ndarray.dtype}; "
+            f"convert it with array.astype(array.dtype.newbyteorder('='))"
+        )
+    found = dtypes.from_numpy_dtype(ndarray.dtype)
+    if any(step < 0 for step in ndarray.strides):
+        raise ArgumentError(
+            f"from_numpy: At least one stride in the given numpy array is negative, got strides {ndarray.strides}, and "
+            f"tensors with negative strides are not supported; use array.copy()"
+        )
+    if any(step % found.itemsize for step in ndarray.strides):
+        raise ArgumentError(
+            f"from_numpy: given numpy array strides not a multiple of the element byte size, got {ndarray.strides}; "
+            f"use array.copy()"
+        )
+    if not ndarray.flags.writeable:
+        warnings.warn(
+            "from_numpy: expected a writable array, got one that is not: writes to the tensor will fail; copy the "
+            "array to "
+            "protect its data or make it writable before",
+            stacklevel=2,
+        )
+    device = host_device()
+    return new_tensor(device.share_host(ndarray), found, device)
+
+
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
+           device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """Numbers from ``start`` up to, and not including, ``end``, ``step`` apart."""
+    if end is None:
+        start, end = 0, start
+    numbers = [_bound(name, one) for name, one in (("start", start), ("end", end), ("step", step))]
+    if dtype is None and out is not None:
+        dtype = out.dtype
+    if dtype is None:
+        kinds = {dtypes.kind_of(one) for one in numbers}
+        dtype = dtypes.get_default_dtype() if "floating" in kinds else dtypes.int64
+    dtype = dtypes.as_dtype(dtype, "arange")
+    if dtype.kind in ("bool", "complex"):
+        raise UnsupportedDtype(f'arange: "arange_cpu" not implemented for {dtype.name}, got it as dtype; use .to(...)')
+    exact = numbers
+    if dtype.kind == "integer":
+        numbers = [as_scalar("arange", one, dtypes.int64) for one in numbers]
+    start, end, step = numbers
+    if step == 0:
+        raise ConversionError("arange: step must be nonzero, got 0; pass a positive or a negative step")
+    if (end - start) * step < 0:
+        raise ConversionError(
+            f"arange: upper bound and lower bound inconsistent with step sign, got {start}, {end}, step {step}; swap "
+            "the bounds"
+        )
+    # As in PyTorch, int64 counts between the bounds cut to integers and the others between the bounds as given.
+    start_, end_, step_ = numbers if dtype is dtypes.int64 else exact
+    integers = all([isinstance(one, int) for one in (start_, end_, step_)])
+    length = -((start_ - end_) // step_) if integers else ceil((end_ - start_) / step_)
+    if length >= 2**62:
+        raise OutOfMemoryError(f"arange: invalid size, possible overflow? got {length} numbers; use a larger step")
+    target = as_device(device)
+    try:
+        native = target.kernels["arange"](start, step, max(0, length), dtype=dtype)
+    except MemoryError as error:
+        raise OutOfMemoryError(f"arange: expected room for {length} numbers, got none ({error}); make fewer") from error
+    result = made(native, dtype, target, requires_grad)
+    return result if out is None else store("arange", result, out)
+
+
+def _bound(name: str, value: Any) -> Any:
+    """A finite real number, or the one in a 0-d tensor."""
+    if isinstance(value, Tensor) and not value.native.shape:
+        value = value.item()
+    kind = dtypes.kind_of(value)
+    if kind is None:
+        raise ArgumentTypeError(
+            f"arange: argument '{name}' must be Number, got {type(value).__name__}; pass an int or a float"
+        )
+    if kind == "complex" or not isfinite(value):
+        raise ConversionError(f"arange: unsupported range, got {name}={value}; pass finite real numbers")
+    return value
+
+
+@method
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Write one value into every element."""
+    return _fill(input, value)
+
+
+def _fill(input: Tensor, value: Any, name: str = "fill_op") -> Tensor:
+    from tensorcore.ops.shapes import convert
+
+    if not isinstance(value, Tensor):
+        if dtypes.kind_of(value) is None:
+            raise ArgumentTypeError(f"fill_: expected value to be a number or a 0-d Tensor, got {value!r}; use copy_")
+        number = as_scalar("fill_", value, input.dtype, input.native.shape)
+        if (input.node is None or not mode.enabled) and input.is_contiguous():  # type: ignore[attr-defined]
+            convert.check_writable("fill_", input)
+            input.device.kernels["fill"](input.native, number)
+            convert.written(input)
+            return input
+        value = full((), number, dtype=input.dtype, device=input.device)
+    if value.native.shape:
+        raise ShapeError(
+            f"fill_: only supports 0-dimension value tensor but got tensor with {len(value.native.shape)} dimensions; "
+            "use copy_"
+        )
+    repeated = [i for i, step in enumerate(input.stride()) if step == 0 and input.native.shape[i] > 1]  # type: ignore[attr-defined]
+    if repeated and not (mode.enabled and (input.node is not None or value.node is not None)):
+        # Every element gets the same value, so one of those that share a place stands for all.
+        part = input
+        for dim in repeated:
+            part = part.narrow(dim, 0, 1)  # type: ignore[attr-defined]
+        convert.write(getattr(convert, name), part, value)
+        return input
+    return convert.write(getattr(convert, name), input, value)
+
+
+@method
+def zero_(input: Tensor) -> Tensor:
+    """Write zero into every element."""
+    return _fill(input, 0, "zero_op")

@@ -1,0 +1,332 @@
+"""Indexing: ``x[...]`` to read and to write, with PyTorch's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.dtypes import kind_of
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
+from tensorcore.ops import rules
+from tensorcore.ops.define import Op
+from tensorcore.ops.indexing.parse import ALL, Indices, masks, parse, whole
+from tensorcore.ops.inplace import attach, check_writable
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import lifted
+from tensorcore.ops.output import written
+from tensorcore.ops.record import record
+from tensorcore.ops.samples import index as samples
+from tensorcore.ops.shapes.convert import copy_
+from tensorcore.ops.shapes.shape import _unsqueeze
+from tensorcore.ops.shapes.views_part import select_op, slice_op
+from tensorcore.tape.memory import writes
+from tensorcore.tape.mode import mode
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = ["index_put", "index_put_"]
+
+_show_select, _show_slice = select_op.view, slice_op.view  # type: ignore[attr-defined]
+
+# The indices of a recorded call are kept as tensors, with their versions, next to what the kernel took.
+_index = Op(
+    "index", "input", "The elements at places that tensors name.", register=False,
+    grads=dict(input=lambda g, input_shape, indices: _put(
+        _index_put, g.new_zeros(input_shape), indices.check("index"), g, True)),
+)  # fmt: skip
+_index_put = Op(
+    "index_put", "input values", "A tensor with values written at places that tensors name.", register=False,
+    grads=dict(
+        input=lambda g, indices, accumulate: g if accumulate else _put(
+            _index_put, g, indices.check("index_put"), g.new_zeros(()), False),
+        values=lambda g, indices: _read(g, indices.check("index_put"))),
+)  # fmt: skip
+
+
+class _Kept:
+    """Indices as a node keeps them: it can tell whether one was written since."""
+
+    __slots__ = ("indices", "versions")
+
+    def __init__(self, indices: Indices) -> None:
+        self.indices = indices
+        self.versions = [None if one is None else writes(one.version) for one in indices]
+
+    def check(self, op: str) -> Indices:
+        for one, version in zip(self.indices, self.versions, strict=True):
+            if one is not None and writes(one.version) != version:
+                raise GradientError(
+                    f"backward: expected the indices of {op} as they were at the forward call, got "
+                    f"one of the variables needed "
+                    f"for gradient computation modified by an inplace operation; write it out of place"
+                )
+        return self.indices
+
+
+def getitem(self: Tensor, key: Any) -> Tensor:
+    """``self[key]``: a view for ints, slices, None and Ellipsis; a copy as soon as a tensor is among the indices."""
+    kind = type(key)
+    if kind is int:
+        shape = self.native.shape
+        if shape and -shape[0] <= key < shape[0]:
+            return _show_select(self, {"key": (key,)})
+    elif kind is slice:
+        shape = self.native.shape
+        if shape:
+            return _show_slice(self, {"key": (whole(key, shape[0]),)})
+    elif kind is tuple:
+        shape = self.native.shape
+        if len(key) == 2 and key[0] is Ellipsis and key[1] is None:
+            return _unsqueeze.view(self, {"dim": len(shape)})  # type: ignore[attr-defined, no-any-return]
+        if 0 < len(key) <= len(shape):
+            # Only ints and slices: one view, without the general parser.
+            basic: list[Any] = []
+            last = None
+            for one, size in zip(key, shape, strict=False):
+                kind = type(one)
+                if kind is int:
+                    if not -size <= one < size:
+                        break
+                    last = _show_select
+                elif kind is slice:
+                    if one != ALL:
+                        one = whole(one, size)
+                        last = _show_slice
+                else:
+                    break
+                basic.append(one)
+            else:
+                if last is not None:
+                    return last(self, {"key": tuple(basic)})
+    elif key is None:
+        return _unsqueeze.view(self, {"dim": 0})  # type: ignore[attr-defined, no-any-return]
+    elif (
+        kind is Tensor
+        and key.dtype is dtypes.int64
+        and key.native.shape
+        and self.native.shape
+        and key.device is self.device
+    ):
+        return _read(self, (key,))
+    view, indices = parse(self, key)
+    return view if indices is None else _read(view, indices)
+
+
+def setitem(self: Tensor, key: Any, value: Any) -> None:
+    """``self[key] = value``: a number, or a tensor that broadcasts to the place."""
+    if not isinstance(value, Tensor):
+        if kind_of(value) is None:
+            raise ArgumentTypeError(
+                f"setitem: can't assign a {type(value).__name__} to a tensor of {self.dtype}, "
+                f"got {value!r}; wrap it in "
+                f"torch.tensor(...)"
+            )
+        value = _number(self, value)
+    kind = type(key)
+    if (
+        self.node is None
+        and (kind is int or kind is slice)
+        and not (mode.enabled and (value.node is not None or self.origin is not None))
+        and value.device is self.device
+        and not value.dtype.is_complex
+    ):
+        # Without a history to keep, the place needs no tensor of its own.
+        shape = self.native.shape
+        if shape and (kind is slice or -shape[0] <= key < shape[0]):
+            device = self.device
+            place = device.kernels["index"](self.native, key=(key if kind is int else whole(key, shape[0]),))
+            if not value.native.shape or tuple(value.native.shape) == tuple(place.shape):
+                check_writable("setitem", self)
+                device.kernels["copy"](place, value.native)
+                written(self)
+                return
+    view, indices = parse(self, key)
+    if indices is None:
+        copy_(view, _fitting(value, tuple(view.native.shape)))
+        return
+    if value.native.shape == () and value.dtype is not self.dtype:
+        # A mask with one value, and a number, are filled in whatever dtype they have.
+        value = value.to(self.dtype)  # type: ignore[attr-defined]
+    if value.device is not self.device:
+        value = value.to(self.device)  # type: ignore[attr-defined]
+    check_writable("index_put_", view)
+    _put(_index_put, view, indices, value, False, write=True)
+
+
+Tensor.__getitem__ = getitem  # type: ignore[attr-defined]
+Tensor.__setitem__ = setitem  # type: ignore[attr-defined]
+
+
+@operation(samples=samples.index_put)
+def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
+    """A copy of ``input`` with ``values`` written at the places that ``indices`` name, one tensor for each dim.
+
+    Args:
+        values: broadcast to the shape of ``input[indices]``.
+        accumulate: add to what is there; each of several equal indices counts.
+    """
+    return _put(_index_put, input, _expanded(input, tuple(indices)), values, accumulate)
+
+
+def index_put_(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
+    """In-place form of :func:`index_put`."""
+    check_writable("index_put_", input)
+    return _put(_index_put, input, _expanded(input, tuple(indices)), values, accumulate, write=True)
+
+
+Tensor.index_put_ = index_put_  # type: ignore[attr-defined]
+
+
+def _number(self: Tensor, value: Any) -> Tensor:
+    """A number as a 0-d tensor of the dtype and on the device of ``self``."""
+    dtype = self.dtype
+    kind = kind_of(value)
+    if kind == "complex" and not dtype.is_complex:
+        raise DtypeError(
+            f"setitem: value cannot be converted to type {dtype.name} without overflow, got {value}; take its real part"
+        )
+    if dtype.kind == "integer":
+        limits = dtypes.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            raise DtypeError(f"setitem: value cannot be converted to type {dtype.name} without overflow, got {value}")
+        value = int(value)
+    return new_tensor(self.device.kernels["full"]((), value, dtype=dtype), dtype, self.device)
+
+
+def _fitting(value: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A value without the leading dims of size 1 that its place lacks."""
+    have = value.native.shape
+    drop = 0
+    while len(have) - drop > len(shape) and have[drop] == 1:
+        drop += 1
+    return value.reshape(have[drop:]) if drop else value  # type: ignore[attr-defined]
+
+
+def _expanded(input: Tensor, indices: tuple[Any, ...]) -> Indices:
+    """The tensors that a caller of ``index_put`` passed, masks spread."""
+    spread: list[Tensor | None] = []
+    for one in indices:
+        if one is not None and (
+            not isinstance(one, Tensor) or one.dtype.name not in ("int64", "int32", "bool", "uint8")
+        ):
+            raise DimensionError(
+                f"index_put: tensors used as indices must be long, int, byte or bool tensors, got "
+                f"{one.dtype if isinstance(one, Tensor) else one!r}; convert it with .long()"
+            )
+        spread.extend(masks(one, input, len(spread)))
+    if len(spread) > len(input.native.shape):
+        raise DimensionError(
+            f"index_put: too many indices for tensor of dimension {len(input.native.shape)}, got "
+            f"{len(spread)}; leave some out"
+        )
+    return tuple(spread)
+
+
+def _shape_at(op: str, input: Tensor, indices: Indices) -> tuple[int, ...]:
+    """The shape of ``input[indices]``: the indices' common shape, in their place if they are neighbours, else in front."""
+    if len(indices) == 1 and indices[0] is not None:
+        return tuple(indices[0].native.shape) + tuple(input.native.shape[1:])
+    try:
+        common = rules.broadcast(op, *[tuple(one.native.shape) for one in indices if one is not None])
+    except ShapeError:
+        shapes = ", ".join(str(list(one.native.shape)) for one in indices if one is not None)
+        raise DimensionError(
+            f"{op}: shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}, got those; "
+            f"make them broadcast"
+        ) from None
+    shape = input.native.shape
+    at = [i for i, one in enumerate(indices) if one is not None]
+    rest = [size for i, size in enumerate(shape) if i not in at]
+    front = at[0] if at[-1] - at[0] == len(at) - 1 else 0
+    return (*rest[:front], *common, *rest[front:])
+
+
+def _reads_something(input: Tensor, indices: Indices, wanted: tuple[int, ...]) -> bool:
+    """Whether indices outside the tensor are wrong, or nobody asks for an element: PyTorch does not check them then."""
+    shape = input.native.shape
+    none = any(one is not None and shape[i] == 0 for i, one in enumerate(indices))
+    empty = any(one is not None and not one.numel() for one in indices)
+    return 0 not in wanted or (none and not empty)
+
+
+def _natives(indices: Indices) -> tuple[Any, ...]:
+    return tuple([None if one is None else one.native for one in indices])
+
+
+def _read(input: Tensor, indices: Indices) -> Tensor:
+    """The elements at ``indices``, as a copy."""
+    if any([one is not None and one.device is not input.device for one in indices]):
+        input, *indices = lifted("index", input, *indices)  # type: ignore[assignment]
+    if len(indices) > 1 or 0 in input.native.shape:
+        wanted = _shape_at("index", input, indices)
+        if 0 in wanted and _reads_something(input, indices, wanted):
+            raise DimensionError("index: index is out of bounds for dimension with size 0, got one; leave it out")
+    try:
+        native = input.device.kernels["index_tensors"](input.native, indices=_natives(indices))
+    except IndexError as error:
+        wanted = _shape_at("index", input, indices)
+        if _reads_something(input, indices, wanted):
+            raise DimensionError(
+                f"index: expected indices inside the tensor, got one outside: {error}; check it"
+            ) from None
+        native = input.device.allocate(wanted, input.dtype)
+    made = new_tensor(native, input.dtype, input.device)
+    if input.node is not None and mode.enabled:
+        record(_index, (input,), {"indices": _Kept(indices)}, made)
+    return made
+
+
+def _put(op: Op, input: Tensor, indices: Indices, values: Tensor, accumulate: bool, *, write: bool = False) -> Tensor:
+    """``values`` written at ``indices``, into a copy or (``write``) into ``input`` itself."""
+    if values.dtype is not input.dtype:
+        raise DtypeError(
+            f"index_put: Index put requires the source and destination dtypes match, got "
+            f"{input.dtype} for the destination "
+            f"and {values.dtype} for the source; convert it with .to(...)"
+        )
+    if not any(one is not None for one in indices):
+        raise DimensionError("index_put: expected at least one index tensor, got none; use copy_")
+    if not write:
+        input, values, *indices = lifted("index_put", input, values, *indices)  # type: ignore[assignment]
+    wanted = _shape_at("index_put", input, indices)
+    have = tuple(values.native.shape)
+    fitted = _fitting(values, wanted) if have else values
+    try:
+        fits = not have or rules.broadcast("index_put", tuple(fitted.native.shape), wanted) == wanted
+    except ShapeError:
+        fits = False
+    if not fits:
+        raise ShapeError(
+            f"index_put: shape mismatch: value tensor of shape {list(have)} cannot be broadcast "
+            f"to indexing result of shape "
+            f"{list(wanted)}, got that; give it that shape"
+        )
+    device = input.device
+    before = input
+    if write:
+        before = new_tensor(input.native, input.dtype, device)
+        before.node = input.node
+    source = fitted.native
+    try:
+        if 0 in wanted and not _reads_something(input, indices, wanted):
+            native = input.native if write else device.kernels["clone"](input.native)
+        else:
+            native = device.kernels["index_put"](
+                input.native,
+                source,
+                indices=_natives(indices),
+                accumulate=accumulate,
+                **({"out": input.native} if write else {}),
+            )
+    except IndexError as error:
+        raise DimensionError(
+            f"index_put: expected indices inside the tensor, got one outside: {error}; check it"
+        ) from None
+    made = new_tensor(native, input.dtype, device)
+    if write:
+        written(input)
+    if mode.enabled and (input.node is not None or fitted.node is not None):
+        record(op, (before, fitted), {"indices": _Kept(indices), "accumulate": accumulate}, made)
+        if write and made.node is not None:
+            attach(input, made.node)
+    return input if write else made

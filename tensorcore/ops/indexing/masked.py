@@ -1,0 +1,214 @@
+"""Reading and writing where a mask is true or in the flattened tensor, and counting what is where."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
+from tensorcore.ops import rules
+from tensorcore.ops.calls import apply
+from tensorcore.ops.define import Op, without_derivative
+from tensorcore.ops.indexing.scatter import both, call, long, renamed, same_dtype, scalar
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.output import store
+from tensorcore.ops.record import record
+from tensorcore.ops.samples import index as samples
+from tensorcore.tape.mode import mode
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = [
+    "argwhere",
+    "bincount",
+    "bucketize",
+    "masked_fill",
+    "masked_scatter",
+    "masked_select",
+    "nonzero",
+    "put",
+    "take",
+]
+
+_masked_fill = Op(
+    "masked_fill", "input mask value", "One value where a mask is true.", register=False,
+    grads=dict(input=lambda g, mask: masked_fill(g, mask, 0), value=lambda g, mask: masked_fill(g, mask.logical_not(), 0).sum()),
+)  # fmt: skip
+_masked_select = Op(
+    "masked_select", "input mask", "The elements where a mask is true.", register=False,
+    grads=dict(input=lambda g, mask, input_shape: masked_scatter(
+        g.new_zeros(rules.broadcast("masked_select", tuple(input_shape), tuple(mask.native.shape))), mask, g)),
+)  # fmt: skip
+_masked_scatter = Op(
+    "masked_scatter", "input mask source", "Elements of another tensor where a mask is true.", register=False,
+    grads=dict(input=lambda g, mask: masked_fill(g, mask, 0),
+               source=lambda g, mask, source_shape: _unselected(masked_select(g, mask), source_shape)),
+)  # fmt: skip
+_take = Op("take", "input index", "Elements at indices into the flattened tensor.", register=False,
+           grads=dict(input=lambda g, input_shape, index: put(g.new_zeros(input_shape), index, g, True)))  # fmt: skip
+_put = Op(
+    "put", "input index source", "Elements written at indices into the flattened tensor.", register=False,
+    grads=dict(input=lambda g, index, accumulate: g if accumulate else put(g, index, g.new_zeros(index.shape), False),
+               source=lambda g, index, source_shape: take(g, index).reshape(source_shape)),
+)  # fmt: skip
+_masked_fill_tensor = renamed(_masked_fill, 1)
+
+
+def _mask(op: str, mask: Any) -> None:
+    if not isinstance(mask, Tensor):
+        raise ArgumentTypeError(f"{op}: expected mask to be a Tensor, got {mask!r}; compare a tensor with something")
+    if mask.dtype is not dtypes.bool_:
+        raise DtypeError(f"{op}: expected BoolTensor for mask, got {mask.dtype}; convert it with .bool()")
+
+
+@both("masked_fill")
+def masked_fill(name: str, input: Tensor, mask: Tensor, value: Any, *, write: bool = False) -> Tensor:
+    """``input`` with one value (a number or a 0-d tensor) where ``mask``, which broadcasts, is true."""
+    _mask(name, mask)
+    shape = rules.broadcast(name, tuple(input.native.shape), tuple(mask.native.shape))
+    if write and shape != tuple(input.native.shape):
+        raise ShapeError(
+            f"{name}: output with shape {list(input.native.shape)} doesn't match the broadcast "
+            f"shape {list(shape)}, got a mask "
+            f"larger than the tensor; use masked_fill"
+        )
+    op = _masked_fill_tensor if isinstance(value, Tensor) else _masked_fill
+    return call(op, (input, mask, scalar(name, input, value)), {}, DimensionError, write)
+
+
+@operation(samples=samples.masked_select)
+def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements where ``mask`` (which broadcasts with the tensor) is true, as a vector."""
+    _mask("masked_select", mask)
+    rules.broadcast("masked_select", tuple(input.native.shape), tuple(mask.native.shape))
+    made = apply(_masked_select, (input, mask))
+    return made if out is None else store("masked_select", made, out)
+
+
+@both("masked_scatter")
+def masked_scatter(name: str, input: Tensor, mask: Tensor, source: Tensor, *, write: bool = False) -> Tensor:
+    """``input`` with the elements of ``source``, one after the other, where ``mask``, which broadcasts, is true."""
+    _mask(name, mask)
+    same_dtype(name, input, source, "source")
+    shape = rules.broadcast(name, tuple(input.native.shape), tuple(mask.native.shape))
+    if shape != tuple(input.native.shape):
+        if write:
+            raise ShapeError(
+                f"{name}: output with shape {list(input.native.shape)} doesn't match the broadcast shape {list(shape)}, "
+                f"got a larger mask; use masked_scatter"
+            )
+        input = input.expand(shape)  # type: ignore[attr-defined]
+    if tuple(mask.native.shape) != shape:
+        mask = mask.expand(shape)  # type: ignore[attr-defined]
+    # Without values nobody can count, and nothing is read.
+    count = mask.device.kernels["count_true"](mask.native) if mask.device.capabilities.values else 0
+    if count > source.numel():
+        raise ShapeError(
+            f"{name}: Number of elements of source < number of ones in mask, got {source.numel()} "
+            f"< {count}; give more elements"
+        )
+    return call(_masked_scatter, (input, mask, source), {}, DimensionError, write)
+
+
+# Places and counts
+
+
+@operation(samples=samples.unary_plain)
+def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
+    """The indices of the elements that are not zero: a row for each, or with ``as_tuple`` a vector for each dim."""
+    device = input.device
+    if as_tuple:
+        return tuple([new_tensor(one, dtypes.int64, device) for one in device.kernels["nonzero_by_dim"](input.native)])
+    made = new_tensor(device.kernels["nonzero"](input.native), dtypes.int64, device)
+    return made if out is None else store("nonzero", made, out)
+
+
+@operation(samples=samples.unary_plain)
+def argwhere(input: Tensor) -> Tensor:
+    """The indices of the elements that are not zero, a row for each."""
+    return nonzero(input)
+
+
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False,
+              out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """The number of the bucket, between two of the ``boundaries``, that each value falls into."""
+    check_tensors("bucketize", boundaries=boundaries)
+    if boundaries.ndim != 1:
+        raise ShapeError(f"bucketize: boundaries tensor must be 1 dimension, got {boundaries.ndim}; flatten it")
+    from tensorcore.ops.reductions.sort import searchsorted
+
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
+
+
+_bincount = Op("bincount", "input weights", "How often each value is met, weighted.", register=False,
+               grads=dict(weights=without_derivative("bincount")))  # fmt: skip
+
+
+@operation(samples=samples.bincount)
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each value from 0 on is in ``input``, or the sum of its ``weights``."""
+    if input.ndim != 1 or input.dtype.kind != "integer":
+        raise ShapeError(
+            f"bincount: bincount only supports 1-d non-negative integral inputs, got {input.ndim}-d of {input.dtype}"
+        )
+    if minlength < 0:
+        raise ShapeError(f"bincount: minlength should be >= 0, got {minlength}; pass 0 or more")
+    if input.numel() and input.device.kernels["lowest"](input.native) < 0:
+        raise ShapeError(
+            "bincount: bincount only supports 1-d non-negative integral inputs, got a negative one; shift them"
+        )
+    if weights is not None and tuple(weights.native.shape) != tuple(input.native.shape):
+        raise ShapeError(
+            f"bincount: weights should be 1-d and have the same length as input, got {list(weights.shape)}"
+        )
+    dtype = dtypes.int64 if weights is None else dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64
+    native = input.device.kernels["bincount"](
+        input.native, weights=None if weights is None else _real_part(weights).native, minlength=minlength
+    )
+    made = new_tensor(native, dtype, input.device)
+    if mode.enabled and weights is not None and weights.node is not None:
+        record(_bincount, (input, weights), None, made)
+    return made
+
+
+@operation(samples=samples.take)
+def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements at ``index`` into the flattened tensor, in the index's shape."""
+    long("take", index, names=("int64",))
+    made = call(_take, (input, index), {}, DimensionError, False)
+    return made if out is None else store("take", made, out)
+
+
+@both("put")
+def put(
+    name: str, input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, *, write: bool = False
+) -> Tensor:
+    """``input`` with the elements of ``source`` written at ``index`` into the flattened tensor.
+
+    Args:
+        accumulate: add to what is there; equal indices all count.
+    """
+    long(name, index, names=("int64",))
+    same_dtype(name, input, source, "source")
+    if index.numel() != source.numel():
+        raise DimensionError(
+            f"{name}: put_(): Expected source and index to have the same number of elements, got {source.numel()} and "
+            f"{index.numel()}; give as many"
+        )
+    return call(_put, (input, index, source), {"accumulate": accumulate}, DimensionError, write)
+
+
+def _unselected(g: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The gradient of a source of which a mask took only the first elements."""
+    total = prod(shape)
+    rest = total - g.numel()
+    if rest:
+        from tensorcore.ops.shapes.join import cat
+
+        g = cat([g, g.new_zeros(rest)])  # type: ignore[attr-defined]
+    return g.reshape(shape)  # type: ignore[attr-defined]
+
+
+def _real_part(weights: Tensor) -> Tensor:
+    return weights.real if weights.dtype.is_complex else weights  # type: ignore[attr-defined, no-any-return]

@@ -1,0 +1,164 @@
+"""From an index to the views and the tensors that it stands for, by PyTorch's rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensorcore import dtypes
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DimensionError, GradientError
+from tensorcore.ops.creation.create import tensor
+from tensorcore.ops.shapes.shape import _alias, _unsqueeze
+from tensorcore.ops.shapes.views_part import select_op, slice_op
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = ["ALL", "Indices", "masks", "parse", "whole"]
+
+Indices = tuple[Tensor | None, ...]
+ALL = slice(None)
+
+
+def parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
+    """The view that ints, slices, None and Ellipsis make, and the tensors that index it then, if any."""
+    if isinstance(key, list) and any(one is None or one is Ellipsis or isinstance(one, (slice, Tensor)) for one in key):
+        key = tuple(key)  # PyTorch takes a list with such things in it as a tuple
+    items = [_item(one) for one in key] if isinstance(key, tuple) else [_item(key)]
+    shape = self.native.shape
+    named = sum([_dims_of(one) for one in items])
+    if named > len(shape):
+        raise DimensionError(
+            f"index: too many indices for tensor of dimension {len(shape)}, got {named}; leave some out"
+        )
+    basic: list[Any] = []
+    stretched: list[tuple[int, int]] = []  # the dims of the result that None and bools make, and the dims before which
+    strides = self.device.strides(self.native) if any(one is None or type(one) is bool for one in items) else ()
+    indices: dict[int, Tensor] = {}
+    last: Any = slice_op
+    free = len(shape) - named
+    at = dim = 0
+    for one in items:
+        kind = type(one)
+        if one is not Ellipsis and at + _dims_of(one) > len(shape):
+            raise DimensionError(
+                f"index: Dimension out of range, got a second Ellipsis for {len(shape)} dims; leave it out"
+            )
+        if kind is int:
+            size = shape[at]
+            if not -size <= one < size:
+                raise DimensionError(
+                    f"index: index {one} is out of bounds for dimension {at} with size {size}, got that; stay inside"
+                )
+            basic.append(one)
+            last = select_op
+            at += 1
+        elif kind is slice:
+            basic.append(whole(one, shape[at]))
+            if one != ALL:
+                last = slice_op
+            at += 1
+            dim += 1
+        elif one is Ellipsis:
+            basic.extend([ALL] * min(free, len(shape) - len(basic)))
+            at += free
+            dim += free
+        elif one is None or kind is bool:
+            stretched.append((dim, at))
+            if kind is bool:
+                indices[dim] = new_tensor(
+                    self.device.from_host(np.zeros(int(one), np.int64)), dtypes.int64, self.device
+                )
+            dim += 1
+        else:
+            count = _dims_of(one)
+            indices[dim] = one
+            basic.extend([ALL] * count)
+            at += count
+            dim += count
+    view = self
+    if any(one is not ALL for one in basic):
+        view = last.view(view, {"key": tuple(basic)})
+    for dim, at in stretched:
+        # PyTorch puts a new dim in before it looks at the indices that follow, which shows in the stride.
+        step = shape[at] * strides[at] if at < len(shape) else 1
+        view = _unsqueeze.view(view, {"dim": dim, "step": step})  # type: ignore[attr-defined]
+    if not indices:
+        return (_alias.view(self, {"key": ()}) if view is self else view), None  # type: ignore[attr-defined]
+    spread: list[Tensor | None] = []
+    for at, one in sorted(indices.items()):
+        spread.extend([None] * (at - len(spread)))
+        spread.extend(masks(one, view, at))
+    return view, tuple(spread)
+
+
+def _item(one: Any) -> Any:
+    """One index as an int, a slice, None, Ellipsis, a bool, or a tensor with dims."""
+    kind = type(one)
+    if kind is int or kind is slice or one is None or one is Ellipsis or kind is bool:
+        return one
+    if isinstance(one, np.bool_):
+        return bool(one)
+    if isinstance(one, np.ndarray):
+        one = tensor(one)
+    elif isinstance(one, str):
+        raise ArgumentTypeError(f"index: new(): invalid data type 'str', got {one!r}; pass ints, slices or tensors")
+    elif isinstance(one, (list, tuple, range)):
+        one = tensor(list(one)) if len(one) else tensor([], dtype=dtypes.int64)
+    if isinstance(one, Tensor):
+        name = one.dtype.name
+        if name not in ("int64", "int32", "bool", "uint8"):
+            raise DimensionError(
+                f"index: tensors used as indices must be long, int, byte or bool tensors, got "
+                f"{one.dtype}; convert it with .long()"
+            )
+        if not one.native.shape:
+            if name in ("bool", "uint8"):
+                return bool(one.item())
+            try:
+                return int(one.item())
+            except GradientError:  # vmap maps over it: each example has an index of its own
+                return one
+        return one
+    if hasattr(one, "__index__"):
+        return int(one.__index__())
+    raise DimensionError(
+        f"index: only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices, got "
+        f"{type(one).__name__}; pass one of those"
+    )
+
+
+def _dims_of(one: Any) -> int:
+    """How many dims of the tensor an index stands for."""
+    if one is None or one is Ellipsis or type(one) is bool:
+        return 0
+    if isinstance(one, Tensor) and one.dtype.name in ("bool", "uint8"):
+        return len(one.native.shape)
+    return 1
+
+
+def masks(one: Tensor | None, input: Tensor, at: int) -> list[Tensor | None]:
+    """A mask as the indices of its true elements, one tensor for each of its dims; anything else as it is."""
+    if one is None:
+        return [None]
+    device = input.device
+    if one.device is not device:
+        one = one.to(device)  # type: ignore[attr-defined]
+    if one.dtype.name not in ("bool", "uint8"):
+        return [one]
+    shape = input.native.shape
+    for i, size in enumerate(one.native.shape):
+        if at + i >= len(shape) or shape[at + i] != size:
+            raise DimensionError(
+                f"index: The shape of the mask {list(one.native.shape)} at index {i} does not "
+                f"match the shape of the indexed "
+                f"tensor {list(shape)} at index {at + i}, got that; make the mask as large as what it masks"
+            )
+    return [new_tensor(native, dtypes.int64, device) for native in device.kernels["nonzero_by_dim"](one.native)]
+
+
+def whole(key: slice, size: int) -> slice:
+    """A slice with every number filled in, inside ``size``."""
+    start, stop, step = key.indices(size)
+    if step < 1:
+        raise ArgumentError(f"index: step must be greater than zero, got {step}; use flip")
+    return slice(start, stop if stop > start else start, step)

@@ -1,0 +1,1 @@
+"""What layers compute: activations, convolutions, pools, norms, attention, recurrence and losses."""

@@ -1,0 +1,343 @@
+"""Losses: what training minimises. Each takes ``reduction="none" | "mean" | "sum"``."""
+
+from __future__ import annotations
+
+import warnings
+from math import log, pi
+from typing import Any
+
+from tensorcore.errors import ArgumentError, DtypeError, ShapeError
+from tensorcore.ops import rules
+from tensorcore.ops.calls import apply
+from tensorcore.ops.define import Op
+from tensorcore.ops.fused import Fused
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors, result_type
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.reductions.reduce import check_floating, mean
+from tensorcore.ops.reductions.reduce import sum as total
+from tensorcore.ops.reductions.statistics import vector_norm
+from tensorcore.ops.samples import loss as samples
+from tensorcore.tensor import Tensor
+
+__all__ = [
+    "cosine_embedding_loss", "cosine_similarity", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss",
+    "l1_loss", "margin_ranking_loss", "mse_loss", "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss",
+    "soft_margin_loss", "triplet_margin_loss",
+]  # fmt: skip
+
+
+def check_reduction(op: str, reduction: str, size_average: Any = None, reduce: Any = None) -> str:
+    """The reduction asked for, also by the two arguments that PyTorch had before it."""
+    if size_average is not None or reduce is not None:
+        average = True if size_average is None else size_average
+        reduction = "none" if reduce is False else "mean" if average else "sum"
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction={reduction!r} instead.",
+            stacklevel=3,
+        )
+    if reduction not in ("none", "mean", "sum"):
+        raise ArgumentError(
+            f"{op}: {reduction} is not a valid value for reduction, got {reduction!r}; pass none, mean or sum"
+        )
+    return reduction
+
+
+def reduced(values: Tensor, reduction: str) -> Tensor:
+    return values if reduction == "none" else mean(values) if reduction == "mean" else total(values)
+
+
+def _float_result(op: str, input: Tensor) -> None:
+    if input.dtype.kind in ("bool", "integer"):
+        raise DtypeError(
+            f"{op}: result type Float can't be cast to the desired output type, got {input.dtype}; convert it with "
+            ".float()"
+        )
+
+
+def _same_size(op: str, input: Tensor, target: Tensor) -> None:
+    check_tensors(op, input=input, target=target)
+    if tuple(input.native.shape) != tuple(target.native.shape):
+        rules.broadcast(op, tuple(input.native.shape), tuple(target.native.shape))
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
+            "likely lead "
+            f"to incorrect results due to broadcasting. Please ensure they have the same size.",
+            stacklevel=3,
+        )
+
+
+# Regression
+
+
+def _mse(input: Tensor, target: Tensor, *, reduction: str) -> Tensor:
+    away = input - target
+    return reduced(away * away, reduction)
+
+
+_mse_loss = Fused("mse_loss", "input target", "Mean squared error.", _mse)
+
+
+def _weighted(values: Tensor, weight: Any, reduction: str) -> Tensor:
+    if weight is None:
+        return reduced(values, reduction)
+    values = values * weight
+    if reduction == "mean":
+        return total(values) / total(weight.expand(values.native.shape))
+    return reduced(values, reduction)
+
+
+@operation(samples=samples.regression, method=False)
+def mse_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+             weight: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Squared differences."""
+    reduction = check_reduction("mse_loss", reduction, size_average, reduce)
+    _same_size("mse_loss", input, target)
+    kind = result_type(input, target)
+    alike = input.dtype is target.dtype and tuple(input.native.shape) == tuple(target.native.shape)
+    if weight is None and alike and kind.is_floating_point:
+        return _mse_loss((input, target), {"reduction": reduction})
+    if not kind.is_floating_point:
+        raise DtypeError(
+            f"mse_loss: expected floating tensors, got {kind}: not implemented for it; convert them with .float()"
+        )
+    away = input - target
+    return _weighted(away * away, weight, reduction)
+
+
+@operation(samples=samples.regression, method=False)
+def l1_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+            weight: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Absolute differences."""
+    reduction = check_reduction("l1_loss", reduction, size_average, reduce)
+    _same_size("l1_loss", input, target)
+    return _weighted((input - target).abs(), weight, reduction)
+
+
+def _where_small(size: Tensor, limit: float, small: Tensor, large: Tensor) -> Tensor:
+    return apply(_choose, (size.detach() < limit, small, large), dtype=small.dtype)
+
+
+_choose = Op(
+    "where", "condition input other", "Elements of one or the other.", register=False,
+    grads=dict(input=lambda g, condition: g * condition.to(g.dtype),
+               other=lambda g, condition: g * (1.0 - condition.to(g.dtype))),
+)  # fmt: skip
+
+
+@operation(samples=samples.regression, method=False)
+def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
+                   beta: float = 1.0) -> Tensor:  # fmt: skip
+    """Squares over ``2 beta`` where the difference is below ``beta``, else the difference less ``beta / 2``."""
+    reduction = check_reduction("smooth_l1_loss", reduction, size_average, reduce)
+    if beta < 0:
+        raise ShapeError(f"smooth_l1_loss: does not support negative values for beta, got {beta}; pass beta >= 0")
+    _same_size("smooth_l1_loss", input, target)
+    check_floating("smooth_l1_loss", input)
+    size = (input - target).abs()
+    if beta == 0:
+        return reduced(size, reduction)
+    return reduced(_where_small(size, beta, size * size * (0.5 / beta), size - 0.5 * beta), reduction)
+
+
+@operation(samples=samples.regression, method=False)
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
+               weight: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Half squares where the difference is at most ``delta``, else ``delta`` times the difference less ``delta / "
+    "2``."""
+    reduction = check_reduction("huber_loss", reduction)
+    if delta <= 0:
+        raise ShapeError(f"huber_loss: does not support non-positive values for delta, got {delta}; pass delta > 0")
+    _same_size("huber_loss", input, target)
+    check_floating("huber_loss", input)
+    size = (input - target).abs()
+    made = _where_small(size, delta, size * size * 0.5, delta * (size - 0.5 * delta))
+    return _weighted(made if made.dtype is input.dtype else made.to(input.dtype), weight, reduction)
+
+
+# Distances and margins
+
+
+@operation(samples=samples.two_vectors, method=False)
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between ``x1`` and ``x2`` along ``dim``; each length is at least ``eps``."""
+    check_tensors("cosine_similarity", x1=x1, x2=x2)
+    kind = result_type(x1, x2)
+    if not kind.is_floating_point:
+        raise DtypeError(
+            f"cosine_similarity: expected common dtype to be floating point, got {kind}; convert them with .float()"
+        )
+    shape = rules.broadcast("cosine_similarity", tuple(x1.native.shape), tuple(x2.native.shape))
+    x1, x2 = (one.to(kind).expand(shape) for one in (x1, x2))  # ``dim`` counts those of the common shape
+    lengths = [vector_norm(one, 2, dim, True).clamp(min=eps) for one in (x1, x2)]  # type: ignore[attr-defined]
+    return total((x1 / lengths[0]) * (x2 / lengths[1]), dim)
+
+
+@operation(samples=samples.two_vectors, method=False)
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The p-norm along the last dim of ``x1 - x2 + eps``."""
+    return vector_norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+@operation(samples=samples.cosine_embedding, method=False)
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, size_average: Any = None,
+                          reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1."""
+    reduction = check_reduction("cosine_embedding_loss", reduction, size_average, reduce)
+    check_tensors("cosine_embedding_loss", input1=input1, input2=input2, target=target)
+    dims = len(target.native.shape)
+    if dims > 1 or len(input1.native.shape) != dims + 1 or len(input2.native.shape) != dims + 1:
+        raise ShapeError(
+            f"cosine_embedding_loss: {dims}D target tensor expects {dims + 1}D input tensors, got "
+            f"{list(input1.shape)} and "
+            f"{list(input2.shape)}; one target per pair"
+        )
+    tiny = 1e-12
+    product = total(input1 * input2, dims)
+    squares = (total(input1 * input1, dims) + tiny) * (total(input2 * input2, dims) + tiny)
+    cosine = product / squares.sqrt()  # type: ignore[attr-defined]
+    same, apart = _marks(target, cosine.dtype)
+    return reduced(same * (1.0 - cosine) + apart * (cosine - margin).clamp(min=0.0), reduction)
+
+
+def _marks(target: Tensor, dtype: Any) -> tuple[Tensor, Tensor]:
+    """Where the target is 1, and where it is -1, as numbers."""
+    return (target != 1).ne(True).to(dtype), (target != -1).ne(True).to(dtype)
+
+
+@operation(samples=samples.embedding, method=False)
+def hinge_embedding_loss(
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: Any = None,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The input where the target is 1, ``max(0, margin - input)`` where it is -1."""
+    reduction = check_reduction("hinge_embedding_loss", reduction, size_average, reduce)
+    check_tensors("hinge_embedding_loss", input=input, target=target)
+    if not input.dtype.is_floating_point:
+        margin = int(margin)  # as in PyTorch, where the margin is added in place
+    hinge = (margin - input).clamp(min=0)
+    return reduced(where(target != 1, hinge, 0) + where(target != -1, input, 0), reduction)
+
+
+@operation(samples=samples.ranking, method=False)
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, size_average: Any = None,
+                        reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """``max(0, -target * (input1 - input2) + margin)``: the target says which of the two should rank higher."""
+    reduction = check_reduction("margin_ranking_loss", reduction, size_average, reduce)
+    check_tensors("margin_ranking_loss", input1=input1, input2=input2, target=target)
+    if not len(input1.native.shape) == len(input2.native.shape) == len(target.native.shape):
+        raise ShapeError(
+            "margin_ranking_loss: All input tensors should have same dimension but got sizes: input1: "
+            f"{input1.shape}, input2: "
+            f"{input2.shape}, target: {target.shape}; reshape them"
+        )
+    return reduced((-target * (input1 - input2) + margin).clamp(min=0.0), reduction)
+
+
+@operation(samples=samples.triplet, method=False)
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0,
+                        eps: float = 1e-6, swap: bool = False, size_average: Any = None, reduce: Any = None,
+                        reduction: str = "mean") -> Tensor:  # fmt: skip
+    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with p-norm distances along the last dim.
+
+    Args:
+        swap: take the distance of positive and negative where it is the smaller one.
+    """
+    reduction = check_reduction("triplet_margin_loss", reduction, size_average, reduce)
+    check_tensors("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
+    if margin <= 0:
+        raise ArgumentError(f"triplet_margin_loss: margin must be greater than 0, got {margin}; pass e.g. 1.0")
+    if not len(anchor.native.shape) == len(positive.native.shape) == len(negative.native.shape):
+        raise ShapeError(
+            f"triplet_margin_loss: The anchor, positive, and negative tensors are expected to have the same number of "
+            f"dimensions, but got: anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D "
+            "inputs; reshape them"
+        )
+    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = far.minimum(pairwise_distance(positive, negative, p, eps))  # type: ignore[attr-defined]
+    return reduced((near - far + margin).clamp(min=0.0), reduction)
+
+
+@operation(samples=samples.embedding, method=False)
+def soft_margin_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None,
+                     reduction: str = "mean") -> Tensor:  # fmt: skip
+    """``log(1 + exp(-target * input))``."""
+    reduction = check_reduction("soft_margin_loss", reduction, size_average, reduce)
+    check_tensors("soft_margin_loss", input=input, target=target)
+    _float_result("soft_margin_loss", input)
+    score = -target * input
+    size = score.abs()
+    return reduced((1.0 + (-size).exp()).log() + (score + size) * 0.5, reduction)
+
+
+# Likelihoods
+
+
+@operation(samples=samples.gaussian, method=False)
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> Tensor:  # fmt: skip
+    """Negative log likelihood of the target under normal distributions of mean ``input`` and variance ``var``.
+
+    Args:
+        var: at least ``eps``; of the input's shape, or with a last dim of 1, or without the last dim.
+        full: add the constant ``log(2 pi) / 2``.
+    """
+    check_tensors("gaussian_nll_loss", input=input, target=target)
+    _float_result("gaussian_nll_loss", input)
+    check_floating("gaussian_nll_loss", input)
+    if not isinstance(var, Tensor):
+        if var < 0:
+            raise ArgumentError(f"gaussian_nll_loss: var has negative entry/entries, got {var}; variances are >= 0")
+        var = input.new_full((), float(var)).expand(input.native.shape)
+    elif var.device.capabilities.host and var.numel() and (var.device.to_host(var.native) < 0).any():
+        raise ArgumentError("gaussian_nll_loss: var has negative entry/entries, got some; variances are >= 0")
+    shape, have = tuple(input.native.shape), tuple(var.native.shape)
+    if have != shape:
+        if shape[:-1] == have:
+            var = var.unsqueeze(-1)
+        elif not (shape[:-1] == have[:-1] and have[-1:] == (1,)):
+            raise ArgumentError(
+                f"gaussian_nll_loss: var is of incorrect size, got {list(have)} for an input of {list(shape)}; give "
+                "one per element or per row"
+            )
+    if reduction not in ("none", "mean", "sum"):
+        raise ArgumentError(f"gaussian_nll_loss: {reduction} is not valid, got {reduction!r}; pass none, mean or sum")
+    # The variance counts as at least eps, and its gradient is the one it has without that bound.
+    small = (var.detach() < eps).to(var.dtype)
+    floor = (eps - var.detach()) * small
+    var = var + floor
+    away = input - target
+    each = 0.5 * (var.log() + away * away / var)
+    return reduced(each + 0.5 * log(2 * pi) if full else each, reduction)
+
+
+@operation(samples=samples.poisson, method=False)
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    size_average: Any = None,
+    eps: float = 1e-8,
+    reduce: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative log likelihood of counts under Poisson distributions.
+
+    Args:
+        log_input: the input is the logarithm of the rate, else the rate.
+        full: add Stirling's approximation of ``log(target!)`` where the target is over 1.
+    """
+    reduction = check_reduction("poisson_nll_loss", reduction, size_average, reduce)
+    check_tensors("poisson_nll_loss", input=input, target=target)
+    each = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        big = (target.detach() > 1).to(target.dtype)
+        safe = target * big + (1.0 - big)
+        each = each + big * (target * safe.log() - target + 0.5 * (2 * pi * safe).log())
+    return reduced(each, reduction)

@@ -1,0 +1,201 @@
+"""Losses by margins between classes or between labels, and the distances between all rows of a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tensorcore import dtypes
+from tensorcore.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    DtypeError,
+    GradientError,
+    ShapeError,
+    UnsupportedDtype,
+    UsageError,
+)
+from tensorcore.ops.indexing.scatter import gather
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.layers.activation import logsigmoid, relu
+from tensorcore.ops.layers.loss import check_reduction, pairwise_distance, reduced
+from tensorcore.ops.layers.pool import taken
+from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.reductions.reduce import check_floating
+from tensorcore.ops.reductions.reduce import sum as total
+from tensorcore.ops.reductions.statistics import vector_norm
+from tensorcore.ops.samples import loss as samples
+from tensorcore.tape.mode import mode
+from tensorcore.tensor import Tensor
+
+__all__ = [
+    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "pdist",
+    "triplet_margin_with_distance_loss",
+]  # fmt: skip
+
+
+def _rows(op: str, input: Tensor, target: Tensor, per_class: bool) -> tuple[Tensor, Tensor, bool]:
+    """Input (samples, classes) and its target, and whether there was a dim for the samples."""
+    check_tensors(op, input=input, target=target)
+    check_floating(op, input)
+    shape, aimed = tuple(input.native.shape), tuple(target.native.shape)
+    if len(shape) > 2 or (shape and shape[-1] == 0):
+        raise ShapeError(
+            f"{op}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(shape)}"
+        )
+    batched = len(shape) == 2
+    wanted = (shape if per_class else shape[:1]) if batched else (shape if per_class else ())
+    alike = aimed == wanted or (
+        not batched and target.numel() == (input.numel() if per_class else 1) and len(aimed) <= 1
+    )
+    if not alike:
+        raise ShapeError(
+            f"{op}: inconsistent target size: {list(aimed)} for input of size: {list(shape)}, got these; reshape one"
+        )
+    if target.dtype is not dtypes.int64:
+        raise DtypeError(f"{op}: expected scalar type Long for target, got {target.dtype}; convert it with .long()")
+    if batched:
+        return input, target, True
+    return input.reshape(1, -1), target.reshape(1, -1) if per_class else target.reshape(1), False
+
+
+def _check_values(op: str, target: Tensor, low: int, high: int) -> None:
+    if target.device.capabilities.values and target.numel():
+        smallest, largest = target.device.kernels["index_bounds"](target.native)
+        if smallest < low or largest >= high:
+            raise UsageError(
+                f"{op}: target out of range: expected classes from {low} to {high - 1}, got "
+                f"{smallest if smallest < low else largest}; look at the labels"
+            )
+
+
+@operation(samples=samples.multi_margin, method=False)
+def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
+                      size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """The mean over the other classes of ``max(0, margin - input[target] + input[other]) ** p``.
+
+    Args:
+        input: scores, (samples, classes) or (classes).
+        target: a class for each sample.
+        p: 1 or 2.
+        weight: one for each class: what a sample of that class counts.
+    """
+    reduction = check_reduction("multi_margin_loss", reduction, size_average, reduce)
+    if p not in (1, 2):
+        raise ArgumentError(f"multi_margin_loss: only p == 1 and p == 2 supported, got {p}; pass one of them")
+    if weight is not None and weight.node is not None and mode.enabled:
+        raise GradientError(
+            "multi_margin_loss: The function is not differentiable with respect to argument 'weight'. This input cannot have "
+            "requires_grad True, got one that has; detach() it"
+        )
+    if weight is not None and len(weight.native.shape) != 1:
+        raise ArgumentError(f"multi_margin_loss: weight must be one-dimensional, got {list(weight.shape)}; flatten it")
+    rows, classes, batched = _rows("multi_margin_loss", input, target, per_class=False)
+    count = rows.native.shape[1]
+    if weight is not None and weight.numel() != count:
+        raise ShapeError(
+            f"multi_margin_loss: inconsistent weight size: {list(weight.shape)} for input of size: {list(input.shape)}, got "
+            f"these; give one per class"
+        )
+    _check_values("multi_margin_loss", classes, 0, count)
+    at = classes.unsqueeze(1)
+    hinge = relu(rows - gather(rows, 1, at) + margin)
+    each = hinge if p == 1 else hinge * hinge
+    # The target's own term is the margin's, and counts for nothing.
+    each = each.scatter(1, at, 0.0)
+    if weight is not None:
+        each = each * weight[classes].unsqueeze(1)
+    each = total(each, 1) / count
+    return reduced(each if batched else each.reshape(()), reduction)
+
+
+@operation(samples=samples.multilabel_margin, method=False)
+def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None,
+                           reduction: str = "mean") -> Tensor:  # fmt: skip
+    """``max(0, 1 - (input[label] - input[other]))`` over all labels and all other classes, divided by the classes.
+
+    Args:
+        input: scores, (samples, classes) or (classes).
+        target: in the shape of ``input``, the labels of each sample, ended by -1.
+    """
+    reduction = check_reduction("multilabel_margin_loss", reduction, size_average, reduce)
+    rows, labels, batched = _rows("multilabel_margin_loss", input, target, per_class=True)
+    count = rows.native.shape[1]
+    _check_values("multilabel_margin_loss", labels, -1, count)
+    valid = (labels < 0).cumsum(1) == 0
+    at = labels.clamp(0)
+    # How often each class is a label: what is not valid adds nothing to class 0.
+    mine = valid.new_zeros(valid.native.shape, dtype=dtypes.int64).scatter_add(1, at, valid.to(dtypes.int64)) > 0
+    apart = 1 - gather(rows, 1, at).unsqueeze(2) + rows.unsqueeze(1)
+    each = relu(apart) * (valid.unsqueeze(2) & ~mine.unsqueeze(1)).to(rows.dtype)
+    each = total(each, (1, 2)) / count
+    return reduced(each if batched else each.reshape(()), reduction)
+
+
+@operation(samples=samples.multilabel, method=False)
+def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None,
+                                reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """The mean over the last dim of the cross entropies of yes-or-no scores; see ``binary_cross_entropy_with_logits``."""
+    reduction = check_reduction("multilabel_soft_margin_loss", reduction, size_average, reduce)
+    check_tensors("multilabel_soft_margin_loss", input=input, target=target)
+    each = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
+    if weight is not None:
+        each = each * weight
+    shape = input.native.shape
+    return reduced(total(each, max(len(shape) - 1, 0)) / (shape[-1] if shape else 1), reduction)
+
+
+@operation(samples=samples.triplet_with_distance, method=False)
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """``max(0, d(anchor, positive) - d(anchor, negative) + margin)`` with any distance.
+
+    Args:
+        distance_function: of two tensors of many vectors; :func:`pairwise_distance` if None.
+        swap: take the distance of positive and negative where it is the smaller one.
+    """
+    op = "triplet_margin_with_distance_loss"
+    reduction = check_reduction(op, reduction)
+    check_tensors(op, anchor=anchor, positive=positive, negative=negative)
+    distance = pairwise_distance if distance_function is None else distance_function
+    if margin <= 0:
+        raise ArgumentError(f"{op}: margin must be greater than 0, got {margin}; pass e.g. 1.0")
+    if not len(anchor.native.shape) == len(positive.native.shape) == len(negative.native.shape):
+        raise ShapeError(
+            f"{op}: The anchor, positive, and negative tensors are expected to have the same number of dimensions, got "
+            f"{anchor.ndim}, {positive.ndim} and {negative.ndim}; reshape them"
+        )
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = far.minimum(distance(positive, negative))
+    return reduced((near - far + margin).clamp(min=0), reduction)
+
+
+@operation(samples=samples.rows, method=False)
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norm distances between every two rows of a matrix (n, features), in the order (0, 1), (0, 2), ..., (n - 2, n - 1)."""
+    if not isinstance(input, Tensor):
+        raise ArgumentTypeError(
+            f"pdist: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)"
+        )
+    shape = tuple(input.native.shape)
+    if len(shape) != 2:
+        raise ShapeError(f"pdist: only supports 2D tensors, got: {len(shape)}D; reshape it")
+    if input.dtype not in (dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16):
+        raise UnsupportedDtype(f'pdist: "pdist" not implemented for {input.dtype.name}, got one; use .float()')
+    if p < 0:
+        raise UsageError(f"pdist: only supports non-negative p values, got {p}; pass p >= 0")
+    first, second = np.triu_indices(shape[0], 1)
+    if shape[1] == 0 or not len(first):
+        return input.new_zeros((len(first),)) + total(input) * 0
+    return vector_norm(taken(input, 0, first) - taken(input, 0, second), p, 1)

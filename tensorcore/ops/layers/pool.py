@@ -1,0 +1,445 @@
+"""Pools: the largest, the mean or the norm of each window, of windows of given size or as many as asked for."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tensorcore import dtypes
+from tensorcore.backend.windows import even_windows
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype, UsageError
+from tensorcore.ops.calls import apply
+from tensorcore.ops.define import Op
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.layers.conv import spread
+from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.output import store
+from tensorcore.ops.reductions.reduce import NotImplementedFor, check_real
+from tensorcore.ops.samples import nn as samples
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
+    "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+]  # fmt: skip
+
+Ints = tuple[int, ...]
+
+_NAMES = ("counts", "kernel", "stride", "padding", "dilation")
+
+
+def _window(*values: Any) -> dict[str, Any]:
+    return dict(zip(_NAMES, values, strict=True))
+
+
+# The gradient finds the maxima from input and result: forward is one comparison a position. A result written over is remade.
+_max = Op(
+    "max_pool", "input", "The largest of each window.", backward_name="MaxPool2DWithIndicesBackward0", register=False,
+    grads=dict(input=lambda g, input, unwritten_out, counts, kernel, stride, padding, dilation: apply(_max_gradient, (
+        g, input, apply(_max, (input,), _window(counts, kernel, stride, padding, dilation)) if unwritten_out is None
+        else unwritten_out), _window(counts, kernel, stride, padding, dilation))),
+)  # fmt: skip
+_max_gradient = Op(
+    "max_pool_gradient", "sent input found", "A gradient put where the largest are.",
+    backward_name="MaxPool2DWithIndicesBackwardBackward0", register=False,
+    grads=dict(sent=lambda g, input, found, counts, kernel, stride, padding, dilation: apply(
+        _max_pick, (g, input, found), _window(counts, kernel, stride, padding, dilation))),
+)  # fmt: skip
+_max_pick = Op(
+    "max_pool_pick", "sent input found", "Values read where the largest are.", register=False,
+    grads=dict(sent=lambda g, input, found, counts, kernel, stride, padding, dilation: apply(
+        _max_gradient, (g, input, found), _window(counts, kernel, stride, padding, dilation))),
+)  # fmt: skip
+_max_indices = Op("max_pool_indices", "input found", "Where the largest are.", register=False)
+_avg = Op(
+    "avg_pool", "input", "The mean of each window.", backward_name="AvgPool2DBackward0", register=False,
+    grads=dict(input=lambda g, input_shape, counts, kernel, stride, padding, count_padding, divisor: apply(
+        _avg_gradient, (g,), {"shape": tuple(input_shape), "counts": counts, "kernel": kernel, "stride": stride,
+                              "padding": padding, "count_padding": count_padding, "divisor": divisor})),
+)  # fmt: skip
+_avg_gradient = Op(
+    "avg_pool_gradient", "input", "The adjoint of the mean of each window.", backward_name="AvgPool2DBackwardBackward0",
+    register=False,
+    grads=dict(input=lambda g, counts, kernel, stride, padding, count_padding, divisor: apply(
+        _avg, (g,), {"counts": counts, "kernel": kernel, "stride": stride, "padding": padding,
+                     "count_padding": count_padding, "divisor": divisor})),
+)  # fmt: skip
+_adaptive = Op(
+    "adaptive_avg_pool", "input", "The mean of each of some windows spread evenly.", register=False,
+    backward_name="AdaptiveAvgPool2DBackward0",
+    grads=dict(input=lambda g, input_shape: apply(_adaptive_gradient, (g,), {"shape": tuple(input_shape)})),
+)  # fmt: skip
+_adaptive_gradient = Op(
+    "adaptive_avg_pool_gradient", "input", "The adjoint of the mean of each of some windows spread evenly.", register=False,
+    backward_name="AdaptiveAvgPool2DBackwardBackward0",
+    grads=dict(input=lambda g, input_shape: apply(_adaptive, (g,), {"counts": tuple(input_shape[2:])})),
+)  # fmt: skip
+take_rows = Op(
+    "take_rows", "input", "Slices along a dim, by number.", backward_name="IndexSelectBackward0", register=False,
+    grads=dict(input=lambda g, dim, index, size: apply(add_rows, (g,), {"dim": dim, "index": index, "size": size})),
+)  # fmt: skip
+add_rows = Op(
+    "add_rows", "input", "Slices added up along a dim, by number.", register=False,
+    grads=dict(input=lambda g, dim, index, size: apply(take_rows, (g,), {"dim": dim, "index": index, "size": size})),
+)  # fmt: skip
+_unpool = Op(
+    "max_unpool", "input indices", "Values put at their indices.", register=False, backward_name="MaxUnpool2DBackward0",
+    grads=dict(input=lambda g, indices: apply(_unpool_gradient, (g, indices), {})),
+)  # fmt: skip
+_unpool_gradient = Op(
+    "max_unpool_gradient", "input indices", "Values read at their indices.", register=False,
+    grads=dict(input=lambda g, indices, input_shape: apply(_unpool, (g, indices), {"shape": tuple(input_shape)})),
+)  # fmt: skip
+
+
+def taken(input: Tensor, dim: int, index: np.ndarray) -> Tensor:
+    """The slices of ``input`` along ``dim`` (counted from the front) that a host array numbers."""
+    return apply(take_rows, (input,), {"dim": dim, "index": index, "size": input.native.shape[dim]})  # type: ignore[no-any-return]
+
+
+def _batched(op: str, input: Any, ndim: int) -> tuple[Tensor, bool]:
+    """The input with a batch dim, and whether it had one."""
+    if not isinstance(input, Tensor):
+        raise ArgumentTypeError(
+            f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
+        )
+    shape = input.native.shape
+    if len(shape) not in (ndim + 1, ndim + 2) or 0 in shape[-ndim - 1 :]:
+        raise ShapeError(
+            f"{op}: Expected {ndim + 1}D or {ndim + 2}D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(shape)}"
+        )
+    batched = len(shape) == ndim + 2
+    return (input if batched else input.unsqueeze(0)), batched
+
+
+def _placed(
+    op: str, sizes: Ints, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> dict[str, Any]:
+    """Checked window options, and how many windows there are; not to be changed, because others get the same."""
+    values = (kernel_size, stride, padding, dilation)
+    ints = type(kernel_size) is int and type(padding) is int and type(dilation) is int
+    if ints and (stride is None or type(stride) is int) and type(ceil_mode) is bool:
+        return _checked(op, sizes, *values, ceil_mode, None)
+    # 2.0 is equal to 2 and no size, so the types are part of the question.
+    kinds = tuple([tuple([type(k) for k in one]) if isinstance(one, (tuple, list)) else type(one) for one in values])
+    fixed = [tuple(one) if isinstance(one, list) else one for one in values]
+    return _checked(op, sizes, *fixed, bool(ceil_mode), kinds)
+
+
+@lru_cache(maxsize=512)
+def _checked(
+    op: str, sizes: Ints, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, kinds: Any
+) -> dict[str, Any]:
+    ndim = len(sizes)
+    kernel = spread(op, "kernel_size", kernel_size, ndim)
+    empty = stride is None or (isinstance(stride, (list, tuple)) and not stride)
+    steps = kernel if empty else spread(op, "stride", stride, ndim)
+    pads, gaps = spread(op, "padding", padding, ndim), spread(op, "dilation", dilation, ndim)
+    for name, values in (("kernel size", kernel), ("stride", steps), ("dilation", gaps)):
+        if min(values) < 1:
+            raise UsageError(f"{op}: {name} should be greater than zero, but got {list(values)}")
+    counts = []
+    for n, k, s, p, d in zip(sizes, kernel, steps, pads, gaps, strict=True):
+        if p < 0 or p > (d * (k - 1) + 1) // 2:
+            raise UsageError(
+                f"{op}: pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}"
+            )
+        free = n + 2 * p - d * (k - 1) - 1
+        count = -(-free // s) + 1 if ceil_mode else free // s + 1
+        # A window that ceil_mode adds must start inside the input or its left padding.
+        if ceil_mode and (count - 1) * s >= n + p:
+            count -= 1
+        counts.append(count)
+    if min(counts) < 1:
+        raise ShapeError(
+            f"{op}: Given input size: {list(sizes)}. Calculated output size: {counts}. Output size is too small"
+        )
+    return _window(tuple(counts), kernel, steps, pads, gaps)
+
+
+def _max_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+              return_indices: bool) -> Any:  # fmt: skip
+    input, batched = _batched(op, input, ndim)
+    check_real(op, input)
+    options = _placed(op, tuple(input.native.shape[2:]), kernel_size, stride, padding, dilation, ceil_mode)
+    made = apply(_max, (input,), options)
+    indices = apply(_max_indices, (input, made), options, dtype=dtypes.int64) if return_indices else None
+    if not batched:
+        made, indices = made.squeeze(0), None if indices is None else indices.squeeze(0)
+    return (made, indices) if return_indices else made
+
+
+@operation(samples=samples.pool1d, method=False)
+def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+               return_indices: bool = False) -> Any:  # fmt: skip
+    """The largest value of each window of (batch, channels, length); the batch may be missing.
+
+    Args:
+        stride: the step between windows; the kernel's size if None.
+        padding: at both ends, of minus infinity.
+        ceil_mode: also windows that reach over the end.
+        return_indices: also where the largest values are, as flat indices within a channel.
+    """
+    return _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+@operation(samples=samples.pool2d, method=False)
+def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+               return_indices: bool = False) -> Any:  # fmt: skip
+    """As ``max_pool1d``, over (batch, channels, height, width)."""
+    return _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+@operation(samples=samples.pool3d, method=False)
+def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+               return_indices: bool = False) -> Any:  # fmt: skip
+    """As ``max_pool1d``, over (batch, channels, depth, height, width)."""
+    return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
+              count_include_pad: bool, divisor: Any = None) -> Tensor:  # fmt: skip
+    input, batched = _batched(op, input, ndim)
+    if input.dtype.kind == "bool":
+        raise NotImplementedFor(
+            f"{op}: expected numbers, got {input.dtype}: not implemented for it; convert it with .float()"
+        )
+    if divisor == 0:
+        raise UsageError(f"{op}: divisor must be not zero, got divisor_override=0; leave it out, or pass another")
+    options = _placed(op, tuple(input.native.shape[2:]), kernel_size, stride, padding, 1, ceil_mode)
+    options = {"counts": options["counts"], "kernel": options["kernel"], "stride": options["stride"],
+               "padding": options["padding"], "count_padding": bool(count_include_pad), "divisor": divisor}  # fmt: skip
+    made = apply(_avg, (input,), options)
+    return made if batched else made.squeeze(0)  # type: ignore[no-any-return]
+
+
+@operation(samples=samples.pool1d, method=False)
+def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+               count_include_pad: bool = True) -> Tensor:  # fmt: skip
+    """The mean of each window of (batch, channels, length); see ``max_pool1d``.
+
+    Args:
+        count_include_pad: whether the zeros of the padding count.
+    """
+    return _avg_pool("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+@operation(samples=samples.pool2d, method=False)
+def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+               count_include_pad: bool = True, divisor_override: int | None = None, *,
+               out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """As ``avg_pool1d``, over (batch, channels, height, width); ``divisor_override`` takes the place of the window's size."""
+    made = _avg_pool(
+        "avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+    return made if out is None else store("avg_pool2d", made, out)
+
+
+@operation(samples=samples.pool3d, method=False)
+def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+               count_include_pad: bool = True, divisor_override: int | None = None, *,
+               out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """As ``avg_pool2d``, over (batch, channels, depth, height, width)."""
+    made = _avg_pool(
+        "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
+    )
+    return made if out is None else store("avg_pool3d", made, out)
+
+
+def _wanted(op: str, sizes: Ints, output_size: Any) -> Ints:
+    ndim = len(sizes)
+    wanted = (output_size,) * ndim if output_size is None or isinstance(output_size, int) else tuple(output_size)
+    if len(wanted) == 1:
+        wanted *= ndim
+    if len(wanted) != ndim:
+        raise UsageError(f"{op}: output_size must be one int or {ndim}, got {output_size!r}")
+    wanted = tuple([n if one is None else one for one, n in zip(wanted, sizes, strict=True)])
+    if min(wanted) < 0:
+        raise UsageError(f"{op}: elements of output_size must be greater than or equal to 0, got {list(wanted)}")
+    return wanted
+
+
+def _adaptive_avg(op: str, ndim: int, input: Tensor, output_size: Any) -> Tensor:
+    if isinstance(input, Tensor):
+        shape = tuple(input.native.shape)
+        if input.dtype.kind in ("bool", "integer"):
+            raise UnsupportedDtype(f'{op}: "{op}" not implemented for {input.dtype.name}, got one; use .float()')
+        if len(shape) in (ndim + 1, ndim + 2) and set(_wanted(op, shape[-ndim:], output_size)) == {1}:
+            # The mean of nothing is NaN, where windows of nothing are an error.
+            return input.mean(tuple(range(-ndim, 0)), True)  # type: ignore[attr-defined, no-any-return]
+    input, batched = _batched(op, input, ndim)
+    sizes = tuple(input.native.shape[2:])
+    wanted = _wanted(op, sizes, output_size)
+    if all(count and n % count == 0 for n, count in zip(sizes, wanted, strict=True)):
+        kernel = tuple([n // count for n, count in zip(sizes, wanted, strict=True)])
+        made = apply(_avg, (input,), {
+            "counts": wanted, "kernel": kernel, "stride": kernel, "padding": (0,) * ndim, "count_padding": True,
+            "divisor": None})  # fmt: skip
+    else:
+        made = apply(_adaptive, (input,), {"counts": wanted})
+    return made if batched else made.squeeze(0)
+
+
+def _adaptive_max(op: str, ndim: int, input: Tensor, output_size: Any, return_indices: bool) -> Any:
+    input, batched = _batched(op, input, ndim)
+    check_real(op, input)
+    sizes = tuple(input.native.shape[2:])
+    wanted = _wanted(op, sizes, output_size)
+    index, kernel = [], []
+    made = input
+    for i, (n, count) in enumerate(zip(sizes, wanted, strict=True)):
+        if count and n % count == 0:
+            index.append(np.arange(n))
+            kernel.append(n // count)
+            continue
+        # Windows of several lengths: each gets the length of the longest by repeating its last element.
+        starts, stops = np.array(even_windows(n, count), np.int64).reshape(-1, 2).T
+        longest = int((stops - starts).max(initial=1))
+        at = np.minimum(starts[:, None] + np.arange(longest), stops[:, None] - 1).reshape(-1)
+        made = taken(made, i + 2, at)
+        index.append(at)
+        kernel.append(longest)
+    options = _window(wanted, tuple(kernel), tuple(kernel), (0,) * ndim, (1,) * ndim)
+    source = made
+    made = apply(_max, (source,), options)
+    indices = None
+    if return_indices:
+        flat = source.device.to_host(apply(_max_indices, (source, made), options, dtype=dtypes.int64).native)
+        found = np.zeros_like(flat)
+        below = 1
+        for i in range(ndim - 1, -1, -1):
+            flat, at = np.divmod(flat, len(index[i]) or 1)
+            found += index[i][at] * below if len(index[i]) else 0
+            below *= sizes[i]
+        indices = new_tensor(input.device.from_host(found), dtypes.int64, input.device)
+    if not batched:
+        made, indices = made.squeeze(0), None if indices is None else indices.squeeze(0)
+    return (made, indices) if return_indices else made
+
+
+@operation(samples=samples.adaptive1d, method=False)
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    """Means of as many windows of (batch, channels, length) as asked for, spread over the length evenly."""
+    return _adaptive_avg("adaptive_avg_pool1d", 1, input, output_size)
+
+
+@operation(samples=samples.adaptive2d, method=False)
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    """As ``adaptive_avg_pool1d``, over (batch, channels, height, width); None keeps a size."""
+    return _adaptive_avg("adaptive_avg_pool2d", 2, input, output_size)
+
+
+@operation(samples=samples.adaptive3d, method=False)
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    """As ``adaptive_avg_pool2d``, over (batch, channels, depth, height, width)."""
+    return _adaptive_avg("adaptive_avg_pool3d", 3, input, output_size)
+
+
+@operation(samples=samples.adaptive1d, method=False)
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """The largest of as many windows of (batch, channels, length) as asked for, spread over the length evenly."""
+    return _adaptive_max("adaptive_max_pool1d", 1, input, output_size, return_indices)
+
+
+@operation(samples=samples.adaptive2d, method=False)
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """As ``adaptive_max_pool1d``, over (batch, channels, height, width); None keeps a size."""
+    return _adaptive_max("adaptive_max_pool2d", 2, input, output_size, return_indices)
+
+
+@operation(samples=samples.adaptive3d, method=False)
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """As ``adaptive_max_pool2d``, over (batch, channels, depth, height, width)."""
+    return _adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)
+
+
+# Norms, and maxima put back
+
+
+def _lp_pool(
+    op: str, ndim: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
+) -> Tensor:
+    kernel = spread(op, "kernel_size", kernel_size, ndim)
+    power = (input**norm_type) if norm_type != 1 else input  # type: ignore[operator]
+    mean = _avg_pool(op, ndim, power, kernel, stride, 0, ceil_mode, True, None)
+    count = int(np.prod(kernel))
+    # PyTorch's formula: where a sum is negative its root is 0.
+    return (mean.sign() * mean.abs().relu() * count).pow(1.0 / norm_type)  # type: ignore[attr-defined,no-any-return]
+
+
+@operation(samples=samples.lp_pool1d, method=False)
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """The ``norm_type``-th root of each window's sum of powers."""
+    return _lp_pool("lp_pool1d", 1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@operation(samples=samples.lp_pool2d, method=False)
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """As ``lp_pool1d``, over (batch, channels, height, width)."""
+    return _lp_pool("lp_pool2d", 2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@operation(samples=samples.lp_pool3d, method=False)
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """As ``lp_pool1d``, over (batch, channels, depth, height, width)."""
+    return _lp_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def _unpooled(
+    op: str, ndim: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any
+) -> Tensor:
+    check_tensors(op, input=input, indices=indices)
+    if indices.dtype is not dtypes.int64:
+        raise DtypeError(f"{op}: elements in indices should be type int64 but got: {indices.dtype.name}")
+    if tuple(indices.native.shape) != tuple(input.native.shape):
+        raise ShapeError(
+            f"{op}: Expected shape of indices to be same as that of the input tensor ({list(input.native.shape)}), got "
+            f"{list(indices.native.shape)}"
+        )
+    kernel = spread(op, "kernel_size", kernel_size, ndim)
+    steps = kernel if stride is None else spread(op, "stride", stride, ndim)
+    pads = spread(op, "padding", padding, ndim)
+    input, batched = _batched(op, input, ndim)
+    if not batched:
+        indices = indices.unsqueeze(0)
+    sizes = tuple(
+        [(n - 1) * s + k - 2 * p for n, s, k, p in zip(input.native.shape[2:], steps, kernel, pads, strict=True)]
+    )
+    if output_size is not None:
+        wanted = tuple(output_size)[-ndim:]
+        for one, size, step in zip(wanted, sizes, steps, strict=True):
+            if not size - step < one < size + step:
+                raise UsageError(
+                    f"{op}: invalid output_size {list(wanted)}: expected sizes within a stride of {list(sizes)}"
+                )
+        sizes = wanted
+    if indices.device.capabilities.values:
+        low, high = indices.device.kernels["index_bounds"](indices.native)
+        if low < 0 or high >= int(np.prod(sizes)):
+            raise UsageError(f"{op}: found an invalid max index: {high} (output volumes are of size {list(sizes)})")
+    made = apply(_unpool, (input, indices), {"shape": (*input.native.shape[:2], *sizes)})
+    return made if batched else made.squeeze(0)  # type: ignore[no-any-return]
+
+
+@operation(samples=samples.max_unpool1d, method=False)
+def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                 output_size: Any = None) -> Tensor:  # fmt: skip
+    """Zeros with each value where ``max_pool1d`` found it, by the indices that it returned."""
+    return _unpooled("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
+
+
+@operation(samples=samples.max_unpool2d, method=False)
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                 output_size: Any = None) -> Tensor:  # fmt: skip
+    """As ``max_unpool1d``, of ``max_pool2d``."""
+    return _unpooled("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
+
+
+@operation(samples=samples.max_unpool3d, method=False)
+def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                 output_size: Any = None) -> Tensor:  # fmt: skip
+    """As ``max_unpool1d``, of ``max_pool3d``."""
+    return _unpooled("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)

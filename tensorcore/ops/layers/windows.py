@@ -1,0 +1,98 @@
+"""Windows of images as columns and back, and convolution over time first."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from tensorcore.errors import ArgumentTypeError, ShapeError, UsageError
+from tensorcore.ops.calls import apply
+from tensorcore.ops.define import Op
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.layers.conv import conv1d, spread, window_counts
+from tensorcore.ops.samples import nn as samples
+from tensorcore.tensor import Tensor
+
+__all__ = ["conv_tbc", "fold", "unfold"]
+
+Ints = tuple[int, ...]
+
+_unfold = Op("unfold", "input", "Windows as columns.", backward_name="Im2ColBackward0", register=False, grads=dict(
+    input=lambda g, input_shape, counts, kernel, stride, padding, dilation: apply(_fold, (g,), {
+        "shape": tuple(input_shape), "counts": counts, "kernel": kernel, "stride": stride, "padding": padding,
+        "dilation": dilation})))  # fmt: skip
+_fold = Op("fold", "input", "Columns added up as windows.", backward_name="Col2ImBackward0", register=False, grads=dict(
+    input=lambda g, counts, kernel, stride, padding, dilation: apply(_unfold, (g,), {
+        "counts": counts, "kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation})))  # fmt: skip
+
+
+def _window(op: str, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> tuple[Ints, Ints, Ints, Ints]:
+    kernel, dilation = spread(op, "kernel_size", kernel_size, 2), spread(op, "dilation", dilation, 2)
+    padding, stride = spread(op, "padding", padding, 2), spread(op, "stride", stride, 2)
+    for name, values, least in (
+        ("kernel size", kernel, 1),
+        ("dilation", dilation, 1),
+        ("stride", stride, 1),
+        ("padding", padding, 0),
+    ):
+        if min(values) < least:
+            raise UsageError(
+                f"{op}: {name} should be {'greater than zero' if least else 'non-negative'}, got {list(values)}"
+            )
+    return kernel, dilation, padding, stride
+
+
+@operation(samples=samples.unfold, method=False)
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """Each window of (batch, channels, height, width) as a column of (batch, channels * taps, windows)."""
+    kernel, dilation, padding, stride = _window("unfold", kernel_size, dilation, padding, stride)
+    shape = tuple(input.native.shape)
+    if len(shape) not in (3, 4):
+        raise ShapeError(f"unfold: Expected 3D or 4D (batch mode) tensor with possibly 0 batch size, got {list(shape)}")
+    if 0 in shape[-3:]:
+        raise ShapeError(f"unfold: Expected non-zero dimensions behind the batch, got {list(shape)}; leave none empty")
+    counts = window_counts(shape[-2:], kernel, stride, padding, dilation)
+    if min(counts) < 1:
+        raise ShapeError(
+            f"unfold: its components must be at least one: expected windows that fit, got {list(counts)} of them"
+        )
+    made = apply(_unfold, (input if len(shape) == 4 else input.unsqueeze(0),), {
+        "counts": counts, "kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation})  # fmt: skip
+    return made if len(shape) == 4 else made.squeeze(0)  # type: ignore[no-any-return]
+
+
+@operation(samples=samples.fold, method=False)
+def fold(
+    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
+    """The adjoint of ``unfold``: columns (batch, channels * taps, windows) added up where their windows lie."""
+    size = spread("fold", "output_size", output_size, 2)
+    kernel, dilation, padding, stride = _window("fold", kernel_size, dilation, padding, stride)
+    shape = tuple(input.native.shape)
+    if len(shape) not in (2, 3) or 0 in shape[-2:]:
+        raise ShapeError(f"fold: Expected 2D or 3D (batch mode) tensor with possibly 0 batch size, got {list(shape)}")
+    counts = window_counts(size, kernel, stride, padding, dilation)
+    if shape[-2] % prod(kernel) or min(counts) < 1 or shape[-1] != prod(counts):
+        raise ShapeError(
+            f"fold: Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}, "
+            f"expected the size of input to be (batch, channels * {prod(kernel)}, {prod(counts)}), got {list(shape)}"
+        )
+    columns = input if len(shape) == 3 else input.unsqueeze(0)
+    whole = (columns.native.shape[0], shape[-2] // prod(kernel), *size)
+    made = apply(_fold, (columns,), {
+        "shape": whole, "counts": counts, "kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation})  # fmt: skip
+    return made if len(shape) == 3 else made.squeeze(0)  # type: ignore[no-any-return]
+
+
+@operation(samples=samples.conv_tbc, method=False)
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """``conv1d`` of (time, batch, channels) with a weight (kernel, channels, out) and a bias (out): (time, batch, out)."""
+    for name, one, dims in (("input", input, 3), ("weight", weight, 3), ("bias", bias, 1)):
+        if not isinstance(one, Tensor):
+            raise ArgumentTypeError(
+                f"conv_tbc: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use torch.tensor(...)"
+            )
+        if len(one.native.shape) != dims:
+            raise ShapeError(f"conv_tbc: {name} must have {dims} dims, got {list(one.native.shape)}; reshape it")
+    made = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)  # type: ignore[attr-defined]
+    return made.permute(2, 0, 1).contiguous()  # type: ignore[attr-defined, no-any-return]

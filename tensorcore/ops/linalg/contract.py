@@ -1,0 +1,276 @@
+"""Sums of products over named dims: ``einsum`` and ``tensordot``, through one batched matrix product for each pair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from tensorcore.errors import ArgumentTypeError, ShapeError, UsageError
+from tensorcore.ops import rules
+from tensorcore.ops.calls import apply
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.linalg.products import matmul, take_diagonal
+from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.output import store
+from tensorcore.ops.samples import nn as samples
+from tensorcore.tensor import Tensor
+
+__all__ = ["einsum", "tensordot"]
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@operation(samples=samples.einsum, method=False)
+def einsum(*args: Any) -> Tensor:
+    """Sum of products after Einstein's convention: each letter is a dim, those not in the result are summed.
+
+    Args:
+        args: an equation such as ``"bij,bjk->bik"`` and the operands (or a list of them); or each
+            operand followed by a list of its dims as ints below 52, and at the end perhaps the
+            result's. ``...`` (``Ellipsis`` in a list) stands for all other dims, which broadcast.
+            Without ``->`` the result has the letters that appear once, sorted, after the other dims.
+
+    More than two operands are contracted from left to right, or in the order that ``opt_einsum``
+    finds where that is installed.
+    """
+    equation, operands = _written(args)
+    terms, result, operands = _parse(equation, operands)
+    sizes: dict[Any, int] = {}
+    for term, operand in zip(terms, operands, strict=True):
+        for name, size in zip(term, operand.native.shape, strict=True):
+            have = sizes.get(name, 1)
+            if size != have and 1 not in (size, have):
+                raise ShapeError(
+                    f"einsum: operands do not broadcast with remapped shapes, got sizes {have} and {size} for one subscript "
+                    f"of {equation!r}; give it one size"
+                )
+            sizes[name] = max(have, size) if 0 not in (have, size) else 0
+    left = [_prepared(operand, term, sizes) for operand, term in zip(operands, terms, strict=True)]
+    for pair in _path(left, result, sizes):
+        x, y = (left.pop(i) for i in sorted(pair, reverse=True))
+        kept = {name for _, term in left for name in term} | set(result)
+        # Popped from the back: the earlier operand is ``y``.
+        left.append(_contracted(y, x, kept, sizes))
+    made, term = _summed(*left[0], set(result))
+    if len(term) != len(result):
+        raise UsageError(f"einsum: expected each subscript of the result in an operand, got {equation!r}")
+    return _ordered(made, term, tuple(result))
+
+
+def _written(args: tuple[Any, ...]) -> tuple[str, list[Tensor]]:
+    """Both ways of calling as an equation and operands."""
+    if not args:
+        raise ArgumentTypeError("einsum: must specify the equation string and at least one operand, got nothing")
+    if isinstance(args[0], str):
+        operands = args[1] if len(args) == 2 and isinstance(args[1], (list, tuple)) else args[1:]
+        if not operands:
+            raise ArgumentTypeError(
+                "einsum: must specify the equation string and at least one operand, got the string only"
+            )
+        equation = args[0]
+    else:
+
+        def letters(dims: Sequence[Any]) -> str:
+            if not all(one is Ellipsis or (isinstance(one, int) and 0 <= one < 52) for one in dims):
+                raise UsageError(
+                    f"einsum: not enough letters: expected subscripts as ints in [0, 52), got {list(dims)}"
+                )
+            return "".join("..." if one is Ellipsis else _LETTERS[one] for one in dims)
+
+        operands = args[: len(args) // 2 * 2 : 2]
+        equation = ",".join(letters(dims) for dims in args[1::2])
+        if len(args) % 2:
+            equation += "->" + letters(args[-1])
+    for one in operands:
+        if not isinstance(one, Tensor):
+            raise ArgumentTypeError(
+                f"einsum: expected operands as Tensors, got {type(one).__name__}; use torch.tensor(...)"
+            )
+    return equation, list(operands)
+
+
+def _parse(equation: str, operands: list[Tensor]) -> tuple[list[tuple[Any, ...]], list[Any], list[Tensor]]:
+    """A tuple of dim names for each operand, and the result's; the dims under an ellipsis are named by ints from the back."""
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    texts = inputs.split(",")
+    if len(texts) != len(operands):
+        raise UsageError(
+            f"einsum: more operands were provided than specified in the equation, or fewer: got {len(operands)} for {equation!r}"
+        )
+    terms: list[tuple[Any, ...]] = []
+    widest = 0
+    for text, operand in zip(texts, operands, strict=True):
+        before, dots, after = text.partition("...")
+        _check_letters(equation, before + after)
+        ndim = len(operand.native.shape)
+        hidden = ndim - len(before) - len(after)
+        if hidden < 0 or (hidden and not dots):
+            raise ShapeError(
+                f"einsum: the number of subscripts in the equation ({len(before) + len(after)}) does not match the number of "
+                f"dimensions ({ndim}) for an operand, got {text!r} for shape {list(operand.native.shape)}"
+            )
+        widest = max(widest, hidden)
+        terms.append((*before, *range(hidden - 1, -1, -1), *after))
+    broadcast = list(range(widest - 1, -1, -1))
+    if not arrow:
+        letters = [name for term in terms for name in term if isinstance(name, str)]
+        return terms, broadcast + sorted({one for one in letters if letters.count(one) == 1}), operands
+    before, dots, after = output.partition("...")
+    _check_letters(equation, before + after)
+    known = {name for term in terms for name in term}
+    for one in before + after:
+        if one not in known or (before + after).count(one) > 1:
+            raise UsageError(
+                f"einsum: output subscript {one} does not appear in the equation for any input operand, or appears twice, "
+                f"got {equation!r}"
+            )
+    return terms, [*before, *(broadcast if dots else ()), *after], operands
+
+
+def _check_letters(equation: str, letters: str) -> None:
+    for one in letters:
+        if one not in _LETTERS:
+            raise UsageError(
+                f"einsum: invalid subscript given, got {one!r} in {equation!r}; subscripts must be in [a-zA-Z]"
+            )
+
+
+def _prepared(operand: Tensor, term: tuple[Any, ...], sizes: dict[Any, int]) -> tuple[Tensor, tuple[Any, ...]]:
+    """An operand in which each name stands once: repeated ones become the diagonal."""
+    names = list(term)
+    for name in dict.fromkeys(term):
+        while names.count(name) > 1:
+            first = names.index(name)
+            second = names.index(name, first + 1)
+            if operand.native.shape[first] != operand.native.shape[second]:
+                raise ShapeError(
+                    f"einsum: subscript {name} is repeated for an operand but the sizes don't match, got "
+                    f"{operand.native.shape[first]} != {operand.native.shape[second]}"
+                )
+            operand = apply(take_diagonal, (operand,), {"dim1": first, "dim2": second})
+            del names[second], names[first]
+            names.append(name)
+    return operand, tuple(names)
+
+
+def _path(
+    operands: list[tuple[Tensor, tuple[Any, ...]]], result: list[Any], sizes: dict[Any, int]
+) -> list[tuple[int, ...]]:
+    """Pairs of positions to contract; each contraction's result goes to the end of the list."""
+    count = len(operands)
+    if count > 2:
+        try:
+            from opt_einsum.paths import auto
+        except ImportError:
+            pass
+        else:
+            found = auto([set(term) for _, term in operands], set(result), sizes)
+            if all(len(pair) == 2 for pair in found):
+                return list(found)
+    # From left to right: after the first pair, the running product is at the end and the next operand in front.
+    return [(0, 1)] + [(0, remaining - 1) for remaining in range(count - 1, 1, -1)] if count > 1 else []
+
+
+def _summed(operand: Tensor, term: tuple[Any, ...], kept: set[Any]) -> tuple[Tensor, tuple[Any, ...]]:
+    """An operand without the dims that nobody else needs."""
+    dims = tuple(i for i, name in enumerate(term) if name not in kept)
+    if not dims:
+        return operand, term
+    return operand.sum(dims), tuple(name for name in term if name in kept)  # type: ignore[attr-defined]
+
+
+def _contracted(
+    left: tuple[Tensor, tuple[Any, ...]], right: tuple[Tensor, tuple[Any, ...]], kept: set[Any], sizes: dict[Any, int]
+) -> tuple[Tensor, tuple[Any, ...]]:
+    """Two operands as one, by a batched matrix product."""
+    x, x_term = _summed(*left, kept | set(right[1]))
+    y, y_term = _summed(*right, kept | set(left[1]))
+    both = [name for name in x_term if name in y_term]
+    batch = [name for name in both if name in kept]
+    inner = [name for name in both if name not in kept]
+    rows = [name for name in x_term if name not in both]
+    columns = [name for name in y_term if name not in both]
+    # A size of 1 broadcasts against the other operand's.
+    x = _expanded(x, x_term, both, sizes)
+    y = _expanded(y, y_term, both, sizes)
+    if not inner:
+        x = _ordered(x, x_term, (*batch, *rows))
+        y = _ordered(y, y_term, (*batch, *columns))
+        x = x.reshape(*x.native.shape, *[1] * len(columns))
+        y = y.reshape(*y.native.shape[: len(batch)], *[1] * len(rows), *y.native.shape[len(batch) :])
+        return x * y, (*batch, *rows, *columns)
+
+    def size(operand: Tensor, names: list[Any], term: tuple[Any, ...]) -> list[int]:
+        return [operand.native.shape[term.index(name)] for name in names]
+
+    b, m, k, n = size(x, batch, x_term), size(x, rows, x_term), size(x, inner, x_term), size(y, columns, y_term)
+    if batch:
+        x = _ordered(x, x_term, (*batch, *rows, *inner)).reshape(prod(b), prod(m), prod(k))
+        y = _ordered(y, y_term, (*batch, *inner, *columns)).reshape(prod(b), prod(k), prod(n))
+    else:
+        x = _ordered(x, x_term, (*rows, *inner)).reshape(prod(m), prod(k))
+        y = _ordered(y, y_term, (*inner, *columns)).reshape(prod(k), prod(n))
+    return matmul(x, y).reshape(*b, *m, *n), (*batch, *rows, *columns)
+
+
+def _expanded(operand: Tensor, term: tuple[Any, ...], names: list[Any], sizes: dict[Any, int]) -> Tensor:
+    shape = tuple(operand.native.shape)
+    wanted = tuple(sizes[name] if name in names else size for name, size in zip(term, shape, strict=True))
+    return operand if wanted == shape else operand.expand(wanted)
+
+
+def _ordered(operand: Tensor, have: tuple[Any, ...], wanted: tuple[Any, ...]) -> Tensor:
+    return operand if have == wanted else operand.permute(*[have.index(name) for name in wanted])
+
+
+@operation(samples=samples.tensordot, method=False)
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """Products summed over several dims at once.
+
+    Args:
+        dims: how many of the last dims of ``a`` meet the first ones of ``b``; or two lists of dims.
+    """
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    check_tensors("tensordot", a=a, b=b)
+    x, y = tuple(a.native.shape), tuple(b.native.shape)
+    if isinstance(dims, int):
+        if dims < 0:
+            raise UsageError(f"tensordot: tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(len(x), len(y)):
+            raise ShapeError(
+                f"tensordot: tensordot expects dims < ndim_a and ndim_b, got dims={dims} for {len(x)}D and {len(y)}D"
+            )
+        dims_a, dims_b = tuple(range(len(x) - dims, len(x))), tuple(range(dims))
+    elif not isinstance(dims, (tuple, list)) or len(dims) != 2:
+        raise ShapeError(
+            f"tensordot: tensordot expects dims to be int or two lists of ints, got dims={dims!r}; pass e.g. 1"
+        )
+    else:
+        dims_a, dims_b = (
+            rules.wrap_dims("tensordot", list(dims[0]), len(x)),
+            rules.wrap_dims("tensordot", list(dims[1]), len(y)),
+        )
+    if len(dims_a) != len(dims_b):
+        raise ShapeError(
+            f"tensordot: both dimension lists should have same length, got {list(dims_a)} and {list(dims_b)}"
+        )
+    for i, j in zip(dims_a, dims_b, strict=True):
+        if x[i] != y[j] and 1 not in (x[i], y[j]):
+            raise ShapeError(
+                f"tensordot: contracted dimensions need to match, but first has size {x[i]} in dim {i} and second has size "
+                f"{y[j]} in dim {j}"
+            )
+        if x[i] != y[j]:
+            # The sum over the longer one is what a stretched size of 1 gives.
+            a = a.sum(i, True) if y[j] == 1 else a  # type: ignore[attr-defined]
+            b = b.sum(j, True) if x[i] == 1 else b  # type: ignore[attr-defined]
+            x, y = tuple(a.native.shape), tuple(b.native.shape)
+    rows = [i for i in range(len(x)) if i not in dims_a]
+    columns = [i for i in range(len(y)) if i not in dims_b]
+    inner = prod(x[i] for i in dims_a)
+    left = a.permute(*rows, *dims_a).reshape(prod(x[i] for i in rows), inner)
+    right = b.permute(*dims_b, *columns).reshape(inner, prod(y[i] for i in columns))
+    made = matmul(left, right).reshape([x[i] for i in rows] + [y[i] for i in columns])
+    return made if out is None else store("tensordot", made, out)

@@ -1,0 +1,174 @@
+"""Functions of matrices and products in other shapes: exponentials, chains, Vandermonde's matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tensorcore import dtypes
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
+from tensorcore.ops import rules
+from tensorcore.ops.define import Op
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.linalg.matrices import check_square, identity, is_recorded, twin
+from tensorcore.ops.linalg.products import chain_matmul, check_tensors, one_dtype
+from tensorcore.ops.linalg.products import cross as _cross
+from tensorcore.ops.linalg.solve import solution
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.record import record
+from tensorcore.ops.reductions.reduce import stored
+from tensorcore.ops.samples import linalg as samples
+from tensorcore.ops.shapes.join import cat
+from tensorcore.tensor import Tensor
+
+__all__ = ["cross", "diagonal", "matrix_exp", "multi_dot", "vander", "vecdot"]
+
+# Higham, "The scaling and squaring method for the matrix exponential revisited" (2005): the coefficients of the
+# numerator of Pade's approximant of a degree, and the 1-norm up to which it is exact to a dtype's precision.
+_PADE = {
+    7: (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0),
+    13: (
+        64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
+        10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0,
+    ),
+}  # fmt: skip
+_LIMIT = {7: 3.925724783138660, 13: 5.371920351148152}
+# More halvings than this leave nothing of any number of a dtype.
+_MOST = 1100
+
+
+def _exponential(A: Tensor) -> Tensor:
+    """Each matrix halved until Pade's approximant holds, and the result squared as often."""
+    size = A.native.shape[-1]
+    degree = 7 if A.dtype.to_real() is dtypes.float32 else 13
+    if not A.device.capabilities.values or not A.numel():
+        return A.contiguous().clone()  # type: ignore[no-any-return, attr-defined]
+    sizes = A.abs().sum(-2).amax(-1)  # type: ignore[attr-defined]
+    halvings = (sizes / _LIMIT[degree]).clamp_min(1.0).log2().ceil().nan_to_num(0.0, _MOST).clamp_max(_MOST)
+    scale = (halvings * -1.0).exp2()
+    A = A * scale.unsqueeze(-1).unsqueeze(-1)
+    c = _PADE[degree]
+    unit = identity(A, size)
+    square = A @ A
+    fourth = square @ square
+    sixth = fourth @ square
+    if degree == 7:
+        odd = c[7] * sixth + c[5] * fourth + c[3] * square + c[1] * unit
+        even = c[6] * sixth + c[4] * fourth + c[2] * square + c[0] * unit
+    else:
+        odd = sixth @ (c[13] * sixth + c[11] * fourth + c[9] * square)
+        odd = odd + c[7] * sixth + c[5] * fourth + c[3] * square + c[1] * unit
+        even = sixth @ (c[12] * sixth + c[10] * fourth + c[8] * square)
+        even = even + c[6] * sixth + c[4] * fourth + c[2] * square + c[0] * unit
+    odd = A @ odd
+    made = solution(even - odd, even + odd)[0]
+    for i in range(int(A.device.all_values(halvings.native).max())):
+        made = where((halvings > i).unsqueeze(-1).unsqueeze(-1), made @ made, made)
+    return made.contiguous()  # type: ignore[no-any-return, attr-defined]
+
+
+def _exponential_gradient(g: Tensor, A: Tensor) -> Tensor:
+    """The derivative in the direction ``g`` at the adjoint of A, a block of a larger exponential (Mathias 1996)."""
+    size = A.native.shape[-1]
+    turned = A.mH
+    above = cat([turned, g], -1)
+    below = cat([turned.new_zeros(turned.native.shape), turned], -1)
+    return matrix_exp(cat([above, below], -2))[..., :size, size:]
+
+
+_exp = Op("linalg_matrix_exp", "A", "The exponential of each matrix.", register=False,
+          grads=dict(A=_exponential_gradient))  # fmt: skip
+
+
+@operation(samples=samples.matrix_exp)
+def matrix_exp(input: Tensor) -> Tensor:
+    """The exponential of each square matrix, the sum of ``A**k / k!``."""
+    check_square("linalg.matrix_exp", input, narrow=True)
+    if input.dtype.itemsize == 2:
+        return matrix_exp(input.float()).to(input.dtype)  # type: ignore[attr-defined]
+    made = _exponential(twin(input))
+    if is_recorded(input):
+        record(_exp, (input,), None, made)
+    return made
+
+
+@operation(samples=samples.multi_dot, method=False, name="linalg_multi_dot")
+def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """The product of two or more matrices in the order of fewest multiplications; the first and last may be vectors."""
+    op = "linalg.multi_dot"
+    if not isinstance(tensors, (tuple, list)):
+        raise ArgumentTypeError(f"{op}: expected a tuple of Tensors, got {type(tensors).__name__}; put them in a list")
+    check_tensors(op, *tensors)
+    count = len(tensors)
+    if count < 2:
+        raise ShapeError(f"{op}: expected at least 2 tensors, got {count}; use the tensor itself")
+    for i, one in enumerate(tensors):
+        most = (1, 2) if i in (0, count - 1) else (2,)
+        if len(one.native.shape) not in most:
+            raise ShapeError(
+                f"{op}: tensor {i} must be {' or '.join(map(str, most))}D, got {len(one.native.shape)}D; reshape it"
+            )
+    one_dtype(op, *tensors)
+    shapes = [tuple(one.native.shape) for one in tensors]
+    for i in range(count - 1):
+        if shapes[i][-1] != shapes[i + 1][0]:
+            raise ShapeError(
+                f"{op}: tensors {i} and {i + 1} with shapes {list(shapes[i])} and {list(shapes[i + 1])} cannot be multiplied, got "
+                f"{shapes[i][-1]} columns and {shapes[i + 1][0]} rows"
+            )
+    matrices = list(tensors)
+    if len(shapes[0]) == 1:
+        matrices[0] = matrices[0].unsqueeze(0)  # type: ignore[attr-defined]
+    if len(shapes[-1]) == 1:
+        matrices[-1] = matrices[-1].unsqueeze(1)  # type: ignore[attr-defined]
+    made = chain_matmul(*matrices)
+    if len(shapes[-1]) == 1:
+        made = made.squeeze(-1)
+    if len(shapes[0]) == 1:
+        made = made.squeeze(0)
+    return stored(op, made, out)  # type: ignore[no-any-return]
+
+
+@operation(samples=samples.vecdot, method=False, name="linalg_vecdot")
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
+    """The sum along ``dim`` of the products of ``y`` with the conjugate of ``x``; shapes broadcast."""
+    op = "linalg.vecdot"
+    check_tensors(op, x, y)
+    for one in (x, y):
+        if one.dtype.kind not in ("floating", "complex"):
+            raise DtypeError(
+                f"{op}: Expected a floating point or complex tensor as input, got {one.dtype}; use .float()"
+            )
+    if x.dtype is not y.dtype:
+        raise DtypeError(f"{op}: Expected x and y to have the same dtype, got {x.dtype} and {y.dtype}; convert one")
+    at = rules.wrap_dim(op, dim, max(x.ndim, y.ndim))
+    return stored(op, (x.conj() * y).sum(at), out)  # type: ignore[no-any-return, attr-defined]
+
+
+@operation(samples=samples.linalg_cross, method=False, name="linalg_cross")
+def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
+    """The cross product of the vectors along ``dim``, the last one unless named, which has size 3."""
+    return _cross(input, other, dim, out=out)
+
+
+@operation(samples=samples.diagonal, method=False, name="linalg_diagonal")
+def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonals of the matrices in two dims, the last two unless named, as a view."""
+    return A.diagonal(offset, dim1, dim2)  # type: ignore[no-any-return, attr-defined]
+
+
+@operation(samples=samples.linalg_vander, method=False, name="linalg_vander")
+def vander(x: Tensor, N: int | None = None) -> Tensor:
+    """The powers from 0 to ``N - 1`` of each element, (..., n) to (..., n, N); N is n where None."""
+    op = "linalg.vander"
+    check_tensors(op, x)
+    if x.dtype.kind == "bool" or (x.dtype.kind == "floating" and x.dtype.itemsize == 2):
+        raise DtypeError(f"{op}: supports floating point, complex, and integer tensors, got {x.dtype}; convert it")
+    x = x if x.native.shape else x.unsqueeze(0)  # type: ignore[attr-defined]
+    shape = tuple(x.native.shape)
+    count = N if N is not None else shape[-1]
+    if count <= 1:
+        raise ShapeError(f"{op}: N must be greater than 1, got {count}; pass at least 2")
+    dtype = dtypes.int64 if x.dtype.kind == "integer" else x.dtype
+    first = x.new_ones((*shape, 1), dtype=dtype)  # type: ignore[attr-defined]
+    repeated = x.unsqueeze(-1).expand((*shape, count - 1))  # type: ignore[attr-defined]
+    return cat([first, repeated.cumprod(-1).to(dtype)], -1)

@@ -1,0 +1,88 @@
+"""Matrix functions under their older names and signatures, beside those of ``linalg``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.linalg.cholesky import factored
+from tensorcore.ops.linalg.lu import lu_factor_ex
+from tensorcore.ops.linalg.lu import lu_solve as _lu_solve
+from tensorcore.ops.linalg.matrices import check_matrix, check_same, check_sides, check_square, stretched
+from tensorcore.ops.linalg.qr import qr as _qr
+from tensorcore.ops.linalg.svd import decomposed, pseudo_inverse
+from tensorcore.ops.linalg.triangular import solved
+from tensorcore.ops.output import store
+from tensorcore.ops.reductions.reduce import return_type, stored
+from tensorcore.ops.samples import linalg as samples
+from tensorcore.tensor import Tensor
+
+__all__ = ["cholesky", "lu", "lu_solve", "pinverse", "qr", "svd", "triangular_solve"]
+
+_Qr, _Svd = return_type("qr", "Q R"), return_type("svd", "U S V")
+_Triangular = return_type("triangular_solve", "solution cloned_coefficient")
+
+
+@operation(samples=samples.positive_old)
+def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """As ``linalg.cholesky``."""
+    return stored("cholesky", factored("cholesky", input, upper)[0], out)  # type: ignore[no-any-return]
+
+
+@operation(samples=samples.qr_old)
+def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
+    """``linalg.qr`` with mode ``reduced``, or ``complete`` where not ``some``."""
+    return stored("qr", _Qr(*_qr(input, "reduced" if some else "complete")), out)
+
+
+@operation(samples=samples.svd_old)
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
+    """As ``linalg.svd``, with V itself as ``(U, S, V)``; zeros for U and V where they are not computed."""
+    rows, columns = check_matrix("svd", input, "input")[-2:]
+    if compute_uv:
+        s, u, vh = decomposed("svd", input, not some)
+        made = _Svd(u, s, vh.mH)
+    else:
+        batch = tuple(input.native.shape[:-2])
+        s = decomposed("svd", input, vectors=False)[0]
+        made = _Svd(
+            input.detach().new_zeros((*batch, rows, rows)),
+            s,
+            input.detach().new_zeros((*batch, columns, columns)),  # type: ignore[attr-defined]
+        )
+    return stored("svd", made, out)
+
+
+@operation(samples=samples.lu_old)
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, *, out: Any = None) -> Any:
+    """The factors in one matrix and the row swaps as ``(LU, pivots)``, and the place of a zero pivot with ``get_infos``."""
+    made = tuple(lu_factor_ex(A, pivot=pivot))[: 3 if get_infos else 2]
+    if out is None:
+        return made
+    return tuple([store("lu", one, place) for one, place in zip(made, out, strict=True)])
+
+
+@operation(samples=samples.lu_solve_old)
+def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The solutions X of A X = b from the factors of A; see ``linalg.lu_solve``."""
+    return _lu_solve(LU_data, LU_pivots, b, out=out)
+
+
+@operation(samples=samples.triangular_solve)
+def triangular_solve(b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *,
+                     out: Any = None) -> Any:  # fmt: skip
+    """The solutions X of A X = b for triangular A (its transpose on demand), and a copy of A, as a pair."""
+    op = "triangular_solve"
+    wide, shape = check_matrix(op, b, "b"), check_square(op, A)
+    check_same(op, b, A, ("b", "A"))
+    batch = check_sides(op, shape, wide)
+    b, A = stretched(b, batch), stretched(A, batch)
+    made = solved(A.mT if transpose else A, b, upper=upper != transpose, unitriangular=bool(unitriangular))
+    return stored(op, _Triangular(made, A.contiguous().clone()), out)  # type: ignore[attr-defined]
+
+
+@operation(samples=samples.pinverse)
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
+    """As ``linalg.pinv`` with another default of ``rtol``."""
+    check_matrix("linalg.pinv", input)
+    return pseudo_inverse("linalg.pinv", input, None, rcond, False)

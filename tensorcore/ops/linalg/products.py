@@ -1,0 +1,388 @@
+"""Products of vectors and matrices. ``einsum`` and ``tensordot`` are in ``contract.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from tensorcore import dtypes
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError, UnsupportedDtype, UsageError
+from tensorcore.ops import rules
+from tensorcore.ops.calls import apply, binary
+from tensorcore.ops.define import Op
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.output import store
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.samples import nn as samples
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = [
+    "bmm", "chain_matmul", "cross", "dot", "ger", "inner", "kron", "matmul", "matrix_power", "mm", "mv", "outer", "trace", "vdot",
+]  # fmt: skip
+
+
+# The gradients of a product. ``_matmul_nt`` and ``_matmul_tn`` read one operand transposed, so a walk
+# makes no views; the three products are each other's derivatives.
+
+
+def left_gradient(g: Tensor, right: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The gradient of the left operand of a product, which has that shape."""
+    right_dims = len(right.native.shape)
+    if right_dims == 1:
+        return g.unsqueeze(-1) * conjugate(right)
+    if len(shape) == 1 and right_dims == 2:
+        return matmul(conjugate(right), g)
+    if len(shape) == 1:
+        return _times_adjoint(g.unsqueeze(-2), right).squeeze(-2)
+    return _times_adjoint(g, right)
+
+
+def right_gradient(g: Tensor, left: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """The gradient of the right operand of a product, which has that shape."""
+    left_dims = len(left.native.shape)
+    if left_dims == 1:
+        return g * conjugate(left) if len(shape) == 1 else conjugate(left).unsqueeze(-1) * g.unsqueeze(-2)
+    if left_dims == 2 and len(shape) == 2:
+        return adjoint_times(left, g)
+    if len(shape) > 2:
+        return adjoint_times(left, g)
+    # One matrix for the whole batch: the batch becomes rows, and the sum over it a part of the product.
+    folded = left.reshape(rows_of(left.native.shape), left.native.shape[-1])
+    if len(shape) == 1:
+        return matmul(g.reshape(-1), conjugate(folded))
+    return adjoint_times(folded, g.reshape(rows_of(g.native.shape), g.native.shape[-1]))
+
+
+def _times_adjoint(x: Tensor, y: Tensor) -> Tensor:
+    if x.dtype.is_complex or not x.device.kernels["matmul_nt"]:
+        return matmul(x, conjugate(y).transpose(-1, -2))
+    return _matmul_nt(x, y)
+
+
+def adjoint_times(x: Tensor, y: Tensor) -> Tensor:
+    if x.dtype.is_complex or not x.device.kernels["matmul_tn"]:
+        return matmul(conjugate(x).transpose(-1, -2), y)
+    return _matmul_tn(x, y)
+
+
+def conjugate(x: Tensor) -> Tensor:
+    return x.conj() if x.dtype.is_complex else x  # type: ignore[attr-defined]
+
+
+def rows_of(shape: tuple[int, ...]) -> int:
+    count = 1
+    for size in shape[:-1]:
+        count *= size
+    return count
+
+
+def _product(name: str, doc: str, backward_name: str, grads: dict[str, Any], register: bool = False) -> Op:
+    op = Op(
+        name, "input other", doc, grads=grads, backward_name=backward_name, register=register, samples=samples.matmul
+    )
+    op.dtypes = _product_dtypes  # type: ignore[attr-defined]
+    op.explain = _explain  # type: ignore[attr-defined]
+    return op
+
+
+def _product_dtypes(op: Op, values: Sequence[Any]) -> tuple[dtypes.dtype, dtypes.dtype]:
+    for name, one in zip(op.inputs, values, strict=True):
+        if not isinstance(one, Tensor):
+            raise ArgumentTypeError(
+                f"{op.name}: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use * for a number"
+            )
+    one_dtype(op.name, *values)
+    return values[0].dtype, values[0].dtype
+
+
+def _explain(inputs: Sequence[Any], error: Exception) -> Exception:
+    if not all(isinstance(one, Tensor) for one in inputs):
+        found = next(type(one).__name__ for one in inputs if not isinstance(one, Tensor))
+        return ArgumentTypeError(f"matmul: expected two Tensors, got {found}; use * for a number")
+    try:
+        rules.matmul_shape("matmul", *[tuple(one.native.shape) for one in inputs])
+    except ShapeError as clearer:
+        return clearer
+    return error
+
+
+def one_dtype(op: str, *tensors: Any) -> None:
+    first = tensors[0].dtype
+    for one in tensors[1:]:
+        if one is not None and one.dtype is not first:
+            raise DtypeError(
+                f"{op}: expected m1 and m2 to have the same dtype, but got: {first.name} != {one.dtype.name}; "
+                f"convert one with .to(...)"
+            )
+    if first.kind == "bool":
+        raise DtypeError(
+            f'{op}: "addmm_impl_cpu_" not implemented for bool, got a tensor of it; convert it with .to(...)'
+        )
+
+
+_GRADS = dict(
+    input=lambda g, other, input_shape: left_gradient(g, other, input_shape),
+    other=lambda g, input, other_shape: right_gradient(g, input, other_shape),
+)
+_NOT_BOOL = frozenset(one for one in dtypes.ALL if one.kind != "bool")
+
+_op = _product("matmul", "Product of two tensors as matrices.", "MmBackward0", _GRADS, register=True)
+matmul = binary(_op, _NOT_BOOL, None)
+matmul.__name__ = matmul.__qualname__ = "matmul"
+matmul.__doc__ = """Product of vectors, matrices, or batches of matrices.
+
+    Shapes: (k) (k) -> (); (m, k) (k, n) -> (m, n); (k) (..., k, n) -> (..., n); (..., m, k) (k) -> (..., m);
+    (..., m, k) (..., k, n) -> (..., m, n) with the dims in front broadcast. Both of one dtype.
+    """
+_op.function = matmul
+Tensor.matmul = Tensor.__matmul__ = matmul  # type: ignore[attr-defined]
+Tensor.__rmatmul__ = lambda self, other: matmul(other, self)  # type: ignore[attr-defined]
+
+_matmul_nt = binary(
+    _product("matmul_nt", "A product with the right operand transposed.", "MmBackward0", dict(
+        input=lambda g, other: matmul(g, other), other=lambda g, input: adjoint_times(g, input),
+    )), None, None)  # fmt: skip
+_matmul_tn = binary(
+    _product("matmul_tn", "A product with the left operand transposed.", "MmBackward0", dict(
+        input=lambda g, other: _times_adjoint(other, g), other=lambda g, input: matmul(input, g),
+    )), None, None)  # fmt: skip
+
+
+def _named(name: str, backward_name: str) -> Op:
+    return Op(
+        name, "input other", "A product.", grads=_GRADS, kernel="matmul", backward_name=backward_name, register=False
+    )
+
+
+_mm, _bmm, _mv, _dot = (_named(name, f"{name.capitalize()}Backward0") for name in ("mm", "bmm", "mv", "dot"))
+
+
+def _checked(op: Op, x: Tensor, y: Tensor, dims: tuple[int, int], text: str, out: Tensor | None) -> Tensor:
+    """A product of two tensors of exactly these numbers of dims, whose inner sizes must agree."""
+    check_tensors(op.name, x, y)
+    a, b = tuple(x.native.shape), tuple(y.native.shape)
+    if (len(a), len(b)) != dims:
+        raise ShapeError(f"{op.name}: {text}, got {len(a)}D and {len(b)}D; matmul takes other numbers of dims")
+    if len(a) == 3 and a[0] != b[0]:
+        raise ShapeError(
+            f"{op.name}: expected as many matrices in both batches, got {list(a)} and {list(b)}; use matmul"
+        )
+    rules.matmul_shape(op.name, a, b)
+    one_dtype(op.name, x, y)
+    made = apply(op, (x, y)) if type(x) is Tensor is type(y) else matmul(x, y)
+    return made if out is None else store(op.name, made, out)
+
+
+def check_tensors(op: str, *values: Any) -> None:
+    for one in values:
+        if not isinstance(one, Tensor):
+            raise ArgumentTypeError(f"{op}: expected Tensors, got {type(one).__name__}; wrap it in torch.tensor(...)")
+
+
+@operation(samples=samples.mm)
+def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Product of the matrices (m, k) and (k, n)."""
+    return _checked(_mm, input, mat2, (2, 2), "self and mat2 must be a matrix", out)
+
+
+@operation(samples=samples.bmm)
+def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Products of the matrices of two batches, (b, m, k) and (b, k, n)."""
+    return _checked(_bmm, input, mat2, (3, 3), "batch1 and batch2 must be a 3D tensor", out)
+
+
+@operation(samples=samples.mv)
+def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Product of the matrix (m, k) and the vector (k)."""
+    return _checked(_mv, input, vec, (2, 1), "vector + matrix @ vector expected a matrix and a vector", out)
+
+
+@operation(samples=samples.dot)
+def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Sum of the products of two vectors' elements."""
+    return _checked(_dot, input, tensor, (1, 1), "1D tensors expected", out)
+
+
+@operation(samples=samples.dot)
+def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """As ``dot``, with the first vector conjugated."""
+    check_tensors("vdot", input, other)
+    return dot(conjugate(input), other, out=out)
+
+
+@operation(samples=samples.inner)
+def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Products summed over the last dim of both; a 0-d tensor multiplies."""
+    check_tensors("inner", input, other)
+    a, b = input.native.shape, other.native.shape
+    if not a or not b:
+        made = input * other
+    elif a[-1] != b[-1]:
+        raise ShapeError(
+            f"inner: inner() the last dimension must match on both input tensors, got {list(a)} and {list(b)}; transpose one"
+        )
+    else:
+        left = input.reshape(rows_of(a), a[-1])
+        made = matmul(left, other.reshape(rows_of(b), b[-1]).t()).reshape(*a[:-1], *b[:-1])
+    return made if out is None else store("inner", made, out)
+
+
+@operation(samples=samples.outer)
+def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Products of each element of a vector (m) with each of another (n), as (m, n)."""
+    check_tensors("outer", input, vec2)
+    if len(input.native.shape) != 1 or len(vec2.native.shape) != 1:
+        raise ShapeError(
+            f"outer: outer: Expected 1-D arguments, got {len(input.native.shape)}-D and {len(vec2.native.shape)}-D; use flatten()"
+        )
+    made = input.unsqueeze(1) * vec2
+    return made if out is None else store("outer", made, out)
+
+
+@operation(samples=samples.outer)
+def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Another name of ``outer``."""
+    return outer(input, vec2, out=out)
+
+
+# Products of more than two, and of one with itself
+
+
+@operation(samples=samples.kron)
+def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The Kronecker product: each element of ``input`` times the whole of ``other``, dim by dim."""
+    check_tensors("kron", input, other)
+    a, b = tuple(input.native.shape), tuple(other.native.shape)
+    ndim = max(len(a), len(b))
+    a, b = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
+    left = input.reshape([size for one in a for size in (one, 1)])
+    right = other.reshape([size for one in b for size in (1, one)])
+    made = (left * right).reshape([x * y for x, y in zip(a, b, strict=True)])
+    return made if out is None else store("kron", made, out)
+
+
+@operation(samples=samples.chain, method=False)
+def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
+    """Product of several matrices in the order of fewest multiplications (the classic dynamic program)."""
+    check_tensors("chain_matmul", *matrices)
+    if not matrices:
+        raise UsageError("chain_matmul: Expecting at least 1 matrix, got none; pass matrices")
+    for one in matrices:
+        if len(one.native.shape) != 2:
+            raise ShapeError(
+                f"chain_matmul: Tensor dimension is {len(one.native.shape)}, expected 2 instead; use matmul"
+            )
+    for x, y in pairwise(matrices):
+        rules.matmul_shape("chain_matmul", tuple(x.native.shape), tuple(y.native.shape))
+    sizes = [one.native.shape[0] for one in matrices] + [matrices[-1].native.shape[1]]
+    count = len(matrices)
+    best = [[0] * count for _ in range(count)]
+    split = [[0] * count for _ in range(count)]
+    for length in range(1, count):
+        for i in range(count - length):
+            j = i + length
+            best[i][j], split[i][j] = min(
+                (best[i][k] + best[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
+            )
+
+    def multiply(i: int, j: int) -> Tensor:
+        return matrices[i] if i == j else mm(multiply(i, split[i][j]), multiply(split[i][j] + 1, j))
+
+    made = multiply(0, count - 1)
+    return made if out is None else store("chain_matmul", made, out)
+
+
+@operation(samples=samples.matrix_power)
+def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+    """Each matrix multiplied with itself ``n`` times by squaring; its inverse for negative ``n``."""
+    check_tensors("matrix_power", input)
+    shape = tuple(input.native.shape)
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ShapeError(f"matrix_power: A must be batches of square matrices, got {list(shape)}")
+    if n < 0 and input.dtype.kind in ("bool", "integer"):
+        raise DtypeError(
+            f"matrix_power: Expected a floating point or complex tensor to invert, got {input.dtype.name}; use .float()"
+        )
+    if n == 0:
+        unit = input.device.from_host(np.eye(shape[-1]).astype(input.dtype.numpy))
+        unit = new_tensor(unit, input.dtype, input.device)
+        # A constant, but recorded as PyTorch's is: its gradient is zero.
+        made = where(unit == unit, unit, input)
+    else:
+        if n < 0 and input.dtype.itemsize <= 2:
+            raise DtypeError(
+                f"matrix_power: Low precision dtypes not supported to invert, got {input.dtype.name}; use .float()"
+            )
+        base = input if n > 0 else _inverse(input)
+        made, left = None, abs(n)
+        while left:
+            if left & 1:
+                made = base if made is None else matmul(made, base)
+            left >>= 1
+            base = matmul(base, base) if left else base
+        made = made.clone() if made is input else made
+    return made if out is None else store("matrix_power", made, out)
+
+
+def _inverse(input: Tensor) -> Tensor:
+    from tensorcore.ops.linalg.solve import inv
+
+    return inv(input)
+
+
+take_diagonal = Op("take_diagonal", "input", "Elements of equal index along two dims.", register=False, backward_name="DiagonalBackward0",
+    grads=dict(input=lambda g, input_shape, dim1, dim2: apply(put_diagonal, (g,), {
+        "shape": tuple(input_shape), "dim1": dim1, "dim2": dim2})))  # fmt: skip
+put_diagonal = Op("put_diagonal", "input", "Zeros with the input where two dims have equal index.", register=False,
+    grads=dict(input=lambda g, dim1, dim2: apply(take_diagonal, (g,), {"dim1": dim1, "dim2": dim2})))  # fmt: skip
+
+
+@operation(samples=samples.matrix)
+def trace(input: Tensor) -> Tensor:
+    """Sum of a matrix's diagonal."""
+    check_tensors("trace", input)
+    if len(input.native.shape) != 2:
+        raise ShapeError(f"trace: trace: expected a matrix, but got tensor with dim {len(input.native.shape)}")
+    return apply(take_diagonal, (input,), {"dim1": 0, "dim2": 1}).sum()  # type: ignore[no-any-return]
+
+
+_cross = Op("cross", "input other", "The vectors at right angles to both.", backward_name="LinalgCrossBackward0", register=False,
+    grads=dict(input=lambda g, other, dim: apply(_cross, (conjugate(other), g), {"dim": dim}),
+               other=lambda g, input, dim: apply(_cross, (g, conjugate(input)), {"dim": dim})))  # fmt: skip
+
+
+@operation(samples=samples.cross)
+def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The cross product of the vectors along ``dim``, which has size 3; without it the first dim of that size."""
+    check_tensors("cross", input, other)
+    if len(input.native.shape) != len(other.native.shape):
+        raise ShapeError(
+            f"cross: inputs must have the same number of dimensions, got {len(input.native.shape)} and {len(other.native.shape)}"
+        )
+    shape = rules.broadcast("cross", tuple(input.native.shape), tuple(other.native.shape))
+    if dim is None:
+        if 3 not in shape:
+            raise ShapeError(f"cross: no dimension of size 3 in input, got {list(shape)}; give dim")
+        dim = shape.index(3)
+    if not shape:
+        raise DimensionError(
+            f"cross: Dimension specified as {dim} but tensor has no dimensions, got 0-d tensors; give vectors"
+        )
+    at = rules.wrap_dim("cross", dim, len(shape))
+    if input.native.shape[at] != 3 or other.native.shape[at] != 3:
+        raise ShapeError(
+            f"cross: inputs dimension {dim} must have length 3, got {list(input.shape)} and {list(other.shape)}"
+        )
+    if input.dtype is not other.dtype:
+        raise DtypeError(
+            f"cross: expected one scalar type, got {input.dtype} and {other.dtype}; convert one with .to(...)"
+        )
+    if input.dtype is dtypes.bool_:
+        raise UnsupportedDtype(
+            "cross: \"cross\" not implemented for 'Bool', got tensors of it; convert them with .to(...)"
+        )
+    made = apply(_cross, (input.expand(shape), other.expand(shape)), {"dim": at})
+    return made if out is None else store("cross", made, out)

@@ -1,0 +1,261 @@
+"""Choices among values: where, clamp, maxima and minima of two tensors, and replacements of NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.dtypes import kind_of
+from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
+from tensorcore.ops.calls import explain
+from tensorcore.ops.define import Op
+from tensorcore.ops.kinds import REAL, alias, composite, elementwise, method, operation
+from tensorcore.ops.operands import as_argument, check_number, check_tensors, one_device, result_type
+from tensorcore.ops.output import store
+from tensorcore.ops.record import record
+from tensorcore.ops.samples import elementwise as samples
+from tensorcore.tape.mode import mode
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = [
+    "clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "heaviside", "maximum", "minimum", "nan_to_num", "where",
+]  # fmt: skip
+
+_where = Op(
+    "where", "condition input other", "input where condition, else other.", register=False,
+    grads=dict(input=lambda g, condition: where(condition, g, 0.0), other=lambda g, condition: where(condition, 0.0, g)),
+)  # fmt: skip
+
+
+@operation(samples=samples.where, method=False)
+def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tensor | None = None) -> Any:
+    """``input`` where ``condition`` (bools) holds, ``other`` where not; with the condition alone, the indices where it holds.
+
+    The gradient of an element that was not chosen is 0, whatever its value.
+    """
+    if input is None and other is None:
+        return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
+    if not isinstance(condition, Tensor):
+        raise ArgumentTypeError(
+            f"where: expected condition to be a Tensor, got {condition!r}; wrap it in torch.tensor(...)"
+        )
+    if condition.dtype is not dtypes.bool_:
+        if condition.dtype is not dtypes.uint8:
+            raise DtypeError(
+                f"where: where expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype.name}; "
+                f"convert it with .bool()"
+            )
+        condition = condition.bool()  # type: ignore[attr-defined]
+    first = input if isinstance(input, Tensor) else other
+    plain = (
+        isinstance(first, Tensor)
+        and first.device is condition.device
+        and all(
+            [
+                (one.dtype is first.dtype and one.device is first.device)
+                if isinstance(one, Tensor)
+                else (type(one) is float or type(one) is int) and first.dtype.is_floating_point
+                for one in (input, other)
+            ]
+        )
+    )
+    if plain:
+        device, final = condition.device, first.dtype
+        natives = [one.native if isinstance(one, Tensor) else one for one in (input, other)]
+        choice = condition.native
+    else:
+        for one in (input, other):
+            if not isinstance(one, Tensor) and kind_of(one) is None:
+                raise ArgumentTypeError(
+                    f"where: expected a Tensor or a number to choose from, got {one!r}; wrap it in torch.tensor(...)"
+                )
+        if not isinstance(first, Tensor):
+            # Two numbers: one becomes a tensor of the dtype that both have in common.
+            final = result_type(input, other)
+            input = condition.new_full((), input, dtype=final)  # type: ignore[attr-defined]
+        device, (condition, input, other) = one_device("where", (condition, input, other))
+        final = result_type(input, other)
+        for one in (input, other):
+            if not isinstance(one, Tensor):
+                check_number("where", one, final)
+        natives = [as_argument(device, one, final) for one in (input, other)]
+        choice = condition.native
+    try:
+        made = new_tensor(device.kernels["where"](choice, *natives), final, device)
+    except Exception as error:
+        raise explain(_where, (condition, input, other), error) from error
+    if mode.enabled and any([isinstance(one, Tensor) and one.node is not None for one in (input, other)]):
+        record(_where, (condition, input, other), None, made)
+    return made if out is None else store("where", made, out)
+
+
+def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """``self`` where ``condition`` holds, ``other`` where not."""
+    return where(condition, self, other)
+
+
+method(_where_method, "where")
+
+
+# Bounds
+
+
+def _real_result(*values: Any) -> Any:
+    compute = result_type(*values)
+    if compute.is_complex:
+        raise UnsupportedDtype(
+            "clamp: clamp is not supported for complex types, got complex numbers; clamp real and imag"
+        )
+    return compute
+
+
+def _bounds_result(*values: Any) -> Any:
+    compute = _real_result(*values)
+    for one in values[1:]:
+        if not isinstance(one, Tensor):
+            if compute is dtypes.bool_:
+                raise UnsupportedDtype(
+                    "clamp: clamp with a number not implemented for bool, got one; use .to(torch.uint8)"
+                )
+            check_number("clamp", one, compute)
+    return compute
+
+
+def _low_grad(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
+    return where((input < min) & (min < max), g, 0.0)
+
+
+def _high_grad(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
+    return where((input > max) | (max < min), g, 0.0)
+
+
+_clamp = elementwise(
+    "clamp", "input min max", "Each element, kept within [min, max].", takes=REAL, rule=_bounds_result, method=False,
+    grads=dict(input=lambda g, input, min, max: where((input >= min) & (input <= max), g, 0.0), min=_low_grad, max=_high_grad),
+    samples=samples.bounds, backward_name="ClampBackward1",
+)  # fmt: skip
+clamp_min = elementwise(
+    "clamp_min", "input min", "Each element, but no less than min.", takes=REAL, rule=_bounds_result,
+    grads=dict(input=lambda g, input, min: where(input >= min, g, 0.0), min=lambda g, input, min: where(input < min, g, 0.0)),
+    samples=samples.bound,
+)  # fmt: skip
+clamp_max = elementwise(
+    "clamp_max", "input max", "Each element, but no more than max.", takes=REAL, rule=_bounds_result,
+    grads=dict(input=lambda g, input, max: where(input <= max, g, 0.0), max=lambda g, input, max: where(input > max, g, 0.0)),
+    samples=samples.bound,
+)  # fmt: skip
+
+
+def _clamped(input: Tensor, min: Any, max: Any, out: Any, both: Any, low: Any, high: Any) -> Tensor:
+    options = {} if out is None else {"out": out}
+    if max is None:
+        if min is None:
+            raise DtypeError("clamp: At least one of 'min' or 'max' must not be None, got neither; pass one")
+        return low(input, min, **options)
+    return high(input, max, **options) if min is None else both(input, min, max, **options)
+
+
+@operation(samples=samples.bounds)
+def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
+    """Each element, kept within ``min`` and ``max``, numbers or tensors; ``max`` wins where ``min`` is larger."""
+    return _clamped(input, min, max, out, _clamp, clamp_min, clamp_max)
+
+
+_clamp_written, _clamp_min_, _clamp_max_ = Tensor.clamp_, Tensor.clamp_min_, Tensor.clamp_max_  # type: ignore[attr-defined]
+
+
+@method
+def clamp_(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """In-place form of :func:`clamp`."""
+    return _clamped(input, min, max, None, _clamp_written, _clamp_min_, _clamp_max_)
+
+
+clip = alias("clip", clamp)
+
+
+# Larger and smaller
+
+
+def _ordered(name: str) -> Any:
+    def rule(*values: Any) -> Any:
+        compute = result_type(*values)
+        if compute.is_complex:
+            raise UnsupportedDtype(f"{name}: {name} not implemented for complex tensors, got some; take abs() first")
+        return compute
+
+    return rule
+
+
+def _share(g: Tensor, wins: Tensor, ties: Tensor) -> Tensor:
+    """All of ``g`` where one operand wins, half of it where both are equal."""
+    return where(ties, g * 0.5, where(wins, g, 0.0))
+
+
+maximum = elementwise(
+    "maximum", "input other", "The larger of two elements, NaN if either is.", takes=REAL, rule=_ordered("maximum"), numbers=False,
+    grads=dict(input=lambda g, input, other: _share(g, (input < other).logical_not(), input == other),
+               other=lambda g, input, other: _share(g, (other < input).logical_not(), input == other)),
+    writes=False, samples=samples.pair,
+)  # fmt: skip
+minimum = elementwise(
+    "minimum", "input other", "The smaller of two elements, NaN if either is.", takes=REAL, rule=_ordered("minimum"), numbers=False,
+    grads=dict(input=lambda g, input, other: _share(g, (input > other).logical_not(), input == other),
+               other=lambda g, input, other: _share(g, (other > input).logical_not(), input == other)),
+    writes=False, samples=samples.pair,
+)  # fmt: skip
+fmax = elementwise(
+    "fmax", "input other", "The larger of two elements, the other one if one is NaN.", takes=REAL, rule=_ordered("fmax"), numbers=False,
+    grads=dict(input=lambda g, input, other: where((input >= other) | (other != other), g, 0.0),
+               other=lambda g, input, other: where((input >= other) | (other != other), 0.0, g)),
+    writes=False, samples=samples.pair,
+)  # fmt: skip
+fmin = elementwise(
+    "fmin", "input other", "The smaller of two elements, the other one if one is NaN.", takes=REAL, rule=_ordered("fmin"), numbers=False,
+    grads=dict(input=lambda g, input, other: where((input <= other) | (other != other), g, 0.0),
+               other=lambda g, input, other: where((input <= other) | (other != other), 0.0, g)),
+    writes=False, samples=samples.pair,
+)  # fmt: skip
+
+
+@composite(inputs="input", grads=dict(input=lambda g, input: where(input.isfinite(), g, 0.0)), writes=True,
+           samples=samples.unary)  # fmt: skip
+def nan_to_num(
+    input: Tensor,
+    nan: float | None = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Tensor:
+    """The elements, with numbers in place of NaN and of the infinities; those become the dtype's limits by default."""
+    if input.dtype.kind in ("bool", "integer"):
+        return input.clone()  # type: ignore[attr-defined]
+    if input.dtype.is_complex:
+        from tensorcore.ops.pointwise.complex import complex
+
+        parts = [nan_to_num(part, nan, posinf, neginf) for part in (input.real, input.imag)]  # type: ignore[attr-defined]
+        return complex(*parts)
+    limits = dtypes.finfo(input.dtype)
+    made = where(input != input, 0.0 if nan is None else float(nan), input)
+    if posinf is None and neginf is None:
+        return clamp(made, limits.min, limits.max)  # type: ignore[no-any-return]
+    made = where(made == float("inf"), limits.max if posinf is None else float(posinf), made)
+    return where(made == float("-inf"), limits.min if neginf is None else float(neginf), made)
+
+
+@operation(samples=samples.heaviside, writes=True)
+def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """0 below 0, 1 above, and ``values`` at 0."""
+    check_tensors("heaviside", input=input, values=values)
+    if input.dtype is not values.dtype:
+        raise DtypeError(
+            f"heaviside: heaviside is not yet implemented for tensors with different dtypes, got {input.dtype.name} and "
+            f"{values.dtype.name}; convert one with .to(...)"
+        )
+    if input.dtype.is_complex:
+        raise UnsupportedDtype(
+            "heaviside: heaviside is not yet implemented for complex tensors, got one; take its real part"
+        )
+    input, values = input.detach(), values.detach()
+    made = where(input == 0, values, (input > 0).to(input.dtype))  # type: ignore[attr-defined]
+    return made if out is None else store("heaviside", made, out)

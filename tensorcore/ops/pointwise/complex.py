@@ -1,0 +1,199 @@
+"""Complex numbers: their parts as views, conjugation, and tensors made of two real ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.errors import DtypeError, ShapeError
+from tensorcore.ops import rules
+from tensorcore.ops.calls import apply
+from tensorcore.ops.define import Op
+from tensorcore.ops.kinds import COMPLEX, elementwise, operation
+from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.output import store
+from tensorcore.ops.samples import elementwise as samples
+from tensorcore.ops.shapes.views import viewing
+from tensorcore.tensor import Tensor
+
+__all__ = [
+    "angle", "complex", "conj", "conj_physical", "imag", "is_conj", "isreal", "polar", "real", "resolve_conj", "resolve_neg",
+    "view_as_complex", "view_as_real",
+]  # fmt: skip
+
+# Gradients follow PyTorch's convention: a formula multiplies by the conjugate of the derivative, so that
+# the gradient of a real loss points where the loss rises fastest.
+
+
+def conjugate(x: Any) -> Any:
+    """The conjugate of a tensor or number where it is complex, else itself: for formulas of either kind."""
+    if isinstance(x, Tensor):
+        return _conj(x) if x.dtype.is_complex else x
+    return x.conjugate() if type(x) is complex_number else x
+
+
+complex_number = complex
+
+_conj = elementwise("conj_physical", "input", "The conjugate of each element.", takes=COMPLEX, writes=False, method=False,
+                    grads=dict(input=lambda g: conjugate(g)), samples=samples.complex_unary,
+                    backward_name="ConjBackward0")  # fmt: skip
+
+
+@operation(samples=samples.unary, writes=True)
+def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The conjugate of each element; real tensors as they are."""
+    made = _conj(input) if input.dtype.is_complex else input
+    return made if out is None else store("conj_physical", made, out)
+
+
+@operation(samples=samples.unary)
+def conj(input: Tensor) -> Tensor:
+    """The conjugate of each element, computed at once; real tensors as they are."""
+    return _conj(input) if input.dtype.is_complex else input
+
+
+@operation(samples=samples.unary)
+def is_conj(input: Tensor) -> bool:
+    """Always False: conjugates are computed at once here."""
+    return False
+
+
+@operation(samples=samples.unary)
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: conjugates are computed at once here."""
+    return input
+
+
+@operation(samples=samples.unary)
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor itself: negatives are computed at once here."""
+    return input
+
+
+def _part(name: str, doc: str, grad: Any, dtype_of: Any) -> Op:
+    op = Op(name, "input", doc, grads={"input": grad}, kind="view", register=False)
+    op.view = viewing(op, dtype_of)  # type: ignore[attr-defined]
+    return op
+
+
+_real = _part("real", "The real parts.", lambda g: complex(g, g.new_zeros(g.shape)), dtypes.dtype.to_real)
+_imag = _part("imag", "The imaginary parts.", lambda g: complex(g.new_zeros(g.shape), g), dtypes.dtype.to_real)
+_as_real = _part("view_as_real", "Real and imaginary part along a last dim of 2.", lambda g: view_as_complex(g.contiguous()),
+                 dtypes.dtype.to_real)  # fmt: skip
+_as_complex = _part("view_as_complex", "The pairs along the last dim as complex numbers.",
+                    lambda g: view_as_real(g), dtypes.dtype.to_complex)  # fmt: skip
+
+
+@operation(samples=samples.complex_unary, method=False)
+def real(input: Tensor) -> Tensor:
+    """The real parts as a view; a real tensor itself."""
+    return _real.view(input, {}) if input.dtype.is_complex else input  # type: ignore[attr-defined]
+
+
+@operation(samples=samples.complex_unary, method=False)
+def imag(input: Tensor) -> Tensor:
+    """The imaginary parts as a view. Raises for real tensors."""
+    if not input.dtype.is_complex:
+        raise DtypeError(
+            f"imag: imag is not implemented for tensors with non-complex dtypes, got {input.dtype.name}; use zeros_like"
+        )
+    return _imag.view(input, {})  # type: ignore[attr-defined]
+
+
+def _set_real(self: Tensor, value: Any) -> None:
+    real(self).copy_(value if isinstance(value, Tensor) else self.new_full((), value).real)  # type: ignore[attr-defined]
+
+
+def _set_imag(self: Tensor, value: Any) -> None:
+    imag(self).copy_(value if isinstance(value, Tensor) else self.new_full((), value).real)  # type: ignore[attr-defined]
+
+
+Tensor.real = property(real, _set_real, doc=real.__doc__)  # type: ignore[attr-defined]
+Tensor.imag = property(imag, _set_imag, doc=imag.__doc__)  # type: ignore[attr-defined]
+
+
+@operation(samples=samples.complex_unary, method=False)
+def view_as_real(input: Tensor) -> Tensor:
+    """Complex of shape (...) seen as real of shape (..., 2)."""
+    if not input.dtype.is_complex:
+        raise DtypeError(
+            f"view_as_real: view_as_real is only supported for complex tensors, got {input.dtype.name}; use unsqueeze(-1)"
+        )
+    return _as_real.view(input, {})  # type: ignore[attr-defined]
+
+
+@operation(samples=samples.pairs_along_last, method=False)
+def view_as_complex(input: Tensor) -> Tensor:
+    """Real of shape (..., 2) seen as complex of shape (...). The last dim needs stride 1, the others even ones."""
+    if input.dtype not in (dtypes.float32, dtypes.float64):
+        raise DtypeError(
+            f"view_as_complex: expected float32 or float64 (there is no complex dtype of float16 here), got "
+            f"{input.dtype.name}; use .float()"
+        )
+    shape, strides = input.native.shape, input.stride()
+    if not shape or shape[-1] != 2:
+        raise ShapeError(
+            f"view_as_complex: Tensor must have a last dimension of size 2, got {list(shape)}; use stack(..., -1)"
+        )
+    if strides[-1] != 1 or any(step % 2 for step in strides[:-1]) or input.storage_offset() % 2:
+        raise ShapeError(
+            f"view_as_complex: Tensor must have a last dimension with stride 1, and even strides and offset elsewhere, got "
+            f"strides {strides}; use .contiguous()"
+        )
+    return _as_complex.view(input, {})  # type: ignore[attr-defined]
+
+
+_complex = Op("complex", "real imag", "Complex numbers of these parts.", register=False,
+              grads=dict(real=lambda g: real(g), imag=lambda g: imag(g)))  # fmt: skip
+
+
+@operation(samples=samples.two_real, method=False)
+def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Complex numbers with these real and imaginary parts, both float32 or both float64."""
+    _check_parts("complex", real, imag)
+    rules.broadcast("complex", tuple(real.native.shape), tuple(imag.native.shape))
+    made = apply(_complex, (real, imag), dtype=real.dtype.to_complex())
+    return made if out is None else store("complex", made, out)
+
+
+def _check_parts(op: str, real: Tensor, imag: Tensor) -> None:
+    check_tensors(op, real=real, imag=imag)
+    for one in (real, imag):
+        if one.dtype not in (dtypes.float32, dtypes.float64):
+            raise DtypeError(
+                f"{op}: expected both inputs as float32 or as float64 (there is no complex dtype of float16 here), got "
+                f"{real.dtype.name} and {imag.dtype.name}; convert them with .float()"
+            )
+    if real.dtype is not imag.dtype:
+        raise DtypeError(
+            f"{op}: Expected object of scalar type {real.dtype.name} but got scalar type {imag.dtype.name} for second "
+            f"argument; convert one with .to(...)"
+        )
+
+
+@operation(samples=samples.two_real, method=False)
+def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Complex numbers with these absolute values and angles (in radians)."""
+    _check_parts("polar", abs, angle)
+    return complex(abs * angle.cos(), abs * angle.sin(), out=out)  # type: ignore[attr-defined]
+
+
+def _angle_grad(g: Tensor, input: Tensor) -> Tensor:
+    from tensorcore.ops.pointwise.choice import where
+
+    if not input.dtype.is_complex:
+        return g.new_zeros(g.shape)  # type: ignore[attr-defined]
+    # d angle / d(x + iy) = (-y + ix) / |z|**2, and 0 at 0.
+    square = input.real * input.real + input.imag * input.imag  # type: ignore[attr-defined]
+    safe = where(square == 0, 1.0, square)
+    return where(square == 0, 0.0, g * complex(-input.imag / safe, input.real / safe))  # type: ignore[attr-defined]
+
+
+angle = elementwise("angle", "input", "The angle of each element in radians: of a real one 0 or pi.", gives="float-real",
+                    grads=dict(input=_angle_grad), writes=False, samples=samples.nonzero)  # fmt: skip
+
+
+@operation(samples=samples.unary)
+def isreal(input: Tensor) -> Tensor:
+    """Whether the imaginary part of each element is 0."""
+    return imag(input) == 0 if input.dtype.is_complex else input.new_ones(input.shape, dtype=dtypes.bool_)  # type: ignore[attr-defined]

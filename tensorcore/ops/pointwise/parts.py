@@ -1,0 +1,91 @@
+"""Numbers taken apart: common divisors of integers, mantissas and exponents of floats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.errors import ArgumentTypeError
+from tensorcore.ops import rules
+from tensorcore.ops.kinds import composite, operation
+from tensorcore.ops.operands import NARROW, result_type
+from tensorcore.ops.output import store
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.reductions.reduce import NotImplementedFor, check_floating, return_type, stored
+from tensorcore.ops.samples import numeric as samples
+from tensorcore.tensor import Tensor
+
+__all__ = ["frexp", "gcd", "lcm", "ldexp"]
+
+
+def _integers(op: str, input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    if not isinstance(other, Tensor):
+        raise ArgumentTypeError(
+            f"{op}: expected argument 'other' to be a Tensor, got {other!r}; wrap it in torch.tensor(...)"
+        )
+    compute = result_type(input, other)
+    if compute.kind != "integer":
+        raise NotImplementedFor(f"{op}: not implemented for {compute.name}, got one; convert it with .long()")
+    rules.broadcast(op, tuple(input.native.shape), tuple(other.native.shape))
+    return input.to(compute), other.to(compute)  # type: ignore[attr-defined]
+
+
+@composite(inputs="input other", check=lambda *both: _integers("gcd", *both), writes=True, samples=samples.whole_pair)
+def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The greatest common divisor of each two integers, at least 0; of two zeros 0. By Euclid."""
+    a, b = input.abs() + other * 0, other.abs() + input * 0  # type: ignore[attr-defined]
+    while input.device.capabilities.values and bool((b != 0).any()):  # type: ignore[attr-defined]
+        done = b == 0
+        a, b = where(done, a, b), where(done, 0, a % where(done, 1, b))
+    return a
+
+
+@composite(inputs="input other", check=lambda *both: _integers("lcm", *both), writes=True, samples=samples.whole_pair)
+def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The least common multiple of each two integers, at least 0."""
+    divisor = gcd(input, other)
+    return (input // where(divisor == 0, 1, divisor) * other).abs()  # type: ignore[attr-defined, no-any-return]
+
+
+# Of each floating dtype the integers of its size, the bits behind the exponent, the exponent's, and its bias.
+_LAYOUT = {dtypes.float32: (dtypes.int32, 23, 0xFF, 126), dtypes.float64: (dtypes.int64, 52, 0x7FF, 1022)}
+_Frexp = return_type("frexp", "mantissa exponent")
+
+
+@operation(samples=samples.exponents)
+def frexp(input: Tensor, *, out: Any = None) -> Any:
+    """Mantissas in (0.5, 1) with the input's sign, and int32 exponents: ``input = mantissa * 2**exponent``."""
+    check_floating("frexp", input)
+    wide = input.float() if input.dtype in NARROW else input  # type: ignore[attr-defined]
+    whole, digits, mask, bias = _LAYOUT[wide.dtype]
+
+    def exponent_of(x: Tensor) -> Tensor:
+        return (x.contiguous().view(whole) >> digits) & mask  # type: ignore[attr-defined, no-any-return]
+
+    plain = wide.detach()
+    found = exponent_of(plain)
+    # A denormal has the exponent's bits at 0; raised by 2**54 it is a normal number.
+    found = where(found == 0, exponent_of(plain * 2.0**54) - 54, found) - bias
+    found = where((plain == 0) | ~plain.isfinite(), 0, found)  # type: ignore[attr-defined]
+    # In two steps, each a power of two that the dtype has.
+    half = found.div(2, rounding_mode="floor")  # type: ignore[attr-defined]
+    mantissa = wide * _power(-half, wide) * _power(half - found, wide)
+    made = _Frexp(mantissa.to(input.dtype), found.to(dtypes.int32))
+    return stored("frexp", made, out)
+
+
+def _power(exponent: Tensor, like: Tensor) -> Tensor:
+    return exponent.to(like.dtype).exp2()  # type: ignore[attr-defined, no-any-return]
+
+
+@operation(samples=samples.ldexp, writes=True)
+def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """``input * 2**other``."""
+    if not isinstance(other, Tensor):
+        raise ArgumentTypeError(
+            f"ldexp: expected argument 'other' to be a Tensor, got {other!r}; wrap it in torch.tensor(...)"
+        )
+    compute = result_type(input, other)
+    power = other.to(compute if compute.kind in ("floating", "complex") else dtypes.get_default_dtype())  # type: ignore[attr-defined]
+    made = input * (2.0**power)
+    return made if out is None else store("ldexp", made, out)

@@ -1,0 +1,69 @@
+"""Rounding: floor, ceil, trunc, round and the fraction. Their gradient is zero everywhere, but for ``frac``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorcore.errors import UnsupportedDtype
+from tensorcore.ops import rules
+from tensorcore.ops.define import OPS, same
+from tensorcore.ops.kinds import (
+    BOOL,
+    FLOATING,
+    REAL,
+    alias,
+    composite,
+    elementwise,
+    method,
+)
+from tensorcore.ops.output import store
+from tensorcore.ops.samples import elementwise as samples
+from tensorcore.tensor import Tensor
+
+__all__ = ["ceil", "fix", "floor", "frac", "round", "trunc"]
+
+
+def _flat(g: Tensor) -> Tensor:
+    return g.new_zeros(g.shape)  # type: ignore[attr-defined]
+
+
+def _rounding(name: str, doc: str) -> Any:
+    return elementwise(name, "input", doc, takes=REAL - BOOL, grads=dict(input=_flat), samples=samples.off_integers)
+
+
+floor = _rounding("floor", "The largest integer not above each element, in the same dtype.")
+ceil = _rounding("ceil", "The smallest integer not below each element, in the same dtype.")
+trunc = _rounding("trunc", "Each element cut off at the point, in the same dtype.")
+_round = _rounding("round", "The integer nearest to each element, the even one of two.")
+fix = alias("fix", trunc)
+
+
+def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
+    """Each element rounded to ``decimals`` places (negative: to tens, hundreds, ...), halves to the even digit."""
+    if type(decimals) is not int:
+        decimals = rules.whole("round", "decimals", decimals)
+    if not decimals:
+        return _round(input) if out is None else _round(input, out=out)
+    if not input.dtype.is_floating_point:
+        raise UnsupportedDtype(
+            f'round: "round" with decimals not implemented for {input.dtype.name}, got one; use .float()'
+        )
+    scale = 10.0 ** abs(decimals)
+    made = _round(input * scale) / scale if decimals > 0 else _round(input / scale) * scale
+    return made if out is None else store("round", made, out)
+
+
+OPS["round"].function, OPS["round"].samples = round, samples.round
+method(round, writes=True)
+
+
+def _check_frac(input: Tensor) -> tuple[Tensor]:
+    if input.dtype not in FLOATING:
+        raise UnsupportedDtype(f'frac: "frac" not implemented for {input.dtype.name}, got a tensor of it; use .float()')
+    return (input,)
+
+
+@composite(inputs="input", check=_check_frac, grads=dict(input=same), writes=True, samples=samples.off_integers)
+def frac(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """What is behind the point of each element, with its sign."""
+    return input - trunc(input)

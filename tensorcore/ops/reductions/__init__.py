@@ -1,0 +1,1 @@
+"""From many elements to few, scans, and orders."""

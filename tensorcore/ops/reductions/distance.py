@@ -1,0 +1,113 @@
+"""Distances between vectors: of two tensors, of all pairs of rows; and slices shortened."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.errors import ArgumentError, ShapeError, UsageError
+from tensorcore.ops import rules
+from tensorcore.ops.kinds import composite, operation
+from tensorcore.ops.output import store
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.reductions.reduce import check_floating
+from tensorcore.ops.reductions.statistics import vector_norm
+from tensorcore.ops.samples import numeric as samples
+from tensorcore.ops.shapes.join import cat
+from tensorcore.tensor import Tensor
+
+__all__ = ["cdist", "dist", "renorm"]
+
+
+@operation(samples=samples.dist)
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The p-norm of ``input - other``, which broadcast."""
+    return vector_norm(input - other, p)
+
+
+_MODES = {
+    None: None, "use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": True, "donot_use_mm_for_euclid_dist": False,
+}  # fmt: skip
+# PyTorch multiplies matrices from here on.
+_MANY = 25
+
+
+@operation(samples=samples.cdist, method=False)
+def cdist(
+    x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary"
+) -> Tensor:
+    """The p-norm distances of the rows of (..., n, m) to those of (..., k, m), of shape (..., n, k).
+
+    Args:
+        compute_mode: whether Euclidean distances come from a matrix product, which is faster and has fewer digits
+            (``use_mm_for_euclid_dist``), from the differences (``donot_use_mm_for_euclid_dist``), or from a product
+            where one side has more than 25 rows.
+    """
+    check_floating("cdist", x1, x2)
+    if p < 0:
+        raise UsageError(f"cdist: cdist only supports non-negative p values, got {p}; pass 0 or more")
+    for name, one in (("X1", x1), ("X2", x2)):
+        if one.ndim < 2:
+            raise ShapeError(f"cdist: cdist only supports at least 2D tensors, {name} got: {one.ndim}D; use unsqueeze")
+    a, b = tuple(x1.native.shape), tuple(x2.native.shape)
+    if a[-1] != b[-1]:
+        raise ShapeError(f"cdist: X1 and X2 must have the same number of columns. X1: {a[-1]} X2: {b[-1]}, got both")
+    if compute_mode not in _MODES:
+        raise ArgumentError(f"cdist: {compute_mode} is not a valid value for compute_mode, got it; leave it out")
+    rules.broadcast("cdist", a[:-2], b[:-2])
+    if not a[-1]:
+        return x1.new_zeros((*rules.broadcast("cdist", a[:-2], b[:-2]), a[-2], b[-2]))  # type: ignore[attr-defined, no-any-return]
+    if p == 2:
+        chosen = _MODES[compute_mode]
+        return _euclidean(x1, x2, max(a[-2], b[-2]) > _MANY if chosen is None else chosen)  # type: ignore[no-any-return]
+    return vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)  # type: ignore[attr-defined]
+
+
+def _ratio(g: Tensor, out: Tensor) -> Tensor:
+    """Equal points pull nowhere."""
+    return where(out == 0, 0.0, g / where(out == 0, 1.0, out))  # type: ignore[no-any-return]
+
+
+def _pull(g: Tensor, mine: Any, other: Any, out: Tensor) -> Any:
+    ratio: Any = _ratio(g, out)
+    return mine * ratio.sum(-1, True) - ratio @ other
+
+
+def _check_euclidean(x1: Tensor, x2: Tensor, product: bool) -> tuple[Any, ...]:
+    check_floating("_euclidean_dist", x1, x2)
+    return x1, x2, product
+
+
+@composite(
+    inputs="x1 x2", name="_euclidean_dist", check=_check_euclidean, method=False, samples=samples.euclidean,
+    grads=dict(x1=lambda g, x1, x2, out: _pull(g, x1, x2, out), x2=lambda g, x1, x2, out: _pull(g.mT, x2, x1, out.mT)),
+)  # fmt: skip
+def _euclidean(x1: Tensor, x2: Tensor, product: bool = True) -> Tensor:
+    """Euclidean distances of all rows of one tensor to all of another."""
+    if not product:
+        return vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), 2, -1)  # type: ignore[attr-defined]
+    x: Any = x1
+    y: Any = x2
+    left = cat([x * -2, x.square().sum(-1, True), x.new_ones((*x.shape[:-1], 1))], -1)
+    right = cat([y, y.new_ones((*y.shape[:-1], 1)), y.square().sum(-1, True)], -1)
+    return (left @ right.mT).clamp_min(0).sqrt()  # type: ignore[attr-defined, no-any-return]
+
+
+@operation(samples=samples.renorm, writes=True)
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
+    """The tensor with each slice along ``dim`` whose p-norm is over ``maxnorm`` shortened to it."""
+    if dtypes.kind_of(p) == "complex" or p <= 0:
+        raise UsageError(f"renorm: non-positive-norm not supported, got p={p}; pass one over 0")
+    if dtypes.kind_of(maxnorm) == "complex" or maxnorm < 0:
+        raise UsageError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}; pass 0 or more")
+    if input.ndim < 2:
+        raise ShapeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions; use unsqueeze")
+    at = rules.wrap_dim("renorm", dim, input.ndim)
+    others = tuple([i for i in range(input.ndim) if i != at])
+    # As in PyTorch: narrow floats are measured in single precision.
+    wide = dtypes.float32 if input.dtype.itemsize == 2 and input.dtype.is_floating_point else None
+    size = vector_norm(input, p if math.isfinite(p) else math.inf, others, True, dtype=wide)
+    factor = where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
+    made = input * factor.to(input.dtype if not input.dtype.is_complex else size.dtype)
+    return made if out is None else store("renorm", made, out)

@@ -1,0 +1,169 @@
+"""Histograms: how many elements, or how much weight, fall into each bin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
+from tensorcore.ops.creation.grids import linspace
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.output import store
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.reductions.reduce import NotImplementedFor, return_type, stored
+from tensorcore.ops.reductions.sort import searchsorted
+from tensorcore.ops.samples import numeric as samples
+from tensorcore.tensor import Tensor
+
+__all__ = ["histc", "histogram", "histogramdd"]
+
+_Histogram = return_type("histogram", "hist bin_edges")
+_Histogramdd = return_type("histogramdd", "hist bin_edges")
+
+
+def _check_dtype(op: str, input: Tensor) -> None:
+    if not input.dtype.is_floating_point:
+        raise NotImplementedFor(f"{op}: not implemented for {input.dtype.name}, got one; convert it with .float()")
+
+
+def _span(op: str, input: Tensor, low: Any, high: Any, widen: float) -> tuple[float, float]:
+    """The outermost edges: those given, or the smallest and the largest element."""
+    if low is None:
+        if not input.numel() or not input.device.capabilities.values:
+            low, high = 0.0, 1.0
+        else:
+            low, high = float(input.min()), float(input.max())  # type: ignore[attr-defined]
+    low, high = float(low), float(high)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise UsageError(f"{op}: range of [{low}, {high}] is not finite, got one; pass finite edges")
+    if low > high:
+        raise UsageError(f"{op}: max must be larger than min, got [{low}, {high}]; swap them")
+    return (low - widen, high + widen) if low == high else (low, high)
+
+
+def _counts(inside: Tensor, places: Tensor, weights: Any, bins: int, like: Tensor) -> Tensor:
+    """The sum of the weights at each place; what is outside goes nowhere."""
+    ones = like.new_ones(places.shape) if weights is None else weights.reshape(-1)  # type: ignore[attr-defined]
+    return like.new_zeros(bins).index_add(0, where(inside, places, 0), where(inside, ones, 0))  # type: ignore[attr-defined, no-any-return]
+
+
+@operation(samples=samples.histc)
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out: Tensor | None = None) -> Tensor:
+    """How many elements fall into each of ``bins`` equal bins from ``min`` to ``max``, in the input's dtype.
+
+    Where both are equal, the smallest and the largest element are the edges. Elements outside, and NaN, are left out.
+    """
+    _check_dtype("histc", input)
+    if bins <= 0:
+        raise UsageError(f"histc: bins must be > 0, got {bins}; pass at least 1")
+    flat: Any = input.detach().reshape(-1)  # type: ignore[attr-defined]
+    given = (min, max) if min != max else (None, None) if input.numel() else (min, max)
+    low, high = _span("histc", flat, *given, 1.0)
+    inside = (flat >= low) & (flat <= high)
+    places = ((where(inside, flat, low) - low) * bins / (high - low)).long().clamp_max(bins - 1)
+    made = _counts(inside, places, None, bins, flat)
+    return made if out is None else store("histc", made, out)
+
+
+def _edges(op: str, column: Tensor, bins: Any, range: Any) -> Tensor:
+    if isinstance(bins, Tensor):
+        if bins.ndim != 1 or not bins.numel():
+            raise ShapeError(
+                f"{op}: expected bin edges as a vector with an element, got {list(bins.shape)}; flatten it"
+            )
+        if bins.dtype is not column.dtype:
+            raise DtypeError(f"{op}: torch.{op}: input tensor and bins tensors should have the same dtype, got "
+                                f"{column.dtype} and {bins.dtype}; convert one")  # fmt: skip
+        return bins.detach()
+    if bins <= 0:
+        raise UsageError(f"{op}: bins must be > 0, got {bins}; pass at least 1")
+    low, high = _span(op, column, *(range or (None, None)), 0.5)
+    return linspace(low, high, bins + 1, dtype=column.dtype, device=column.device)
+
+
+def _binned(op: str, points: Tensor, edges: list[Tensor], weight: Any, density: bool) -> Tensor:
+    """The histogram of (n, d) points over the bins between the edges of each dim."""
+    counts = tuple([one.numel() - 1 for one in edges])
+    inside: Any = None
+    place: Any = 0
+    for i, edge in enumerate(edges):
+        column = points.select(1, i).contiguous()  # type: ignore[attr-defined]
+        # The last bin holds its right edge.
+        at = (searchsorted(edge.contiguous(), column, right=True) - 1).clamp_max(counts[i] - 1)  # type: ignore[attr-defined]
+        within = (column >= edge[0]) & (column <= edge[-1])  # type: ignore[index]
+        inside = within if inside is None else inside & within
+        place = place * counts[i] + at
+    made: Any = _counts(inside, place, weight, math.prod(counts), points).reshape(counts)  # type: ignore[attr-defined]
+    if density:
+        made = made / made.sum()
+        for i, edge in enumerate(edges):
+            made = made / (edge[1:] - edge[:-1]).reshape([-1 if j == i else 1 for j in range(len(edges))])  # type: ignore[index]
+    return made  # type: ignore[no-any-return]
+
+
+def _check_weight(op: str, input: Tensor, weight: Any, shape: tuple[int, ...]) -> None:
+    if weight is None:
+        return
+    if weight.dtype is not input.dtype:
+        raise DtypeError(
+            f"{op}: torch.{op}: if weight tensor is provided, input tensor and weight tensor should have the same dtype, "
+            f"got {input.dtype} and {weight.dtype}; convert one"
+        )
+    if tuple(weight.native.shape) != shape:
+        raise ShapeError(
+            f"{op}: torch.{op}: if weight tensor is provided it should have the same shape as the input tensor excluding "
+            f"its innermost dimension, got {list(weight.shape)} for {list(shape)}"
+        )
+
+
+@operation(samples=samples.histogram)
+def histogram(input: Tensor, bins: Any = 100, *, range: tuple[float, float] | None = None, weight: Tensor | None = None,
+              density: bool = False, out: Any = None) -> Any:  # fmt: skip
+    """How many elements, or how much ``weight``, fall into each bin, and the edges, as ``(hist, bin_edges)``.
+
+    Args:
+        bins: how many, of equal width over ``range`` (else from the smallest to the largest element); or their edges.
+        density: divide by the total and by the widths, so that the integral is 1.
+    """
+    _check_dtype("histogram", input)
+    shape = tuple(input.native.shape)
+    _check_weight("histogram", input, weight, shape)
+    if isinstance(bins, Tensor) and range is not None:
+        raise ArgumentTypeError("histogram: expected edges or a range, got both; leave the range out")
+    points: Any = input.detach().reshape(-1, 1)  # type: ignore[attr-defined]
+    edges = _edges("histogram", points, bins, range)
+    made = _binned("histogram", points, [edges], None if weight is None else weight.detach(), density)
+    return stored("histogram", _Histogram(made, edges), out)
+
+
+@operation(samples=samples.histogramdd, method=False)
+def histogramdd(input: Tensor, bins: Any, range: Sequence[float] | None = None, weight: Tensor | None = None,
+                density: bool = False) -> Any:  # fmt: skip
+    """The histogram of points (..., d) over bins in d dims, and the edges of each, as ``(hist, bin_edges)``.
+
+    Args:
+        bins: how many along each dim, a number for all of them, or a vector of edges for each.
+        range: the outermost edges of each dim, two numbers each.
+    """
+    _check_dtype("histogramdd", input)
+    if input.ndim < 2:
+        raise ShapeError(
+            f"histogramdd: torch.histogramdd: input tensor should have at least 2 dimensions, but got {input.ndim}"
+        )
+    shape = tuple(input.native.shape)
+    _check_weight("histogramdd", input, weight, shape[:-1])
+    d = shape[-1]
+    each = [bins] * d if isinstance(bins, int) else list(bins)
+    if len(each) != d:
+        raise ShapeError(f"histogramdd: torch.histogramdd: expected {d} sequences of bins, but got {len(each)}")
+    if range is not None and len(range) != 2 * d:
+        raise ShapeError(f"histogramdd: torch.histogramdd: for a {d}-dimensional histogram range should have {2 * d} "
+                         f"elements, but got {len(range)}")  # fmt: skip
+    points: Any = input.detach().reshape(-1, d)  # type: ignore[attr-defined]
+    edges = [
+        _edges("histogramdd", points.select(1, i), one, None if range is None else (range[2 * i], range[2 * i + 1]))
+        for i, one in enumerate(each)
+    ]
+    made = _binned("histogramdd", points, edges, None if weight is None else weight.detach(), density)
+    return _Histogramdd(made, tuple(edges))

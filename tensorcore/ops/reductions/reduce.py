@@ -1,0 +1,404 @@
+"""Reductions: sums, products, means and logical reductions over dims, and what all reductions share."""
+
+from __future__ import annotations
+
+import functools
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from math import prod as product
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.errors import ArgumentTypeError, DtypeError, KernelMissing, ShapeError
+from tensorcore.ops import rules, samples
+from tensorcore.ops.calls import apply, reduction
+from tensorcore.ops.define import Op
+from tensorcore.ops.fused import differentiate
+from tensorcore.ops.kinds import COMPLEX, FLOATING, method, operation
+from tensorcore.ops.output import store
+from tensorcore.ops.pointwise.complex import conjugate
+from tensorcore.ops.record import record
+from tensorcore.tape.mode import mode
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = [
+    "all", "any", "count_nonzero", "logsumexp", "mean", "nanmean", "nansum", "prod", "sum", "sum_to_size",
+]  # fmt: skip
+
+Dims = int | Sequence[int] | None
+# Gradients of up to this many elements are written out; larger ones are expanded views.
+SMALL = 4096
+
+
+def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Let ``axis`` and ``keepdims`` stand for ``dim`` and ``keepdim``, as PyTorch does."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim")):
+                if theirs in kwargs:
+                    if kwargs.get(ours) is not None:
+                        raise ArgumentTypeError(
+                            f"{function.__name__}: expected {ours} once, got {theirs} too; leave out {theirs}"
+                        )
+                    kwargs[ours] = kwargs.pop(theirs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def over_dims(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``operation`` for functions with a ``dim``: NumPy's names work too."""
+
+    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+        entered = operation(**options)(function)
+        call = numpy_names(entered)
+        from tensorcore.ops.define import OPS
+
+        OPS[function.__name__].function = call
+        if options.get("method", True):
+            method(call, function.__name__)
+        return call
+
+    return enter
+
+
+def return_type(name: str, fields: str = "values indices") -> Any:
+    """The named tuple that an op of several results returns; it prints as PyTorch's does."""
+    made = namedtuple(name, fields)  # type: ignore[misc]
+    made.__module__ = "torch.return_types"
+
+    def show(self: Any) -> str:
+        parts = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self, strict=True))
+        return f"torch.return_types.{name}(\n{parts})"
+
+    made.__repr__ = show  # type: ignore[method-assign, assignment]
+    return made
+
+
+def spread(g: Tensor, shape: tuple[int, ...], dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
+    """A reduced gradient over the shape from before the reduction."""
+    if not mode.enabled and product(shape) <= SMALL:
+        kernel = g.device.kernels["spread"]
+        if kernel:
+            return new_tensor(kernel(g.native, shape=shape, dim=dim, keepdim=keepdim), g.dtype, g.device)
+    return kept(g, shape, dim, keepdim).expand(shape)
+
+
+def kept(g: Tensor, shape: tuple[int, ...], dim: tuple[int, ...] | None, keepdim: bool) -> Tensor:
+    """A reduced gradient with the reduced dims at size 1, so that it broadcasts."""
+    return g if keepdim or dim is None else g.reshape(rules.reduced(shape, dim, True))
+
+
+def count_of(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
+    """How many elements go into each result."""
+    return product(shape) if dim is None else product([shape[i] for i in dim])
+
+
+def stored(op: str, made: Any, out: Any) -> Any:
+    """A result, or the results, written into ``out`` if there is one."""
+    if out is None:
+        return made
+    if isinstance(made, Tensor):
+        return store(op, made, out)
+    if not isinstance(out, (tuple, list)) or len(out) != len(made):
+        raise ArgumentTypeError(f"{op}: expected out to be a tuple of {len(made)} tensors, got {out!r}; pass a pair")
+    return type(made)(*[store(op, one, place) for one, place in zip(made, out, strict=True)])
+
+
+def check_real(op: str, of: Tensor | dtypes.dtype) -> None:
+    """Raise for complex numbers, which have no order."""
+    kind = of.dtype if isinstance(of, Tensor) else of
+    if kind.is_complex:
+        raise NotImplementedFor(
+            f"{op}: expected a real dtype, got {kind.name}: not implemented for it; use .abs() or .real"
+        )
+
+
+def check_floating(op: str, *tensors: Tensor) -> None:
+    """Raise for integers, bools and complex numbers where PyTorch's kernel takes floating dtypes only."""
+    for one in tensors:
+        if not one.dtype.is_floating_point:
+            raise NotImplementedFor(
+                f"{op}: expected a floating dtype, got {one.dtype}: not implemented for it; convert it with .float()"
+            )
+
+
+class NotImplementedFor(DtypeError, KernelMissing):
+    """A dtype that an op does not take, in the places where PyTorch raises NotImplementedError."""
+
+
+# Sums
+
+
+def closure(op: Op, accepts: Any, slow: Callable[..., Any], calls: Any, dims: bool = True) -> Callable[..., Any]:
+    call = functools.wraps(slow)(reduction(op, accepts, numpy_names(slow), dims))
+    call.__name__ = call.__qualname__ = op.name
+    entry = Op(op.name, "input", slow.__doc__ or "", samples=calls, kind="reduction")
+    entry.function = call
+    return method(call, op.name)
+
+
+_sum = Op(
+    "sum", "input", "Sum over dims.", register=False,
+    grads=dict(input=lambda g, input_shape, dim, keepdim: spread(g, input_shape, dim, keepdim)),
+)  # fmt: skip
+_mean = Op(
+    "mean", "input", "Mean over dims.", register=False,
+    grads=dict(input=lambda g, input_shape, dim, keepdim: spread(
+        g / float(count_of(input_shape, dim)), input_shape, dim, keepdim) if count_of(input_shape, dim) else
+        spread(g, input_shape, dim, keepdim)),
+)  # fmt: skip
+_nansum = Op(
+    "nansum", "input", "Sum over dims, without NaN.", register=False,
+    grads=dict(input=lambda g, input, input_shape, dim, keepdim:
+               kept(g, input_shape, dim, keepdim) * (1.0 - (input != input).to(g.dtype))),
+)  # fmt: skip
+
+
+def dims_of(op: str, input: Tensor, dim: Dims) -> tuple[int, ...] | None:
+    """``dim`` as a tuple from the front; None, and an empty tuple too, mean all."""
+    if dim is None:
+        return None
+    dims = rules.wrap_dims(op, dim, len(input.native.shape))
+    return dims if dims and input.native.shape else None
+
+
+def check_tensor(op: str, input: Any) -> None:
+    if not isinstance(input, Tensor):
+        raise ArgumentTypeError(
+            f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)"
+        )
+
+
+def _summing(op: Op, input: Tensor, dim: Dims, keepdim: bool, dtype: Any, out: Any) -> Tensor:
+    check_tensor(op.name, input)
+    dims = dims_of(op.name, input, dim)
+    if dtype is None and input.dtype.kind in ("bool", "integer"):
+        dtype = dtypes.int64
+    if dtype is not None:
+        dtype = dtypes.as_dtype(dtype, op.name)
+        if dtype.kind == "bool":  # whether any element is there
+            made = apply(
+                _sum, (input.to(dtype),), {"dim": dims, "keepdim": keepdim, "dtype": dtypes.int64}, dtype=dtypes.int64
+            )
+            return stored(op.name, made.to(dtype), out)
+        if dtype.kind == "integer":
+            input = input if input.dtype.kind in ("bool", "integer") else input.to(dtype)
+            made = apply(_sum, (input,), {"dim": dims, "keepdim": keepdim, "dtype": dtype}, dtype=dtype)
+            return stored(op.name, made, out)
+        input = input.to(dtype)
+    return stored(op.name, apply(op, (input,), {"dim": dims, "keepdim": keepdim}), out)
+
+
+def _sum_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
+              out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Sum of all elements, or of those along ``dim``; integers and bools are summed as int64."""
+    if dtype is None and isinstance(out, Tensor):
+        dtype = out.dtype
+    return _summing(_sum, input, dim, keepdim, dtype, out)
+
+
+sum = closure(_sum, FLOATING | COMPLEX, _sum_slow, samples.reduction)
+
+
+def _mean_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
+               out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Mean of all elements, or of those along ``dim``; NaN of no elements. Integers need a floating ``dtype``."""
+    check_tensor("mean", input)
+    dims = dims_of("mean", input, dim)
+    wanted = input.dtype if dtype is None else dtypes.as_dtype(dtype, "mean")
+    if wanted.kind not in ("floating", "complex"):
+        raise DtypeError(
+            f"mean: could not infer output dtype. Input dtype must be either a floating point or complex dtype, got "
+            f"{wanted}; pass dtype=torch.float32"
+        )
+    return stored("mean", apply(_mean, (input.to(wanted),), {"dim": dims, "keepdim": keepdim}), out)
+
+
+mean = closure(_mean, FLOATING | COMPLEX, _mean_slow, samples.reduction)
+
+
+@over_dims(samples=samples.reduction, kind="reduction")
+def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
+           out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Sum that counts NaN as zero."""
+    if input.dtype.is_complex:
+        raise DtypeError(
+            f"nansum: does not support complex inputs, got {input.dtype}; sum the real and imaginary parts"
+        )
+    if input.dtype.kind in ("bool", "integer"):
+        return _sum_slow(input, dim, keepdim, dtype=dtype, out=out)
+    if dtype is not None:
+        check_real("nansum", dtypes.as_dtype(dtype, "nansum"))
+    return _summing(_nansum, input, dim, keepdim, dtype, out)
+
+
+@over_dims(samples=samples.reduction)
+def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
+            out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Mean of the elements that are not NaN."""
+    if input.dtype.kind not in ("floating", "complex"):
+        raise DtypeError(
+            f"nanmean: expected input to have floating point or complex dtype, got {input.dtype}; convert it with "
+            ".float()"
+        )
+    wanted = input.dtype if dtype is None else dtypes.as_dtype(dtype, "nanmean")
+    if wanted.kind not in ("floating", "complex"):
+        raise DtypeError(
+            f"nanmean: could not infer output dtype. Optional dtype must be either a floating point or complex dtype, got "
+            f"{wanted}; pass dtype=torch.float32"
+        )
+    numbers = (input.detach() != input.detach()).ne(True)
+    made = nansum(input, dim, keepdim, dtype=dtype) / sum(numbers, dim, keepdim)
+    return stored("nanmean", made, out)
+
+
+def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+    """Sum over what broadcasting stretched, so that the result has the shape ``size``."""
+    size = rules.as_shape("sum_to_size", size)
+    shape = tuple(input.native.shape)
+    extra = len(shape) - len(size)
+    if extra < 0 or True in [n not in (1, shape[i + extra]) for i, n in enumerate(size)]:
+        raise ShapeError(
+            f"sum_to_size: size {{{list(size)}}} is not expandable to size {{{list(shape)}}}, got a tensor of the "
+            "latter; pass a size that broadcasts to it"
+        )
+    dims = tuple(range(extra)) + tuple(i + extra for i, n in enumerate(size) if n == 1 and shape[i + extra] != 1)
+    summed = input.sum(dims, True) if dims else input  # type: ignore[attr-defined]
+    return summed.reshape(size) if extra else summed  # type: ignore[attr-defined, no-any-return]
+
+
+Tensor.sum_to_size = sum_to_size  # type: ignore[attr-defined]
+
+# Products
+
+
+def _tree_product(x: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    """The product by halves: multiplications alone, whose derivatives of any order hold where elements are zero."""
+    shape = tuple(x.native.shape)
+    at = 0 if dim is None else dim
+    if dim is None:
+        x = x.reshape(-1)
+    n = product(shape) if dim is None else shape[at]
+    while n > 1:
+        half = n // 2
+        folded = x.narrow(at, 0, half) * x.narrow(at, half, half)
+        if n % 2:
+            last = x.narrow(at, n - 1, 1)
+            if half == 1:
+                folded = folded * last
+                x, n = folded, 1
+                break
+            folded = _times_first(folded, last, at)
+        x, n = folded, half
+    if dim is None:
+        return x.reshape([1] * len(shape) if keepdim else [])
+    return x if keepdim else x.squeeze(at)
+
+
+def _times_first(x: Tensor, factor: Tensor, at: int) -> Tensor:
+    """``x`` with its first slice along a dim multiplied by ``factor``, out of place."""
+    shape = [1] * len(x.native.shape)
+    shape[at] = x.native.shape[at]
+    first = x.new_zeros(shape)
+    first.narrow(at, 0, 1).fill_(1)
+    return x * (factor * first + (1.0 - first))
+
+
+def _prod_gradient(g: Tensor, input: Tensor, out: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    shape = tuple(input.native.shape)
+    if not shape:
+        return g.reshape(())
+    dims = None if dim is None else (dim,)
+    # Examples of a vmap differ in whether they have a zero.
+    if input.device.many or not bool((input.detach() != 0).all()):
+        return differentiate(lambda x: _tree_product(x, dim, keepdim), (input,), g)[0]
+    return kept(g * conjugate(out), shape, dims, keepdim) / conjugate(input)
+
+
+_prod = Op("prod", "input", "Product over dims.", register=False, grads=dict(input=lambda g, input, out, axis, keepdim:
+           _prod_gradient(g, input, out, axis, keepdim)))  # fmt: skip
+
+
+@over_dims(samples=samples.one_dim_reduction, kind="reduction")
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
+         out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Product of all elements, or of those along ``dim``; integers and bools are multiplied as int64."""
+    if dim is not None and not isinstance(dim, int):
+        raise ArgumentTypeError(f"prod: expected dim to be an int or None, got {dim!r}; call it once per dim")
+    if dtype is None and isinstance(out, Tensor):
+        dtype = out.dtype
+    if dtype is None and input.dtype.kind in ("bool", "integer"):
+        dtype = dtypes.int64
+    if dtype is not None:
+        input = input.to(dtypes.as_dtype(dtype, "prod"))
+    at = None if dim is None else rules.wrap_dim("prod", dim, len(input.native.shape))
+    native = input.device.kernels["prod"](input.native, dim=_one(at, input), keepdim=keepdim)
+    made = new_tensor(native, input.dtype, input.device)
+    if mode.enabled and input.node is not None:
+        record(_prod, (input,), {"axis": at, "keepdim": keepdim}, made)
+    return stored("prod", made, out)
+
+
+def _one(dim: int | None, input: Tensor) -> tuple[int, ...] | None:
+    return None if dim is None or not input.native.shape else (dim,)
+
+
+# Sums of exponentials
+
+_logsumexp = Op(
+    "logsumexp", "input", "The logarithm of the sum of exponentials.", register=False,
+    grads=dict(input=lambda g, input, input_shape, out, dim, keepdim:
+               kept(g, input_shape, dim, keepdim) * conjugate((input - kept(out, input_shape, dim, keepdim)).exp())),
+)  # fmt: skip
+
+
+@over_dims(samples=samples.dim_reduction, kind="reduction")
+def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """``log(sum(exp(input)))`` along ``dim``, computed without overflow."""
+    if input.dtype.kind in ("bool", "integer"):
+        input = input.to(dtypes.get_default_dtype())
+    return stored(
+        "logsumexp", apply(_logsumexp, (input,), {"dim": dims_of("logsumexp", input, dim), "keepdim": keepdim}), out
+    )
+
+
+# Logical reductions
+
+_all = Op("all", "input", "Whether all elements are true.", register=False)
+_any = Op("any", "input", "Whether any element is true.", register=False)
+
+
+def _logical(op: Op, input: Tensor, dim: Dims, keepdim: bool, out: Any) -> Tensor:
+    dims = None if dim is None else rules.wrap_dims(op.name, dim, len(input.native.shape))
+    if not input.native.shape:
+        dims = None
+    made = apply(op, (input,), {"dim": dims, "keepdim": keepdim}, dtype=dtypes.bool_)
+    if input.dtype is dtypes.uint8:  # as in PyTorch, where uint8 once was the dtype of masks
+        made = made.to(dtypes.uint8)
+    if out is not None and out.dtype is dtypes.bool_ and input.dtype is dtypes.uint8:
+        made = made.to(dtypes.bool_)
+    return stored(op.name, made, out)
+
+
+@over_dims(samples=samples.reduction, kind="reduction")
+def all(input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Whether all elements, or all along ``dim``, are not zero."""
+    return _logical(_all, input, dim, keepdim, out)
+
+
+@over_dims(samples=samples.reduction, kind="reduction")
+def any(input: Tensor, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Whether any element, or any along ``dim``, is not zero."""
+    return _logical(_any, input, dim, keepdim, out)
+
+
+_count_nonzero = Op("count_nonzero", "input", "How many elements are not zero.", register=False)
+
+
+@over_dims(samples=samples.count, kind="reduction")
+def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
+    """How many elements, of all or along ``dim``, are not zero."""
+    return apply(_count_nonzero, (input,), {"dim": dims_of("count_nonzero", input, dim)}, dtype=dtypes.int64)

@@ -1,0 +1,151 @@
+"""Scans: running sums, products and extremes along a dim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.ops import rules, samples
+from tensorcore.ops.calls import apply
+from tensorcore.ops.define import Op
+from tensorcore.ops.fused import differentiate
+from tensorcore.ops.pointwise.complex import conjugate
+from tensorcore.ops.record import record
+from tensorcore.ops.reductions.extreme import picking, put_back
+from tensorcore.ops.reductions.reduce import (
+    NotImplementedFor,
+    check_floating,
+    check_real,
+    over_dims,
+    return_type,
+    stored,
+)
+from tensorcore.tape.mode import mode
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = ["cummax", "cummin", "cumprod", "cumsum", "logcumsumexp"]
+
+_cumsum = Op("cumsum", "input", "Running sums along a dim.", register=False,
+             grads=dict(input=lambda g, dim: _from_the_end(g, dim)))  # fmt: skip
+_cumsum_back = Op(
+    "cumsum_back",
+    "input",
+    "Running sums along a dim from its end.",
+    register=False,
+    backward_name="CumsumBackward0",
+    grads=dict(input=lambda g, dim: apply(_cumsum, (g,), {"dim": dim})),
+)
+_cumprod = Op("cumprod", "input", "Running products along a dim.", register=False,
+              grads=dict(input=lambda g, input, out, dim: _cumprod_gradient(g, input, out, dim)))  # fmt: skip
+
+
+def _from_the_end(g: Tensor, dim: int) -> Tensor:
+    """The sum of each element and all after it: the transpose of ``cumsum``."""
+    return apply(_cumsum_back, (g,), {"dim": dim})
+
+
+def _cumprod_gradient(g: Tensor, input: Tensor, out: Tensor, dim: int) -> Tensor:
+    if not input.native.shape or input.native.shape[dim] == 1:
+        return g
+    # Examples of a vmap differ in whether they have a zero.
+    if input.device.many or not bool((input.detach() != 0).all()):
+        return differentiate(lambda x: _cumprod_by_hand(x, dim), (input,), g)[0]
+    return _from_the_end(g * conjugate(out), dim) / conjugate(input)
+
+
+def _cumprod_by_hand(x: Tensor, dim: int) -> Tensor:
+    """Running products by multiplications alone, whose derivatives of any order hold where elements are zero."""
+    shape = tuple(x.native.shape)
+    n = shape[dim]
+    step = 1
+    while step < n:
+        # Every element times the one ``step`` before it; those near the start times 1.
+        moved = apply(_shifted, (x,), {"dim": dim, "step": step})
+        start = x.new_zeros([n if i == dim else 1 for i in range(len(shape))])
+        start.narrow(dim, 0, step).fill_(1)
+        x = x * (moved + start)
+        step *= 2
+    return x
+
+
+_shifted = Op("shifted", "input", "The elements moved along a dim, zeros before them.", register=False,
+              grads=dict(input=lambda g, dim, step: apply(_shifted, (g,), {"dim": dim, "step": -step})))  # fmt: skip
+
+
+def _scan(op: Op, input: Tensor, dim: int, dtype: Any, out: Any) -> Tensor:
+    at = rules.wrap_dim(op.name, dim, len(input.native.shape))
+    if dtype is None and isinstance(out, Tensor) and out.dtype is not dtypes.bool_:
+        dtype = out.dtype
+    if dtype is None and input.dtype.kind in ("bool", "integer"):
+        dtype = dtypes.int64
+    if dtype is not None:
+        input = input.to(dtypes.as_dtype(dtype, op.name))
+    if input.dtype is dtypes.bool_:
+        raise NotImplementedFor(
+            f"{op.name}: expected a dtype of numbers, got torch.bool: not implemented for it; pass int64"
+        )
+    return stored(op.name, apply(op, (input,), {"dim": at}), out)
+
+
+@over_dims(samples=samples.along_dim, writes=True)
+def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None, out: Tensor | None = None) -> Tensor:
+    """The sum of each element and all before it along ``dim``; integers and bools are summed as int64."""
+    return _scan(_cumsum, input, dim, dtype, out)
+
+
+@over_dims(samples=samples.along_dim, writes=True)
+def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None, out: Tensor | None = None) -> Tensor:
+    """The product of each element and all before it along ``dim``; integers and bools are multiplied as int64."""
+    return _scan(_cumprod, input, dim, dtype, out)
+
+
+def _running_op(name: str) -> Op:
+    return Op(name, "input", "The extreme so far, and where it is.", register=False, grads=dict(
+        input=lambda g, at, dim, input_shape: put_back(g, at, dim, True, input_shape, unique=False)))  # fmt: skip
+
+
+_cummax, _cummin = _running_op("cummax"), _running_op("cummin")
+_Cummax, _Cummin = return_type("cummax"), return_type("cummin")
+
+
+def _running(op: Op, answer: Any, input: Tensor, dim: int, out: Any) -> Any:
+    check_real(op.name, input)
+    at = rules.wrap_dim(op.name, dim, len(input.native.shape))
+    return stored(op.name, answer(*picking(op, input, {"dim": at})), out)
+
+
+@over_dims(samples=samples.along_dim)
+def cummax(input: Tensor, dim: int, *, out: Any = None) -> Any:
+    """The largest element so far along ``dim`` and where it was met last, as ``(values, indices)``."""
+    return _running(_cummax, _Cummax, input, dim, out)
+
+
+@over_dims(samples=samples.along_dim)
+def cummin(input: Tensor, dim: int, *, out: Any = None) -> Any:
+    """The smallest element so far along ``dim`` and where it was met last, as ``(values, indices)``."""
+    return _running(_cummin, _Cummin, input, dim, out)
+
+
+_logcumsumexp = Op("logcumsumexp", "input", "Running log-sum-exp along a dim.", register=False, grads=dict(
+    # exp(input - out) is the weight of each element in its own result; later ones follow by their ratio.
+    input=lambda g, input, dim: differentiate(lambda x: _logcumsumexp_by_hand(x, dim), (input,), g)[0]))  # fmt: skip
+
+
+def _logcumsumexp_by_hand(x: Tensor, dim: int) -> Tensor:
+    if not x.native.shape:
+        return x * 1.0
+    top = (x.real if x.dtype.is_complex else x).detach().amax(dim, True)
+    return cumsum((x - top).exp(), dim).log() + top
+
+
+@over_dims(samples=samples.along_dim)
+def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
+    """``log(cumsum(exp(input)))`` along ``dim``, computed without overflow."""
+    if not input.dtype.is_complex:
+        check_floating("logcumsumexp", input)
+    at = rules.wrap_dim("logcumsumexp", dim, len(input.native.shape))
+    native = input.device.kernels["logcumsumexp"](input.native, dim=at)
+    made = new_tensor(native, input.dtype, input.device)
+    if mode.enabled and input.node is not None:
+        record(_logcumsumexp, (input,), {"dim": at}, made)
+    return stored("logcumsumexp", made, out)

@@ -1,0 +1,256 @@
+"""Sorting and order statistics: sort, topk, median, kthvalue, unique values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
+from tensorcore.ops import rules, samples
+from tensorcore.ops.calls import apply
+from tensorcore.ops.define import Op
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.record import record
+from tensorcore.ops.reductions.extreme import filled, picking, put_back, ties_gradient
+from tensorcore.ops.reductions.reduce import check_real, over_dims, return_type, stored
+from tensorcore.tape.mode import mode as thread
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = [
+    "argsort", "kthvalue", "median", "mode", "msort", "nanmedian", "searchsorted", "sort", "topk", "unique",
+    "unique_consecutive",
+]  # fmt: skip
+
+
+def _along(name: str, kernel: str | None = None) -> Op:
+    return Op(
+        name,
+        "input",
+        "Elements picked along a dim, and where they are.",
+        kernel=kernel,
+        register=False,
+        grads=dict(input=lambda g, at, dim, input_shape: put_back(g, at, dim, True, input_shape)),
+    )
+
+
+def _reducing(name: str, kernel: str | None = None) -> Op:
+    return Op(
+        name,
+        "input",
+        "An element picked along a dim, and where it is.",
+        kernel=kernel,
+        register=False,
+        grads=dict(input=lambda g, at, dim, keepdim, input_shape: put_back(g, at, dim, keepdim, input_shape)),
+    )
+
+
+_sort, _topk = _along("sort"), _along("topk")
+_kthvalue, _median_dim, _mode_dim = (
+    _reducing("kthvalue"),
+    _reducing("median", "median_dim"),
+    _reducing("mode", "mode_dim"),
+)
+_nanmedian_dim = _reducing("nanmedian", "median_dim")
+_Sort, _Topk, _Kthvalue, _Mode = return_type("sort"), return_type("topk"), return_type("kthvalue"), return_type("mode")
+_Median, _Nanmedian = return_type("median"), return_type("nanmedian")
+_median = Op("median", "input", "The median of all elements.", register=False, grads=dict(
+    input=lambda g, input, out: ties_gradient(g, input, out)))  # fmt: skip
+_searchsorted = Op("searchsorted", "sorted_sequence input", "Where values would be put.", register=False)
+_nanmedian = Op("nanmedian", "input", "The median of all elements but NaN.", register=False, grads=_median.grads)
+
+
+@over_dims(samples=samples.along_dim)
+def sort(
+    input: Tensor, dim: int = -1, descending: bool = False, stable: bool | None = False, *, out: Any = None
+) -> Any:
+    """The elements in order along ``dim`` and where they came from, as ``(values, indices)``; NaN counts as largest.
+
+    Equal elements keep their order, with ``stable`` or without.
+    """
+    check_real("sort", input)
+    at = rules.wrap_dim("sort", dim, len(input.native.shape))
+    options = {"dim": at, "descending": bool(descending), "stable": bool(stable)}
+    return stored("sort", _Sort(*picking(_sort, input, options)), out)
+
+
+@over_dims(samples=samples.along_dim)
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+    """Where the elements in order along ``dim`` come from."""
+    return sort(input.detach(), dim, descending, stable)[1]
+
+
+@operation(samples=samples.unary)
+def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The elements in order along the first dim."""
+    return stored("msort", sort(input, 0)[0], out)
+
+
+@over_dims(samples=samples.top)
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
+    """The ``k`` largest (or smallest) elements along ``dim`` in order, as ``(values, indices)``; NaN counts as "
+    "largest."""
+    check_real("topk", input)
+    if input.dtype.kind == "bool":
+        raise DtypeError("topk: topk does not support bool dtypes, got a tensor of bools; convert it with .int()")
+    if input.dtype.kind == "bool":
+        raise DtypeError("topk: does not support bool dtypes, got bool; convert it with .int()")
+    shape = input.native.shape
+    at = rules.wrap_dim("topk", dim, len(shape))
+    k = rules.whole("topk", "k", k)
+    if not 0 <= k <= (shape[at] if shape else 1):
+        raise ShapeError(
+            f"topk: selected index k out of range, got k={k} for a dim of size {shape[at] if shape else 1}; take fewer"
+        )
+    options = {"k": k, "dim": at, "largest": bool(largest), "sorted": bool(sorted)}
+    return stored("topk", _Topk(*picking(_topk, input, options)), out)
+
+
+@over_dims(samples=samples.top)
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The ``k``-th smallest element along ``dim``, counted from 1, and where it is, as ``(values, indices)``."""
+    check_real("kthvalue", input)
+    shape = input.native.shape
+    at = rules.wrap_dim("kthvalue", dim, len(shape))
+    filled("kthvalue", input, (at,) if shape else ())
+    if not 1 <= k <= (shape[at] if shape else 1):
+        raise ShapeError(
+            f"kthvalue: selected number k out of range for dimension {at}, got k={k}; count from 1 to the dim's size"
+        )
+    return stored("kthvalue", _Kthvalue(*picking(_kthvalue, input, {"k": int(k), "dim": at, "keepdim": keepdim})), out)
+
+
+def _middle(
+    whole: Op, along: Op, answer: Any, nan: bool, input: Tensor, dim: int | None, keepdim: bool, out: Any
+) -> Any:
+    name = whole.name
+    check_real(name, input)
+    if input.dtype.kind == "bool":
+        raise DtypeError(f"{name}: expected numbers, got bool: not implemented for it; convert it with .int()")
+    shape = input.native.shape
+    if dim is not None:
+        at = rules.wrap_dim(name, dim, len(shape))
+        if shape and shape[at] == 0:
+            raise DimensionError(
+                f"{name}: Expected reduction dim {at} to have non-zero size, got shape {list(shape)}; pad the input, "
+                "or skip it"
+            )
+        native, places = input.device.kernels["median_dim"](input.native, dim=at, keepdim=keepdim, nan=nan)
+        values, found = new_tensor(native, input.dtype, input.device), new_tensor(places, dtypes.int64, input.device)
+        if thread.enabled and input.node is not None:
+            record(along, (input,), {"dim": at, "keepdim": keepdim, "at": found.detach()}, values)
+        return stored(name, answer(values, found), out)
+    if not input.numel():
+        if not input.dtype.is_floating_point:
+            return input.new_full((), -(2 ** (8 * input.dtype.itemsize - 1)) if input.dtype.is_signed else 0)
+        return input.new_full((), float("nan"))
+    flat = input.detach().reshape(-1)
+    native = input.device.kernels["median_dim"](flat.native, dim=0, nan=nan)[0]
+    made = new_tensor(native, input.dtype, input.device)
+    if thread.enabled and input.node is not None:
+        record(whole, (input,), None, made)
+    return stored(name, made, out)
+
+
+@over_dims(samples=samples.one_dim_reduction)
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The lower of the middle elements: of all, or along ``dim`` as ``(values, indices)``. NaN wins."""
+    return _middle(_median, _median_dim, _Median, True, input, dim, keepdim, out)
+
+
+@over_dims(samples=samples.one_dim_reduction)
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The lower of the middle elements that are not NaN: of all, or along ``dim`` as ``(values, indices)``."""
+    return _middle(_nanmedian, _nanmedian_dim, _Nanmedian, False, input, dim, keepdim, out)
+
+
+@over_dims(samples=samples.along_dim)
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    """The smallest of the most frequent elements along ``dim`` and its last position, as ``(values, indices)``."""
+    check_real("mode", input)
+    at = rules.wrap_dim("mode", dim, len(input.native.shape))
+    filled("mode", input, (at,) if input.native.shape else ())
+    return stored("mode", _Mode(*picking(_mode_dim, input, {"dim": at, "keepdim": keepdim})), out)
+
+
+@operation(samples=samples.repeated)
+def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+           dim: int | None = None) -> Any:  # fmt: skip
+    """The distinct elements in order (or slices along ``dim``), with inverse indices and counts where asked for."""
+    check_real("unique", input)
+    at = None if dim is None else rules.wrap_dim("unique", dim, len(input.native.shape))
+    natives = input.device.kernels["unique"](input.native, dim=at)
+    return _chosen(input, natives, return_inverse, return_counts)
+
+
+@operation(samples=samples.repeated)
+def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
+                       dim: int | None = None) -> Any:  # fmt: skip
+    """The first of every run of equal elements (or of slices along ``dim``), with inverse indices and counts."""
+    check_real("unique_consecutive", input)
+    at = None if dim is None else rules.wrap_dim("unique_consecutive", dim, len(input.native.shape))
+    natives = input.device.kernels["unique_consecutive"](input.native, dim=at)
+    return _chosen(input, natives, return_inverse, return_counts)
+
+
+def _chosen(input: Tensor, natives: Any, return_inverse: bool, return_counts: bool) -> Any:
+    values = new_tensor(natives[0], input.dtype, input.device)
+    answer = [values]
+    if return_inverse:
+        answer.append(new_tensor(natives[1], dtypes.int64, input.device))
+    if return_counts:
+        answer.append(new_tensor(natives[2], dtypes.int64, input.device))
+    return values if len(answer) == 1 else tuple(answer)
+
+
+@operation(samples=samples.sorted_rows, method=False)
+def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
+                 side: str | None = None, out: Tensor | None = None, sorter: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Where each value of ``input`` would be put in a sorted sequence so that it stays sorted.
+
+    Args:
+        sorted_sequence: sorted along its last dim; of one dim, or with the leading dims of ``input``.
+        right: after equal elements instead of before them; ``side="right"`` says the same.
+        sorter: indices along the last dim that put the sequence in order, for one that is not.
+    """
+    if side not in (None, "left", "right"):
+        raise ShapeError(f"searchsorted: side can only be 'left' or 'right' but got {side!r}; pass one of them")
+    if not isinstance(input, Tensor):
+        if dtypes.kind_of(input) is None:
+            raise ArgumentTypeError(
+                f"searchsorted: expected input to be a Tensor or a number, got {input!r}; wrap it in torch.tensor(...)"
+            )
+        input = sorted_sequence.new_full((), input)
+    shape, wanted = sorted_sequence.native.shape, input.native.shape
+    if not shape:
+        raise ShapeError(
+            "searchsorted: boundaries tensor should have positive dimension, got a 0-d sequence; unsqueeze it first"
+        )
+    if sorter is not None:
+        sorted_sequence = _in_order(sorted_sequence, sorter)
+    if len(shape) != 1 and tuple(shape[:-1]) != tuple(wanted[:-1]):
+        raise ShapeError(
+            f"searchsorted: expected a sequence of one dim or the leading dims of input, got {list(shape)} and "
+            f"{list(wanted)}; expand one of them"
+        )
+    made = apply(
+        _searchsorted,
+        (sorted_sequence.detach(), input.detach()),
+        {"right": right or side == "right"},
+        dtype=dtypes.int64,
+    )
+    return stored("searchsorted", made.to(dtypes.int32) if out_int32 else made, out)
+
+
+def _in_order(sequence: Tensor, sorter: Tensor) -> Tensor:
+    if not isinstance(sorter, Tensor) or sorter.dtype is not dtypes.int64:
+        raise DtypeError(
+            f"searchsorted: sorter must be a tensor of long dtype, got {sorter!r}; pass what argsort gives"
+        )
+    if tuple(sorter.native.shape) != tuple(sequence.native.shape):
+        raise ShapeError(
+            f"searchsorted: boundary and sorter must have the same size, got {list(sequence.shape)} and "
+            f"{list(sorter.shape)}; pass what argsort gives"
+        )
+    from tensorcore.ops.indexing.scatter import gather
+
+    return gather(sequence.detach(), -1, sorter)

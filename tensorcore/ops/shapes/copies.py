@@ -1,0 +1,77 @@
+"""Views as copies: the ops that end in ``_copy``, each the op of the name before it with memory of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tensorcore.ops.define import OPS
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.pointwise import complex
+from tensorcore.ops.reductions.reduce import stored
+from tensorcore.ops.samples import index as index_samples
+from tensorcore.ops.samples import numeric as samples
+from tensorcore.ops.shapes import shape, views_part
+from tensorcore.tensor import Tensor
+
+__all__ = [
+    "alias_copy", "as_strided_copy", "detach_copy", "diagonal_copy", "expand_copy", "permute_copy", "select_copy", "slice_copy",
+    "split_copy", "split_with_sizes_copy", "squeeze_copy", "t_copy", "transpose_copy", "unbind_copy", "unfold_copy",
+    "unsqueeze_copy", "view_as_complex_copy", "view_as_real_copy", "view_copy",
+]  # fmt: skip
+
+
+def _copying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        made = function(input, *args, **kwargs)
+        copied = tuple(map(_copy, made)) if isinstance(made, tuple) else _copy(made)
+        if out is not None and isinstance(copied, tuple):
+            stored(f"{name}_copy", copied, tuple(out))
+            return None
+        return stored(f"{name}_copy", copied, out)
+
+    call.__name__ = call.__qualname__ = f"{name}_copy"
+    call.__doc__ = f"What ``{name}`` shows, as a copy."
+    if name == "detach":  # not differentiable, and so none of the ops that the registry's suites differentiate
+        return call
+    return operation(method=False, samples=_SAMPLES[name] if name in _SAMPLES else OPS[name].samples)(call)
+
+
+def _copy(shown: Any) -> Tensor:
+    return shown.clone() if shown.is_contiguous() else shown.contiguous()  # type: ignore[no-any-return]
+
+
+_SAMPLES = {
+    "unfold": index_samples.unfold,
+    "alias": samples.unary,
+    "slice": samples.slices,
+    "split": samples.split_size,
+}
+
+
+def _slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    from tensorcore.ops.rules import wrap_dim
+
+    at = wrap_dim("slice_copy", dim, input.ndim)
+    return input[(*[slice(None)] * at, slice(start, end, step))]  # type: ignore[index, no-any-return]
+
+
+alias_copy = _copying("alias", lambda input: input)
+as_strided_copy = _copying("as_strided", views_part.as_strided)
+detach_copy = _copying("detach", Tensor.detach)
+diagonal_copy = _copying("diagonal", views_part.diagonal)
+expand_copy = _copying("expand", shape.expand)
+permute_copy = _copying("permute", shape.permute)
+select_copy = _copying("select", views_part.select)
+slice_copy = _copying("slice", _slice)
+split_copy = _copying("split", views_part.unsafe_split)
+split_with_sizes_copy = _copying("split_with_sizes", views_part.split_with_sizes)
+squeeze_copy = _copying("squeeze", shape.squeeze)
+t_copy = _copying("t", shape.t)
+transpose_copy = _copying("transpose", shape.transpose)
+unbind_copy = _copying("unbind", views_part.unbind)
+unfold_copy = _copying("unfold", views_part.unfold)
+unsqueeze_copy = _copying("unsqueeze", shape.unsqueeze)
+view_as_complex_copy = _copying("view_as_complex", complex.view_as_complex)
+view_as_real_copy = _copying("view_as_real", complex.view_as_real)
+view_copy = _copying("view", lambda input, *size: shape.view(input.contiguous(), *size))

@@ -1,0 +1,317 @@
+"""Joining and repeating: tensors after, on top of, and beside one another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.errors import ArgumentError, ArgumentTypeError, ShapeError
+from tensorcore.ops import rules
+from tensorcore.ops.calls import apply
+from tensorcore.ops.define import Op
+from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.operands import result_type
+from tensorcore.ops.output import store
+from tensorcore.ops.samples import index as samples
+from tensorcore.ops.shapes.shape import atleast_1d, atleast_2d, atleast_3d
+from tensorcore.tensor import Tensor, new_tensor
+
+__all__ = [
+    "cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "repeat_interleave", "row_stack", "stack", "tile",
+    "vstack",
+]  # fmt: skip
+
+_cat = Op("cat", "tensors", "Tensors one after the other along a dim.", variadic=True, register=False,
+          grads=dict(tensors=lambda g, dim, tensors_shape: _parts(g, dim, tensors_shape)))  # fmt: skip
+_stack = Op("stack", "tensors", "Tensors along a new dim.", variadic=True, register=False,
+            grads=dict(tensors=lambda g, dim: g.unbind(dim)))  # fmt: skip
+_repeat = Op("repeat", "input", "Copies beside one another.", register=False,
+             grads=dict(input=lambda g, input_shape, repeats: _fold_copies(g, input_shape, repeats)))  # fmt: skip
+
+
+def _tensors(op: str, tensors: Any) -> list[Tensor]:
+    if isinstance(tensors, Tensor) or (not isinstance(tensors, Sequence) and not hasattr(tensors, "__iter__")):
+        raise ArgumentTypeError(
+            f"{op}: argument 'tensors' must be tuple of Tensors, got {type(tensors).__name__}; pass a list"
+        )
+    found = list(tensors)
+    for i, one in enumerate(found):
+        if not isinstance(one, Tensor):
+            raise ArgumentTypeError(
+                f"{op}: expected Tensor as element {i} in argument 0, got {type(one).__name__}; "
+                f"wrap it in torch.tensor(...)"
+            )
+    return found
+
+
+def _alike(tensors: Any) -> list[Any] | None:
+    """The natives of an ordinary list: tensors of one shape, dtype and device, none of them recorded; else None."""
+    if (type(tensors) is not list and type(tensors) is not tuple) or not tensors or type(tensors[0]) is not Tensor:
+        return None
+    first = tensors[0]
+    shape, dtype, device = first.native.shape, first.dtype, first.device
+    natives = []
+    for one in tensors:
+        if type(one) is not Tensor or one.dtype is not dtype or one.device is not device or one.node is not None:
+            return None
+        native = one.native
+        if native.shape != shape:
+            return None
+        natives.append(native)
+    return natives
+
+
+def _same_dtype(tensors: list[Tensor]) -> list[Tensor]:
+    first = tensors[0].dtype
+    if all(one.dtype is first for one in tensors):
+        return tensors
+    common = result_type(*tensors)
+    return [one.to(common) for one in tensors]  # type: ignore[attr-defined]
+
+
+def _stored(op: str, made: Tensor, out: Any) -> Tensor:
+    """Write the result into ``out``; PyTorch raises TypeError here for a dtype that cannot hold it."""
+    if isinstance(out, Tensor) and not dtypes.can_cast(made.dtype, out.dtype):
+        raise ArgumentTypeError(
+            f"{op}: input types can't be cast to the desired output type {out.dtype.name}, got {made.dtype.name}; pass an out "
+            f"of a wider dtype"
+        )
+    return store(op, made, out)
+
+
+@operation(method=False, samples=samples.cat)
+def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, axis: int | None = None) -> Tensor:
+    """Tensors one after the other along ``dim``; their other sizes are equal. Empty vectors are left out."""
+    if axis is not None:
+        dim = axis
+    natives = _alike(tensors)
+    if natives is not None and out is None and type(dim) is int:
+        shape = natives[0].shape
+        ndim = len(shape)
+        if -ndim <= dim < ndim:
+            at = dim + ndim if dim < 0 else dim
+            size = (*shape[:at], shape[at] * len(natives), *shape[at + 1 :])
+            first = tensors[0]
+            try:
+                return new_tensor(first.device.kernels["cat"](natives, dim=at, shape=size), first.dtype, first.device)
+            except MemoryError:  # the way below frees the caches
+                pass
+    found = _tensors("cat", tensors)
+    if not found:
+        raise ArgumentError("cat: expected a non-empty list of Tensors, got []; pass at least one")
+    # Since its first releases PyTorch lets an empty vector stand for nothing at all.
+    solid = [one for one in found if tuple(one.native.shape) != (0,)]
+    made = _joined(found, solid, dim)
+    return made if out is None else _stored("cat", made, out)
+
+
+def _joined(found: list[Tensor], solid: list[Tensor], dim: int) -> Tensor:
+    if not solid:
+        solid = found[:1]
+        rules.wrap_dim("cat", dim, 1)
+        dim = 0
+    first = solid[0].native.shape
+    if not first:
+        raise ShapeError("cat: zero-dimensional tensor (at position 0) cannot be concatenated, got one; use stack")
+    at = rules.wrap_dim("cat", dim, len(first))
+    total = 0
+    for i, one in enumerate(solid):
+        shape = one.native.shape
+        if len(shape) != len(first):
+            raise ShapeError(
+                f"cat: Tensors must have same number of dimensions: got {len(first)} and "
+                f"{len(shape)}, at position {i}; "
+                f"unsqueeze or flatten one"
+            )
+        if shape[:at] != first[:at] or shape[at + 1 :] != first[at + 1 :]:
+            raise ShapeError(
+                f"cat: Sizes of tensors must match except in dimension {at}, got {list(first)} and "
+                f"{list(shape)} at position "
+                f"{i}; make the other sizes equal"
+            )
+        total += shape[at]
+    found = _same_dtype(found)
+    return apply(_cat, found, {"dim": at, "shape": (*first[:at], total, *first[at + 1 :])})
+
+
+@operation(method=False, samples=samples.cat)
+def concat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """As :func:`cat`."""
+    return cat(tensors, dim, out=out)
+
+
+def concatenate(
+    tensors: Sequence[Tensor], axis: int = 0, out: Tensor | None = None, *, dim: int | None = None
+) -> Tensor:
+    """As :func:`cat`."""
+    return cat(tensors, axis if dim is None else dim, out=out)
+
+
+@operation(method=False, samples=samples.stack)
+def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Tensors of one shape along a new dim at ``dim``."""
+    natives = _alike(tensors)
+    if natives is not None and out is None and type(dim) is int:
+        ndim = len(natives[0].shape) + 1
+        if -ndim <= dim < ndim:
+            first, at = tensors[0], dim + ndim if dim < 0 else dim
+            try:
+                return new_tensor(first.device.kernels["stack"](natives, dim=at), first.dtype, first.device)
+            except MemoryError:
+                pass
+    found = _tensors("stack", tensors)
+    if not found:
+        raise ShapeError("stack: stack expects a non-empty TensorList, got []; pass at least one")
+    shape = found[0].native.shape
+    for i, one in enumerate(found):
+        if one.native.shape != shape:
+            raise ShapeError(
+                f"stack: stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
+                f"{list(one.native.shape)} at entry {i}; reshape one"
+            )
+    at = rules.wrap_dim("stack", dim, len(shape) + 1)
+    made = apply(_stack, _same_dtype(found), {"dim": at})
+    return made if out is None else _stored("stack", made, out)
+
+
+def _all(op: str, tensors: Any, grow: Any) -> list[Tensor]:
+    found = _tensors(op, tensors)
+    if not found:
+        raise ShapeError(f"{op}: {op} expects a non-empty TensorList, got []; pass at least one")
+    return [grow(one) for one in found]
+
+
+@operation(method=False, samples=samples.stack_plain)
+def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """Tensors beside one another: vectors end to end, others along their second dim."""
+    found = _all("hstack", tensors, atleast_1d)
+    return cat(found, 0 if found[0].ndim == 1 else 1, out=out)
+
+
+@operation(method=False, samples=samples.stack_plain)
+def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """Tensors on top of one another: vectors as rows, others along their first dim."""
+    return cat(_all("vstack", tensors, atleast_2d), 0, out=out)
+
+
+def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """As :func:`vstack`."""
+    return vstack(tensors, out=out)
+
+
+@operation(method=False, samples=samples.stack_plain)
+def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """Tensors behind one another, along their third dim."""
+    return cat(_all("dstack", tensors, atleast_3d), 2, out=out)
+
+
+@operation(method=False, samples=samples.stack_plain)
+def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
+    """Vectors as the columns of a matrix, matrices beside one another."""
+    found = _all("column_stack", tensors, lambda one: one.reshape(one.numel(), 1) if one.ndim < 2 else one)
+    return cat(found, 1, out=out)
+
+
+@method
+def repeat(input: Tensor, *sizes: Any, repeats: Any = None) -> Tensor:
+    """The tensor copied ``repeats`` times along each dim; new dims come in front."""
+    counts = rules.as_shape("repeat", sizes if repeats is None else (repeats,))
+    shape = input.native.shape
+    if len(counts) < len(shape):
+        raise ShapeError(
+            f"repeat: Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor, got "
+            f"{list(counts)} for {list(shape)}; name all dims"
+        )
+    if counts and min(counts) < 0:
+        raise ShapeError(
+            f"repeat: Trying to create tensor with negative dimension {min(counts)}, got "
+            f"{list(counts)}; use counts >= 0"
+        )
+    return apply(_repeat, (input,), {"repeats": counts})
+
+
+@operation(samples=samples.tile)
+def tile(input: Tensor, *dims: Any) -> Tensor:
+    """The tensor copied ``dims`` times along its last dims."""
+    counts = rules.as_shape("tile", dims)
+    return repeat(input, (1,) * (len(input.native.shape) - len(counts)) + counts)
+
+
+@operation(samples=samples.repeat_interleave)
+def repeat_interleave(
+    input: Tensor, repeats: int | Tensor | None = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Each element (or slice along ``dim``) ``repeats`` times, one after the other; of all elements in a row without ``dim``.
+
+    Args:
+        repeats: an int, or a tensor with a count for each. Without it ``input`` holds the counts, and
+            the result the indices.
+        output_size: the result's length along ``dim``, where the caller knows it.
+    """
+    from tensorcore.ops.creation.create import arange
+
+    if repeats is None:
+        if input.ndim != 1 or input.dtype.kind != "integer":
+            raise ShapeError(
+                f"repeat_interleave: repeat_interleave only accept 1D vector as repeat, got "
+                f"{list(input.shape)} of {input.dtype}"
+            )
+        return repeat_interleave(arange(input.numel(), device=input.device), input)
+    if dim is None:
+        input, dim = input.reshape(-1), 0  # type: ignore[attr-defined]
+    at = rules.wrap_dim("repeat_interleave", dim, input.ndim)
+    if not input.ndim:
+        input = input.reshape(1)  # type: ignore[attr-defined]
+    size = input.native.shape[at]
+    if isinstance(repeats, Tensor):
+        if repeats.dtype.name not in ("int64", "int32"):
+            raise ShapeError(
+                f"repeat_interleave: repeats has to be Long or Int tensor, got {repeats.dtype}; convert it with .long()"
+            )
+        if repeats.ndim > 1 or (repeats.numel() not in (1, size)):
+            raise ShapeError(
+                f"repeat_interleave: repeats must have the same size as input along dim, got repeats.size(0) = "
+                f"{repeats.numel()} and input.size({at}) = {size}; give one count for each"
+            )
+        if repeats.numel() and int(repeats.device.kernels["lowest"](repeats.native)) < 0:
+            raise ShapeError("repeat_interleave: repeats can not be negative, got a negative one; use counts >= 0")
+        counts: Any = repeats.native.reshape(-1) if repeats.ndim == 0 or repeats.numel() == 1 else repeats.native
+        total = None
+    else:
+        if repeats < 0:
+            raise ShapeError(f"repeat_interleave: Repeats must be non-negative, got {repeats}; use counts >= 0")
+        counts, total = int(repeats), size * int(repeats)
+    source = arange(size, device=input.device)
+    numbers = source.device.kernels["repeat_interleave"](source.native, repeats=counts, dim=0)
+    index = new_tensor(numbers, dtypes.int64, source.device)
+    if output_size is not None and (total if total is not None else index.numel()) != output_size:
+        raise ShapeError(
+            f"repeat_interleave: allocated size does not match required size, got "
+            f"output_size={output_size}; leave it out"
+        )
+    return input.index_select(at, index)  # type: ignore[attr-defined]
+
+
+def _parts(g: Tensor, dim: int, shapes: list[tuple[int, ...]]) -> list[Tensor]:
+    parts, start = [], 0
+    for shape in shapes:
+        if tuple(shape) == (0,):
+            parts.append(g.new_zeros(0))  # type: ignore[attr-defined]
+            continue
+        parts.append(g.narrow(dim, start, shape[dim]))  # type: ignore[attr-defined]
+        start += shape[dim]
+    return parts
+
+
+def _fold_copies(g: Tensor, shape: tuple[int, ...], repeats: tuple[int, ...]) -> Tensor:
+    """The sum over all copies of each element."""
+    if not prod(repeats):
+        return g.new_zeros(shape)  # type: ignore[attr-defined]
+    extra = len(repeats) - len(shape)
+    pairs: list[int] = []
+    for count, size in zip(repeats, (1,) * extra + tuple(shape), strict=True):
+        pairs += [count, size]
+    summed = g.reshape(pairs).sum(tuple(range(0, len(pairs), 2)))  # type: ignore[attr-defined]
+    return summed.reshape(shape)

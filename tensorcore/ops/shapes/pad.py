@@ -1,0 +1,184 @@
+"""Tensors made larger at their edges, and channels put into other orders or into space."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensorcore.errors import ArgumentTypeError, GradientError, KernelMissing, ShapeError, UsageError
+from tensorcore.ops.calls import apply
+from tensorcore.ops.define import Op
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.layers.pool import taken
+from tensorcore.ops.samples import nn as samples
+from tensorcore.ops.shapes.views_part import slice_op
+from tensorcore.tensor import Tensor
+
+__all__ = ["channel_shuffle", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle"]
+
+
+@operation(samples=samples.pad, method=False)
+def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
+    """More elements at the edges, or fewer.
+
+    Args:
+        pad: how many before and after the last dim, then before and after the one before it, ...;
+            negative ones take away (mode ``constant``).
+        mode: ``constant``, ``reflect`` (without the edge), ``replicate`` (the edge) or ``circular``.
+        value: what ``constant`` fills with, 0 if None.
+    """
+    if not isinstance(input, Tensor):
+        raise ArgumentTypeError(
+            f"pad: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
+        )
+    amounts = [int(one) for one in pad]
+    shape = tuple(input.native.shape)
+    if len(amounts) % 2:
+        raise UsageError(f"pad: Padding length must be divisible by 2, got {len(amounts)}; pass pairs")
+    if len(amounts) // 2 > len(shape):
+        raise ShapeError(
+            f"pad: Padding length should be less than or equal to two times the input dimension, got {amounts} for {list(shape)}"
+        )
+    pairs = [(0, 0)] * (len(shape) - len(amounts) // 2)
+    pairs += [(amounts[2 * i], amounts[2 * i + 1]) for i in range(len(amounts) // 2 - 1, -1, -1)]
+    if mode == "constant":
+        return _constant(input, pairs, 0 if value is None else value)
+    if mode not in _SOURCES:
+        raise _NotKnown(f"pad: Unrecognised padding mode {mode}; pass constant, reflect, replicate or circular")
+    if value is not None and value != 0:
+        raise UsageError(f'pad: Padding mode "{mode}" doesn\'t take in value argument, got {value}')
+    padded = len(amounts) // 2
+    if padded not in (1, 2, 3) or len(shape) not in (padded + 1, padded + 2):
+        raise _NotKnown(
+            f"pad: Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now, got {amounts} for {list(shape)}"
+        )
+    least = 0 if mode == "circular" else 1
+    around = list(zip(shape, pairs, strict=True))[-padded:]
+    if (least and 0 in shape[-padded - 1 :]) or any(n + sum(pair) < least for n, pair in around):
+        raise ShapeError(
+            f"pad: input is too small for {mode} padding: a negative padding or an empty dim leaves nothing to repeat, got "
+            f"{list(shape)} and {amounts}; take away less"
+        )
+    made = input
+    for dim, (before, after) in enumerate(pairs):
+        if before or after:
+            made = taken(made, dim, _SOURCES[mode](dim, shape, before, after))
+    return made.clone() if made is input else made  # type: ignore[attr-defined,no-any-return]
+
+
+class _NotKnown(GradientError, KernelMissing):
+    """A mode or a form that there is not; PyTorch raises NotImplementedError."""
+
+
+def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor:
+    shape = tuple(input.native.shape)
+    for n, (before, after) in zip(shape, pairs, strict=True):
+        if n + before + after < 0 or n + min(before, 0) + min(after, 0) < 0:
+            raise ShapeError(
+                f"pad: The input size {n}, plus negative padding {before} and {after}, resulted in a negative output size, got "
+                f"{list(shape)}; take away less"
+            )
+    if any(min(pair) < 0 for pair in pairs):
+        key = tuple(
+            [slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(shape, pairs, strict=True)]
+        )
+        input = slice_op.view(input, {"key": key})
+        shape = tuple(input.native.shape)
+        pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
+    key = tuple([slice(before, before + n) for n, (before, _) in zip(shape, pairs, strict=True)])
+    whole = tuple([n + before + after for n, (before, after) in zip(shape, pairs, strict=True)])
+    return apply(_pad, (input,), {"shape": whole, "key": key, "value": value})  # type: ignore[no-any-return]
+
+
+_pad = Op("constant_pad", "input", "The input within a constant.", register=False, backward_name="ConstantPadNdBackward0",
+          grads=dict(input=lambda g, key: slice_op.view(g, {"key": key})))  # fmt: skip
+
+
+def _reflected(dim: int, shape: tuple[int, ...], before: int, after: int) -> np.ndarray:
+    n = shape[dim]
+    if max(before, after) >= n:
+        raise ShapeError(
+            f"pad: Padding size should be less than the corresponding input dimension, but got: padding ({before}, {after}) at "
+            f"dimension {dim} of input {list(shape)}"
+        )
+    at = np.abs(np.arange(-before, n + after))
+    return np.where(at >= n, 2 * (n - 1) - at, at)
+
+
+def _replicated(dim: int, shape: tuple[int, ...], before: int, after: int) -> np.ndarray:
+    return np.clip(np.arange(-before, shape[dim] + after), 0, shape[dim] - 1)
+
+
+def _circled(dim: int, shape: tuple[int, ...], before: int, after: int) -> np.ndarray:
+    n = shape[dim]
+    if max(before, after) > n:
+        raise ShapeError(
+            f"pad: Padding value causes wrapping around more than once, got ({before}, {after}) for a size of {n}"
+        )
+    # What is taken away is gone before the rest goes around.
+    left = np.arange(max(-before, 0), n - max(-after, 0))
+    return left[np.arange(-max(before, 0), len(left) + max(after, 0)) % max(len(left), 1)]
+
+
+_SOURCES = {"reflect": _reflected, "replicate": _replicated, "circular": _circled}
+
+
+@operation(samples=samples.pixel_shuffle, method=False)
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """(..., channels * r**2, height, width) as (..., channels, height * r, width * r)."""
+    shape, r = tuple(input.native.shape), upscale_factor
+    if len(shape) < 3:
+        raise ShapeError(
+            f"pixel_shuffle: expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
+        )
+    if r < 1 or shape[-3] % (r * r):
+        raise ShapeError(
+            f"pixel_shuffle: expects its input's 'channel' dimension to be divisible by the square of upscale_factor, got "
+            f"{shape[-3]} and {r}"
+        )
+    front, (c, h, w) = shape[:-3], shape[-3:]
+    n = len(front)
+    split = input.reshape(*front, c // (r * r), r, r, h, w)
+    return split.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*front, c // (r * r), h * r, w * r)  # type: ignore[no-any-return]
+
+
+@operation(samples=samples.pixel_unshuffle, method=False)
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """(..., channels, height * r, width * r) as (..., channels * r**2, height, width)."""
+    shape, r = tuple(input.native.shape), downscale_factor
+    if len(shape) < 3:
+        raise ShapeError(
+            f"pixel_unshuffle: expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
+        )
+    if r < 1 or shape[-2] % r or shape[-1] % r:
+        raise ShapeError(
+            f"pixel_unshuffle: expects height and width to be divisible by downscale_factor, got {list(shape[-2:])} and {r}"
+        )
+    front, (c, h, w) = shape[:-3], shape[-3:]
+    n = len(front)
+    split = input.reshape(*front, c, h // r, r, w // r, r)
+    return split.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*front, c * r * r, h // r, w // r)  # type: ignore[no-any-return]
+
+
+@operation(samples=samples.channel_shuffle, method=False)
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """The channels of (batch, channels, ...), in ``groups`` runs, dealt out one from each run in turn.
+
+    From "ShuffleNet", Zhang et al. 2017.
+    """
+    shape = tuple(input.native.shape)
+    if len(shape) < 3:
+        raise ShapeError(f"channel_shuffle: expected an input of more than 2 dims, got {list(shape)}; unsqueeze it")
+    if groups < 1 or shape[1] % groups:
+        raise ShapeError(
+            f"channel_shuffle: Number of channels must be divisible by groups, got {shape[1]} channels and {groups} groups; "
+            f"choose a divisor"
+        )
+    runs = input.reshape(shape[0], groups, shape[1] // groups, *shape[2:])
+    return runs.transpose(1, 2).reshape(shape)  # type: ignore[no-any-return]
+
+
+def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """The same as :func:`channel_shuffle`."""
+    return channel_shuffle(input, groups)

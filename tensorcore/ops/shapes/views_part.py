@@ -1,0 +1,431 @@
+"""Views of a part of the elements, and what splits a tensor into several."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from tensorcore.errors import DimensionError, GradientError, ShapeError
+from tensorcore.ops import rules
+from tensorcore.ops.calls import apply
+from tensorcore.ops.define import Op
+from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.kinds import view as view_op
+from tensorcore.ops.output import store
+from tensorcore.ops.samples import index as samples
+from tensorcore.ops.shapes.views import several_views
+from tensorcore.tensor import Tensor
+
+__all__ = [
+    "as_strided", "as_strided_", "chunk", "diagonal", "dsplit", "hsplit", "narrow",
+    "narrow_copy", "select", "split", "split_with_sizes", "tensor_split", "unbind",
+    "unsafe_chunk", "unsafe_split", "vsplit",
+]  # fmt: skip
+
+
+def _indexing(name: str) -> Op:
+    return view_op(name, "A part of the elements.", kernel="index",
+                   grad=lambda g, input_shape, key: apply(unindex, (g,), {"shape": input_shape, "key": key}))  # fmt: skip
+
+
+select_op, slice_op = _indexing("select"), _indexing("slice")
+unindex = Op("unindex", "input", "Zeros of a shape with the input in the place of a basic index.", register=False,
+             grads=dict(input=lambda g, key: slice_op.view(g, {"key": key})))  # fmt: skip
+
+diagonal_op = view_op(
+    "diagonal", "The elements on a diagonal of two dims.", kernel="diagonal",
+    grad=lambda g, input_shape, offset, dim1, dim2: apply(
+        _undiagonal, (g,), {"shape": input_shape, "offset": offset, "dim1": dim1, "dim2": dim2}),
+)  # fmt: skip
+_undiagonal = Op(
+    "undiagonal", "input", "Zeros of a shape with the input on "
+        "a diagonal.", register=False, backward_name="DiagonalBackward0",
+    grads=dict(input=lambda g, offset, dim1, dim2: diagonal_op.view(g, {"offset": offset, "dim1": dim1, "dim2": dim2})),
+)  # fmt: skip
+_unfold = view_op(
+    "unfold", "Windows along a dim.", kernel="windows",
+    grad=lambda g, input_shape, dim, size, step: apply(
+        _fold, (g,), {"shape": input_shape, "dim": dim, "size": size, "step": step}),
+)  # fmt: skip
+_fold = Op(
+    "fold", "input", "The sum of windows, each in its place.", kernel="unwindows", register=False, backward_name="UnfoldBackwardBackward0",
+    grads=dict(input=lambda g, dim, size, step: _unfold.view(g, {"dim": dim, "size": size, "step": step})),
+)  # fmt: skip
+_as_strided = view_op(
+    "as_strided", "The memory under a tensor with any sizes and strides.", kernel="as_strided",
+    grad=lambda g, shape, strides, offset, own: _as_strided_grad(g, (shape, strides, offset), own),
+)  # fmt: skip
+# The geometry of the input is for the gradient alone; the kernel must not see it.
+_kernel_view = _as_strided.view  # type: ignore[attr-defined]
+_regather = Op(
+    "regather", "input", "The sum of what lies in the same place, in another geometry.", register=False,
+    grads=dict(input=lambda g, own, wanted: apply(_regather, (g,), {"own": wanted, "wanted": own})),
+)  # fmt: skip
+_shared = Op("shared", "input", "Each element divided by how many share its place.", register=False,
+             grads=dict(input=lambda g, geometry: apply(_shared, (g,), {"geometry": geometry})))  # fmt: skip
+_unbind = Op("unbind", "input", "Slices along a dim.", register=False,
+             grads=dict(input=lambda g, dim, input_shape: _restack(g, dim, input_shape)))  # fmt: skip
+
+
+def _splitting(name: str) -> Op:
+    return Op(name, "input", "Parts along a dim.", register=False,
+              grads=dict(input=lambda g, dim, sizes, input_shape: _rejoin(g, dim, sizes, input_shape)))  # fmt: skip
+
+
+_split, _split_with_sizes = _splitting("split"), _splitting("split_with_sizes")
+
+
+def key_at(dim: int, one: Any) -> tuple[Any, ...]:
+    """A basic index along ``dim``."""
+    return (*[slice(None)] * dim, one)
+
+
+@operation(samples=samples.select)
+def select(input: Tensor, dim: int, index: Any) -> Tensor:
+    """The slice at ``index`` along ``dim``, which the result lacks."""
+    return select_op.view(input, {"key": select_key("select", input, dim, index)})
+
+
+def select_key(op: str, input: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
+    shape = input.native.shape
+    if not shape:
+        raise DimensionError(f"{op}: select() cannot be applied to a 0-dim tensor, got one; use item()")
+    at = rules.wrap_dim(op, dim, len(shape))
+    index = rules.whole("select", "index", index)
+    if not -shape[at] <= index < shape[at]:
+        raise DimensionError(
+            f"{op}: expected index in the range [{-shape[at]}, {shape[at] - 1}], got {index}; it is out of range for "
+            f"dim {dim} of size {shape[at]}"
+        )
+    return key_at(at, index)
+
+
+@operation(samples=samples.narrow)
+def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
+    """The part of ``length`` elements from ``start`` (an int or a 0-d integer tensor) along ``dim``."""
+    shape = input.native.shape
+    if not shape:
+        raise ShapeError("narrow: narrow() cannot be applied to a 0-dim tensor, got one; use unsqueeze(0)")
+    at = rules.wrap_dim("narrow", dim, len(shape))
+    if isinstance(start, Tensor) and (start.native.shape or start.dtype.kind != "integer"):
+        raise ShapeError(
+            f"narrow: start must be an 0-dim integral Tensor, got {start.dtype} of shape {list(start.shape)}"
+        )
+    begin, size = rules.whole("narrow", "start", start), shape[at]
+    if length < 0:
+        raise ShapeError(f"narrow: narrow(): length must be non-negative, got {length}; take fewer from elsewhere")
+    if not -size <= begin <= size:
+        raise DimensionError(
+            f"narrow: expected start in the range [{-size}, {size}], got {begin}; Dimension out of range"
+        )
+    begin = begin + size if begin < 0 else begin
+    if begin > size - length:
+        raise ShapeError(
+            f"narrow: start ({begin}) + length ({length}) exceeds dimension size ({size}), got dim {dim}; take fewer"
+        )
+    return slice_op.view(input, {"key": key_at(at, slice(begin, begin + length, 1))})
+
+
+@operation(samples=samples.narrow)
+def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor | None = None) -> Tensor:
+    """A copy of the part of ``length`` elements from ``start`` along ``dim``."""
+    part = narrow(input, dim, start, length)
+    if out is not None:
+        return store("narrow_copy", part, out)
+    return part.contiguous().clone()  # type: ignore[attr-defined]
+
+
+@operation(samples=samples.diagonal)
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The elements whose indices along ``dim1`` and ``dim2`` differ by ``offset``, along a new last dim; a view."""
+    return diagonal_op.view(input, diagonal_options("diagonal", input.native.shape, offset, dim1, dim2))
+
+
+def diagonal_options(op: str, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> dict[str, Any]:
+    first, second = rules.wrap_dim(op, dim1, len(shape)), rules.wrap_dim(op, dim2, len(shape))
+    if first == second:
+        raise ShapeError(f"{op}: diagonal dimensions cannot be identical, got {dim1}, {dim2}; name two dims")
+    return {"offset": rules.whole(op, "offset", offset), "dim1": first, "dim2": second}
+
+
+@method
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """All windows of ``size`` elements along a dim, ``step`` apart; the windows' elements lie along a new last dim."""
+    shape = input.native.shape
+    at = rules.wrap_dim("unfold", dimension, len(shape))
+    have = shape[at] if shape else 1
+    if size < 0 or size > have:
+        raise ShapeError(
+            f"unfold: maximum size for tensor at dimension {dimension} is {have}, got size {size}; take fewer"
+        )
+    if step <= 0:
+        raise ShapeError(f"unfold: expected step > 0, got step {step}; pass a positive step")
+    return _unfold.view(input, {"dim": at, "size": size, "step": step})
+
+
+def window_sum(windows: Tensor, shape: tuple[int, ...], dim: int, size: int, step: int) -> Tensor:
+    """The sum of windows, as ``unfold`` shows them, each in its place in a tensor of ``shape``."""
+    return apply(_fold, (windows,), {"shape": shape, "dim": dim, "size": size, "step": step})
+
+
+@operation(samples=samples.as_strided)
+def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """A view of the storage under ``input`` with any sizes, strides and offset, all in elements.
+
+    Args:
+        storage_offset: from the start of the storage; that of ``input`` where None.
+    """
+    shape, strides, start = _strided_arguments("as_strided", input, size, stride, storage_offset)
+    own_strides, own_start = input.device.layout(input.native)
+    offset = start - own_start
+    own = (tuple(input.native.shape), own_strides, 0)
+    native = input.device.kernels["as_strided"](input.native, shape=shape, strides=strides, offset=offset)
+    return _strided_view(input, {"shape": shape, "strides": strides, "offset": offset, "own": own}, native)
+
+
+def _strided_view(input: Tensor, options: dict[str, Any], native: Any = None) -> Tensor:
+    if native is None:
+        native = input.device.kernels["as_strided"](
+            input.native, shape=options["shape"], strides=options["strides"], offset=options["offset"]
+        )
+    return _kernel_view(input, options, native)
+
+
+_as_strided.view = _strided_view  # type: ignore[attr-defined]
+
+
+def _strided_arguments(
+    op: str, input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None
+) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    shape, strides = rules.as_shape(op, (size,)), rules.as_shape(op, (stride,))
+    if len(shape) != len(strides):
+        raise ShapeError(
+            f"{op}: mismatch in length of strides and shape, got {list(shape)} and {list(strides)}; give as many"
+        )
+    if strides and min(strides) < 0:
+        raise ShapeError(
+            f"{op}: Negative strides are not supported at the moment, got strides: {list(strides)}; use flip"
+        )
+    if shape and min(shape) < 0:
+        raise ShapeError(f"{op}: expected sizes >= 0, got {list(shape)}; use sizes >= 0")
+    start = input.storage_offset() if storage_offset is None else rules.whole(op, "storage_offset", storage_offset)
+    if start < 0:
+        raise ShapeError(
+            f"{op}: Tensor: invalid storage offset {start}, got a negative one; count from the storage's start"
+        )
+    have = input.device.storage(input.native).shape[0]
+    span = 0 if 0 in shape else 1 + start + sum([(n - 1) * step for n, step in zip(shape, strides, strict=True)])
+    if span > have:
+        raise ShapeError(
+            f"{op}: setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset "
+            f"{start} requiring a storage "
+            f"size of {span} are out of bounds for storage of size {have}, got too large ones; stay inside"
+        )
+    return shape, strides, start
+
+
+def _as_strided_grad(g: Tensor, wanted: tuple[Any, ...], own: tuple[Any, ...]) -> Tensor:
+    """Each place of the memory gets the sum of its gradients, which the input's elements in that place share."""
+    if not prod(own[0]) or not prod(wanted[0]):
+        return g.new_zeros(own[0])  # type: ignore[attr-defined]
+    grad = apply(_regather, (g,), {"own": wanted, "wanted": own})
+    if any(step == 0 and n > 1 for n, step in zip(own[0], own[1], strict=True)) or _overlaps(own):
+        grad = apply(_shared, (grad,), {"geometry": own})
+    return grad
+
+
+def _overlaps(geometry: tuple[Any, ...]) -> bool:
+    """Whether two elements of a tensor of this shape and these strides may share a place."""
+    reach = 0
+    for step, n in sorted((step, n) for n, step in zip(geometry[0], geometry[1], strict=True) if n > 1):
+        if step <= reach:
+            return True
+        reach += step * (n - 1)
+    return False
+
+
+def as_strided_(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
+    """Make this tensor, off the tape, show its storage with other sizes, strides and offset."""
+    shape, strides, start = _strided_arguments("as_strided_", input, size, stride, storage_offset)
+    if input.node is not None or input.origin is not None:
+        raise GradientError("as_strided_: expected a tensor off the tape that is no view, got one; use as_strided")
+    input.native = input.device.as_strided(input.native, shape, strides, start)
+    return input
+
+
+Tensor.as_strided_ = as_strided_  # type: ignore[attr-defined]
+
+
+# Several parts
+
+
+@operation(samples=samples.unbind)
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+    """All slices along ``dim``, as views."""
+    shape = input.native.shape
+    if not shape:
+        raise DimensionError(
+            "unbind: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use item()"
+        )
+    at = rules.wrap_dim("unbind", dim, len(shape))
+    return several_views(_unbind, input, {"dim": at}, select_op, [{"key": key_at(at, i)} for i in range(shape[at])])
+
+
+def _slices(op: Op, input: Tensor, dim: int, sizes: list[int]) -> tuple[Tensor, ...]:
+    keys, start = [], 0
+    for size in sizes:
+        keys.append({"key": key_at(dim, slice(start, start + size, 1))})
+        start += size
+    return several_views(op, input, {"dim": dim, "sizes": tuple(sizes)}, slice_op, keys)
+
+
+@operation(samples=samples.split)
+def split(
+    tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
+) -> tuple[Tensor, ...]:
+    """Views of the parts along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
+    if split_size is not None:
+        split_size_or_sections = split_size  # what the method calls it
+    if not isinstance(split_size_or_sections, int):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    shape, size = tensor.native.shape, split_size_or_sections
+    if not shape:
+        raise ShapeError("split: split expects at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)")
+    at = rules.wrap_dim("split", dim, len(shape))
+    have = shape[at]
+    if size < 0:
+        raise ShapeError(f"split: split expects split_size be non-negative, got split_size={size}; pass a size > 0")
+    if size == 0 and have:
+        raise ShapeError(
+            f"split: split_size can only be 0 if dimension size is 0, got dimension size of {have}; pass a size > 0"
+        )
+    count = max(-(-have // size), 1) if size else 1
+    return _slices(_split, tensor, at, [min(size, have - i * size) if size else have for i in range(count)])
+
+
+@operation(samples=samples.split_with_sizes)
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of the parts of these sizes along ``dim``, which together are all of it."""
+    shape = input.native.shape
+    if not shape:
+        raise ShapeError(
+            "split_with_sizes: split expects at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)"
+        )
+    at = rules.wrap_dim("split_with_sizes", dim, len(shape))
+    sizes = list(rules.as_shape("split_with_sizes", (split_sizes,)))
+    if sum(sizes) != shape[at] or (sizes and min(sizes) < 0):
+        raise ShapeError(
+            f"split_with_sizes: split_with_sizes expects split_sizes to sum exactly to "
+            f"{shape[at]} (input tensor's size at "
+            f"dimension {dim}), got split_sizes={sizes}; give sizes >= 0 of that sum"
+        )
+    return _slices(_split_with_sizes, input, at, sizes)
+
+
+@operation(samples=samples.chunk)
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of at most ``chunks`` parts of equal size along ``dim``; the last may be smaller."""
+    shape = input.native.shape
+    if not shape:
+        raise ShapeError("chunk: chunk expects at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)")
+    if chunks <= 0:
+        raise ShapeError(f"chunk: chunk expects `chunks` to be greater than 0, got: {chunks}; pass at least 1")
+    at = rules.wrap_dim("chunk", dim, len(shape))
+    size = -(-shape[at] // chunks)
+    if not size:
+        return _slices(_split_with_sizes, input, at, [0] * chunks)
+    return split(input, size, at)
+
+
+def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """As :func:`split`."""
+    return split(tensor, split_size, dim)
+
+
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """As :func:`chunk`."""
+    return chunk(input, chunks, dim)
+
+
+Tensor.unsafe_split = unsafe_split  # type: ignore[attr-defined]
+Tensor.unsafe_chunk = unsafe_chunk  # type: ignore[attr-defined]
+
+
+@operation(samples=samples.tensor_split)
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Views of the parts along ``dim``: as many as an int says, as equal as can be, or cut at each index of a list."""
+    return _tensor_split("tensor_split", input, indices_or_sections, dim)
+
+
+def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) -> tuple[Tensor, ...]:
+    shape = input.native.shape
+    if not shape:
+        raise ShapeError(
+            f"{op}: tensor_split expected at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)"
+        )
+    at = rules.wrap_dim(op, dim, len(shape))
+    size = shape[at]
+    if isinstance(indices_or_sections, Tensor):
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, int):
+        n = indices_or_sections
+        if n <= 0:
+            raise ShapeError(f"{op}: number of sections must be larger than 0, got {n}; pass at least 1")
+        cuts = [i * (size // n) + min(i, size % n) for i in range(n + 1)]
+    else:
+        cuts = [0, *rules.as_shape(op, (indices_or_sections,)), size]
+    made = []
+    for start, stop in itertools.pairwise(cuts):
+        begin, end, _ = slice(start, stop).indices(size)
+        made.append(slice_op.view(input, {"key": key_at(at, slice(begin, max(begin, end), 1))}))
+    return tuple(made)
+
+
+def _numpy_split(name: str, least: int, doc: str) -> Any:
+    def call(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        ndim = len(input.native.shape)
+        if ndim < least:
+            raise ShapeError(
+                f"{name}: torch.{name} requires a tensor with at least {least} dimension, got {ndim}; use unsqueeze"
+            )
+        dim = {"hsplit": 0 if ndim == 1 else 1, "vsplit": 0, "dsplit": 2}[name]
+        if isinstance(indices_or_sections, int) and (
+            indices_or_sections <= 0 or input.native.shape[dim] % indices_or_sections
+        ):
+            raise ShapeError(
+                f"{name}: torch.{name} attempted to split along dimension {dim}, but the size of the dimension "
+                f"{input.native.shape[dim]} is not divisible by the split_size "
+                f"{indices_or_sections}, got that; use tensor_split"
+            )
+        return _tensor_split(name, input, indices_or_sections, dim)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = doc
+    return operation(samples=getattr(samples, name))(call)
+
+
+hsplit = _numpy_split("hsplit", 1, "Views of the parts along the columns (of a vector, along its elements).")
+vsplit = _numpy_split("vsplit", 2, "Views of the parts along the rows.")
+dsplit = _numpy_split("dsplit", 3, "Views of the parts along the third dim.")
+
+
+def _restack(g: list[Any], dim: int, shape: tuple[int, ...]) -> Tensor:
+    from tensorcore.ops.shapes.join import stack
+
+    one = next(each for each in g if each is not None)
+    return stack([one.new_zeros(one.shape) if each is None else each for each in g], dim)
+
+
+def _rejoin(g: list[Any], dim: int, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    from tensorcore.ops.shapes.join import cat
+
+    one = next(each for each in g if each is not None)
+    return cat(
+        [
+            one.new_zeros((*shape[:dim], size, *shape[dim + 1 :])) if each is None else each
+            for each, size in zip(g, sizes, strict=True)
+        ],
+        dim,
+    )

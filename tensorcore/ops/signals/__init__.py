@@ -1,0 +1,1 @@
+"""Fourier transforms and the windows of signals."""

@@ -1,0 +1,434 @@
+"""Discrete Fourier transforms of complex and real signals, and what PyTorch keeps in ``torch.fft`` around them.
+
+Three ops carry all of them: complex to complex, real to the half of the spectrum that is not implied by symmetry, and
+back. Where a device has no transform of its own they are products with small matrices of roots of unity, put together
+by the algorithm of J. W. Cooley and J. W. Tukey ("An algorithm for the machine calculation of complex Fourier series",
+Mathematics of Computation 19, 1965).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tensorcore import dtypes
+from tensorcore.errors import DtypeError, ShapeError, UsageError
+from tensorcore.ops import rules
+from tensorcore.ops.calls import apply
+from tensorcore.ops.creation.create import arange, from_numpy
+from tensorcore.ops.define import Op
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.output import store
+from tensorcore.ops.pointwise.complex import complex, conjugate
+from tensorcore.ops.samples import fourier as samples
+from tensorcore.ops.shapes.arrange import flip, roll
+from tensorcore.ops.shapes.join import cat
+from tensorcore.tensor import Tensor
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
+    "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+Dims = tuple[int, ...]
+
+# The three ops
+
+_c2c = Op("fft_c2c", "input", "The Fourier transform of complex numbers.", register=False,
+          grads=dict(input=lambda g, dims, forward, scale: _complex(g, dims, not forward, scale)))  # fmt: skip
+_r2c = Op("fft_r2c", "input", "Half of the Fourier transform of real numbers.", register=False,
+          grads=dict(input=lambda g, input_shape, dims, forward, scale: _unhalved(g, input_shape, dims, forward, scale)))  # fmt: skip
+_c2r = Op("fft_c2r", "input", "Real numbers from half of their Fourier transform.", register=False,
+          grads=dict(input=lambda g, input_shape, dims, forward, scale: _halved(g, input_shape, dims, forward, scale)))  # fmt: skip
+
+
+def _complex(x: Any, dims: Dims, forward: bool, scale: float) -> Tensor:
+    if not dims:
+        return x if x.dtype.is_complex else complex(x, x.new_zeros(x.shape))
+    if x.device.kernels["fft_c2c"]:
+        options = {"dims": dims, "forward": forward, "scale": scale}
+        return apply(_c2c, (x,), options, dtype=x.dtype.to_complex())  # type: ignore[no-any-return]
+    made = x if x.dtype.is_complex else complex(x, x.new_zeros(x.shape))
+    for dim in dims:
+        made = _by_parts(made.movedim(dim, -1), forward).movedim(-1, dim)
+    return (made if scale == 1.0 else made * scale).contiguous()  # type: ignore[no-any-return]
+
+
+def _real_to_half(x: Any, dims: Dims, forward: bool, scale: float) -> Tensor:
+    if x.device.kernels["fft_r2c"]:
+        options = {"dims": dims, "forward": forward, "scale": scale}
+        return apply(_r2c, (x,), options, dtype=x.dtype.to_complex())  # type: ignore[no-any-return]
+    whole: Any = _complex(x, dims, forward, scale)
+    return whole.narrow(dims[-1], 0, x.native.shape[dims[-1]] // 2 + 1).contiguous()  # type: ignore[no-any-return]
+
+
+def _half_to_real(x: Any, dims: Dims, size: int, forward: bool, scale: float) -> Tensor:
+    if x.device.kernels["fft_c2r"]:
+        options = {"dims": dims, "size": size, "forward": forward, "scale": scale}
+        return apply(_c2r, (x,), options, dtype=x.dtype.to_real())  # type: ignore[no-any-return]
+    last = dims[-1]
+    x = _complex(x, dims[:-1], forward, 1.0)
+    # The other half is the conjugate of this one in reverse, and the first number (for even sizes the last) is real.
+    start, middle = x.narrow(last, 0, 1), x.narrow(last, 1, (size - 1) // 2)
+    parts = [complex(start.real, start.real * 0), middle]
+    if size % 2 == 0:
+        end = x.narrow(last, size // 2, 1)
+        parts.append(complex(end.real, end.real * 0))
+    parts.append(conjugate(flip(middle, last)))
+    made: Any = _complex(cat(parts, last), (last,), forward, scale)
+    return made.real.contiguous()  # type: ignore[no-any-return]
+
+
+def _unhalved(g: Any, shape: Dims, dims: Dims, forward: bool, scale: float) -> Tensor:
+    """The transpose of ``_real_to_half``: the missing half of the spectrum had no gradient."""
+    whole = list(shape)
+    missing = shape[dims[-1]] - g.native.shape[dims[-1]]
+    whole[dims[-1]] = missing
+    g = cat([g, g.new_zeros(whole)], dims[-1]) if missing else g
+    made: Any = _complex(g, dims, not forward, scale)
+    return made.real  # type: ignore[no-any-return]
+
+
+def _halved(g: Any, shape: Dims, dims: Dims, forward: bool, scale: float) -> Tensor:
+    """The transpose of ``_half_to_real``: what stands for two numbers gets twice the gradient."""
+    last = dims[-1]
+    size = g.native.shape[last]
+    made: Any = _real_to_half(g, dims, not forward, scale)
+    twice = (size - 1) // 2
+    double = np.ones(shape[last])
+    double[1 : 1 + twice] = 2.0
+    factor = from_numpy(double).to(g.device, g.dtype).reshape([-1 if i == last else 1 for i in range(g.ndim)])  # type: ignore[attr-defined]
+    return made * factor  # type: ignore[no-any-return]
+
+
+# Without a kernel
+
+_SMALL = 32
+
+
+def _by_parts(x: Any, forward: bool) -> Any:
+    """The transform along the last dim: short ones, and those of prime length, by one product with a matrix."""
+    n = x.native.shape[-1]
+    p = next((i for i in range(2, math.isqrt(n) + 1) if n % i == 0), n)
+    if n <= _SMALL or p == n:
+        return x @ _roots(n, n, n, forward, x)
+    q = n // p
+    # Element q*i + j of the signal goes to k + p*l of the spectrum: first along i, then, turned, along j.
+    grid = x.reshape((*x.shape[:-1], p, q))
+    grid = _roots(p, p, p, forward, x) @ grid * _roots(p, q, n, forward, x)
+    return _by_parts(grid, forward).mT.reshape(x.shape)
+
+
+def _roots(rows: int, columns: int, n: int, forward: bool, like: Any) -> Tensor:
+    made: Any = from_numpy(_table(rows, columns, n, forward, like.dtype is dtypes.complex64))
+    return made.to(like.device)  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(64)
+def _table(rows: int, columns: int, n: int, forward: bool, single: bool) -> np.ndarray:
+    turns = np.outer(np.arange(rows), np.arange(columns)) % n / n
+    made = np.exp((-2j if forward else 2j) * np.pi * turns)
+    return made.astype(np.complex64 if single else np.complex128)
+
+
+# Arguments
+
+_NORMS = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
+
+
+def _scale(op: str, norm: str | None, count: int, forward: bool) -> float:
+    """The factor of a transform of ``count`` elements."""
+    if norm not in _NORMS:
+        raise UsageError(f"{op}: Invalid normalization mode: \"{norm}\", got it; pass 'forward', 'backward' or 'ortho'")
+    power = _NORMS[norm] if forward else 1.0 - _NORMS[norm]
+    return float(count) ** -power if power else 1.0
+
+
+def _floating(op: str, input: Any, real: bool = False) -> Any:
+    if input.dtype.kind in ("bool", "integer"):
+        input = input.to(dtypes.get_default_dtype())
+    if real and input.dtype.is_complex:
+        raise DtypeError(f"{op}: {op} expects a real input tensor, but got {input.dtype.name}; take its real part")
+    if input.dtype.itemsize == 2:
+        raise DtypeError(f"{op}: Unsupported dtype {input.dtype.name}, got one; convert it with .float()")
+    return input
+
+
+def _as_complex(x: Any) -> Any:
+    return x if x.dtype.is_complex else complex(x, x.new_zeros(x.shape))
+
+
+def _resized(op: str, x: Any, dims: Dims, sizes: Sequence[int]) -> Any:
+    """The input cut off, or continued by zeros, at the end of each dim."""
+    for dim, size in zip(dims, sizes, strict=True):
+        have = x.native.shape[dim]
+        if size < 1:
+            raise ShapeError(f"{op}: Invalid number of data points ({size}) specified, got it; pass at least 1")
+        if size < have:
+            x = x.narrow(dim, 0, size)
+        elif size > have:
+            shape = list(x.native.shape)
+            shape[dim] = size - have
+            x = cat([x, x.new_zeros(shape)], dim)
+    return x
+
+
+def _one(op: str, input: Any, dim: int) -> Dims:
+    if not input.native.shape:
+        raise rules.DimensionError(f"{op}: Dimension specified as {dim} but tensor has no dimensions, got a 0-d tensor")
+    return (rules.wrap_dim(op, dim, input.ndim),)
+
+
+def _several(op: str, input: Any, s: Any, dim: Any) -> tuple[Dims, list[int]]:
+    """The dims and their sizes, as ``s`` and ``dim`` say: all dims, or the last ones that ``s`` has sizes for."""
+    sizes = None if s is None else [s] if isinstance(s, int) else list(s)
+    if dim is not None:
+        dims = rules.wrap_dims(op, dim, input.ndim)
+        if sizes is not None and len(sizes) != len(dims):
+            raise ShapeError(
+                f"{op}: When given, dim and shape arguments must have the same length, got {dims} and {sizes}"
+            )
+    elif sizes is not None:
+        if len(sizes) > input.ndim:
+            raise ShapeError(
+                f"{op}: Got shape with {len(sizes)} values but input tensor only has {input.ndim} dimensions"
+            )
+        dims = tuple(range(input.ndim - len(sizes), input.ndim))
+    else:
+        dims = tuple(range(input.ndim))
+    shape = input.native.shape
+    return dims, [shape[at] if size == -1 else size for at, size in zip(dims, sizes or [-1] * len(dims), strict=True)]
+
+
+def _stored(op: str, made: Tensor, out: Tensor | None) -> Tensor:
+    return made if out is None else store(op, made, out)
+
+
+def _complex_transform(
+    op: str, input: Any, dims: Dims, sizes: Sequence[int], norm: Any, forward: bool, out: Any
+) -> Tensor:
+    x = _resized(op, _floating(op, input), dims, sizes)
+    return _stored(op, _complex(x, dims, forward, _scale(op, norm, math.prod(sizes), forward)), out)
+
+
+def _real_transform(
+    op: str, input: Any, dims: Dims, sizes: Sequence[int], norm: Any, forward: bool, out: Any
+) -> Tensor:
+    if not dims:
+        raise ShapeError(f"{op}: {op} must transform at least one axis, got none; name a dim")
+    x = _resized(op, _floating(op, input, real=True), dims, sizes)
+    return _stored(op, _real_to_half(x, dims, forward, _scale(op, norm, math.prod(sizes), forward)), out)
+
+
+def _back_to_real(
+    op: str, input: Any, dims: Dims, sizes: list[int], whole: bool, norm: Any, forward: bool, out: Any
+) -> Tensor:
+    """``whole``: the last of the sizes is that of the spectrum's half, and the result's follows from it."""
+    if not dims:
+        raise ShapeError(f"{op}: {op} must transform at least one axis, got none; name a dim")
+    size = 2 * (sizes[-1] - 1) if whole else sizes[-1]
+    if size < 1:
+        raise ShapeError(f"{op}: Invalid number of data points ({size}) specified, got it; pass at least 1")
+    x = _resized(op, _as_complex(_floating(op, input)), dims, [*sizes[:-1], size // 2 + 1])
+    return _stored(
+        op, _half_to_real(x, dims, size, forward, _scale(op, norm, math.prod([*sizes[:-1], size]), forward)), out
+    )
+
+
+def _length(input: Any, dims: Dims, n: int | None) -> list[int]:
+    return [input.native.shape[dims[0]] if n is None else n]
+
+
+# The functions: along one dim
+
+
+@operation(samples=samples.one_dim, method=False)
+def fft(
+    input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The discrete Fourier transform along ``dim``.
+
+    Args:
+        n: how many elements to transform; the input is cut off or continued by zeros.
+        norm: ``backward`` (no factor; the default), ``ortho`` (1 / sqrt(n)) or ``forward`` (1 / n). Of inverse
+            transforms, ``backward`` is 1 / n and ``forward`` no factor.
+    """
+    dims = _one("fft", input, dim)
+    return _complex_transform("fft", input, dims, _length(input, dims, n), norm, True, out)
+
+
+@operation(samples=samples.one_dim, method=False)
+def ifft(
+    input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of :func:`fft`."""
+    dims = _one("ifft", input, dim)
+    return _complex_transform("ifft", input, dims, _length(input, dims, n), norm, False, out)
+
+
+@operation(samples=samples.one_dim_real, method=False)
+def rfft(
+    input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The first n // 2 + 1 elements of the transform of a real signal; the others are conjugates of these."""
+    dims = _one("rfft", input, dim)
+    return _real_transform("rfft", input, dims, _length(input, dims, n), norm, True, out)
+
+
+@operation(samples=samples.half, method=False)
+def irfft(
+    input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of :func:`rfft`: ``n`` real elements (2 * (size - 1) unless told)."""
+    dims = _one("irfft", input, dim)
+    return _back_to_real("irfft", input, dims, _length(input, dims, n), n is None, norm, False, out)
+
+
+@operation(samples=samples.half, method=False)
+def hfft(
+    input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The real transform of a signal of which half is given, the other half being its conjugate in reverse."""
+    dims = _one("hfft", input, dim)
+    return _back_to_real("hfft", input, dims, _length(input, dims, n), n is None, norm, True, out)
+
+
+@operation(samples=samples.one_dim_real, method=False)
+def ihfft(
+    input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of :func:`hfft`."""
+    dims = _one("ihfft", input, dim)
+    return _real_transform("ihfft", input, dims, _length(input, dims, n), norm, False, out)
+
+
+# Along several dims
+
+
+@operation(samples=samples.several, method=False)
+def fftn(
+    input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The transform along several dims: all of them, those in ``dim``, or the last ones that ``s`` has sizes for."""
+    return _complex_transform("fftn", input, *_several("fftn", input, s, dim), norm, True, out)
+
+
+@operation(samples=samples.several, method=False)
+def ifftn(
+    input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of :func:`fftn`."""
+    return _complex_transform("ifftn", input, *_several("ifftn", input, s, dim), norm, False, out)
+
+
+@operation(samples=samples.several_real, method=False)
+def rfftn(
+    input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The transform of a real signal along several dims, half of the last one."""
+    return _real_transform("rfftn", input, *_several("rfftn", input, s, dim), norm, True, out)
+
+
+@operation(samples=samples.several_half, method=False)
+def irfftn(
+    input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of :func:`rfftn`; ``s`` has the sizes of the real result."""
+    return _back_to_real("irfftn", input, *_several("irfftn", input, s, dim), _implied(s), norm, False, out)
+
+
+@operation(samples=samples.several_half, method=False)
+def hfftn(
+    input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The real transform along several dims of a signal of which half of the last one is given."""
+    return _back_to_real("hfftn", input, *_several("hfftn", input, s, dim), _implied(s), norm, True, out)
+
+
+@operation(samples=samples.several_real, method=False)
+def ihfftn(
+    input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Tensor | None = None
+) -> Tensor:
+    """The inverse of :func:`hfftn`."""
+    return _real_transform("ihfftn", input, *_several("ihfftn", input, s, dim), norm, False, out)
+
+
+def _implied(s: Any) -> bool:
+    """Whether nobody says how long the last dim of a real result is."""
+    return s is None or (s if isinstance(s, int) else s[-1]) == -1
+
+
+def _plane(function: Any, calls: Any) -> Any:
+    name = function.__name__[:-1] + "2"
+
+    def call(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *,
+             out: Tensor | None = None) -> Tensor:  # fmt: skip
+        return function(input, s, (-2, -1) if dim is None else dim, norm, out=out)  # type: ignore[no-any-return]
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f":func:`{function.__name__}` along two dims, the last ones unless told otherwise."
+    return operation(samples=calls, method=False)(call)
+
+
+fft2, ifft2 = _plane(fftn, samples.plane), _plane(ifftn, samples.plane)
+rfft2, irfft2 = _plane(rfftn, samples.plane_real), _plane(irfftn, samples.plane_half)
+hfft2, ihfft2 = _plane(hfftn, samples.plane_half), _plane(ihfftn, samples.plane_real)
+
+
+# Frequencies
+
+
+def _frequencies(
+    op: str, numbers: Any, n: int, d: float, out: Any, dtype: Any, device: Any, requires_grad: bool
+) -> Tensor:
+    found = out.dtype if out is not None and dtype is None else dtype or dtypes.get_default_dtype()
+    found = dtypes.as_dtype(found, op)
+    if found.kind not in ("floating", "complex"):
+        raise DtypeError(f"{op}: {op} requires a floating point or complex dtype, got {found}; pass torch.float32")
+    made = numbers(found, device if out is None else out.device) * (1.0 / (n * d))
+    made = made.requires_grad_() if requires_grad else made
+    return _stored(op, made, out)
+
+
+def fftfreq(n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = None, layout: Any = None, device: Any = None,
+            requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """The frequency of each element of a transform of ``n`` samples, ``d`` apart: from 0 up, then the negative ones."""
+
+    def numbers(found: Any, device: Any) -> Any:
+        return cat([arange((n + 1) // 2, dtype=found, device=device), arange(-(n // 2), 0, dtype=found, device=device)])
+
+    return _frequencies("fftfreq", numbers, n, d, out, dtype, device, requires_grad)
+
+
+def rfftfreq(n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = None, layout: Any = None, device: Any = None,
+             requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """The frequency of each element of the real transform of ``n`` samples, ``d`` apart."""
+
+    def numbers(found: Any, device: Any) -> Any:
+        return arange(n // 2 + 1, dtype=found, device=device)
+
+    return _frequencies("rfftfreq", numbers, n, d, out, dtype, device, requires_grad)
+
+
+def _shifted(op: str, input: Tensor, dim: Any, back: bool) -> Tensor:
+    dims = rules.wrap_dims(op, dim, input.ndim)
+    if not dims:
+        return input.clone()  # type: ignore[attr-defined, no-any-return]
+    shape = input.native.shape
+    return roll(input, tuple([(shape[i] + 1) // 2 if back else shape[i] // 2 for i in dims]), dims)
+
+
+@operation(samples=samples.shifts, method=False)
+def fftshift(input: Tensor, dim: Any = None) -> Tensor:
+    """The spectrum with frequency 0 in the middle of each of ``dim`` (of all dims where None)."""
+    return _shifted("fftshift", input, dim, False)
+
+
+@operation(samples=samples.shifts, method=False)
+def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
+    """The inverse of :func:`fftshift`."""
+    return _shifted("ifftshift", input, dim, True)

@@ -1,0 +1,1 @@
+"""Sparse tensors: how they are made, their classes and their arithmetic."""

@@ -69,8 +69,8 @@ from tensorcore.printing import get_printoptions as get_printoptions
 from tensorcore import hub as hub
 from tensorcore.dtypes import iinfo as iinfo
 from tensorcore.tape.mode import inference_mode as inference_mode
-from tensorcore.autograd.anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
-from tensorcore.autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
+from tensorcore.autograd.anomaly_mode import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from tensorcore.autograd.anomaly_mode import is_anomaly_enabled as is_anomaly_enabled
 from tensorcore.amp.state import is_autocast_cache_enabled as is_autocast_cache_enabled
 from tensorcore.amp.state import is_autocast_cpu_enabled as is_autocast_cpu_enabled
 from tensorcore.amp.state import is_autocast_enabled as is_autocast_enabled

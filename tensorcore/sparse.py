@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops.sparse.arithmetic import log_softmax, matmul, softmax, total
-from tensorcore.ops.sparse.layouts import Sparse
+from tensorcore.ops.sparse.base import Sparse
 from tensorcore.ops.sparse.making import sparse_coo_tensor
 
 __all__ = [

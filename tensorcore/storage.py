@@ -121,6 +121,10 @@ class UntypedStorage:
         """The storage in host memory: itself, or a copy."""
         return self if self.device.capabilities.host else self.to(host_device())
 
+    def cuda(self, device: Any = "cuda", non_blocking: bool = False) -> UntypedStorage:
+        """The storage on an accelerator: itself, or a copy."""
+        return self.to(device)
+
     def is_pinned(self, device: Any = None) -> bool:
         """Whether it lies in page-locked memory."""
         return self.device.capabilities.host and any(
@@ -302,6 +306,10 @@ class TypedStorage:
     def cpu(self) -> TypedStorage:
         """The storage in host memory: itself, or a copy."""
         return self if self.device.capabilities.host else self.to(host_device())
+
+    def cuda(self, device: Any = "cuda", non_blocking: bool = False) -> TypedStorage:
+        """The storage on an accelerator: itself, or a copy."""
+        return self.to(device)
 
     def is_pinned(self, device: Any = None) -> bool:
         """Whether it lies in page-locked memory."""

@@ -113,3 +113,13 @@ def test_parts_of_data_parallel():
     assert not replicate(model, ["cpu"], detach=True)[0](torch.ones(1, 2)).requires_grad
     with pytest.raises(AssertionError, match="number of modules"):
         parallel_apply(copies, [1])
+
+
+def test_modules_of_autograd_that_programs_import_from():
+    """``autograd.grad_mode`` and ``autograd.anomaly_mode`` hold the very classes that ``autograd`` has."""
+    from tensorcore.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+    from tensorcore.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+
+    found = (detect_anomaly, set_detect_anomaly, enable_grad, inference_mode, no_grad, set_grad_enabled)
+    assert all(getattr(tc.autograd, one.__name__) is one for one in found)
+    assert tc.autograd.grad_mode.no_grad is tc.no_grad

@@ -81,7 +81,7 @@ CPU = _table(
     "multilabel_margin_loss_forward nanquantile orgqr ormqr pinverse polar prod qr quantile stft svd trace "
     "triangular_solve view_as_complex",
     promote="cat index_copy stack",
-    shielded="adaptive_avg_pool1d adaptive_avg_pool2d addmv addr cosine_similarity dot layer_norm mv norm outer "
+    shielded="adaptive_avg_pool1d adaptive_avg_pool2d addmv addr bilinear cosine_similarity dot layer_norm mv norm outer "
     "pairwise_distance vdot",
 )
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tensorcore.autograd import function, graph
-from tensorcore.autograd.anomaly import (
+from tensorcore.autograd import anomaly_mode, function, grad_mode, graph
+from tensorcore.autograd.anomaly_mode import (
     detect_anomaly,
     is_anomaly_check_nan_enabled,
     is_anomaly_enabled,
     set_detect_anomaly,
 )  # fmt: skip
 from tensorcore.autograd.function import Function
+from tensorcore.autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from tensorcore.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from tensorcore.autograd.walks import backward, grad
-from tensorcore.tape.mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __all__ = [
-    "Function", "GradcheckError", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "functional",
-    "grad", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "no_grad",
+    "Function", "GradcheckError", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "functional",
+    "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "no_grad",
     "profiler", "set_detect_anomaly", "set_grad_enabled", "variable",
 ]  # fmt: skip
 

@@ -300,6 +300,11 @@ def apply(op: Op, inputs: Sequence[Tensor | None], options: dict[str, Any] | Non
             native = kernel(*natives, **options) if options else kernel(*natives)
     except MemoryError as error:
         native = again(device, op.kernel, (natives,) if op.variadic else natives, options or {}, error)
+    except Exception:
+        for one in inputs:
+            if hasattr(type(one), "instead"):  # a sparse tensor, which has no native array
+                return one.instead(op.name, inputs, options)
+        raise
     if dtype is None:
         first = inputs[0]
         dtype = first.dtype if first is not None else next(one.dtype for one in inputs if one is not None)

@@ -15,6 +15,7 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.errors import LoadError
 from tensorcore.serialization.archive import cut_short, damaged
+from tensorcore.serialization.names import values_to_come
 from tensorcore.serialization.places import described, located, swapped
 from tensorcore.storage import TypedStorage, UntypedStorage, storage_of
 
@@ -62,12 +63,15 @@ def read_legacy(file: Any, map_location: Any, make: Any) -> Any:
     system = plain()
     swap = isinstance(system, dict) and bool(system.get("little_endian", True)) != (sys.byteorder == "little")
     storages = _Storages(file, map_location)
-    found = make(file, storages).load()
+    with values_to_come() as waiting:
+        found = make(file, storages).load()
     keys = plain()
     if not isinstance(keys, list) or sorted(map(str, keys)) != sorted(storages.made):
         raise damaged(f"the values of storages {sorted(storages.made)}, got those of {str(keys)[:100]}")
     for key in map(str, keys):
         storages.fill(key, swap)
+    for one in waiting:
+        one()
     return found
 
 

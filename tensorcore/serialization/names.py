@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import collections
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from math import prod
 from typing import Any
 
@@ -15,9 +17,12 @@ from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import DeviceError, LoadError
 from tensorcore.parameter import Parameter
 from tensorcore.storage import TypedStorage, UntypedStorage, tensor_over
+from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Size, Tensor, new_tensor
 
-__all__ = ["BUILDERS", "CLASSES", "PLAIN", "STORAGES", "Global", "StorageType", "device_name", "storage_name"]
+__all__ = [
+    "BUILDERS", "CLASSES", "PLAIN", "STORAGES", "Global", "StorageType", "device_name", "storage_name", "values_to_come",
+]  # fmt: skip
 
 
 class Global:
@@ -58,6 +63,21 @@ def storage_name(dtype: dtypes.dtype | None) -> Global:
 def device_name(device: Backend) -> tuple[Any, ...]:
     """The arguments of PyTorch's ``device`` for one of ours."""
     return (device.name, device.index) if device.numbered else (device.name,)
+
+
+# What waits for the values of storages that a file has behind its pickle; None where they are there.
+_waiting: ContextVar[list[Callable[[], Any]] | None] = ContextVar("waiting", default=None)
+
+
+@contextmanager
+def values_to_come() -> Iterator[list[Callable[[], Any]]]:
+    """While storages are still empty: what has to be called, in order, once they are filled."""
+    waiting: list[Callable[[], Any]] = []
+    token = _waiting.set(waiting)
+    try:
+        yield waiting
+    finally:
+        _waiting.reset(token)
 
 
 # What the names build. A file chooses the arguments: each one is checked, and none makes more than the file holds.
@@ -169,6 +189,7 @@ def layout(name: Any) -> Any:
 
 def sparse_tensor(kind: Any, data: Any) -> Tensor:
     """A tensor of indices and values; they are checked."""
+    from tensorcore.ops.sparse.layouts import Csr
     from tensorcore.ops.sparse.making import sparse_coo_tensor, sparse_csr_tensor
 
     parts = _of(tuple, data)
@@ -179,8 +200,14 @@ def sparse_tensor(kind: Any, data: Any) -> Tensor:
     for one in parts[:count]:
         _of(Tensor, one)
     size = _counts(parts[count])
+    waiting = _waiting.get()
     if kind is formats.sparse_csr:
+        if waiting is not None:
+            waiting.append(lambda: sparse_csr_tensor(*parts[:3], size))
+            return Csr.of(parts[:3], size, True)
         return sparse_csr_tensor(*parts[:3], size)  # type: ignore[no-any-return]
+    if waiting is not None:
+        waiting.append(lambda: sparse_coo_tensor(*parts[:2], size))
     return sparse_coo_tensor(*parts[:2], size, is_coalesced=len(parts) > 3 and parts[3] is True)  # type: ignore[no-any-return]
 
 
@@ -224,8 +251,22 @@ def _tensor(
     # PyTorch conjugates and negates when values are used; here they are stored.
     for mark, method in (("conj", "conj_physical"), ("neg", "neg")):
         if isinstance(metadata, dict) and metadata.get(mark):
-            made = getattr(made, method)()
+            made = _computed(made, method)
     return made.requires_grad_() if requires_grad else made
+
+
+def _computed(source: Tensor, method: str) -> Tensor:
+    waiting = _waiting.get()
+    if waiting is None:
+        return getattr(source, method)()  # type: ignore[no-any-return]
+    target: Any = new_tensor(source.device.kernels["clone"](source.native), source.dtype, source.device)
+
+    def fill() -> None:
+        with no_grad():
+            target.copy_(getattr(source, method)())
+
+    waiting.append(fill)
+    return target  # type: ignore[no-any-return]
 
 
 def _with_state(tensor: Tensor, state: Any) -> Tensor:

@@ -98,7 +98,14 @@ def located(map_location: Any, name: str, make: Any) -> UntypedStorage:
         return make(as_device(map_location))  # type: ignore[no-any-return]
     host = make(host_device())
     chosen = map_location(host, name)
-    return host.to(saved_device(name)) if chosen is None else chosen.untyped()  # type: ignore[no-any-return]
+    if chosen is None:
+        return host.to(saved_device(name))
+    if not isinstance(chosen, (UntypedStorage, TypedStorage)):
+        raise ArgumentTypeError(
+            f"load: expected the function map_location to give a storage or None, got {chosen!r}; "
+            "return the storage that it was given, or its .cpu() or .cuda()"
+        )
+    return chosen.untyped()
 
 
 def saved_device(name: str) -> Backend:

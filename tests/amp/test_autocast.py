@@ -358,3 +358,28 @@ def test_training_equals_pytorchs(dtype, torch):
     assert found[0][1] == found[1][1]
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=0.02)
     assert found[0][0][-1] < 0.7 * found[0][0][0]
+
+
+@pytest.mark.parametrize("name", ["RNN", "GRU", "LSTM"])
+def test_recurrent_layers_take_what_other_layers_gave(name):
+    """Behind a layer of the region, and with the states of the call before, recurrent layers and cells run as PyTorch's."""
+    torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
+    found = []
+    for library in (tc, torch):
+        library.manual_seed(0)
+        layer, cell = getattr(library.nn, name)(3, 4), getattr(library.nn, f"{name}Cell")(3, 4)
+        first, state, step = library.nn.Linear(3, 3), None, None
+        x = library.arange(30.0).reshape(5, 2, 3) / 30
+        with library.autocast("cpu"):
+            for _ in range(2):
+                out, state = layer(first(x), state)
+                step = cell(first(x[0]), step)
+        out.sum().backward()
+        assert out.dtype is library.bfloat16
+        assert layer.weight_ih_l0.grad.dtype is library.float32
+        last = step[0] if name == "LSTM" else step
+        found.append([one.detach().float().numpy() for one in (out, last, layer.weight_ih_l0.grad)])
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0.05, atol=0.02)
+    with pytest.raises(ValueError, match="must have the type"):
+        getattr(nn, name)(3, 4)(tc.ones(1, 1, 3, dtype=tc.bfloat16))

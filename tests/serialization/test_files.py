@@ -152,6 +152,11 @@ class TestMapLocation:
         ]
         assert seen == [(8, "cpu")]
 
+    def test_a_function_that_gives_no_storage(self) -> None:
+        """What is neither a storage nor None is named, and not blamed on the file."""
+        with pytest.raises(TypeError, match="map_location to give a storage or None, got 3"):
+            tc.load(io.BytesIO(written(tc.ones(1))), map_location=lambda storage, place: 3)
+
     def test_a_device_that_is_not_here(self) -> None:
         """A file from a machine with another device says how to load it."""
         serialization.set_crc32_options(False)

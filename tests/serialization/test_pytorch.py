@@ -252,3 +252,29 @@ def test_states_of_optimizers(torch: Any) -> None:
     ours.step()
     theirs.step()
     assert p.tolist() == pytest.approx(q.tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_what_is_computed_of_values_that_come_later(weights_only: bool) -> None:
+    """In a file of before PyTorch 1.6 conjugates and sparse tensors are made of the values behind the pickle."""
+    torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
+    z = torch.tensor([1 + 2j, 3 - 1j])
+    values = [z, z.conj(), torch.eye(2).to_sparse_csr(), torch.eye(2).to_sparse()]
+    file = io.BytesIO()
+    torch.save(values, file, _use_new_zipfile_serialization=False)
+    file.seek(0)
+    made = tc.load(file, weights_only=weights_only)
+    for ours, theirs in zip(made, values, strict=True):
+        np.testing.assert_array_equal(ours.to_dense().numpy(), theirs.to_dense().resolve_conj().resolve_neg().numpy())
+
+
+def test_bad_indices_that_come_later_are_refused() -> None:
+    """The indices of a sparse tensor in such a file are checked once they are read."""
+    torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
+    for made in (torch.eye(2).to_sparse(), torch.eye(2).to_sparse_csr()):
+        (made._indices() if made.is_sparse else made.col_indices()).fill_(7)
+        file = io.BytesIO()
+        torch.save(made, file, _use_new_zipfile_serialization=False)
+        file.seek(0)
+        with pytest.raises(RuntimeError, match="sparse_"):
+            tc.load(file)

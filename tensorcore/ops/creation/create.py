@@ -153,6 +153,8 @@ def _like(
         )
     shape = tuple(input.native.shape)
     dtype, device = dtype or input.dtype, device or input.device
+    if type(input) is not Tensor and not value and hasattr(input, "emptied"):  # a sparse tensor of no elements
+        return input.emptied(dtype, device, requires_grad)  # type: ignore[no-any-return]
     order: Any = None
     if memory_format is not None and memory_format is not preserve_format:
         order = order_of(op, memory_format, len(shape))

@@ -34,8 +34,15 @@ def viewing(op: Op, dtype_of: Callable[[Any], Any] | None = None) -> Callable[..
 
     def show(input: Tensor, options: dict[str, Any], native: Any = None) -> Tensor:
         device = input.device
+        if native is None:
+            try:
+                native = device.kernels[kernel](input.native, **options)
+            except Exception:
+                if hasattr(input, "instead"):  # a sparse tensor, which has no native array
+                    return input.instead(op.name, (input,), options)  # type: ignore[no-any-return]
+                raise
         made = new(Tensor)
-        made.native = native = device.kernels[kernel](input.native, **options) if native is None else native
+        made.native = native
         made.dtype = dtype = input.dtype if dtype_of is None else dtype_of(input.dtype)
         made.device = device
         version = input.version

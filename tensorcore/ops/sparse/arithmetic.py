@@ -11,7 +11,8 @@ from tensorcore.ops.creation.create import arange, full, zeros
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.reductions.sort import searchsorted, unique
 from tensorcore.ops.shapes.join import cat, stack
-from tensorcore.ops.sparse.layouts import ZERO_AT_ZERO, Coo, Sparse, linear
+from tensorcore.ops.sparse.base import ZERO_AT_ZERO, Sparse, linear
+from tensorcore.ops.sparse.layouts import Coo
 from tensorcore.tensor import Tensor
 
 __all__ = ["log_softmax", "matmul", "run", "softmax", "total"]
@@ -52,6 +53,8 @@ def add(a: Any, b: Any, alpha: Any = 1) -> Any:
     if x.sparse_dim() != y.sparse_dim():
         raise ShapeError(f"add: expected as many dims with indices, got {x.sparse_dim()} and {y.sparse_dim()}")
     values = y.parts[1] if alpha == 1 else y.parts[1] * alpha
+    if a.parts[0] is b.parts[0] and a.is_sparse:  # the very same places
+        return a.like(x.parts[1] + values)
     made = Coo.of((cat([x.parts[0], y.parts[0]], 1), cat([x.parts[1], values])), x.native.shape)
     if x.coalesced and y.coalesced:
         made = made.coalesce()
@@ -146,6 +149,8 @@ def matmul(a: Any, b: Any) -> Any:
             return matmul(b.t(), a)
         return matmul(b.t(), a.t()).t()  # type: ignore[attr-defined]
     rules.matmul_shape("matmul", tuple(a.native.shape), tuple(b.native.shape))
+    if a.dim() == b.dim() == 3:
+        return _batched(a, b)
     if a.dim() != 2 or a.sparse_dim() != 2 or b.dim() > 2:
         raise ShapeError(
             f"matmul: expected a sparse matrix and a dense one, got {a.dim()}-D and {b.dim()}-D; use bmm of dense"
@@ -158,6 +163,18 @@ def matmul(a: Any, b: Any) -> Any:
     options = {"count": a.native.shape[0], "compressed": a.is_sparse_csr}
     made = _product((rows, columns, a.parts[-1], wide), options, b.dtype)
     return made if b.dim() == 2 else made.squeeze(1)
+
+
+def _batched(a: Any, b: Any) -> Any:
+    """The products of sparse matrices (batch, rows, inner) and dense ones: of one matrix with the batch along its diagonal."""
+    if not isinstance(a, Coo) or isinstance(b, Sparse) or a.sparse_dim() != 3:
+        raise KernelMissing(
+            "bmm: expected a sparse COO tensor with indices for 3 dims and a dense one, got others; use to_dense()"
+        )
+    count, rows, inner = a.native.shape
+    batch, row, column = a.parts[0].unbind(0)
+    wide = Coo.of((stack([batch * rows + row, batch * inner + column]), a.parts[1]), (count * rows, count * inner))
+    return matmul(wide, b.reshape(count * inner, b.shape[2])).reshape(count, rows, b.shape[2])
 
 
 def _both(a: Any, b: Any) -> Any:
@@ -238,7 +255,88 @@ def _softmax(input: Any, dim: int, dtype: Any, log: bool) -> Any:
     return made.to_sparse_csr() if input.is_sparse_csr else made
 
 
+# Shapes, and what is asked of all elements
+
+
+def joined(*tensors: Any, dim: int, shape: Any) -> Any:
+    """Sparse tensors one after the other along ``dim``."""
+    if not all([isinstance(one, Sparse) for one in tensors]):
+        raise ShapeError("cat: expected sparse tensors all, got dense ones among them; use to_sparse() or to_dense()")
+    held = [one.to_sparse_coo() for one in tensors]
+    split = held[0].sparse_dim()
+    if any([one.sparse_dim() != split for one in held]):
+        raise ShapeError(f"cat: expected as many dims with indices, got {[one.sparse_dim() for one in held]}")
+    starts, total_size, rows = [], 0, []
+    for one in held:
+        starts.append(total_size)
+        total_size += one.native.shape[dim]
+    for one, start in zip(held, starts, strict=True):
+        rows.append(one.parts[0] + _step(one.parts[0], dim, start) if dim < split else one.parts[0])
+    values = [one.parts[1] for one in held]
+    if dim >= split:
+        values = [_padded(one, dim - split + 1, start, total_size) for one, start in zip(values, starts, strict=True)]
+    made = Coo.of((cat(rows, 1), cat(values)), shape)
+    return made.to_sparse_csr() if tensors[0].is_sparse_csr else made
+
+
+def _step(indices: Any, dim: int, start: int) -> Any:
+    made = indices.new_zeros((indices.shape[0], 1))
+    made[dim] = start
+    return made
+
+
+def _padded(values: Any, dim: int, start: int, size: int) -> Any:
+    """The values with zeros around them along a dense dim."""
+    before = [*values.shape[:dim], start, *values.shape[dim + 1 :]]
+    after = [*before[:dim], size - start - values.shape[dim], *before[dim + 1 :]]
+    return cat([values.new_zeros(before), values, values.new_zeros(after)], dim)
+
+
+def stacked(*tensors: Any, dim: int) -> Any:
+    """Sparse tensors of one shape along a new dim."""
+    held = [one.to_sparse_coo().unsqueeze(dim) for one in tensors]
+    shape = list(held[0].native.shape)
+    shape[dim] = len(held)
+    return joined(*held, dim=dim, shape=shape)
+
+
+def permuted(input: Any, dims: Any) -> Any:
+    """The dims in another order."""
+    made = input.to_sparse_coo().permute(dims)
+    return made.to_sparse_csr() if input.is_sparse_csr else made
+
+
+def norm(input: Any, p: Any = 2.0, dim: Any = None, keepdim: bool = False) -> Any:
+    """The norm of all elements."""
+    if dim is not None or not p > 0:
+        raise KernelMissing(
+            f"norm: expected all dims of a sparse tensor and p above 0, got {dim} and {p}; use to_dense()"
+        )
+    return input.to_sparse_coo().coalesce().parts[1].norm(p)
+
+
+def true_anywhere(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    """Whether any element is not zero."""
+    if dim is not None:
+        raise KernelMissing(f"any: expected all dims of a sparse tensor, got {dim}; use to_dense()")
+    return input.to_sparse_coo().coalesce().parts[1].any()
+
+
+def floor_divide(a: Any, b: Any) -> Any:
+    """A sparse tensor over a number, rounded down."""
+    return div(a, b, "floor")
+
+
+def affine(input: Any, weight: Any, bias: Any = None) -> Any:
+    """``input @ weight.T + bias``."""
+    made = matmul(input, weight.t())
+    return made if bias is None else made + bias
+
+
 _TABLE = {
-    "add": add, "div": div, "log_softmax": log_softmax, "matmul": matmul, "mul": mul, "pow": power, "softmax": softmax,
-    "sub": sub, "sum": total,
+    "add": add, "any": true_anywhere, "cat": joined, "clone": lambda one: one.clone(), "div": div,
+    "floor_divide": floor_divide, "index_select": lambda one, index, dim: one.index_select(dim, index), "linalg_vector_norm": norm,
+    "linear": affine, "log_softmax": log_softmax, "matmul": matmul, "mul": mul, "permute": permuted, "pow": power,
+    "select": lambda one, key: one[key], "softmax": softmax, "stack": stacked, "sub": sub, "sum": total, "t": permuted,
+    "to": lambda one, dtype: one.to(dtype), "transpose": permuted, "unsqueeze": lambda one, dim: one.unsqueeze(dim),
 }  # fmt: skip

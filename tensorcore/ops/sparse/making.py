@@ -11,7 +11,8 @@ from tensorcore.ops.creation.create import as_tensor, tensor, zeros
 from tensorcore.ops.kinds import method
 from tensorcore.ops.linalg.products import mm
 from tensorcore.ops.placement import as_device
-from tensorcore.ops.sparse.layouts import Coo, Csr, Sparse, count_of, unraveled
+from tensorcore.ops.sparse.base import Sparse, count_of
+from tensorcore.ops.sparse.layouts import Coo, Csr, unraveled
 from tensorcore.tensor import Size, Tensor
 
 __all__ = ["sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csr_tensor", "spmm"]
@@ -161,5 +162,6 @@ def sparse_mask(self: Tensor, mask: Any) -> Any:
     if tuple(self.native.shape) != tuple(mask.native.shape):
         raise ShapeError(f"sparse_mask: operands have incompatible sizes, got {self.shape} and {mask.shape}")
     coo = mask.to_sparse_coo()
-    picked = self[tuple(coo.parts[0].unbind(0))] if isinstance(mask, Sparse) else None
+    wide: Any = self.to_dense() if isinstance(self, Sparse) else self
+    picked = wide[tuple(coo.parts[0].unbind(0))] if isinstance(mask, Sparse) else None
     return mask.like(picked)

@@ -17,9 +17,10 @@ from tensorcore.autograd.gradcheck import GradcheckError, gradcheck, gradgradche
 from tensorcore.autograd.walks import backward, grad
 
 __all__ = [
-    "Function", "GradcheckError", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "functional",
-    "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "no_grad",
-    "profiler", "set_detect_anomaly", "set_grad_enabled", "variable",
+    "Function", "GradcheckError", "Variable", "anomaly_mode", "backward", "detect_anomaly", "enable_grad",
+    "forward_ad", "function", "functional", "grad", "grad_mode", "gradcheck", "gradgradcheck", "graph",
+    "inference_mode", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "no_grad", "profiler",
+    "set_detect_anomaly", "set_grad_enabled", "variable",
 ]  # fmt: skip
 
 

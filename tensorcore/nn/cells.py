@@ -21,7 +21,8 @@ def like_weights(weight: Tensor, *tensors: Any) -> tuple[Any, ...]:
 
     Other ops of the region give tensors in its dtype, and so does the layer itself, whose states come back to it.
     """
-    if all([one.dtype is weight.dtype for one in tensors]):
+    # Packed weights of few bits take single precision, and say so themselves.
+    if not isinstance(weight, Tensor) or all([one.dtype is weight.dtype for one in tensors]):
         return tensors
     from tensorcore.amp.state import is_autocast_enabled
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.dtypes import dtype
-from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError, UsageError
 from tensorcore.ops.define import Op
 from tensorcore.tape.memory import Version
 from tensorcore.tape.mode import mode
@@ -25,7 +25,7 @@ def check_once(op: str, tensor: Tensor) -> None:
         and 0 not in shape
         and any(step == 0 and size > 1 for step, size in zip(strides, shape, strict=True))
     ):
-        raise GradientError(
+        raise UsageError(
             f"{op}: unsupported operation: more than one element of the written-to tensor refers to a single memory "
             f"location, got strides {strides}; Please clone() the tensor before performing the operation"
         )
@@ -52,7 +52,7 @@ def check_apart(op: str, target: Tensor, inputs: Sequence[Any], *, all_of_it: bo
                 and _shared(target, one, all_of_it)
             )
         if shared:
-            raise GradientError(
+            raise UsageError(
                 f"{op}: unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
                 f"single memory location, got views of one tensor that overlap; Please clone() the tensor before "
                 f"performing the operation"

@@ -61,7 +61,7 @@ demo: $(VENV)/.extra-demo
 test: export OMP_NUM_THREADS ?= 1
 test: export OPENBLAS_NUM_THREADS ?= 1
 test: $(TEST_EXTRAS)
-	$(RUN) -m pytest -n $(WORKERS) $(ORACLE_OPTION) $(ARGS)
+	$(RUN) -m pytest -n $(WORKERS) --dist worksteal $(ORACLE_OPTION) $(ARGS)
 
 native: | $(VENV)/bin/python
 	$(RUN) -m pip install --quiet --no-deps --editable .

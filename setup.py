@@ -3,6 +3,8 @@
 import os
 import platform
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -36,6 +38,12 @@ def parts():
     return [*sorted(name for name in headers if name.endswith(".h")), *sources(f"{HERE}/loops"), "setup.py"]
 
 
+def by_many(compile, sources, **options):
+    """The objects of `sources`, one run of the compiler for each and one at a time for each processor."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [made for one in pool.map(lambda source: compile([source], **options), sources) for made in one]
+
+
 class BuildNative(build_ext):
     """Compiles the loops for each instruction set and links all of them into the one extension."""
 
@@ -45,6 +53,7 @@ class BuildNative(build_ext):
             return
         flags = FLAGS + os.environ.get("TENSORCORE_NATIVE_FLAGS", "").split()
         extension.extra_compile_args = flags
+        self.compiler.compile = partial(by_many, self.compiler.compile)
         extension.extra_objects = [
             made
             for name, own in INSTRUCTION_SETS.items()

@@ -141,7 +141,10 @@ def _facade_stub() -> str:
         value = getattr(tensorcore, name)
         if name == "device":
             continue
-        if name in _ROOMS or inspect.ismodule(value):
+        if inspect.ismodule(value) and callable(value):  # `with tc.lazy():`; its members are Any
+            imported.append(f"from {value.__name__} import {type(value).__name__}")
+            values.append(f"{name}: {type(value).__name__}")
+        elif name in _ROOMS or inspect.ismodule(value):
             if name in _ROOMS or name in ("dtypes", "errors"):
                 imported.append(f"from tensorcore import {name} as {name}")
         elif isinstance(value, dtypes.dtype):

@@ -31,7 +31,7 @@ AGREEMENT = 1e-4  # relative
 
 def make_lstm(torch: Any) -> Any:
     """An LSTM over the eight rows of a scan: images (N, 1, 8, 8) to ten scores (N, 10)."""
-    nn = torch.nn
+    nn: Any = torch.nn
 
     class Rows(nn.Module):
         def __init__(self, hidden: int = 128) -> None:

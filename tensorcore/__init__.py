@@ -144,7 +144,7 @@ _register_wrapper("trace", _trace_of)
 _ROOMS = (
     "__config__", "_dynamo", "_inductor", "accelerator", "amp", "ao", "array_api", "backends", "compiler", "cpu",
     "cuda", "distributed", "distributions", "fft", "func", "fx", "futures", "hub", "jit", "lazy", "linalg", "mps",
-    "multiprocessing", "nn", "onnx", "optim", "profiler", "quantization", "random", "signal", "sparse", "special",
+    "multiprocessing", "nn", "onnx", "optim", "profiler", "quantization", "quasirandom", "random", "signal", "sparse", "special",
     "testing", "types", "utils", "version", "wrappers", "xpu",
 )  # fmt: skip
 # Names of those rooms that PyTorch has here too.
@@ -157,6 +157,9 @@ _ELSEWHERE = {
         "is_deterministic_algorithms_warn_only_enabled", "set_deterministic_debug_mode", "use_deterministic_algorithms",
     ], "determinism"),
     "autocast": "amp",
+    **dict.fromkeys([
+        "cond", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum", "while_loop",
+    ], "control"),
     "fallback": "backend.fallback",
     "Future": "futures",
     **dict.fromkeys(["Event", "Stream"], "cuda.streams"),

@@ -33,11 +33,12 @@ from tensorcore.interop import asarray as asarray
 from tensorcore.amp.autocast_mode import autocast as autocast
 from tensorcore.amp.state import autocast_decrement_nesting as autocast_decrement_nesting
 from tensorcore.amp.state import autocast_increment_nesting as autocast_increment_nesting
-from tensorcore import backends as backends
+from tensorcore.backends import _Callable
 from tensorcore.dtypes import can_cast as can_cast
 from tensorcore.amp.state import clear_autocast_cache as clear_autocast_cache
 from tensorcore.compiler import compile as compile
 from tensorcore import compiler as compiler
+from tensorcore.control import cond as cond
 from tensorcore import cpu as cpu
 from tensorcore import cuda as cuda
 from tensorcore import distributed as distributed
@@ -81,7 +82,7 @@ from tensorcore.storage import is_storage as is_storage
 from tensorcore.switches import is_warn_always_enabled as is_warn_always_enabled
 from tensorcore import jit as jit
 from tensorcore.formats import layout as layout
-from tensorcore import lazy as lazy
+from tensorcore.lazy import _LazyRoom
 from tensorcore import linalg as linalg
 from tensorcore.serialization import load as load
 from tensorcore.formats import memory_format as memory_format
@@ -95,6 +96,7 @@ from tensorcore import optim as optim
 from tensorcore import profiler as profiler
 from tensorcore.dtypes import promote_types as promote_types
 from tensorcore import quantization as quantization
+from tensorcore import quasirandom as quasirandom
 from tensorcore import random as random
 from tensorcore.serialization import save as save
 from tensorcore.amp.state import set_autocast_cache_enabled as set_autocast_cache_enabled
@@ -116,12 +118,22 @@ from tensorcore import signal as signal
 from tensorcore import sparse as sparse
 from tensorcore import special as special
 from tensorcore.utils.summary import summary as summary
+from tensorcore.control import sym_float as sym_float
+from tensorcore.control import sym_int as sym_int
+from tensorcore.control import sym_ite as sym_ite
+from tensorcore.control import sym_max as sym_max
+from tensorcore.control import sym_min as sym_min
+from tensorcore.control import sym_not as sym_not
+from tensorcore.control import sym_sqrt as sym_sqrt
+from tensorcore.control import sym_sum as sym_sum
 from tensorcore import testing as testing
+from tensorcore.interop import to_dlpack as to_dlpack
 from tensorcore import types as types
 from tensorcore.determinism import use_deterministic_algorithms as use_deterministic_algorithms
 from tensorcore import utils as utils
 from tensorcore import version as version
 from tensorcore.func.vmapping import vmap as vmap
+from tensorcore.control import while_loop as while_loop
 from tensorcore import wrappers as wrappers
 from tensorcore import xpu as xpu
 
@@ -137,6 +149,7 @@ HalfTensor: Any
 IntTensor: Any
 LongTensor: Any
 ShortTensor: Any
+backends: _Callable
 bfloat16: _dtype
 bool: _dtype
 cdouble: _dtype
@@ -161,6 +174,7 @@ int16: _dtype
 int32: _dtype
 int64: _dtype
 int8: _dtype
+lazy: _LazyRoom
 long: _dtype
 nan: Any
 newaxis: Any

@@ -47,7 +47,7 @@ class AbsentDevice(str):
         return f"device(type={self.type!r}{number})"
 
     def __enter__(self) -> Any:
-        return find_device(str(self)).__enter__()  # type: ignore[attr-defined]
+        return find_device(str(self)).__enter__()
 
     def __exit__(self, *error: object) -> None:
         """Never reached: entering raises."""

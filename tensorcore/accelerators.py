@@ -40,6 +40,7 @@ class Devices:
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
+        self._fractions: dict[int, float] = {}
 
     def is_available(self) -> bool:
         """Whether a plugin offers such devices and there is one."""
@@ -200,7 +201,18 @@ class Devices:
             raise ArgumentError(
                 f"set_per_process_memory_fraction: Invalid fraction value: {fraction}. Allowed range: 0~1"
             )
-        self._device(device).limit_memory(float(fraction))
+        found = self._device(device)
+        found.limit_memory(float(fraction))
+        self._fractions[found.index] = float(fraction)
+
+    def get_per_process_memory_fraction(self, device: Any = None) -> float:
+        """The share of the device's memory that is taken at most: 1.0 until somebody sets another."""
+        return self._fractions.get(self._device(device).index, 1.0)
+
+    def can_device_access_peer(self, device: Any, peer_device: Any) -> bool:
+        """Whether the one device reads the other one's memory directly; never its own, as PyTorch answers."""
+        found, peer = self._device(device), self._device(peer_device)
+        return found is not peer and found.reads_from(peer)  # type: ignore[no-any-return]
 
     def memory_allocated(self, device: Any = None) -> int:
         """Bytes of live tensors."""

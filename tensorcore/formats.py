@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tensorcore.errors import ArgumentTypeError, ShapeError
+from tensorcore.errors import ArgumentTypeError, KernelMissing, ShapeError
 
 __all__ = [
-    "channels_last", "channels_last_3d", "contiguous_format", "layout", "memory_format", "order_of", "preserve_format",
-    "sparse_coo", "sparse_csr", "strided",
+    "channels_last", "channels_last_3d", "contiguous_format", "is_sparse", "layout", "memory_format", "only_strided",
+    "order_of", "preserve_format", "sparse_coo", "sparse_csr", "strided",
 ]  # fmt: skip
 
 
@@ -62,3 +62,22 @@ def order_of(op: str, format: object, ndim: int) -> tuple[int, ...] | None:
             f"leave out memory_format"
         )
     return format.dims
+
+
+def is_sparse(op: str, wanted: object) -> bool:
+    """Whether the argument ``layout`` of ``op`` asks for a tensor that stores only some of its elements."""
+    if wanted is None or wanted is strided:
+        return False
+    if not isinstance(wanted, layout):
+        raise ArgumentTypeError(
+            f"{op}: argument 'layout' must be torch.layout, got {wanted!r}; pass torch.strided, for example"
+        )
+    return True
+
+
+def only_strided(op: str, wanted: object) -> None:
+    """Raises KernelMissing where the argument ``layout`` asks for a sparse result of an op that fills all elements."""
+    if is_sparse(op, wanted):
+        raise KernelMissing(
+            f"{op}: is not implemented for sparse layouts, got {wanted!r}; use .to_sparse() of the result"
+        )

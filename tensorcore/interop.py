@@ -21,7 +21,7 @@ from tensorcore.ops.output import written
 from tensorcore.ops.placement import as_device, host_device
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["asarray", "from_dlpack", "frombuffer"]
+__all__ = ["asarray", "from_dlpack", "frombuffer", "to_dlpack"]
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
@@ -122,9 +122,12 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """A tensor over the memory of an object that has ``__dlpack__``, on the device that it says.
 
     Args:
+        ext_tensor: the object, or a capsule that ``to_dlpack`` or an object's ``__dlpack__()`` gave, which is used up.
         device: where the tensor is to be; a copy where that is another device.
         copy: True for memory of its own, False to raise where it cannot be shared.
     """
+    if type(ext_tensor).__name__ == "PyCapsule":
+        ext_tensor = _Capsule(ext_tensor)
     if not hasattr(ext_tensor, "__dlpack__") or not hasattr(ext_tensor, "__dlpack_device__"):
         raise ArgumentTypeError(
             f"from_dlpack: expected an object with __dlpack__ and __dlpack_device__, got {type(ext_tensor).__name__}; "
@@ -141,6 +144,26 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         raise ArgumentError(f"from_dlpack: expected memory on {target}, got some on {source}; leave out copy=False")
     native, dtype = source.from_dlpack(ext_tensor, copy=copy)
     return new_tensor(native, dtype, source).to(target)  # type: ignore[no-any-return]
+
+
+def to_dlpack(tensor: Tensor) -> Any:
+    """A DLPack capsule over the memory of a tensor, for one call of some library's ``from_dlpack``: ``tensor.__dlpack__()``."""
+    return tensor.__dlpack__()  # type: ignore[attr-defined]
+
+
+class _Capsule:
+    """A DLPack capsule as an object with the protocol's methods."""
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        from tensorcore.backend.xp.dlpack import capsule_device  # imports ctypes
+
+        return capsule_device(self.capsule)
 
 
 # Methods of tensors

@@ -6,22 +6,76 @@ from types import TracebackType
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError
+from tensorcore.errors import ArgumentTypeError, KernelMissing, ShapeError, UsageError
+from tensorcore.ops import rules
+from tensorcore.ops.creation.create import arange, full
+from tensorcore.ops.pointwise.choice import where
+from tensorcore.ops.shapes.join import cat
 from tensorcore.ops.sparse.arithmetic import log_softmax, matmul, softmax, total
 from tensorcore.ops.sparse.base import Sparse
 from tensorcore.ops.sparse.making import sparse_coo_tensor
 
 __all__ = [
     "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor", "addmm", "check_sparse_tensor_invariants",
-    "log_softmax", "mm", "softmax", "sum",
+    "log_softmax", "mm", "sampled_addmm", "softmax", "sum",
 ]  # fmt: skip
 
 
 def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
-    """The product of two matrices one of which at least is sparse: sparse where both are."""
-    if reduce != "sum":
-        raise NotImplementedError(f"sparse.mm: expected reduce='sum', got {reduce!r}; use index_reduce")
-    return matmul(_sparse("mm", mat1, mat2)[0], mat2)
+    """The product of two matrices one of which at least is sparse: sparse where both are.
+
+    Args:
+        reduce: what becomes of the products of a row's elements with those of a column: their ``sum``, or, of a CSR
+            matrix and a dense one, their ``mean``, ``amax`` or ``amin``; of the elements that are stored alone, and 0
+            where a row has none.
+    """
+    _sparse("mm", mat1, mat2)
+    if reduce == "sum":
+        return matmul(mat1, mat2)
+    if reduce not in ("mean", "amax", "amin"):
+        raise UsageError(f"sparse.mm: reduce argument must be either sum, mean, amax or amin, got {reduce!r}")
+    if not getattr(mat1, "is_sparse_csr", False) or isinstance(mat2, Sparse):
+        raise KernelMissing(
+            f"sparse.mm: expected a CSR matrix and a dense one for reduce={reduce!r}, got {mat1.layout} and {mat2.layout}; "
+            "use to_sparse_csr() and to_dense()"
+        )
+    rules.matmul_shape("matmul", tuple(mat1.shape), tuple(mat2.shape))
+    counts = mat1.parts[0].diff()
+    if reduce == "mean":
+        return matmul(mat1, mat2) / counts.clamp(min=1).to(mat2.dtype).unsqueeze(1)
+    # Of equal products the first one counts, and has the gradient; a row without any picks the zeros behind all.
+    rows, columns, values = _places(mat1)
+    products = values.unsqueeze(1) * mat2.index_select(0, columns)
+    held, shape = products.shape[0], (mat1.shape[0], mat2.shape[1])
+    best = products.new_zeros(shape).index_reduce(0, rows, products.detach(), reduce, include_self=False)
+    wanted = (products == best[rows]) | products.isnan()
+    place = where(wanted, arange(held, device=mat1.device).unsqueeze(1), held)
+    picked = full(shape, held, device=mat1.device).index_reduce(0, rows, place, "amin")
+    return cat([products, products.new_zeros((1, shape[1]))]).gather(0, picked)
+
+
+def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0) -> Any:
+    """``alpha * (mat1 @ mat2) + beta * input`` in the places that ``input``, a CSR matrix, has; the others are not computed.
+
+    Args:
+        mat1, mat2: dense, of (rows, inner) and (inner, columns).
+    """
+    if not getattr(input, "is_sparse_csr", False) or isinstance(mat1, Sparse) or isinstance(mat2, Sparse):
+        raise KernelMissing("sampled_addmm: expected a CSR matrix and two dense ones, got others; use to_sparse_csr()")
+    if tuple(input.shape) != rules.matmul_shape("sampled_addmm", tuple(mat1.shape), tuple(mat2.shape)):
+        raise ShapeError(
+            f"sampled_addmm: expected input of the product's size, got {list(input.shape)} for {list(mat1.shape)} and "
+            f"{list(mat2.shape)}"
+        )
+    rows, columns, values = _places(input)
+    sampled = (mat1.index_select(0, rows) * mat2.t().index_select(0, columns)).sum(1)
+    return input.like(sampled * alpha + values * beta)
+
+
+def _places(csr: Any) -> tuple[Any, Any, Any]:
+    """The row, the column and the value of each stored element."""
+    crow, columns, values = csr.parts
+    return arange(csr.shape[0], device=csr.device).repeat_interleave(crow.diff()), columns.long(), values
 
 
 def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0) -> Any:

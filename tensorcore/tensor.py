@@ -17,7 +17,7 @@ from tensorcore.formats import contiguous_format
 from tensorcore.tape.engine import Eager
 from tensorcore.tape.memory import Version, writes
 from tensorcore.tape.mode import makers, mode
-from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Output, is_leaf, leaf
+from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Node, Output, is_leaf, leaf
 
 __all__ = ["Size", "Tensor", "new_tensor"]
 
@@ -233,7 +233,7 @@ class Tensor:
     def grad(self) -> Tensor | None:
         """The gradient that backward walks added up here."""
         node = self.node
-        if is_leaf(node):
+        if type(node) is Node and node.op is ACCUMULATE:  # is_leaf, which an optimizer would enter for each parameter
             return node.grad
         held = self.__dict__.get("_grad")
         if held is None and node is not None and not self.retains_grad:

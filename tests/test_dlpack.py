@@ -152,6 +152,26 @@ DTYPES = (
 )
 
 
+class TestCapsules:
+    """DLPack capsules themselves, as older programs pass them."""
+
+    def test_capsules_share_memory(self) -> None:
+        """A tensor from another one's capsule writes to the same memory; a capsule serves once."""
+        x = tc.arange(3.0)
+        capsule = tc.to_dlpack(x)
+        tc.utils.dlpack.from_dlpack(capsule)[1] = 5
+        assert x.tolist() == [0.0, 5.0, 2.0]
+        with pytest.raises(BufferError, match="each can be used once"):
+            tc.from_dlpack(capsule)
+
+    def test_capsules_of_pytorch(self, torch: Any) -> None:
+        """Capsules go to PyTorch and come from there, those of bfloat16 too."""
+        theirs = torch.ones(2, dtype=torch.bfloat16)
+        tc.from_dlpack(torch.utils.dlpack.to_dlpack(theirs)).mul_(3)
+        assert theirs.tolist() == [3.0, 3.0]
+        assert torch.from_dlpack(tc.to_dlpack(tc.arange(3))).tolist() == [0, 1, 2]
+
+
 class TestDLPack:
     """Capsules."""
 

@@ -146,6 +146,20 @@ def test_history_knows_lines_and_modules() -> None:
     assert kept.shape == (10, 20_000)
 
 
+def test_what_a_module_keeps_is_named() -> None:
+    """A tensor in a list that is an attribute of a module has the module's path and its place in the list."""
+
+    class Remembering(tc.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.past = [tc.zeros(300, 1000)]
+
+    layers = tc.nn.Sequential(Remembering())
+    names = [one.names for one in tc.memory.holders(limit=None)]
+    assert ("Sequential.0.past[0]",) in names
+    assert len(layers) == 1
+
+
 def test_a_storage_is_listed_once() -> None:
     """Views share a holder, with all their names."""
     base = tc.ones(500, 500)

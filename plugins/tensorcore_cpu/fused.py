@@ -14,6 +14,7 @@ REDUCTIONS = ("sum", "mean", "amax", "amin", "prod", "any", "all")  # in the ord
 
 _LONG = 8192  # elements of a row from which on it is cut into blocks
 _CACHE = 24 << 10  # bytes of the first cache that a block's values may take up
+_LAST_CACHE = 32 << 20  # bytes of an array that the last cache does not keep until somebody reads it
 _BLOCK = 2048  # elements that a block has at most, and a quarter of which it has at least
 _GRAIN = 1 << 15  # elements of a cheap op that are worth a thread
 
@@ -68,7 +69,8 @@ class _Writer:
             for node in self.nest.nodes:
                 if node in needed:
                     self._write(node)
-            steps = chained(self.steps, self.values, names, codes)
+            streams = prod(self.nest.shape) * 4 >= _LAST_CACHE
+            steps = chained(self.steps, self.values, names, codes, streams)
             phases.append((steps, self.row_steps if self.long else []))
         most = _BLOCK
         scratch = self._places(phases, most)

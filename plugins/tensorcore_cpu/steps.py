@@ -67,17 +67,20 @@ class Step(NamedTuple):
 # Chains
 
 
-def chained(steps: list[Step], values: list[Value], names: dict[int, str], codes: dict[str, int]) -> list[Step]:
+def chained(
+    steps: list[Step], values: list[Value], names: dict[int, str], codes: dict[str, int], streams: bool = False
+) -> list[Step]:
     """The steps with runs of cheap ops on one value joined, so that it stays in registers.
 
-    ``names`` are those of the elementwise ops by number, ``codes`` the numbers of what a chain can do by name.
+    ``names`` are those of the elementwise ops by number, ``codes`` the numbers of what a chain can do by name. ``streams``
+    says that arrays are too large for the caches: what no later step reads is stored past them.
     """
     uses: dict[int, int] = {}
     for step in steps:
         for source in step.sources:
             uses[source] = uses.get(source, 0) + 1
     made: list[Step] = []
-    chain = _Chain(values, codes, uses)
+    chain = _Chain(values, codes, uses, streams)
     for step in steps:
         ops = _ops(step, values, names, codes)
         if ops and chain.takes(step, ops):
@@ -130,8 +133,9 @@ def _is_nan(value: Value) -> bool:
 class _Chain:
     """A chain that is being made."""
 
-    def __init__(self, values: list[Value], codes: dict[str, int], uses: dict[int, int]) -> None:
+    def __init__(self, values: list[Value], codes: dict[str, int], uses: dict[int, int], streams: bool) -> None:
         self.values = values
+        self.streams = streams
         self.codes = codes
         self.uses = uses
         self.steps: list[Step] = []
@@ -168,11 +172,16 @@ class _Chain:
 
     def end(self, into: list[Step]) -> None:
         """Writes the chain down and begins another one."""
-        if len(self.steps) == 1:
+        if len(self.steps) == 1 and not self._streamed(self.steps[0], 0):
             into.append(self.steps[0])
         elif self.steps:
             into.append(self._written())
         self.steps, self.parts, self.operands, self.made = [], [], {}, set()
+
+    def _streamed(self, step: Step, read: int) -> bool:
+        """Whether what a step makes goes past the caches; ``read`` is how often the next one of the chain reads it."""
+        whole = self.values[step.made].place == ARRAY and not step.row
+        return self.streams and whole and self.uses.get(step.made, 0) == read
 
     def _written(self) -> Step:
         places: list[int] = []
@@ -181,7 +190,7 @@ class _Chain:
             for name, other in ops:
                 text += bytes([self.codes[name], 0 if other is None else self.operands[other]])
             if self.values[step.made].place == ARRAY or self.uses.get(step.made, 0) > read or step is self.steps[-1]:
-                text += bytes([self.codes["store"], len(places)])
+                text += bytes([self.codes["stream" if self._streamed(step, read) else "store"], len(places)])
                 places.append(step.made)
         last = self.steps[-1]
         return Step(CHAIN, last.type, last.row, 0, last.made, tuple(self.operands), (tuple(places), bytes(text)))

@@ -179,6 +179,9 @@ class CudaBackend(XPBackend):
             free, total = cupy.cuda.runtime.memGetInfo()
         return int(free), int(total)
 
+    def reads_from(self, other: Any) -> bool:
+        return bool(cupy.cuda.runtime.deviceCanAccessPeer(self.index, other.index))
+
     # Streams
 
     def synchronize(self) -> None:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from tensorcore.backend.decompose import decomposed, viewed
-from tensorcore.errors import KernelMissing
+from tensorcore.dtypes import ALL
+from tensorcore.errors import ArgumentError, KernelMissing
 
 if TYPE_CHECKING:
     from tensorcore.backend.program import Program
     from tensorcore.dtypes import dtype
 
-__all__ = ["INTERFACE_VERSION", "Backend", "Capabilities", "KernelTable", "MissingKernel"]
+__all__ = ["INTERFACE_VERSION", "Backend", "Capabilities", "KernelTable", "MissingKernel", "required"]
 
 # (major, minor). The host takes plugins of the same major and of its own minor or an older one.
 INTERFACE_VERSION = (1, 1)
 
+_DTYPES = frozenset([one.name for one in ALL])
 Native = Any  # an array as the backend's kernels understand it
 Kernel = Callable[..., Any]
 
@@ -46,6 +48,10 @@ class Capabilities:
         graphs: bool = False,
         collectives: bool = False,
     ) -> None:
+        if unknown := [name for name in dtypes if name not in _DTYPES]:
+            raise ArgumentError(
+                f"Capabilities: expected names of dtypes, got {unknown[0]!r}; pass some of {', '.join(sorted(_DTYPES))}"
+            )
         self.dtypes = frozenset(dtypes)
         self.host = host
         self.values = values
@@ -98,6 +104,14 @@ class KernelTable(dict[str, Kernel]):
         return kernel
 
 
+def required(backend: Backend, method: str) -> NotImplementedError:
+    """What is raised for a method that every backend has to write."""
+    return NotImplementedError(
+        f"{method}: expected {type(backend).__name__} to have a method of this name, got none; write it, or derive the "
+        "class from XPBackend, which has it for libraries that look like NumPy"
+    )
+
+
 class Backend:
     """One device: it allocates storage, moves it, and runs kernels on it.
 
@@ -119,6 +133,11 @@ class Backend:
     checks_indices = False
     numbered = False  # whether the index is part of the device's name: "cuda:0", but "cpu"
 
+    if TYPE_CHECKING:  # ``with device:`` is the frontend's, which puts it here
+
+        def __enter__(self) -> Self: ...
+        def __exit__(self, *raised: object) -> None: ...
+
     def __init__(self, name: str, index: int = 0) -> None:
         self.name = name
         self.index = index
@@ -128,15 +147,15 @@ class Backend:
 
     def allocate(self, shape: tuple[int, ...], dtype: dtype) -> Native:
         """A new contiguous native array of undefined values."""
-        raise NotImplementedError
+        raise required(self, "allocate")
 
     def from_host(self, array: np.ndarray) -> Native:
         """A new native array with the values of a NumPy array."""
-        raise NotImplementedError
+        raise required(self, "from_host")
 
     def to_host(self, native: Native) -> np.ndarray:
         """The values as a NumPy array, which may share the memory where the device is the host."""
-        raise NotImplementedError
+        raise required(self, "to_host")
 
     def all_values(self, native: Native) -> np.ndarray:
         """What a decision for a whole call looks at: the values, and where there are several examples those of all."""
@@ -144,19 +163,19 @@ class Backend:
 
     def as_strided(self, native: Native, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Native:
         """A view of the storage under ``native``; ``offset`` counts from the storage's start."""
-        raise NotImplementedError
+        raise required(self, "as_strided")
 
     def layout(self, native: Native) -> tuple[tuple[int, ...], int]:
         """Strides, and the offset from the storage's start."""
-        raise NotImplementedError
+        raise required(self, "layout")
 
     def storage(self, native: Native) -> Native:
         """All of the storage under ``native`` as one flat native array of its dtype."""
-        raise NotImplementedError
+        raise required(self, "storage")
 
     def data_pointer(self, native: Native) -> int:
         """The address of the first element."""
-        raise NotImplementedError
+        raise required(self, "data_pointer")
 
     # Yours if you can do better
 
@@ -251,6 +270,10 @@ class Backend:
     def limit_memory(self, fraction: float) -> None:
         """Take at most this share of the device's memory."""
         raise KernelMissing(f"set_per_process_memory_fraction: expected a device that counts its memory, got '{self}'")
+
+    def reads_from(self, other: Backend) -> bool:
+        """Whether kernels here read the memory of another device of this kind directly, without a copy of it."""
+        return False
 
     # Streams and graphs, of a backend whose capabilities say that it has them
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tensorcore.backend.base import Backend
 
-__all__ = ["OPTIONAL", "VIEWED", "decomposed", "viewed"]
+__all__ = ["EAGER", "OPTIONAL", "VIEWED", "decomposed", "viewed"]
 
 Native = Any
 Kernel = Callable[..., Any]
@@ -16,8 +16,14 @@ Kernel = Callable[..., Any]
 # The views that ``as_strided`` of a backend is enough for.
 VIEWED = frozenset(["as_strided", "diagonal", "expand", "index", "permute", "unsqueeze", "view", "windows"])
 
+# Kernels for calls one by one. Programs that are written down see the other ops instead, which they join to their neighbours.
+EAGER = frozenset([
+    "addcdiv", "block_diag", "equal", "frexp", "hardshrink", "hardsigmoid", "hardswish", "heaviside", "histc", "isin",
+    "logit", "nan_to_num", "pdist", "softshrink", "xor_bits",
+])  # fmt: skip
+
 # Where one of these is missing, the op that asks for it is computed in other ops, its gradient too.
-OPTIONAL = frozenset([
+OPTIONAL = EAGER | frozenset([
     "adam_step", "addmm", "airy_ai", "attention", "attention_backward", "bessel_j0", "bessel_j1", "bessel_y0",
     "bessel_y1", "binary_cross_entropy_with_logits", "binary_cross_entropy_with_logits_backward", "celu",
     "chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "conv",

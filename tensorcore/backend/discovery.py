@@ -430,7 +430,14 @@ def given(target: object) -> Plugin:
 
 def guarded_part(offer: Offer, part: str, function: Callable[[], Any]) -> Any:
     """One part of an offer (probe, count, factory), run so that whatever it raises names the part."""
-    return guarded(DeviceUnavailable, f"expected the {part} of {offer} to work here", offer.advice, function)
+    try:
+        return guarded(DeviceUnavailable, f"expected the {part} of {offer} to work here", offer.advice, function)
+    except Failure as failure:
+        if isinstance(
+            failure.__cause__, (AttributeError, NameError, TypeError)
+        ):  # no library that is missing mends that
+            failure.remedy = author_advice(offer.plugin)
+        raise
 
 
 def garbage(offer: Offer, part: str, expected: str, got: str) -> Failure:

@@ -36,7 +36,10 @@ def unknown(kind: str, name: str, known: list[str], plugins: list[Plugin], failu
     expected = f"one of {', '.join(map(repr, known))}" if known else f"a plugin that offers a {kind}"
     advice = [f"did you mean '{close}'" for close in difflib.get_close_matches(name.lower(), known, 1)]
     broken = [plugin for plugin in plugins if plugin.state == "broken"]
-    advice += [f"it may be one of {plugin}, which is broken: {plugin.reason}" for plugin in broken]
+    advice += [
+        f"it may be one of {plugin}, which is broken: {plugin.reason}" + (f"; {plugin.remedy}" if plugin.remedy else "")
+        for plugin in broken
+    ]
     failure = Failure(
         UnknownDevice,
         f"expected {expected}, got '{name}'",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tensorcore.backend.strides import view_strides
+from tensorcore.backend.strides import contiguous_strides, view_strides
 
 __all__ = [
     "as_bits", "as_complex", "as_diagonal", "as_expand", "as_imag", "as_index", "as_pairs", "as_permute", "as_real",
@@ -108,7 +108,12 @@ def as_complex(shape: Shape, strides: Shape, offset: int) -> Place:
 
 
 def kept_strides(shape: Shape, operands: Sequence[tuple[Shape, Shape]]) -> Shape:
-    """The strides of a dense result of ``shape`` that lies in memory as the operands (shape, strides) do."""
+    """The strides of a dense result of ``shape`` that lies in memory as the operands (shape, strides) do.
+
+    Without elements there is no order to keep: row-major, as kernels leave it.
+    """
+    if 0 in shape:
+        return contiguous_strides(shape)
     wide = []
     for have, strides in operands:
         extra = len(shape) - len(have)

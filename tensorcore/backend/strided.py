@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorcore.backend.base import Backend, Kernel, Native
+from tensorcore.backend.base import Backend, Kernel, Native, required
 from tensorcore.backend.places import kept_strides
 from tensorcore.backend.strides import column_strides, contiguous_strides
 from tensorcore.dtypes import dtype as Dtype
@@ -87,19 +87,19 @@ class StridedBackend(Backend):
 
     def dense(self, array: np.ndarray) -> Dense:
         """The library's copy of a NumPy array of any strides."""
-        raise NotImplementedError
+        raise required(self, "dense")
 
     def host(self, dense: Dense) -> np.ndarray:
         """The values as a new NumPy array."""
-        raise NotImplementedError
+        raise required(self, "host")
 
     def read(self, data: Dense, shape: Shape, strides: Shape, offset: int) -> Dense:
         """The elements of a view as a dense array; ``data`` is flat, and the view lies within it."""
-        raise NotImplementedError
+        raise required(self, "read")
 
     def write(self, data: Dense, shape: Shape, strides: Shape, offset: int, values: Dense) -> Dense:
         """``data`` with ``values``, of that shape and its dtype, in the places of a view: itself, or a new array."""
-        raise NotImplementedError
+        raise required(self, "write")
 
     # Yours if you can do better
 

@@ -6,6 +6,7 @@ import math
 import os
 import threading
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -60,9 +61,7 @@ class Twister:
             raise RandomError(f"manual_seed: expected -2**63 to 2**64 - 1, got {seed}; take it modulo 2**64")
         with self._lock:
             self._seed = seed % (1 << 64)
-            # RandomState seeds with init_genrand, which MT19937's own constructor does not offer.
-            legacy: Any = np.random.RandomState(self._seed & 0xFFFFFFFF).get_state(legacy=False)
-            self._bits.state = legacy
+            self._bits.state = _seeded(self._seed & 0xFFFFFFFF)
             self._normal: float | None = None
             self._single: float | None = None
             self._unused = True
@@ -170,3 +169,9 @@ class Twister:
 
 def _restored(kind: type[Twister], state: Array) -> Twister:
     return kind().set_state(state)
+
+
+@lru_cache(8)  # programs start over from the same one; it takes 0.5 ms
+def _seeded(seed: int) -> Any:
+    # RandomState seeds with init_genrand, which MT19937's own constructor does not offer.
+    return np.random.RandomState(seed).get_state(legacy=False)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
+import subprocess
 import sys
+import sysconfig
+from ctypes.util import find_library
 from importlib import metadata
 from typing import Any
 
@@ -49,6 +53,14 @@ def examine() -> dict[str, Any]:
         "communicators": [_transport(name) for name in transports],
         "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
         "blas": _blas(),
+        "tools": {
+            "compiler": _compiler(),
+            "mpi": _first(_packages("mpi4py", "mpich", "openmpi", "impi-rt"), shutil.which("mpiexec")),
+            "nccl": _first(_packages("nvidia-nccl-cu13", "nvidia-nccl-cu12"), find_library("nccl")),
+            "cudnn": _first(
+                _packages("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-frontend"), find_library("cudnn")
+            ),
+        },
         "environment": {
             name: value for name, value in sorted(os.environ.items())
             if name.startswith("TENSORCORE_") or name in _THREADS
@@ -96,8 +108,11 @@ def show(found: dict[str, Any], console: Console, device: str | None = None) -> 
             table.add_row(escape(one["name"]), _coloured("yes" if one["usable"] else "no"), escape(one["reason"] or ""))
         console.print(table)
 
-    for title, entries in (("Libraries", found["libraries"]), ("Switches in force", found["environment"])):
-        text = ", ".join([f"{key} {value}" for key, value in entries.items()]) or "none"
+    tools = {name: one or "none found" for name, one in found["tools"].items()}
+    for title, entries, between in (
+        ("Tools", tools, ": "), ("Libraries", found["libraries"], " "), ("Switches in force", found["environment"], "="),
+    ):  # fmt: skip
+        text = ", ".join([f"{key}{between}{value}" for key, value in entries.items()]) or "none"
         console.print(f"[bold]{title}[/]: {escape(text)}", highlight=False)
     for one in found["plugins"]:
         if one["state"] in ("broken", "blocked"):
@@ -147,6 +162,28 @@ def _version(name: str) -> str | None:
         return metadata.version(name)
     except Exception:  # not installed, or with damaged metadata
         return None
+
+
+def _packages(*names: str) -> str | None:
+    """Those that are installed, with their versions."""
+    return " and ".join([f"{name} {version}" for name in names if (version := _version(name))]) or None
+
+
+def _first(*found: str | None) -> str | None:
+    return next((one for one in found if one), None)
+
+
+def _compiler() -> str | None:
+    """The C compiler that ``pip install`` would build the CPU's kernels with, as it names itself."""
+    words = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
+    program = shutil.which(words[0])
+    if program is None:
+        return None
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    except (OSError, subprocess.SubprocessError):
+        return program
+    return next(iter(said.splitlines()), program)
 
 
 def _blas() -> str:

@@ -61,36 +61,64 @@ def record(folder: Path | None = None) -> Path:
 
 
 def difference(old: str, new: str | None = None) -> list[str]:
-    """What changed, a line each, worst first: removed, changed, added; and what that means for a plugin."""
+    """What changed, a line each, worst first: removed, changed, added; and what that means for a plugin.
+
+    A member that a class only inherits stands there once, under the class that it comes from; kernels share a line.
+    """
     before = recorded(old)
     after = current() if new is None else recorded(new)
-    removed, changed, added = [], [], []
+    lines: dict[str, list[str]] = {"removed": [], "changed": [], "added": []}
     for name in sorted(before.keys() | after.keys()):
-        if name not in after:
-            removed.append(f"removed  {name}")
+        if name == "kernels":
             continue
-        if name not in before:
-            added.append(f"added    {name}")
+        if name not in before or name not in after:
+            word = "added" if name in after else "removed"
+            lines[word].append(f"{word:<8} {name}")
             continue
-        ours, theirs = before[name], after[name]
-        for member in sorted(ours.keys() | theirs.keys()):
-            label = f"{name}.{member}" if member else name
-            if member not in theirs:
-                removed.append(f"removed  {label}{ours[member]}")
-            elif member not in ours:
-                added.append(f"added    {label}{theirs[member]}")
-            elif name == "kernels" and ours[member] != theirs[member]:
-                (added if theirs[member] else changed).append(f"now{theirs[member] or ' required'} {label}")
-            elif ours[member] != theirs[member]:
-                changed.append(f"changed  {label}{ours[member]} -> {theirs[member]}")
-    if not (removed or changed or added):
+        for member, (was, is_now) in _changes(before[name], after[name]).items():
+            if any(
+                _changes(before.get(base, {}), after.get(base, {})).get(member) == (was, is_now)
+                for base in _bases(name)
+            ):
+                continue
+            word = "removed" if is_now is None else "added" if was is None else "changed"
+            text = f"{was} -> {is_now}" if word == "changed" else was if is_now is None else is_now
+            lines[word].append(f"{word:<8} {f'{name}.{member}' if member else name}{text}")
+    kernels: dict[str, list[str]] = {}
+    for kernel, (was, is_now) in _changes(before.get("kernels", {}), after.get("kernels", {})).items():
+        say = (
+            "removed " if is_now is None else f"added   {is_now}" if was is None else f"now     {is_now or ' required'}"
+        )
+        kernels.setdefault(say, []).append(kernel)
+    for say, names in sorted(kernels.items()):
+        word = "removed" if say == "removed " else "changed" if say.endswith("required") else "added"
+        lines[word].append(f"{say} kernels: {', '.join(names)}")
+    if not any(lines.values()):
         return [f"{old} and {new or 'the installed version'} are the same"]
-    new_kernels = [line for line in added if line.startswith("added    kernels.") and not line.endswith("(optional)")]
-    verdict = (
-        "A plugin that uses what was removed or changed must change." if removed or changed
-        else "A plugin need not change." + (" Ops that ask for a new kernel are missing until it has it." if new_kernels else "")
-    )  # fmt: skip
-    return [*removed, *changed, *added, "", verdict]
+    if lines["removed"] or lines["changed"]:
+        verdict = "A plugin that uses what was removed or changed must change."
+    else:
+        verdict = "A plugin need not change."
+        if "added   " in kernels:
+            verdict += " Ops that ask for a new kernel are missing until it has it."
+    return [*lines["removed"], *lines["changed"], *lines["added"], "", verdict]
+
+
+def _changes(before: dict[str, str], after: dict[str, str]) -> dict[str, tuple[str | None, str | None]]:
+    """What each member that is not the same was and is; None where it is not there."""
+    names = sorted(before.keys() | after.keys())
+    return {one: (before.get(one), after.get(one)) for one in names if before.get(one) != after.get(one)}
+
+
+def _bases(name: str) -> list[str]:
+    """The names of the classes that a class of ``tensorcore.plugin`` is made from."""
+    from tensorcore import plugin
+
+    return (
+        [one.__name__ for one in getattr(plugin, name, type).__mro__[1:]]
+        if inspect.isclass(getattr(plugin, name, None))
+        else []
+    )
 
 
 def _folder() -> Any:

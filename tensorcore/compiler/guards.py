@@ -1,14 +1,16 @@
-"""Guards: what a trace took for granted of the arguments and of everything a function can reach, checked before each replay.
+"""Guards: what a trace took for granted of the arguments and of what a function reads, checked before each replay.
 
 The walk follows the arguments, closure cells, globals that the code names, modules, and attributes of objects of the
 program's own classes. It guards numbers, strings, flags and the identity of objects; of tensors that arrive as arguments
 shape, strides, dtype, device and whether they require grad; of tensors that are reached otherwise their identity and
-memory. Optimizers and schedulers are asked in each replay, so nothing of theirs is guarded.
+memory. Optimizers and schedulers are asked in each replay, so nothing of theirs is guarded. After the call, the attributes
+that no code named which ran in it are let go (``Guards.narrow``, ``tensorcore.compiler.names``).
 """
 
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -27,6 +29,7 @@ __all__ = ["Guards", "flat_tensors"]
 _PLAIN = (int, float, bool, str, type(None), complex, bytes)
 _MANY = 1000  # items of one container that are looked at
 _LIMIT = 20000  # objects in all
+_CONTAINERS = ("_parameters", "_buffers", "_modules")
 _OURS = "tensorcore"
 _LIBRARIES = frozenset(sys.stdlib_module_names) | {_OURS, "numpy", "pytest", "_pytest"}
 
@@ -36,15 +39,21 @@ class Guards:
 
     Args:
         function: what is called; ``args`` and ``kwargs`` are what with.
+        named: the names that attributes have to be among to be looked at; None for all.
 
     Attributes:
         arguments: the tensors among the arguments, in order, as pairs of an expression and a tensor.
         tensors: those that were reached otherwise, with how to name them.
+        lines: for each guard the expression, what it looks at, and an expression that shows that.
     """
 
-    def __init__(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], named: frozenset[str] | None = None
+    ) -> None:
+        self._call, self._attributes = (function, args, kwargs), named
+        self._computed = False  # whether an object that is reached reads attributes by names that no code has
         self.names: dict[str, Any] = {"Tensor": Tensor}
-        self.lines: list[tuple[str, str, str]] = []  # the expression, what it looks at, how to show that
+        self.lines: list[tuple[str, str, str]] = []
         self.arguments: list[tuple[str, Tensor]] = []
         self.tensors: list[tuple[str, Tensor]] = []
         self._seen: dict[int, Any] = {}
@@ -55,6 +64,7 @@ class Guards:
         for key, one in kwargs.items():
             self._argument(one, f"kwargs[{key!r}]", f"argument {key!r}")
         self._visit(function, self.name(function), _called(function))
+        self._walked = len(self.lines)
 
     def settle(self) -> None:
         """Make ``check(args, kwargs)`` of the guards."""
@@ -65,7 +75,22 @@ class Guards:
         exec(compile(source, "<guards>", "exec"), self.names)
         self.check: Callable[[tuple[Any, ...], dict[str, Any]], bool] = self.names["check"]
         # The tensors of the call that was traced live no longer than its caller wants.
-        self.arguments, self.tensors, self._seen = [], [], {}
+        self.arguments, self.tensors, self._seen, self._call = [], [], {}, (None, (), {})
+
+    def narrow(self, named: frozenset[str], needed: set[int]) -> None:
+        """Let go of the guards of attributes that are not among some names, while all guards still hold.
+
+        Args:
+            needed: tensors, by their ``id``, that a replay reads; where one of them would be let go, nothing is.
+        """
+        if self._computed:
+            return
+        found = Guards(*self._call, named)
+        held = {id(one) for _, one in (*found.arguments, *found.tensors)}
+        if needed - held:
+            return
+        self.lines = [*found.lines, *self.lines[self._walked :]]
+        self.names.update(found.names)
 
     def failing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[str]:
         """What each guard that does not hold is about, with the value it has now."""
@@ -159,6 +184,11 @@ class Guards:
             self._items(value, value.items(), name, text)
         elif isinstance(value, list | tuple):
             self._items(value, enumerate(value), name, text)
+        elif isinstance(value, set | frozenset):
+            if len(value) <= _MANY and all(type(one) in _PLAIN for one in value):
+                self.add(f"{name} == {self.name(frozenset(value))}", text, name)
+        elif isinstance(value, operator.attrgetter):
+            self._computed = True
         elif isinstance(value, types.MethodType):
             self._visit(value.__self__, f"{name}.__self__", f"{text}.__self__")
             self._visit(value.__func__, f"{name}.__func__", text)
@@ -170,7 +200,11 @@ class Guards:
             self._visit(value.keywords, f"{name}.keywords", f"the arguments of {text}")
         elif not _is_library(type(value).__module__):
             if hasattr(value, "__dict__"):
-                self._items(value.__dict__, value.__dict__.items(), f"{name}.__dict__", text, dot=True)
+                items = [(key, one) for key, one in value.__dict__.items() if self._looked_at(type(value), key)]
+                self._items(value.__dict__, items, f"{name}.__dict__", text, dot=True)
+            for key in _slots(type(value)):
+                if self._looked_at(type(value), key) and hasattr(value, key):
+                    self._visit(getattr(value, key), f"{name}.{key}", f"{text}.{key}")
             self._class(type(value), text)
 
     def _parameters_of(self, optimizer: Optimizer, text: str) -> None:
@@ -181,10 +215,17 @@ class Guards:
             for k, one in enumerate(group["params"]):
                 self._visit(one, f"{name}.param_groups[{i}]['params'][{k}]", f"parameter {k} of group {i} of {text}")
 
+    def _looked_at(self, kind: type, key: Any) -> bool:
+        """Whether something may read the attribute ``key`` of an object of this class."""
+        names = self._attributes
+        return names is None or key in names or key in getattr(kind, "__match_args__", ())
+
     def _module(self, module: Module, name: str, text: str) -> None:
         for key, value in module.__dict__.items():
+            if key not in _CONTAINERS and not self._looked_at(type(module), key):
+                continue
             path = f"{name}.__dict__[{key!r}]"
-            if key in ("_parameters", "_buffers", "_modules") or (key.endswith("_hooks") and value):
+            if key in _CONTAINERS or (key.endswith("_hooks") and value):
                 self._items(value, value.items(), self.name(value), text, dot=True)
             elif key.endswith("_hooks") or key.startswith("_forward_"):
                 self.add(f"len({self.name(value)}) == {len(value)}", f"the hooks of {text}", f"len({self.name(value)})")
@@ -280,6 +321,11 @@ def _named(code: types.CodeType) -> set[str]:
         if isinstance(one, types.CodeType):
             found |= _named(one)
     return found
+
+
+def _slots(kind: type) -> list[str]:
+    """The attributes of an object that are in no dict."""
+    return [key for one in kind.__mro__ for key, held in vars(one).items() if type(held) is types.MemberDescriptorType]
 
 
 def _is_library(module: str) -> bool:

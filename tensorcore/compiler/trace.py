@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -12,10 +13,12 @@ from tensorcore.amp.state import state as autocast
 from tensorcore.compiler.build import Result, Script
 from tensorcore.compiler.gradient import CompiledBackward, Freed, external_edges, has_hooks, node_of
 from tensorcore.compiler.guards import Guards
+from tensorcore.compiler.names import Names
 from tensorcore.compiler.tracer import Tracer
 from tensorcore.determinism import are_deterministic_algorithms_enabled
 from tensorcore.errors import GradientError
 from tensorcore.lazy.plan import Broken
+from tensorcore.nn.hooks import EVERY
 from tensorcore.ops.inplace import share_version
 from tensorcore.ops.output import written
 from tensorcore.ops.placement import get_default_device
@@ -59,7 +62,8 @@ def trace(
     call = _Call(guards, Tracer(fullgraph))
     start = next_order()
     with again((*regions()[:2], False)) if autocast.enabled else nullcontext(), call.tracer:
-        result = function(*args, **kwargs)
+        with Names() as names:
+            result = function(*args, **kwargs)
         call.finish(result, start)
     changed = next(guards.failing(args, kwargs), None)
     reason = call.tracer.reason
@@ -72,6 +76,9 @@ def trace(
         entry.unsettled = changed is not None
         return result, entry
     run, plans = call.replay(function, compile)
+    found = names.found()
+    if found is not None:
+        guards.narrow(found, call.needed)
     return result, Entry(guards, run, plans, None)
 
 
@@ -82,6 +89,7 @@ def _guard_modes(guards: Guards) -> None:
     guards.names.update(
         mode=switches, autocast=autocast, get_default_dtype=dtypes.get_default_dtype,
         get_default_device=get_default_device, deterministic=are_deterministic_algorithms_enabled,
+        hooks_of_all=_hooks_of_all,
     )  # fmt: skip
     usual = "mode.tracer is None and not mode.levels and not mode.packers and not mode.anomaly and mode.around is None"
     guards.add(usual, "a mode of autograd", "")
@@ -95,11 +103,18 @@ def _guard_modes(guards: Guards) -> None:
     guards.add(
         f"get_default_device() is {guards.name(get_default_device())}", "the default device", "get_default_device()"
     )
+    guards.add(f"hooks_of_all() == {guards.name(_hooks_of_all())}", "the hooks of all modules", "")
     guards.add(
         f"deterministic() is {are_deterministic_algorithms_enabled()}",
         "use_deterministic_algorithms",
         "deterministic()",
     )
+
+
+def _hooks_of_all() -> tuple[Any, ...]:
+    """The hooks that run around the call of every module."""
+    hooks = (EVERY.forward_pre, EVERY.forward, EVERY.backward_pre, EVERY.backward)
+    return tuple([one for some in hooks for one in some.values()])
 
 
 class _Call:
@@ -125,6 +140,7 @@ class _Call:
         self.effects: dict[int, list[tuple[Tensor, str, int | None, Any]]] = {}
         self.result: Result | None = None
         self.values: list[int] = []
+        self.needed: set[int] = set()  # tensors, by id, that the replay names
         self.ends = 0
         self.backward: Any = None
         self.script: Any = None
@@ -265,6 +281,8 @@ class _Call:
             lines += self._tape(saved, None if self.backward[0] == "freed" else run_back)
         lines.append(f"return {result.text}")
         run = script.function("run(args, kwargs)", lines, needed)
+        words = set(re.findall(r"\w+", run.source))  # type: ignore[attr-defined]
+        self.needed = {id(one) for path, one in self.reached if path in words}
         return run, script.plans
 
     def _around(self, calls: list[str], function: Callable[..., Any]) -> list[str]:

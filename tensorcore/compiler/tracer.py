@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tensorcore.backend.base import Backend, Kernel
+from tensorcore.backend.base import Backend, Kernel, MissingKernel
+from tensorcore.backend.decompose import EAGER
 from tensorcore.backend.program import Value
 from tensorcore.backend.registry import made_devices
 from tensorcore.backend.shapes import NEEDS_VALUES, VIEWS, WRITES
@@ -102,6 +103,9 @@ class Tracer(Memories):
     # Looking on
 
     def _around(self, device: Backend, name: str, kernel: Kernel) -> Kernel:
+        if name in EAGER:
+            return MissingKernel(device, name)
+
         def traced(*natives: Any, **options: Any) -> Any:
             if self._inside or self.reason is not None or threading.get_ident() != self._thread:
                 return kernel(*natives, **options)

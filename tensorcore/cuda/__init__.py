@@ -26,18 +26,20 @@ _TYPES = ("BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTen
           "LongTensor", "ShortTensor")  # fmt: skip
 
 __all__ = [
-    "CUDAGraph", "Event", "ExternalStream", "OutOfMemoryError", "Stream", "StreamContext", "amp", "current_device",
-    "current_stream", "default_stream", "device", "device_count", "device_of", "empty_cache", "get_device_capability",
-    "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all", "get_stream_from_external",
-    "graph", "graph_pool_handle", "init", "initial_seed", "is_available", "is_bf16_supported",
-    "is_current_stream_capturing", "is_initialized", "is_tf32_supported", "make_graphed_callables", "manual_seed",
-    "manual_seed_all", "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info",
-    "memory_allocated", "memory_cached", "memory_reserved", "memory_snapshot", "memory_stats", "memory_summary",
-    "nvtx", "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats", "seed", "seed_all",
-    "set_device", "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream", "stream",
-    "synchronize",
+    "CUDAGraph", "Event", "ExternalStream", "OutOfMemoryError", "Stream", "StreamContext", "amp",
+    "can_device_access_peer", "current_device", "current_stream", "default_stream", "device", "device_count",
+    "device_of", "empty_cache", "get_arch_list", "get_device_capability", "get_device_name",
+    "get_device_properties", "get_per_process_memory_fraction", "get_rng_state", "get_rng_state_all",
+    "get_stream_from_external", "graph", "graph_pool_handle", "init", "initial_seed", "ipc_collect", "is_available",
+    "is_bf16_supported", "is_current_stream_capturing", "is_initialized", "is_tf32_supported",
+    "make_graphed_callables", "manual_seed", "manual_seed_all", "max_memory_allocated", "max_memory_cached",
+    "max_memory_reserved", "mem_get_info", "memory_allocated", "memory_cached", "memory_reserved",
+    "memory_snapshot", "memory_stats", "memory_summary", "nvtx", "reset_max_memory_allocated",
+    "reset_max_memory_cached", "reset_peak_memory_stats", "seed", "seed_all", "set_device",
+    "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream", "stream", "synchronize",
 ]  # fmt: skip
 
+can_device_access_peer = _devices.can_device_access_peer
 current_device = _devices.current_device
 device_count = _devices.device_count
 device_of = _devices.device_of
@@ -45,6 +47,7 @@ empty_cache = _devices.empty_cache
 get_device_capability = _devices.get_device_capability
 get_device_name = _devices.get_device_name
 get_device_properties = _devices.get_device_properties
+get_per_process_memory_fraction = _devices.get_per_process_memory_fraction
 get_rng_state = _devices.get_rng_state
 get_rng_state_all = _devices.get_rng_state_all
 init = _devices.init
@@ -80,6 +83,17 @@ class device(DeviceContext):
 
     def __init__(self, device: Any) -> None:
         super().__init__(_devices, device)
+
+
+def get_arch_list() -> list[str]:
+    """What kernels are compiled for: the architectures of the devices that are here, when a kernel is first used."""
+    found = {get_device_capability(i) for i in range(device_count())}
+    return [f"sm_{major}{minor}" for major, minor in sorted(found)]
+
+
+def ipc_collect() -> None:
+    """Give back memory that other processes were done with: there is none, as tensors go to them through the host."""
+    init()
 
 
 def is_tf32_supported() -> bool:

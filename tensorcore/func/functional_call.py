@@ -9,7 +9,7 @@ from tensorcore.errors import ArgumentError, ArgumentTypeError, GradientError
 from tensorcore.ops.shapes.join import stack
 from tensorcore.tensor import Tensor
 
-__all__ = ["functional_call", "stack_module_state"]
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
 def functional_call(
@@ -145,3 +145,16 @@ def _stacked(tensors: list[Tensor]) -> Tensor:
         )
     made = stack([one.detach() for one in tensors])
     return made.requires_grad_() if requires else made  # type: ignore[no-any-return]
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Let every batch norm in ``root``, itself included, take its batch's own statistics always; answers ``root``.
+
+    Running statistics are written in place, which ``vmap`` over models or samples cannot do.
+    """
+    for module in root.modules():
+        # By name: modules stand on a floor above this one.
+        if any(cls.__name__ == "_BatchNorm" for cls in type(module).__mro__):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -59,10 +59,10 @@ def budget(bytes: int | None = None, *, steps: int | None = None) -> tuple[int, 
     return limits.bytes, limits.steps
 
 
-class _Room(ModuleType):
+class _LazyRoom(ModuleType):
     def __call__(self, device: Any = None) -> LazyBackend:
         """The lazy device over ``device``, for a ``with`` block in which tensors are lazy."""
         return over(as_device(device))
 
 
-sys.modules[__name__].__class__ = _Room
+sys.modules[__name__].__class__ = _LazyRoom

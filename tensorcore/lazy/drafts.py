@@ -43,9 +43,11 @@ _LOOPED = _looped()
 
 def pending_of(backend: LazyBackend) -> list[Deferred]:
     """What is written down, still wanted and not made, in order."""
-    found = [value for reference in backend.log if (value := reference()) is not None and value.native is None]
-    if 2 * len(found) < len(backend.log):
-        backend.log[:] = [weakref.ref(one) for one in found]
+    log = backend.log
+    count = len(log)  # other threads go on writing down behind it
+    found = [value for reference in log[:count] if (value := reference()) is not None and value.native is None]
+    if 2 * len(found) < count:
+        log[:count] = [weakref.ref(one) for one in found]
     return found
 
 

@@ -6,11 +6,11 @@ A program is recognised when it comes again: only the first is run step by step 
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
 import warnings
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["limits", "realise", "relieve", "run_steps"]
 
 _lock = threading.RLock()
+# Bytes and calls that are pending from which on it is worth to look for garbage among them first: 50 ms.
+_HEAVY = 1 << 26
+_MANY = 4096
 
 
 class Limits:
@@ -80,12 +83,10 @@ _known: OrderedDict[Any, Known] = OrderedDict()
 def relieve(backend: LazyBackend) -> None:
     """Make all that is pending, if that is really as much as the limits say."""
     with _lock:
-        found = pending_of(backend)
-        size = sum([one.call.nbytes for one in found])
-        backend.log[:] = [weakref.ref(one) for one in found]
-        backend.pending = size
-        full = size > limits.bytes // 2 or len(found) > limits.steps // 2
-        del found
+        full = _is_full(backend)
+        if full and (backend.pending > _HEAVY or len(backend.log) > _MANY):
+            gc.collect()  # what only circles of objects hold is not worth making
+            full = _is_full(backend)
         if full:
             try:
                 realise(backend, None, "budget")
@@ -96,6 +97,13 @@ def relieve(backend: LazyBackend) -> None:
                 for one in pending_of(backend):
                     with suppress(Exception):
                         realise(backend, [one], "budget")
+
+
+def _is_full(backend: LazyBackend) -> bool:
+    """Whether more than half of what the limits allow is pending, which is counted anew."""
+    found = pending_of(backend)
+    backend.pending = sum([one.call.nbytes for one in found])
+    return backend.pending > limits.bytes // 2 or len(found) > limits.steps // 2
 
 
 def realise(backend: LazyBackend, asked: Sequence[Deferred] | None, cause: str | None = None) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore.backend.base import Backend, Kernel
+from tensorcore.backend.decompose import EAGER
 from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, broadcast
 from tensorcore.dtypes import from_numpy_dtype
 from tensorcore.errors import ValuesMissing
@@ -41,7 +42,7 @@ __all__ = ["Recorder", "viewed"]
 Shape = tuple[int, ...]
 getframe, reference = sys._getframe, weakref.ref
 # What the frontend has other ways for: a formula that is no plain value, and an answer that is both written and needed.
-_LEFT_OUT = frozenset(["step", "unscale"])
+_LEFT_OUT = EAGER | {"step", "unscale"}
 # What kernels write to: an operand may be a list of arrays, or None.
 _WRITTEN = {"adam_step": (0, 1, 2, 3, 4, 5), "sgd_step": (0, 1, 2), "track_statistics": (0, 1)}
 _OF_LABELS = frozenset(["cross_entropy", "nll_loss"])  # their kernels take it that labels are classes

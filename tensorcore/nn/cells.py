@@ -13,22 +13,7 @@ from tensorcore.ops.creation.create import empty, zeros
 from tensorcore.ops.layers import recurrent as ops
 from tensorcore.tensor import Tensor
 
-__all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase", "like_weights"]
-
-
-def like_weights(weight: Tensor, *tensors: Any) -> tuple[Any, ...]:
-    """What a recurrent layer is given, in the dtype of its weights inside autocast regions, and as it is outside.
-
-    Other ops of the region give tensors in its dtype, and so does the layer itself, whose states come back to it.
-    """
-    # Packed weights of few bits take single precision, and say so themselves.
-    if not isinstance(weight, Tensor) or all([one.dtype is weight.dtype for one in tensors]):
-        return tensors
-    from tensorcore.amp.state import is_autocast_enabled
-
-    if not is_autocast_enabled(weight.device.type):
-        return tensors
-    return tuple([one.to(weight.dtype) if one.dtype.is_floating_point else one for one in tensors])
+__all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
 
 
 class RNNCellBase(Module):
@@ -74,13 +59,11 @@ class RNNCellBase(Module):
             if one.dim() not in (1, 2):
                 which = "hidden" if count == 1 else f"hx[{i}]"
                 raise ArgumentError(f"{name}: Expected {which} to be 1D or 2D, got {one.dim()}D instead")
-        (rows,) = like_weights(self.weight_ih, input if input.dim() == 2 else input.unsqueeze(0))
+        rows = input if input.dim() == 2 else input.unsqueeze(0)
         if states is None:
             shape = rows.shape[0], self.hidden_size
             return rows, [zeros(*shape, dtype=rows.dtype, device=input.device) for _ in range(count)]
-        return rows, list(
-            like_weights(self.weight_hh, *[one if input.dim() == 2 else one.unsqueeze(0) for one in states])
-        )
+        return rows, [one if input.dim() == 2 else one.unsqueeze(0) for one in states]
 
     def _weights(self) -> tuple[Any, ...]:
         return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh

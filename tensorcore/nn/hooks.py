@@ -59,10 +59,6 @@ class _Every:
         self.buffer_registration: OrderedDict[int, Hook] = OrderedDict()
         self.module_registration: OrderedDict[int, Hook] = OrderedDict()
 
-    def calls(self) -> bool:
-        """Whether a call of any module has to look here."""
-        return bool(self.forward_pre or self.forward or self.backward_pre or self.backward)
-
 
 EVERY = _Every()
 

@@ -67,7 +67,10 @@ class Module(Members, Hooked, Stateful):
             or self._forward_pre_hooks
             or self._backward_hooks
             or self._backward_pre_hooks
-            or EVERY.calls()
+            or EVERY.forward_pre
+            or EVERY.forward
+            or EVERY.backward_pre
+            or EVERY.backward
         ):
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)

@@ -9,7 +9,6 @@ from typing import Any
 
 from tensorcore.errors import ArgumentError, ArgumentTypeError, ShapeError
 from tensorcore.nn import init
-from tensorcore.nn.cells import like_weights
 from tensorcore.nn.module import Module
 from tensorcore.nn.parameter import Parameter
 from tensorcore.nn.utils.rnn import PackedSequence
@@ -148,14 +147,13 @@ class RNNBase(Module):
             batch = data.shape[0 if self.batch_first else 1]
         else:
             order, batch = input.sorted_indices, int(input.batch_sizes[0])
-        (data,) = like_weights(weights[0], data)
         self._check_input(data, weights[0])
         if hx is None:
             states = tuple([
                 zeros(count, batch, size, dtype=data.dtype, device=data.device) for size in self._sizes()
             ])  # fmt: skip
         else:
-            states = like_weights(weights[0], *self._states(hx, single, count, batch))
+            states = self._states(hx, single, count, batch)
             if order is not None:
                 states = tuple([one.index_select(1, order) for one in states])
         given = states if self.mode == "LSTM" else states[0]
@@ -176,7 +174,9 @@ class RNNBase(Module):
         return _OPS[self.mode](*args)
 
     def _check_input(self, data: Any, weight: Any) -> None:
-        if data.dtype is not weight.dtype:
+        from tensorcore.amp.state import is_autocast_enabled
+
+        if data.dtype is not weight.dtype and not is_autocast_enabled(data.device.type):
             raise ArgumentError(f"input must have the type {weight.dtype}, got type {data.dtype}; convert one of them")
         if data.shape[-1] != self.input_size:
             raise ShapeError(

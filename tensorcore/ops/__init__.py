@@ -6,14 +6,14 @@ from tensorcore.ops import late
 from tensorcore.ops.creation import create, random, random_fill
 from tensorcore.ops.indexing import index
 from tensorcore.ops.linalg import products as linalg
-from tensorcore.ops.pointwise import arithmetic, choice, compare, complex, explog, rounding, trigonometry
+from tensorcore.ops.pointwise import added, arithmetic, choice, compare, complex, explog, rounding, trigonometry
 from tensorcore.ops.reductions import extreme, reduce
-from tensorcore.ops.shapes import convert, join, replace, shape, views_part
+from tensorcore.ops.shapes import convert, flat, join, replace, shape, views_part
 
 __all__ = ["FAMILIES", "METHODS", "late"]
 
 FAMILIES = (
-    arithmetic, choice, compare, complex, convert, create, explog, extreme, index, join, linalg, random, random_fill,
+    added, arithmetic, choice, compare, complex, convert, create, explog, extreme, flat, index, join, linalg, random, random_fill,
     reduce, replace, rounding, shape, trigonometry, views_part,
 )  # fmt: skip
 

@@ -338,9 +338,9 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
         from tensorcore.ops.creation.create import from_numpy
 
         inputs = [from_numpy(one) if type(one) is np.ndarray else one for one in inputs]
-    if not any([isinstance(one, Tensor) for one in inputs]):
+    if not isinstance(first, Tensor) and (op.tensor_first or not any([isinstance(one, Tensor) for one in inputs])):
         raise ArgumentTypeError(
-            f"{op.name}: expected argument '{op.inputs[0]}' to be a Tensor, got {inputs[0]!r}; wrap it in torch.tensor(...)"
+            f"{op.name}: expected argument '{op.inputs[0]}' to be a Tensor, got {first!r}; wrap it in torch.tensor(...)"
         )
     for name, one in zip(op.inputs, inputs, strict=True):
         if not isinstance(one, Tensor) and kind_of(one) is None:

@@ -58,6 +58,8 @@ class Op:
     quick: frozenset[Any] = frozenset()
     result: Any = None
     widens = False
+    # Whether a number may stand for the second operand only.
+    tensor_first = False
     # Whether PyTorch keeps its results off the tape although they change with the inputs.
     off_tape = False
 

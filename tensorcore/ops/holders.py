@@ -191,7 +191,9 @@ def _names(everything: list[Any]) -> dict[int, list[str]]:
         if id(root) not in below:
             title = type(root).__name__
             for path, one in root.named_modules():
-                for members in (one._parameters, one._buffers):
+                # What a module keeps beside its parameters, such as the keys and values of the words before, counts too.
+                own = {key: value for key, value in vars(one).items() if key[:1] != "_"}
+                for members in (one._parameters, one._buffers, own):
                     for key, value in members.items():
                         name(value, ".".join(filter(None, (title, path, key))))
     for optimizer in everything:

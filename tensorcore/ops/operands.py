@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tensorcore import dtypes
 from tensorcore.dtypes import PROMOTION, dtype, kind_of
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "NARROW", "arguments", "as_argument", "as_number", "check_number", "common_device", "lifted", "once_rounded",
-    "one_device", "result_type",
+    "NARROW", "alike", "arguments", "as_argument", "as_number", "check_number", "check_optional", "check_tensors",
+    "common_device", "lifted", "once_rounded", "one_device", "plain", "result_type",
 ]  # fmt: skip
 
 NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
@@ -25,6 +27,25 @@ def check_tensors(op: str, **given: Any) -> None:
             raise ArgumentTypeError(
                 f"{op}: expected argument '{name}' to be a Tensor, got {type(one).__name__}; wrap it in torch.tensor(...)"
             )
+
+
+def check_optional(op: str, **given: Any) -> None:
+    """Raise for an argument, given by its name, that is neither a tensor nor None."""
+    check_tensors(op, **{name: one for name, one in given.items() if one is not None})
+
+
+def alike(input: Any, other: Any) -> bool:
+    """Whether both are tensors of one device and of one dtype that needs no other, and are off the tape."""
+    return (
+        type(input) is Tensor
+        and type(other) is Tensor
+        and input.dtype is other.dtype
+        and (input.dtype is dtypes.float32 or input.dtype is dtypes.float64)
+        and input.device is other.device
+        and input.node is None
+        and other.node is None
+        and input.native.shape == other.native.shape
+    )
 
 
 def common_device(op: str, inputs: Sequence[Any]) -> Any:
@@ -129,6 +150,13 @@ def check_number(op: str, number: Any, compute: dtype) -> None:
                 f"{op}: value cannot be converted to type {compute.name} without overflow, got {number}; use one within "
                 f"[{limits.min}, {limits.max}]"
             )
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy's or a 0-d tensor as one of Python's; anything else as it is."""
+    if isinstance(value, np.generic) or (isinstance(value, Tensor) and not value.native.shape):
+        return value.item()  # type: ignore[attr-defined]
+    return value
 
 
 def as_number(number: Any, compute: dtype) -> Any:

@@ -88,8 +88,11 @@ def _fills(shape: Sequence[int], strides: Sequence[int]) -> bool:
 def check_out(op: Op, inputs: Sequence[Any], out: Any, final: dtype) -> None:
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{op.name}: expected out to be a Tensor, got {out!r}; pass torch.empty(...)")
-    if mode.enabled and (
-        out.node is not None or any(isinstance(one, Tensor) and one.node is not None for one in inputs)
+    # Where there is nothing to differentiate, as of comparisons, nothing is lost.
+    if (
+        op.grads
+        and mode.enabled
+        and (out.node is not None or any(isinstance(one, Tensor) and one.node is not None for one in inputs))
     ):
         raise GradientError(
             f"{op.name}: functions with out=... arguments don't support automatic differentiation, got one of the "
@@ -117,6 +120,13 @@ EXACT = frozenset([
 ])  # fmt: skip
 
 
+# Those that PyTorch writes in other ops and a recorded copy: gradients go through their ``out``.
+RECORDED = frozenset([
+    "inner", "linalg.cond", "linalg.matrix_norm", "linalg.norm", "linalg.tensorinv", "linalg.tensorsolve", "lu", "nanquantile",
+    "ndtr", "nuclear_norm", "quantile", "tensordot",
+])  # fmt: skip
+
+
 def _check_exact(op: str, made: dtype, out: Tensor) -> None:
     if op in EXACT and out.dtype is not made:
         raise DtypeError(
@@ -124,11 +134,16 @@ def _check_exact(op: str, made: dtype, out: Tensor) -> None:
         )
 
 
-def store(op: str, made: Tensor, out: Tensor) -> Tensor:
-    """Write a result into ``out``, which takes the result's shape where it has another, and return ``out``."""
+def store(op: str, made: Tensor, out: Tensor, *inputs: Any, all_of_it: bool = False) -> Tensor:
+    """Write a result into ``out``, which takes the result's shape where it has another, and return ``out``.
+
+    Args:
+        inputs: whose memory ``out`` may not show, with ``all_of_it`` as in :func:`check_apart`.
+    """
     if not isinstance(out, Tensor):
         raise ArgumentTypeError(f"{op}: expected out to be a Tensor, got {out!r}; pass torch.empty(...)")
-    if made.node is not None or (out.node is not None and mode.enabled):
+    recorded = made.node is not None and op in RECORDED and out.device is made.device
+    if not recorded and (made.node is not None or (out.node is not None and mode.enabled)):
         raise GradientError(
             f"{op}: functions with out=... arguments don't support automatic differentiation, got one of the "
             f"arguments that requires grad; call it without out=, or inside torch.no_grad()"
@@ -141,6 +156,8 @@ def store(op: str, made: Tensor, out: Tensor) -> Tensor:
             f"{out.dtype.name}; pass an out of a wider dtype"
         )
     _check_exact(op, made.dtype, out)
+    if inputs:
+        check_apart(op, out, inputs, all_of_it=all_of_it)
     device = out.device
     shape = tuple(made.native.shape)
     if tuple(out.native.shape) != shape:
@@ -152,6 +169,8 @@ def store(op: str, made: Tensor, out: Tensor) -> Tensor:
         out.native = device.allocate(shape, out.dtype)
     elif out.origin is not None:
         check_once(op, out)
+    if recorded:
+        return out.copy_(made)  # type: ignore[attr-defined, no-any-return]
     device.kernels["copy"](out.native, made.native)
     written(out)
     return out

@@ -76,5 +76,5 @@ def _exit(self: Backend, *error: Any) -> None:
     Default.device = Default.entered.pop()
 
 
-Backend.__enter__ = _enter  # type: ignore[attr-defined]
-Backend.__exit__ = _exit  # type: ignore[attr-defined]
+Backend.__enter__ = _enter  # type: ignore[method-assign]
+Backend.__exit__ = _exit  # type: ignore[method-assign]

@@ -39,6 +39,8 @@ def wrap_dim(op: str, dim: int, ndim: int) -> int:
     """``dim`` counted from the front; a 0-d tensor has the dims 0 and -1."""
     span = max(ndim, 1)
     if type(dim) is not int:
+        if getattr(dim, "ndim", 0):
+            raise ArgumentTypeError(f"{op}: expected dim to be an int, got {dim!r}; pass an int such as 0 or -1")
         dim = whole(op, "dim", dim)
     if -span <= dim < span:
         return dim % span
@@ -53,8 +55,8 @@ def wrap_dims(op: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[int,
     if dim is None:
         return tuple(range(ndim))
     if isinstance(dim, int) or hasattr(dim, "__index__") or not hasattr(dim, "__iter__"):
-        return (wrap_dim(op, dim, ndim),)
-    dims = tuple([wrap_dim(op, one, ndim) for one in dim])
+        return (wrap_dim(op, whole(op, "dim", dim), ndim),)
+    dims = tuple([wrap_dim(op, one if type(one) is int else whole(op, "dim", one), ndim) for one in dim])
     if len(set(dims)) != len(dims):
         raise ShapeError(f"{op}: expected each dim once, got dim={tuple(dim)}; leave out what appears multiple times")
     return dims

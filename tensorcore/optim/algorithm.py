@@ -238,8 +238,9 @@ def with_gradients(group: dict[str, Any]) -> dict[tuple[Any, Any, Any], list[Ten
     """The group's parameters that have a gradient, by device, dtype and the kind of the gradient's array."""
     found: dict[tuple[Any, Any, Any], list[Tensor]] = {}
     for one in group["params"]:
-        if one.grad is not None:
-            found.setdefault((one.device, one.dtype, type(one.grad.native)), []).append(one)
+        grad = one.grad
+        if grad is not None:
+            found.setdefault((one.device, one.dtype, type(grad.native)), []).append(one)
     return found
 
 

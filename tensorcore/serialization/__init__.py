@@ -157,6 +157,21 @@ def set_default_mmap_options(flags: int) -> Any:
     return _mmap_options(before)
 
 
+def location_tag(storage: Any) -> str:
+    """The name of the device that a storage is on, as files have it."""
+    return str(storage.device)
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """The storage on the device that files call ``location``, as a function that is given to ``load`` as map_location wants it.
+
+    Raises RuntimeError where there is no such device here.
+    """
+    from tensorcore.serialization.places import saved_device
+
+    return storage.untyped().to(saved_device(location))
+
+
 def _by_name(safe_globals: list[Any]) -> dict[str, Any]:
     found = {}
     for one in safe_globals:

@@ -36,8 +36,9 @@ def atomic_file(path: str, op: str) -> Iterator[BinaryIO]:
         # Beside the target: only within one file system is a rename atomic. The name is short whatever the path's is.
         beside = os.path.join(parent, f".{os.urandom(6).hex()}.tmp")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        handle = os.open(beside, flags, 0o666)
         try:
+            # An interrupt may come as soon as the file is there.
+            handle = os.open(beside, flags, 0o666)
             with open(handle, "wb") as file:
                 yield file
                 file.flush()

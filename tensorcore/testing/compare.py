@@ -98,6 +98,9 @@ def agree(found: Any, expected: Any, context: str, loose: float = 1.0, dtype: st
     for a, b in zip(mine, other, strict=True):
         assert a.dtype is b.dtype, f"{context}: expected {b.dtype}, got {a.dtype}"
         assert tuple(a.shape) == tuple(b.shape), f"{context}: expected {tuple(b.shape)}, got {tuple(a.shape)}"
+        if type(a) is tc.Tensor and a.native is not None and a.device.wraps is None:
+            stored = a.device.dtype_of(a.native)
+            assert stored is a.dtype, f"{context}: expected the kernel's array to hold {a.dtype}, got {stored}"
         x, y = values(a), values(b)
         name = str(b.dtype).rpartition(".")[2]
         if y.dtype.kind not in "fc":

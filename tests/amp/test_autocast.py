@@ -360,6 +360,30 @@ def test_training_equals_pytorchs(dtype, torch):
     assert found[0][0][-1] < 0.7 * found[0][0][0]
 
 
+@pytest.mark.parametrize("given", ["float32", "bfloat16", None])
+@pytest.mark.parametrize("name", ["RNN", "GRU", "RNNCell", "GRUCell", "LSTMCell"])
+def test_states_keep_their_dtype(name, given):
+    """Of gated networks states stay what they are inside a region, whatever the products in it are; of Elman's they do not."""
+    torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
+    found = []
+    for library in (tc, torch):
+        library.manual_seed(0)
+        net = getattr(library.nn, name)(3, 4)
+        x = library.arange(30.0).reshape(5, 2, 3) / 30
+        state = None if given is None else library.full((1, 2, 4), 0.3, dtype=getattr(library, given))
+        if name.endswith("Cell"):
+            x, state = x[0], None if state is None else state[0]
+        with library.autocast("cpu"):
+            made = net(x, (state, state) if name.startswith("LSTM") and state is not None else state)
+        first = made if isinstance(made, library.Tensor) else made[0]
+        first.float().sum().backward()
+        grads = [one.grad for one in net.parameters()]
+        found.append([str(first.dtype).split(".")[-1], *[one.detach().float().numpy() for one in (first, *grads)]])
+    assert found[0][0] == found[1][0]
+    for ours, theirs in zip(found[0][1:], found[1][1:], strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0.03, atol=0.02)
+
+
 @pytest.mark.parametrize("name", ["RNN", "GRU", "LSTM"])
 def test_recurrent_layers_take_what_other_layers_gave(name):
     """Behind a layer of the region, and with the states of the call before, recurrent layers and cells run as PyTorch's."""

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from tensorcore.backend.registry import backends, device, isolated_registry, why_not
-from tensorcore.errors import DeviceUnavailable, PluginError
-from tensorcore.plugin import Backend
+from tensorcore.errors import ArgumentError, DeviceUnavailable, PluginError
+from tensorcore.plugin import Backend, Capabilities
 from tests.backend.sabotage import failure, offering
 
 
@@ -40,8 +40,25 @@ def test_a_backend_that_forgot_its_base_is_refused():
     with isolated_registry(bad=offering("bad", Forgetful)):
         assert str(failure(DeviceUnavailable, device, "bad")) == (
             "device: expected the factory of 'bad' of plugin 'bad' (module Offering) to work here, "
-            "got AttributeError: 'Forgetful' object has no attribute 'name'; see tensorcore doctor"
+            "got AttributeError: 'Forgetful' object has no attribute 'name'; this is an error in the plugin, correct it"
         )
+
+
+def test_a_method_that_was_not_written_is_named():
+    """A bare Backend says which method it lacks, whose class it is, and what to derive from."""
+    with isolated_registry(bare=offering("bare", lambda index: Backend("bare", index))):
+        for method, call in (
+            ("allocate", lambda one: one.allocate((2,), None)),
+            ("to_host", lambda one: one.to_host(None)),
+        ):
+            text = str(failure(NotImplementedError, call, device("bare")))
+            assert text.startswith(f"{method}: expected Backend to have a method of this name, got none; write it, or ")
+
+
+def test_a_misspelt_dtype_is_refused():
+    """Capabilities name the first dtype that there is not, and those that there are."""
+    text = str(failure(ArgumentError, Capabilities, ("float32", "flot64")))
+    assert text.startswith("Capabilities: expected names of dtypes, got 'flot64'; pass some of bfloat16, bool, ")
 
 
 def test_a_factory_that_fails_once_is_asked_again():

@@ -85,7 +85,7 @@ def test_a_half_registration_is_rolled_back(site):
     assert str(failure(UnknownDevice, registry.device, "half")) == (
         "device: expected a plugin that offers a device, got 'half'; it may be one of plugin 'bad' (package bad 1.0), "
         "which is broken: expected the hooks of plugin 'bad' (package bad 1.0) to return, "
-        "got RuntimeError: half-way"
+        "got RuntimeError: half-way; this is an error in the plugin, type: pip install --upgrade bad, or tell its authors"
     )
 
 

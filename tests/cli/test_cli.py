@@ -44,6 +44,18 @@ class TestDoctor:
         assert found["libraries"]["numpy"]
         assert found["environment"]["TENSORCORE_PLUGINS"] == "tensorcore_cpu"
 
+    def test_it_names_the_tools(self, tmp_path: Path) -> None:
+        """The compiler as it calls itself, and null for one that is not there; MPI, NCCL and cuDNN beside it."""
+        compiler = tmp_path / "cc-of-the-test"
+        compiler.write_text("#!/bin/sh\necho a compiler, version 8\n", "utf-8")
+        compiler.chmod(0o755)
+        cpu = {"TENSORCORE_PLUGINS": "tensorcore_cpu"}
+        found = json.loads(run("doctor", "--json", CC=str(compiler), **cpu).stdout)["tools"]
+        assert list(found) == ["compiler", "mpi", "nccl", "cudnn"]
+        assert found["compiler"] == "a compiler, version 8"
+        assert json.loads(run("doctor", "--json", CC="no-compiler", **cpu).stdout)["tools"]["compiler"] is None
+        assert "Tools: compiler: none found, mpi: " in run("doctor", CC="no-compiler", **cpu).stdout
+
     def test_a_broken_plugin_is_named_with_its_remedy(self, tmp_path: Path) -> None:
         """Its reason and what to do stand in the table, other devices go on, and the exit status is 1."""
         (tmp_path / "shattered.py").write_text("raise SystemExit('no driver')", "utf-8")
@@ -142,13 +154,24 @@ class TestInterface:
         assert interface.difference("1.0", "1.1")[-1].startswith("A plugin need not change.")
 
     def test_differences_are_told_apart(self, monkeypatch) -> None:
-        """What was removed, changed and added has a line each, and the last line says what follows."""
-        before = {"Backend": {"pin": "(self)", "gone": "(self)"}, "kernels": {"add": "", "old": ""}}
-        after = {"Backend": {"pin": "(self, x)", "fresh": "(self)"}, "kernels": {"add": " (optional)", "old": ""}}
+        """What was removed, changed and added has a line each, inherited once, and the last line says what follows."""
+        same = {"pin": "(self)", "gone": "(self)"}
+        before = {
+            "Backend": same,
+            "XPBackend": same,
+            "kernels": {"add": "", "old": "", "neg": "", "odd": " (optional)"},
+        }
+        same = {"pin": "(self, x)", "fresh": "(self)"}
+        after = {
+            "Backend": same, "XPBackend": same | {"over": "(self)"},
+            "kernels": {"add": " (optional)", "new": "", "neg": " (optional)", "odd": ""},
+        }  # fmt: skip
         monkeypatch.setattr(interface, "recorded", {"1.0": before, "2.0": after}.get)
         assert interface.difference("1.0", "2.0") == [
-            "removed  Backend.gone(self)", "changed  Backend.pin(self) -> (self, x)", "added    Backend.fresh(self)",
-            "now (optional) kernels.add", "", "A plugin that uses what was removed or changed must change.",
+            "removed  Backend.gone(self)", "removed  kernels: old",
+            "changed  Backend.pin(self) -> (self, x)", "now      required kernels: odd",
+            "added    Backend.fresh(self)", "added    XPBackend.over(self)", "added    kernels: new",
+            "now      (optional) kernels: add, neg", "", "A plugin that uses what was removed or changed must change.",
         ]  # fmt: skip
         assert interface.difference("1.0", "1.0") == ["1.0 and 1.0 are the same"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 import weakref
 
 import pytest
@@ -71,6 +72,90 @@ def test_captured_numbers_are_guarded() -> None:
     names = [reason.removeprefix("traced again: ").split(";")[0] for reason in f.explain().reasons]
     assert names[0] == "the global 'SCALE' is 3.0 now"
     assert len(names) == 4
+
+
+class Model(tc.nn.Module):
+    """Reads ``scale``, and by another way ``shift``; nothing reads ``epoch``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale, self.shift, self.epoch, self.seen = 2.0, 1.0, 0, 0
+
+    def forward(self, x):
+        return x * self.scale
+
+
+def test_an_attribute_that_nothing_reads_is_not_guarded() -> None:
+    """A change of it costs no trace; a change of one that the call reads does, and is named."""
+    model = Model()
+    f = tc.compile(model)
+    x = tc.ones(2)
+    assert f(x).tolist() == [2, 2]
+    model.epoch, model.shift = 5, 7.0
+    assert f(x).tolist() == [2, 2]
+    assert f.explain().traces == 1
+    model.scale = 3.0
+    assert f(x).tolist() == [3, 3]
+    assert f.explain().reasons == ["traced again: 'model'.scale is 3.0 now"] or f.explain().traces == 2
+
+
+def test_an_attribute_read_by_a_computed_name_is_guarded() -> None:
+    """Where code asks for attributes by names that it does not have, all of them are looked at."""
+    model = Model()
+    read = operator.attrgetter("shift")
+    name = "sca" + "le"
+    by_name = counted(lambda x: x * getattr(model, name))
+    by_getter = counted(lambda x: x * read(model))
+    x = tc.ones(1)
+    assert (by_name(x).item(), by_getter(x).item()) == (2, 1)
+    model.scale, model.shift = 3.0, 4.0
+    assert (by_name(x).item(), by_getter(x).item()) == (3, 4)
+
+
+def test_an_attribute_that_the_call_only_writes_is_not_frozen() -> None:
+    """A call that leaves something in an attribute leaves it there each time."""
+
+    class Counting(Model):
+        def forward(self, x):
+            self.seen = self.seen + 1
+            return x * self.scale
+
+    model = Counting()
+    f = tc.compile(model)
+    for _ in range(6):
+        f(tc.ones(2))
+    assert model.seen == 6
+
+
+def test_hooks_of_all_modules_are_guarded() -> None:
+    """One that is put in place after the trace runs in the next call, and none after it is gone."""
+    f, seen = tc.compile(tc.nn.Linear(2, 2)), []
+    f(tc.ones(1, 2))
+    handle = tc.nn.modules.module.register_module_forward_hook(lambda *given: seen.append(1))
+    try:
+        f(tc.ones(1, 2))
+    finally:
+        handle.remove()
+    f(tc.ones(1, 2))
+    assert seen == [1]
+    assert f.explain().replays == 1
+
+
+def test_slots_and_sets_are_guarded() -> None:
+    """State that lies in slots and in sets is noticed as well as that in dicts."""
+
+    class Settings:
+        __slots__ = ("by",)
+
+    settings, switched_on = Settings(), {"twice"}
+    settings.by = 2.0
+    f = counted(lambda x: x * settings.by * (2 if "twice" in switched_on else 1))
+    x = tc.ones(1)
+    assert f(x).item() == 4
+    settings.by = 3.0
+    assert f(x).item() == 6
+    switched_on.clear()
+    assert f(x).item() == 3
 
 
 def test_modes_are_guarded() -> None:

@@ -63,6 +63,16 @@ def test_many_rows_and_columns():
     assert_product(kernel("matmul")[0](x, y), x, y)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("rows", "columns"), [(5, 20), (150, 33), (150, 300), (700, 33), (310, 257)])
+@pytest.mark.parametrize("step", [130, 1024, 1030])
+def test_left_sides_between_other_numbers(rows, columns, step, dtype):
+    """Rows that are a part of longer ones are read where they lie or packed, also where their steps are whole pages."""
+    x, y = numbers(rows, step, dtype=dtype)[:, :130], numbers(130, columns, dtype=dtype)
+    assert_product(kernel("matmul")[0](x, y), x, y)
+    assert_product(kernel("matmul_nt")[0](x, np.ascontiguousarray(y.T)), x, y)
+
+
 @pytest.mark.parametrize(("left", "right"), [
     ((3, 4, 5), (3, 5, 6)), ((2, 3, 4, 5), (5, 6)), ((4, 5), (2, 3, 5, 6)), ((2, 1, 4, 5), (3, 5, 6)),
     ((1, 4, 5), (7, 5, 2)), ((3, 0, 5), (3, 5, 6)), ((3, 4, 0), (3, 0, 6)), ((0, 4, 5), (0, 5, 6)),
@@ -152,7 +162,9 @@ def test_threads_do_not_change_the_result(products):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("sizes", [(500, 300, 400), (40, 130, 3000), (3000, 130, 40), (3, 4000, 500)])
+@pytest.mark.parametrize("sizes", [
+    (500, 300, 400), (40, 130, 3000), (3000, 130, 40), (3, 4000, 500), (128, 300, 250),
+])  # fmt: skip
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_parts_on_several_threads(sizes, dtype):
     """Products that are cut over threads are right in each layout, with a bias, and with a matrix that is added."""

@@ -58,7 +58,10 @@ def test_a_call_launches_no_more_than_it_needs(place, clock, name: str) -> None:
     assert kept is not None
 
 
-@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW"])
+ALGORITHMS = ("SGD", "Adam", "AdamW", "Adadelta", "Adagrad", "Adamax", "ASGD", "NAdam", "RAdam", "RMSprop", "Rprop")
+
+
+@pytest.mark.parametrize("kind", ALGORITHMS)
 def test_an_optimizer_steps_many_parameters_at_once(clock, kind: str) -> None:
     """A hundred parameters take four launches, in which none is new, and their gradients as many as they are to clear."""
     parameters = [tc.zeros(3, device="cuda").requires_grad_() for _ in range(100)]

@@ -48,7 +48,9 @@ def test_a_limit_raises_with_the_holders() -> None:
     kept = tc.ones(1 << 20, device="cuda")
     _, total = tc.cuda.mem_get_info()
     tc.cuda.empty_cache()
-    tc.cuda.set_per_process_memory_fraction((tc.cuda.memory_reserved() + (1 << 20)) / total)
+    fraction = (tc.cuda.memory_reserved() + (1 << 20)) / total
+    tc.cuda.set_per_process_memory_fraction(fraction)
+    assert tc.cuda.get_per_process_memory_fraction() == fraction
     try:
         with pytest.raises(tc.cuda.OutOfMemoryError, match="'kept'"):
             kept + 1
@@ -74,3 +76,21 @@ def test_new_and_freed_memory_is_poison() -> None:
     x = tc.ones(7, device="cuda")
     del x
     assert tc.empty(7, device="cuda").isnan().all().item()
+
+
+@pytest.mark.standin
+def test_devices_say_whether_they_read_one_anothers_memory() -> None:
+    """The stand-in's two do; a device is no peer of its own, and a device of another kind is none at all."""
+    assert tc.cuda.can_device_access_peer(0, "cuda:1")
+    assert not tc.cuda.can_device_access_peer(1, 1)
+    with pytest.raises(ValueError, match="Expected a cuda device"):
+        tc.cuda.can_device_access_peer(0, "cpu")
+
+
+@pytest.mark.standin
+def test_kernels_are_compiled_for_the_devices_that_are_here() -> None:
+    """Each architecture once; tensors of other processes leave nothing behind that would have to be collected."""
+    assert tc.cuda.get_arch_list() == ["sm_90"]
+    before = tc.cuda.memory_allocated()
+    tc.cuda.ipc_collect()
+    assert tc.cuda.memory_allocated() == before

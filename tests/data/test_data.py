@@ -79,6 +79,23 @@ def test_the_gathered_batch_is_the_stacked_one():
     assert [one.tolist() for one in quick] == [one.tolist() for one in stacked] == [[4, 7, 6], [40, 70, 60]]
 
 
+def test_collating_with_a_map():
+    """A map adds types to those that are known, inside of structures too, and its functions get the map."""
+
+    class Box:
+        def __init__(self, value):
+            self.value = value
+
+    def boxes(batch, *, collate_fn_map=None):
+        return Box(data._utils.collate.collate([one.value for one in batch], collate_fn_map=collate_fn_map))
+
+    known = {Box: boxes, **data.default_collate_fn_map}
+    made = data._utils.collate.collate([{"a": Box(1), "b": "x"}, {"a": Box(2), "b": "y"}], collate_fn_map=known)
+    assert made["a"].value.tolist() == [1, 2]
+    assert made["b"] == ["x", "y"]
+    assert data._utils.collate.collate_tensor_fn([tc.zeros(2), tc.ones(2)]).tolist() == [[0.0, 0.0], [1.0, 1.0]]
+
+
 def test_structures_are_collated():
     """Dicts, namedtuples and lists keep their form; numbers become float64 and int64 tensors, strings stay."""
     batch = next(iter(data.DataLoader(Words(), batch_size=3)))

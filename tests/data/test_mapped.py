@@ -112,8 +112,9 @@ def test_files_that_do_not_fit(tmp_path: Path) -> None:
     np.save(tmp_path / "number.npy", np.array(1))
     np.save(tmp_path / "long.npy", np.zeros(5))
     (tmp_path / "odd.npy").write_bytes(b"hello, world")
+    (tmp_path / "header.npy").write_bytes(whole.replace(b"}", b"(", 1))
     for name, text in (("cut", "cut short"), ("turned", "Fortran order"), ("objects", "dtype"), ("text", "dtype"), ("odd", "numpy.save"),
-                       ("number", "one number")):  # fmt: skip
+                       ("number", "one number"), ("header", "numpy.save")):  # fmt: skip
         with pytest.raises((RuntimeError, ValueError), match=text):
             data.NpyDataset(tmp_path / f"{name}.npy")
     with pytest.raises(ValueError, match="equally many rows"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -207,3 +208,23 @@ def test_what_cannot_be_made_stops_no_other_line() -> None:
     assert x.tolist() == [101.0] * 3
     with pytest.raises(IndexError, match=r"written down as 'index_select' at .*test_account\.py"):
         broken.tolist()
+
+
+def test_the_budget_does_not_count_what_only_garbage_holds() -> None:
+    """What was written down in objects that hold one another, and that nobody else has any more, is never made."""
+
+    class Held:
+        def __init__(self) -> None:
+            self.itself = self
+            self.values = tc.zeros(1 << 25, device="lazy") + 1
+
+    tc.lazy.budget(1 << 28)
+    gc.disable()
+    try:
+        Held()
+        for i in range(3):
+            (tc.zeros(2, device="lazy") + i).tolist()
+            Held()
+    finally:
+        gc.enable()
+    assert [one.cause for one in tc.lazy.realisations()] == ["tolist"] * 3

@@ -6,6 +6,8 @@ import copy
 import gc
 import inspect
 import pickle
+import sys
+import threading
 import weakref
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from tensorcore.backend.xp import XPBackend
 from tensorcore.errors import DeviceError, DimensionError, LoadError, ShapeError
 from tensorcore.lazy import LazyBackend
 from tensorcore.lazy.kinds import ELEMENTWISE
+from tensorcore.lazy.making import relieve
 from tensorcore.utils import safetensors
 
 
@@ -415,3 +418,26 @@ def test_a_sparse_tensor_is_there_when_its_parts_are() -> None:
     assert not x.is_initialized()
     assert x.to_dense().tolist() == [[0.0, 1.0], [2.0, 0.0]]
     assert x.is_initialized()
+
+
+def test_nothing_written_down_is_lost_to_another_thread() -> None:
+    """While one thread looks through what is pending, another one goes on writing down, and reads every value."""
+    device, stop = tc.device("lazy"), threading.Event()
+
+    def look() -> None:
+        while not stop.is_set():
+            relieve(device)
+
+    other = threading.Thread(target=look)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    other.start()
+    try:
+        for i in range(20):
+            made = [tc.full((2,), float(i), device="lazy") + j for j in range(30)]
+            del made[::2]
+            assert [one.tolist()[0] for one in made] == [i + j for j in range(1, 30, 2)]
+    finally:
+        stop.set()
+        other.join()
+        sys.setswitchinterval(before)

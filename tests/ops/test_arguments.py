@@ -11,6 +11,16 @@ import pytest
 import tensorcore as tc
 from tensorcore.errors import TensorcoreError
 
+
+def overlapping(library: Any, call: Callable[[Any], Any]) -> Any:
+    """The call with a vector, of which what is written and what is read are parts."""
+    x = library.tensor([0.3, 0.9, 0.1, 0.7, 0.5, 0.2])
+    try:
+        return call(x)
+    finally:
+        assert np.allclose(x.tolist(), [0.3, 0.9, 0.1, 0.7, 0.5, 0.2])
+
+
 REFUSED: dict[str, Callable[[Any], Any]] = {
     "a float as dim": lambda t: t.ones(2, 2, 2).sum(2.5),
     "out of another dtype": lambda t: t.abs(t.ones(2), out=t.zeros(2, dtype=t.float64)),
@@ -52,6 +62,31 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "NaN as a chance": lambda t: t.nn.functional.binary_cross_entropy(t.full((1,), float("nan")), t.ones(1)),
     "a target beyond 1": lambda t: t.nn.functional.binary_cross_entropy(t.ones(1), t.full((1,), 2.0)),
     "unfold of nothing": lambda t: t.nn.functional.unfold(t.ones(1, 5, 0), 2, padding=2),
+    **{
+        f"overlap: {what}": call
+        for what, call in {
+            "add_ with alpha": lambda t: overlapping(t, lambda x: x[1:].add_(x[:-1], alpha=2)),
+            "sub_ with alpha": lambda t: overlapping(t, lambda x: x[1:].sub_(x[:-1], alpha=2)),
+            "places assigned": lambda t: overlapping(t, lambda x: x.__setitem__([0, 1], x[1:3])),
+            "chosen elements assigned": lambda t: overlapping(t, lambda x: x[1:].__setitem__(x[1:] > 0, x[:-1])),
+            "index_put_": lambda t: overlapping(t, lambda x: x.index_put_((t.tensor([0, 1]),), x[1:3])),
+            "where": lambda t: overlapping(t, lambda x: t.where(x[1:] > 0, x[:-1], x[1:], out=x[1:])),
+            "cumsum": lambda t: overlapping(t, lambda x: t.cumsum(x[:-1], 0, out=x[1:])),
+            "logcumsumexp": lambda t: overlapping(t, lambda x: t.logcumsumexp(x[:-1], 0, out=x[1:])),
+            "gather": lambda t: overlapping(t, lambda x: t.gather(x, 0, t.tensor([0, 1]), out=x[1:3])),
+            "gather over its input": lambda t: overlapping(t, lambda x: t.gather(x, 0, t.arange(6), out=x)),
+            "index_select": lambda t: overlapping(t, lambda x: t.index_select(x, 0, t.tensor([0, 1]), out=x[1:3])),
+            "take": lambda t: overlapping(t, lambda x: t.take(x, t.tensor([0, 1]), out=x[1:3])),
+            "masked_select": lambda t: overlapping(t, lambda x: t.masked_select(x, x >= 0, out=x)),
+            "scatter": lambda t: overlapping(t, lambda x: t.scatter(x, 0, t.tensor([0, 1]), x[1:3], out=x)),
+            "cat": lambda t: overlapping(t, lambda x: t.cat([x[:2], x[1:3]], out=x[2:])),
+            "stack": lambda t: overlapping(t, lambda x: t.stack([x[:2], x[1:3]], out=x[2:].view(2, 2))),
+            "sort": lambda t: overlapping(t, lambda x: t.sort(x[:-1], out=(x[1:], t.empty(0, dtype=t.int64)))),
+            "topk": lambda t: overlapping(t, lambda x: t.topk(x, 2, out=(x[1:3], t.empty(0, dtype=t.int64)))),
+            "nan_to_num": lambda t: overlapping(t, lambda x: t.nan_to_num(x[:-1], out=x[1:])),
+            "round": lambda t: overlapping(t, lambda x: t.round(x[:-1], decimals=1, out=x[1:])),
+        }.items()
+    },
     "a cross product of two dtypes": lambda t: t.linalg.cross(t.ones(3), t.ones(3).double()),
 }
 
@@ -98,3 +133,49 @@ def test_mixed_arguments_give_the_results_of_pytorch(what: str, torch: Any) -> N
     expected, found = RESULTS[what](torch), RESULTS[what](tc)
     assert str(found.dtype) == str(expected.dtype)
     assert found.tolist() == expected.tolist()
+
+
+THROUGH_OUT: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "quantile": lambda t, x, out: t.quantile(x, 0.4, out=out),
+    "nanquantile": lambda t, x, out: t.nanquantile(x, 0.4, out=out),
+    "inner": lambda t, x, out: t.inner(x, x, out=out),
+    "tensordot": lambda t, x, out: t.tensordot(x, x, dims=1, out=out),
+    "ndtr": lambda t, x, out: t.special.ndtr(x, out=out),
+    "a norm": lambda t, x, out: t.linalg.norm(x, out=out),
+    "a matrix's norm": lambda t, x, out: t.linalg.matrix_norm(x.outer(x) + t.eye(4), out=out),
+    "a condition": lambda t, x, out: t.linalg.cond(x.outer(x) + t.eye(4), out=out),
+}
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("what", THROUGH_OUT)
+def test_gradients_go_through_the_out_of_what_pytorch_writes_in_other_ops(what: str, torch: Any) -> None:
+    """The result that is written into ``out`` is recorded, and its gradient is PyTorch's."""
+    grads = []
+    for library in (torch, tc):
+        x = library.tensor([0.5, 2.0, -1.0, 0.25], requires_grad=True)
+        out = library.empty(0)
+        THROUGH_OUT[what](library, x, out)
+        out.sum().backward()
+        grads.append(x.grad.tolist())
+    assert np.allclose(*grads, atol=1e-5)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["eq", "lt", "logical_and", "signbit", "add", "mul", "cumsum", "gather", "where"])
+def test_out_with_an_input_that_requires_grad(name: str, torch: Any) -> None:
+    """What has no gradient takes ``out``; what has a formula refuses it, as in PyTorch."""
+
+    def call(library: Any) -> Any:
+        x = library.ones(3, requires_grad=True)
+        rest = {
+            "cumsum": (0,), "gather": (0, library.tensor([0, 1, 2])), "signbit": (), "where": (x, x),
+        }.get(name, (x,))  # fmt: skip
+        kind = library.float32 if name in ("add", "mul", "cumsum", "gather", "where") else library.bool
+        first = x > 0 if name == "where" else x
+        try:
+            return getattr(library, name)(first, *rest, out=library.empty(3, dtype=kind)).tolist()
+        except RuntimeError:
+            return RuntimeError
+
+    assert call(tc) == call(torch)

@@ -162,3 +162,10 @@ def test_pairwise_losses_are_pytorchs(name: str, reduction: str, torch: Any) -> 
         results.append((made, g))
     for a, b in zip(results[1], results[0], strict=True):
         close(a, b)
+
+
+def test_softmax_of_a_turned_tensor_is_row_major(device) -> None:
+    """Wherever its elements lay, and also where there are none, the result of a row op lies in row-major order."""
+    x = tc.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], device=device).t()
+    assert [one.stride() for one in (x.softmax(0), x.log_softmax(1))] == [(2, 1), (2, 1)]
+    assert [one.stride() for one in tc.topk(x, 0)] == [(1, 1), (1, 1)]

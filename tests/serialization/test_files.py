@@ -157,6 +157,14 @@ class TestMapLocation:
         with pytest.raises(TypeError, match="map_location to give a storage or None, got 3"):
             tc.load(io.BytesIO(written(tc.ones(1))), map_location=lambda storage, place: 3)
 
+    def test_restoring_by_name(self) -> None:
+        """``default_restore_location`` inside a function puts a storage where files call a device so, or says there is none."""
+        restore = serialization.default_restore_location
+        assert saved(tc.ones(2), map_location=lambda storage, name: restore(storage, name)).tolist() == [1.0, 1.0]
+        assert serialization.location_tag(tc.ones(2).untyped_storage()) == "cpu"
+        with pytest.raises(RuntimeError, match="the device 'gpx'"):
+            restore(tc.ones(2).untyped_storage(), "gpx")
+
     def test_a_device_that_is_not_here(self) -> None:
         """A file from a machine with another device says how to load it."""
         serialization.set_crc32_options(False)
@@ -387,7 +395,11 @@ class TestInterrupted:
             program.stdout.readline()
             time.sleep(wait)
             program.send_signal(signal.SIGINT)
-            _, errors = program.communicate(timeout=60)
+            try:
+                _, errors = program.communicate(timeout=10)
+            except subprocess.TimeoutExpired:  # Python drops an interrupt that comes while an object is let go
+                program.send_signal(signal.SIGINT)
+                _, errors = program.communicate(timeout=60)
             assert errors.strip().endswith("KeyboardInterrupt")
             assert os.listdir(tmp_path) == ["x.pt"]
             first, *rest = (one.unique().tolist() for one in tc.load(path))

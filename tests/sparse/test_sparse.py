@@ -89,6 +89,16 @@ CALLS: dict[str, Any] = {
     ),
     "older names": lambda lib: (lib.spmm(coo(lib), dense(lib)), lib.sparse_coo_tensor(INDICES, VALUES, lib.Size([2, 3])).cpu()),
     "zeroed": lambda lib: coo(lib).zero_(),
+    "from a layout": lambda lib: (
+        lib.zeros(2, 3, layout=lib.sparse_coo), lib.empty((3,), layout=lib.sparse_coo, dtype=lib.float64),
+        lib.zeros(2, 3, layout=lib.sparse_csr), lib.zeros_like(dense(lib), layout=lib.sparse_coo),
+        dense(lib).new_zeros((2, 2), layout=lib.sparse_csr), lib.zeros(2, requires_grad=True, layout=lib.sparse_coo).requires_grad,
+    ),
+    "reduced products": lambda lib: tuple(
+        [lib.sparse.mm(lib.sparse_csr_tensor([0, 2, 2, 3], [0, 2, 1], [1.0, -2.0, 3.0], (3, 3)), dense(lib), one)
+         for one in ("sum", "mean", "amax", "amin")]
+    ),
+    "sampled products": lambda lib: lib.sparse.sampled_addmm(csr(lib), dense(lib)[:2], dense(lib).t(), beta=0.5, alpha=2.0),
 }  # fmt: skip
 
 
@@ -129,6 +139,12 @@ GRADIENTS: dict[str, Any] = {
     "sum of rows": lambda lib, s, d: lib.sparse.sum(s, 0).to_dense() @ d,
     "softmax": lambda lib, s, d: lib.sparse.softmax(s, 1).to_dense() @ d,
     "twice": lambda lib, s, d: (s + s).to_dense() @ d,
+    "mean": lambda lib, s, d: lib.sparse.mm(s.to_sparse_csr(), d, "mean"),
+    "amax": lambda lib, s, d: lib.sparse.mm(s.to_sparse_csr(), d, "amax"),
+    "amin of equals": lambda lib, s, d: lib.sparse.mm(s.to_sparse_csr(), d * 0 + 1, "amin") @ d.t(),
+    "sampled": lambda lib, s, d: lib.sparse.sampled_addmm(
+        s.to_sparse_csr(), d[:2, :3], d[:, :3].t(), beta=0.5
+    ).to_dense(),
 }
 
 
@@ -205,6 +221,17 @@ BAD: dict[str, Any] = {
     "an op that there is not": lambda lib: lib.atan2(coo(lib), coo(lib)),
     "exp": lambda lib: lib.exp(coo(lib)),
     "by a matrix": lambda lib: coo(lib) / lib.ones(2, 3),
+    "ones in a sparse layout": lambda lib: lib.ones(2, 3, layout=lib.sparse_coo),
+    "a count in a sparse layout": lambda lib: lib.arange(3, layout=lib.sparse_coo),
+    "random numbers in a sparse layout": lambda lib: lib.rand(2, layout=lib.sparse_coo),
+    "a window in a sparse layout": lambda lib: lib.hann_window(3, layout=lib.sparse_coo),
+    "a vector row by row": lambda lib: lib.zeros(3, layout=lib.sparse_csr),
+    "a layout by its name": lambda lib: lib.zeros(3, layout="sparse_coo"),
+    "another layout than out": lambda lib: lib.zeros(2, 3, out=lib.empty(2, 3), layout=lib.sparse_coo),
+    "a reduction that there is not": lambda lib: lib.sparse.mm(csr(lib), dense(lib), "most"),
+    "means of COO products": lambda lib: lib.sparse.mm(coo(lib), dense(lib), "mean"),
+    "samples of another size": lambda lib: lib.sparse.sampled_addmm(csr(lib), dense(lib), dense(lib).t()),
+    "samples of no product": lambda lib: lib.sparse.sampled_addmm(csr(lib), dense(lib)[:2], dense(lib)),
 }
 
 
@@ -219,6 +246,15 @@ def test_refusals(name: str, torch: ModuleType) -> None:
         errors.append(caught.value)
     builtin = next(one for one in type(errors[0]).__mro__ if one.__module__ == "builtins")
     assert isinstance(errors[1], builtin), errors
+
+
+def test_layouts_that_only_fill() -> None:
+    """An op that fills all elements says so in a sparse layout, instead of giving a dense tensor."""
+    for make in (tc.ones, tc.rand, tc.eye):
+        with pytest.raises(NotImplementedError, match=f"{make.__name__}: is not implemented for sparse layouts"):
+            make(3, layout=tc.sparse_csr)
+    assert tc.ones(2, layout=tc.strided).tolist() == [1.0, 1.0]
+    assert tc.zeros_like(tc.ones(2).to_sparse(), layout=tc.strided).tolist() == [0.0, 0.0]
 
 
 def test_dense_ops_say_so() -> None:

@@ -81,12 +81,16 @@ def test_a_sound_backend_holds_bronze(suite, tmp_path) -> None:
         ("    def kernel_neg(self, x, out=None): return -x", "test_in_place and neg", "silver/in_place/neg"),
         ("    def kernel_exp(self, x, out=None): return numpy.exp(x).T.copy().T", "test_layout and exp", "silver/layout/exp"),
         ("    def from_host(self, array): return array", "test_store", "bronze/store/5/float32"),
+        ("    def kernel_mul(self, x, y, out=None): return (x * y).astype('int64')", "test_primitive and mul", "bronze/primitive/mul"),
+        ("    def kernel_soft_max(self, x, *, dim): return x", "test_names", "bronze/names"),
         ("    def storage_key(self, native): return 0", "test_storage", "bronze/storage"),
         ("    def kernel_softmax(self, x, *, dim): return numpy.ones_like(x)", "test_fused and softmax", "gold/fused/softmax"),
     ],
 )  # fmt: skip
 def test_a_flaw_is_found(suite, body: str, select: str, key: str) -> None:
-    """A wrong value, an ignored ``out``, shared memory, another layout, and a fused kernel that is off fail their cases."""
+    """A wrong value, an ignored ``out``, shared memory, another layout or dtype, a name that no op asks for, and a fused
+    kernel that is off fail their cases.
+    """
     found, status, output = suite(body, "-k", select)
     assert status == 1, output
     assert key in found["failures"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 
 import numpy as np
@@ -182,4 +183,72 @@ def test_a_run_that_goes_on_purges(tmp_path, read) -> None:
 def test_wrong_values_are_refused(writer, error, call) -> None:
     """Shapes and types that nothing can be shown of."""
     with pytest.raises(error):
+        call(writer)
+
+
+def test_film(writer, read) -> None:
+    """Three films become one GIF of two columns and a row more, with as many frames, shown so long."""
+    pil = pytest.importorskip("PIL.Image")
+    frames = tc.linspace(0, 1, 4).reshape(1, 4, 1, 1, 1).expand(3, 4, 3, 6, 5)
+    writer.add_video("film", frames, 2, fps=10)
+    writer.close()
+    found = read().Images("film")[0]
+    shown = pil.open(io.BytesIO(found.encoded_image_string))
+    assert (found.step, found.height, found.width) == (2, 6, 15)
+    assert (shown.n_frames, shown.info["duration"]) == (4, 100)
+    shown.seek(3)
+    assert shown.convert("RGB").getpixel((0, 0)) == (255, 255, 255)
+
+
+def test_boxes_on_a_picture(writer, read) -> None:
+    """A frame is red, twice as large with the picture, and what is inside it stays."""
+    pil = pytest.importorskip("PIL.Image")
+    writer.add_image_with_boxes("boxes", tc.zeros(3, 20, 30), tc.tensor([[2.0, 4.0, 25.0, 15.0]]), 1, rescale=2)
+    writer.close()
+    shown = pil.open(io.BytesIO(read().Images("boxes")[0].encoded_image_string))
+    assert shown.size == (60, 40)
+    assert [shown.getpixel(one) for one in ((4, 20), (30, 20), (50, 30))] == [(255, 0, 0), (0, 0, 0), (255, 0, 0)]
+
+
+def test_scenes_are_pytorchs(tmp_path, torch) -> None:
+    """A mesh, the layout of diagrams and a counted curve: the same values and the same notes for TensorBoard's plugins."""
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.util.tensor_util import make_ndarray
+    from torch.utils import tensorboard as theirs
+
+    def written(library, make):
+        points = library.arange(12.0).reshape(1, 4, 3)
+        folder = tmp_path / library.__name__
+        with make(folder) as one:
+            one.add_mesh("mesh", points, (points * 20).int(), library.tensor([[[0, 1, 2]]]), {"camera": {"fov": 75}}, 3)
+            one.add_custom_scalars({"group": {"two": ["Multiline", ["a", "b"]], "band": ["Margin", ["a", "b", "c"]]}})
+            one.add_pr_curve_raw("curve", *[np.arange(5) / 4 + i for i in range(6)], 1, num_thresholds=5)
+        events = EventAccumulator(str(folder)).Reload()
+        found = {}
+        for tag in events.Tags()["tensors"]:
+            event = events.Tensors(tag)[0]
+            found[tag] = make_ndarray(event.tensor_proto).tolist(), event.step, events.SummaryMetadata(tag).plugin_data
+        return found
+
+    found = written(tc, SummaryWriter), written(torch, theirs.SummaryWriter)
+    assert sorted(found[0]) == ["curve", "custom_scalars__config__", "mesh_COLOR", "mesh_FACE", "mesh_VERTEX"]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda writer: writer.add_video("v", tc.zeros(2, 3, 4, 4)), "expected (count, frames, channels, height, width)"),
+        (lambda writer: writer.add_mesh("m", tc.zeros(4, 3)), r"(count, points, 3), got [4, 3]"),
+        (lambda writer: writer.add_custom_scalars_marginchart(["a", "b"]), "Expected 3 tags"),
+        (lambda writer: writer.add_custom_scalars({"c": {"t": ["Pie", ["a"]]}}), "'Multiline' or 'Margin', got 'Pie'"),
+        (lambda writer: writer.add_pr_curve_raw("c", *[np.ones(4)] * 6, num_thresholds=5), "num_thresholds=5 numbers of each, got 4"),
+        (lambda writer: writer.add_image_with_boxes("b", tc.zeros(3, 4, 4), tc.zeros(1, 3)), "boxes of (count, 4)"),
+        (lambda writer: writer.add_image_with_boxes("b", tc.zeros(3, 4, 4), tc.zeros(2, 4), labels="one"), "a label for each of 2 boxes"),
+    ],
+)  # fmt: skip
+def test_scenes_that_cannot_be_shown(writer, call, message) -> None:
+    """Shapes, kinds and counts that no plugin would show are refused when they are given."""
+    with pytest.raises(ValueError, match=re.escape(message)):
         call(writer)

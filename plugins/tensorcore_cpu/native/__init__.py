@@ -82,6 +82,11 @@ def over(table: dict[str, Any]) -> dict[str, Any]:
     return table if _library is None else _library.over(table)
 
 
+def geometry() -> dict[str, Any]:
+    """What a backend asks arrays for most, in C by the name of its method: strides and layout."""
+    return {} if _library is None else {"strides": _library.strides, "layout": _library.layout}
+
+
 def draw(capsule: Any, kind: str, shape: tuple[int, ...], dtype: Any, a: float, b: float) -> Any:
     """An array of draws from the state in a capsule of NumPy's, as ``random.py`` asks for them; None where there are none."""
     return _library.random(capsule, kind, shape, dtype, a, b)

@@ -57,6 +57,7 @@ static PyObject *copied(PyArrayObject *array, native_type from, native_type to, 
     PyObject *made = native_plan_result(&plan, &operand, to, out);
     if (!made)
         return NULL;
+    plan.copies = from == to;
     if (loop)
         native_plan_run(&plan, GRAIN, run_loop, &loop);
     else

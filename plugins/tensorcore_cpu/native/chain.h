@@ -13,12 +13,15 @@ enum { CHAIN_OPS = 32, CHAIN_OPERANDS = 16 };
     X(add) X(sub) X(rsub) X(mul) X(div) X(rdiv) X(maximum) X(rmaximum) X(minimum) X(rminimum) X(leaky_relu)  \
     X(raise) X(lower) /* to a bound that is no NaN */
 
+/* `stream` is a store past the caches, for what is too large to be there when it is read: the line is not fetched first. */
 #define CHAIN_CODE(name) CHAIN_##name,
-enum { CHAIN_store, CHAIN_UNARY(CHAIN_CODE) CHAIN_BINARY(CHAIN_CODE) CHAIN_CODES };
+enum { CHAIN_store, CHAIN_stream, CHAIN_UNARY(CHAIN_CODE) CHAIN_BINARY(CHAIN_CODE) CHAIN_CODES };
 
 typedef struct {
     unsigned char code, operand; /* the operand's number; for a store that of the place */
 } chain_op;
+
+static inline bool chain_stores(unsigned char code) { return code <= CHAIN_stream; }
 
 /* Begins with operand 0. A step is the size of an element, or 0 where the operand is one number; places lie in a row. */
 typedef void (*chain_loop)(const chain_op *ops, int count, const char *const *operands, const ptrdiff_t *steps,

@@ -179,12 +179,12 @@ static void read_and_write(fused_kernel *kernel, int n, const fused_step *step, 
     for (int k = 0; k < step->sources; k++) {
         int last = 0, array = array_of(nest, loaded, step->source[k]);
         for (int i = 0; i < step->ops; i++)
-            last = step->chain[i].code != CHAIN_store && step->chain[i].operand == k ? i : last;
+            last = !chain_stores(step->chain[i].code) && step->chain[i].operand == k ? i : last;
         if (array >= 0 && array < kernel->inputs)
             kernel->moments[array] = (moment){n, when + last, true};
     }
     for (int i = 0; step->kind != STEP_LOAD && i < (step->kind == STEP_CHAIN ? step->ops : 1); i++) {
-        if (step->kind == STEP_CHAIN && step->chain[i].code != CHAIN_store)
+        if (step->kind == STEP_CHAIN && !chain_stores(step->chain[i].code))
             continue;
         int made = step->kind == STEP_CHAIN ? step->place[step->chain[i].operand] : step->made;
         int array = array_of(nest, loaded, made);
@@ -397,7 +397,7 @@ static PyTypeObject fused_type = {
 
 PyObject *native_fusible(PyObject *module, PyObject *unused) {
 #define CODE_NAME(name) #name,
-    static const char *const CODES[] = {"store", CHAIN_UNARY(CODE_NAME) CHAIN_BINARY(CODE_NAME)};
+    static const char *const CODES[] = {"store", "stream", CHAIN_UNARY(CODE_NAME) CHAIN_BINARY(CODE_NAME)};
     PyObject *codes = PyDict_New();
     for (int code = 0; codes && code < CHAIN_CODES; code++) {
         PyObject *number = PyLong_FromLong(code);

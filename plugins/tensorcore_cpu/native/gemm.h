@@ -28,13 +28,14 @@ typedef struct {
     ptrdiff_t most_rows;         /* of a part: so many packed rows stay in the second cache */
     ptrdiff_t most_inner;        /* of a part: so much of a packed panel stays in the first cache */
     ptrdiff_t left_step;         /* from one packed row to the next */
+    bool reads_left;             /* `multiply` takes NULL for left rows whose elements lie side by side */
     bool slower_than_blas;       /* where large products go to NumPy's BLAS */
     /* The rows of a part side by side, `left_step` apart. */
     void (*pack_left)(const gemm_job *job, const gemm_part *part, void *packed);
     /* The columns of a part in panels of `width`; what is missing in the last one is zeros. */
     void (*pack_right)(const gemm_job *job, const gemm_part *part, void *packed);
-    /* A part from what was packed. The right side may be NULL where its columns lie side by side: it is then read where it
-       is, and `panel` is room for one panel, for a last one that is no whole number of vectors. */
+    /* A part from what was packed. The right side may be NULL: each of its panels is then packed in `panel`, just before all
+       rows of the part are multiplied by it, or read where it lies if that does not pay. */
     void (*multiply)(const gemm_job *job, const gemm_part *part, const void *left, const void *right, void *panel);
     /* Columns [begin, end) of a job whose left_inner and right_inner are 1. */
     void (*dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end);

@@ -3,6 +3,7 @@
 
 #include "rows.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 DECLARE_LOOPS(index_loops, index_loops);
@@ -14,6 +15,7 @@ static PyObject *names[OPTIONS];
 
 enum {
     GRAIN = 1 << 17, /* bytes that are a reason for a second thread */
+    EACH_GRAIN = 1 << 15, /* the same where each element has a number of its own */
     SHORT = 32,      /* bytes of a row under which calling memcpy for it costs more than NumPy's strided copy */
     PARTS = 64,      /* arrays that are joined here */
 };
@@ -196,9 +198,17 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
 
 static void select_rows(void *context, npy_intp begin, npy_intp end) { loops->select_rows(context, begin, end); }
 
-static void gather_rows(void *context, npy_intp begin, npy_intp end) { loops->gather_rows(context, begin, end); }
+typedef struct {
+    picked job;
+    bool (*run)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
+    atomic_bool outside;
+} gathering;
 
-static void gather_along(void *context, npy_intp begin, npy_intp end) { loops->gather_along(context, begin, end); }
+static void gather(void *context, npy_intp begin, npy_intp end) {
+    gathering *work = context;
+    if (!work->run(&work->job, begin, end))
+        atomic_store(&work->outside, true);
+}
 
 /* An index for each row of the result, as an operand or as an option, or one for each element. */
 typedef enum { ROWS, HOST_ROWS, ELEMENTS } pick_kind;
@@ -219,7 +229,7 @@ static PyObject *run_pick(const native_kernel *kernel, PyObject *const *args, Py
     int ndim = PyArray_NDIM(array), axis = (int)dim;
     if (dim >= ndim || !PyArray_IS_C_CONTIGUOUS(array) || !PyArray_IS_C_CONTIGUOUS(index) || !PyArray_SIZE(index) ||
         !PyArray_SIZE(array) || PyArray_NDIM(index) != (each ? ndim : 1) ||
-        !native_inside(PyArray_DATA(index), PyArray_SIZE(index), PyArray_DIM(array, axis)))
+        (!each && !native_inside(PyArray_DATA(index), PyArray_SIZE(index), PyArray_DIM(array, axis))))
         return NULL;
     for (int i = 0; i < ndim; i++) {
         shape[i] = i == axis ? PyArray_DIM(index, each ? i : 0) : PyArray_DIM(array, i);
@@ -231,9 +241,16 @@ static PyObject *run_pick(const native_kernel *kernel, PyObject *const *args, Py
         return NULL;
     picked job = {PyArray_BYTES(array), PyArray_DATA(index), PyArray_BYTES(made), product(shape, 0, axis),
                   PyArray_DIM(array, axis), shape[axis], product(shape, axis + 1, ndim), TYPE_SIZE[type]};
-    bool along = each && job.inner == 1;
+    const bool along = each && job.inner == 1;
     npy_intp rows = along ? job.outer : job.outer * job.count, bytes = (along ? job.count : job.inner) * job.element;
-    native_parallel(rows, GRAIN / bytes + 1, along ? gather_along : each ? gather_rows : select_rows, &job);
+    if (!each) {
+        native_parallel(rows, GRAIN / bytes + 1, select_rows, &job);
+        return (PyObject *)made;
+    }
+    gathering work = {job, along ? loops->gather_along : loops->gather_rows};
+    native_parallel(rows, EACH_GRAIN / bytes + 1, gather, &work);
+    if (atomic_load(&work.outside))
+        Py_CLEAR(made); /* NumPy says which */
     return (PyObject *)made;
 }
 

@@ -20,11 +20,12 @@ typedef struct {
     bool (*inside)(const int64_t *index, ptrdiff_t count, ptrdiff_t size);
     /* made[i * parts + k] = data[k][i] for i from `begin` to `end`; elements of so many bytes. */
     void (*weave)(const char *const *data, int parts, ptrdiff_t element, char *made, ptrdiff_t begin, ptrdiff_t end);
-    /* Rows of the result from `begin` to `end`: whole ones of the source; of `inner` elements with a number each; along
-       the last dim, of `count` elements with a number each. */
+    /* Whole rows of the source, as rows of the result from `begin` to `end`; the numbers are inside. */
     void (*select_rows)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
-    void (*gather_rows)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
-    void (*gather_along)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
+    /* Rows of `inner` elements with a number each; along the last dim, of `count` elements with a number each. They stop
+       and answer false at numbers that are not inside. */
+    bool (*gather_rows)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
+    bool (*gather_along)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
     /* For `outer` from `begin` to `end`: float, double. */
     void (*add_rows[2])(const added *job, ptrdiff_t begin, ptrdiff_t end);
 } index_loops;

@@ -94,6 +94,9 @@ void native_parallel(npy_intp count, npy_intp grain, native_body body, void *con
 /* How many threads that would use at most. */
 int native_threads(void);
 
+/* How many grains of a loop that many threads take at a time. */
+npy_intp native_step(npy_intp grains, npy_intp threads);
+
 int native_threads_init(void);
 PyObject *native_set_threads(PyObject *module, PyObject *count);
 PyObject *native_get_threads(PyObject *module, PyObject *unused);
@@ -131,7 +134,8 @@ int conv_init(void);
 extern const native_spec cast_kernels[];
 int cast_init(void);
 
-int rows_init(void); /* no kernels of its own: what the next ones share */
+int plan_init(void); /* no kernels of their own: what the others share */
+int rows_init(void);
 
 extern const native_spec softmax_kernels[];
 int softmax_init(void);
@@ -159,6 +163,12 @@ int attention_init(void);
 extern const native_spec index_kernels[];
 int index_init(void);
 
+extern const native_spec at_kernels[];
+int at_init(void);
+
+extern const native_spec view_kernels[];
+int view_init(void);
+
 extern const native_spec norm_kernels[];
 int norm_init(void);
 
@@ -182,6 +192,17 @@ int place_init(void);
 
 extern const native_spec sort_kernels[];
 int sort_init(void);
+
+extern const native_spec formulas_kernels[];
+int formulas_init(void);
+
+extern const native_spec lines_kernels[];
+int lines_init(void);
+
+extern const native_spec shown_kernels[];
+int shown_init(void);
+PyObject *native_strides(PyObject *module, PyObject *x);
+PyObject *native_layout(PyObject *module, PyObject *x);
 
 int fused_init(void); /* no kernels: these functions of the module */
 PyObject *native_fuse(PyObject *module, PyObject *args);

@@ -3,6 +3,7 @@
 #include "plan.h"
 #include "rows.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 enum { DIM, OUT, OPTIONS };
@@ -10,8 +11,9 @@ static PyObject *names[OPTIONS];
 
 enum { GRAIN = 1 << 14 }; /* elements a thread */
 
-/* The index as dense int64 of the dims of x, with every place inside of dim `dim`; NULL, with an exception or without. */
-static PyArrayObject *checked(PyObject *object, PyArrayObject *x, int dim) {
+/* The index as dense int64 of the dims of x, with every place inside of dim `dim`, unless that is looked at `later`; NULL, with
+   an exception or without. */
+static PyArrayObject *checked(PyObject *object, PyArrayObject *x, int dim, bool later) {
     PyArrayObject *index = (PyArrayObject *)object;
     if (native_array_type(object) != TYPE_I64 || PyArray_NDIM(index) != PyArray_NDIM(x))
         return NULL;
@@ -19,7 +21,7 @@ static PyArrayObject *checked(PyObject *object, PyArrayObject *x, int dim) {
         if (i != dim && PyArray_DIM(index, i) > PyArray_DIM(x, i))
             return NULL;
     index = native_dense(object);
-    if (index && !native_inside(PyArray_DATA(index), PyArray_SIZE(index), PyArray_DIM(x, dim)))
+    if (index && !later && !native_inside(PyArray_DATA(index), PyArray_SIZE(index), PyArray_DIM(x, dim)))
         Py_CLEAR(index);
     return index;
 }
@@ -87,6 +89,27 @@ static void put_columns(void *context, npy_intp begin, npy_intp end) {
     put(run, 0, PyArray_SIZE(run->index) / width, begin, end - begin);
 }
 
+typedef struct {
+    put_run run;
+    native_start start;
+    atomic_bool outside;
+} row_run;
+
+/* Along the last dim of a new array: one row after the other is looked at, begun and written while it lies in the cache. */
+static void put_new_rows(void *context, npy_intp begin, npy_intp end) {
+    row_run *rows = context;
+    const put_run *run = &rows->run;
+    const npy_intp width = PyArray_DIM(run->index, run->dim), size = PyArray_DIM(run->made, run->dim);
+    for (; begin < end; begin++) {
+        if (!native_inside((const int64_t *)PyArray_DATA(run->index) + begin * width, width, size)) {
+            atomic_store(&rows->outside, true);
+            return;
+        }
+        native_begin_with(&rows->start, PyArray_BYTES(run->made), begin * size, size);
+        put(run, begin, 1, 0, width);
+    }
+}
+
 /* No two threads write to one place: along the last dim each row of the index has its own, along another each column. */
 static void put_all(put_run *run) {
     const int last = PyArray_NDIM(run->index) - 1;
@@ -119,7 +142,11 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
     if (!array && !native_number(args[2], type, &value))
         return NULL;
     source = (PyArrayObject *)args[2];
-    if (!(index = checked(args[1], x, dim)))
+    const int last = PyArray_NDIM(x) - 1;
+    bool rows = !place && dim == last && PyArray_NDIM((PyArrayObject *)args[1]) == last + 1;
+    for (int i = 0; i < last && rows; i++)
+        rows = PyArray_DIM((PyArrayObject *)args[1], i) == PyArray_DIM(x, i);
+    if (!(index = checked(args[1], x, dim, rows)))
         return NULL;
     bool fits = !place || !native_overlap(index, x);
     if (array)
@@ -127,10 +154,21 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
                PyArray_CompareLists(PyArray_DIMS(source), PyArray_DIMS(index), PyArray_NDIM(index)) &&
                (!place || !native_overlap(source, x));
     source = fits && array ? native_dense(args[2]) : NULL;
-    if (fits && (source || !array))
+    const bool ready = fits && (source || !array);
+    if (ready && rows) {
+        row_run run = {.start = {NULL}};
+        if ((made = native_started(x, type, &run.start))) {
+            run.run = (put_run){made, index, type, dim, array ? PyArray_BYTES(source) : value.data, !array};
+            const npy_intp width = PyArray_DIM(index, last), size = PyArray_DIM(x, last);
+            native_parallel(PyArray_SIZE(x) / size, native_grain(GRAIN, width + size), put_new_rows, &run);
+            if (atomic_load(&run.outside))
+                Py_CLEAR(made); /* NumPy says which */
+        }
+    } else if (ready) {
         made = place ? (PyArrayObject *)Py_NewRef(args[0]) : native_copied(x, type);
-    if (made)
-        put_all(&(put_run){made, index, type, dim, array ? PyArray_BYTES(source) : value.data, !array});
+        if (made)
+            put_all(&(put_run){made, index, type, dim, array ? PyArray_BYTES(source) : value.data, !array});
+    }
     Py_DECREF(index);
     Py_XDECREF(source);
     return (PyObject *)made;

@@ -1,7 +1,15 @@
 /* Broadcast loops. Dims are ordered as NumPy's iterator orders them, so that results have NumPy's strides. */
 #include "plan.h"
 
+#include "turn.h"
+
 #include <string.h>
+
+DECLARE_LOOPS(turn_loops, turn_loops);
+
+static const turn_loops *turns;
+
+enum { TILE_ROWS = 32, TILE_COLUMNS = 64, TURNED = 64 }; /* a tile; elements from which on turning pays */
 
 bool native_number(PyObject *value, native_type type, native_operand *operand) {
     operand->array = NULL;
@@ -42,6 +50,7 @@ bool native_number(PyObject *value, native_type type, native_operand *operand) {
 bool native_plan_inputs(native_plan *plan, const native_operand *operands, int inputs) {
     plan->operands = inputs + 1;
     plan->ndim = 0;
+    plan->copies = false;
     for (int k = 0; k < inputs; k++)
         if (operands[k].array && PyArray_NDIM(operands[k].array) > plan->ndim)
             plan->ndim = PyArray_NDIM(operands[k].array);
@@ -50,6 +59,7 @@ bool native_plan_inputs(native_plan *plan, const native_operand *operands, int i
     for (int k = 0; k < inputs; k++) {
         PyArrayObject *array = operands[k].array;
         plan->data[k] = array ? PyArray_BYTES(array) : operands[k].data;
+        plan->sizes[k] = array ? (int)PyArray_ITEMSIZE(array) : 0;
         int missing = plan->ndim - (array ? PyArray_NDIM(array) : 0);
         for (int i = 0; i < plan->ndim; i++) {
             npy_intp size = i < missing ? 1 : PyArray_DIM(array, i - missing);
@@ -184,6 +194,7 @@ PyObject *native_plan_result(native_plan *plan, const native_operand *operands, 
             return NULL;
     }
     plan->data[inputs] = PyArray_BYTES(made);
+    plan->sizes[inputs] = TYPE_SIZE[type];
     for (int i = 0; i < plan->ndim; i++)
         plan->steps[inputs][i] = plan->shape[i] == 1 ? 0 : PyArray_STRIDE(made, i);
     if (out)
@@ -238,10 +249,125 @@ static void run_part(void *argument, npy_intp begin, npy_intp end) {
     }
 }
 
+/* Tiles */
+
+static int log_size(int size) { return size == 8 ? 3 : size == 4 ? 2 : size - 1; }
+
+static bool turnable(int size) { return size == 1 || size == 2 || size == 4 || size == 8; }
+
+/* Makes the dim along which the result's elements lie side by side the last one. Answers the dim along which those of all
+   operands lie that are to be turned, -1 where none is. */
+static int turned_dim(native_plan *plan) {
+    const int last = plan->ndim - 1, result = plan->operands - 1;
+    if (last < 1 || plan->count < TURNED)
+        return -1;
+    int dense = last;
+    while (dense >= 0 && plan->steps[result][dense] != plan->sizes[result])
+        dense--;
+    if (dense < 0 || plan->shape[dense] < 4)
+        return -1;
+    if (dense < last) {
+        npy_intp size = plan->shape[dense];
+        plan->shape[dense] = plan->shape[last];
+        plan->shape[last] = size;
+        for (int k = 0; k <= result; k++) {
+            npy_intp step = plan->steps[k][dense];
+            plan->steps[k][dense] = plan->steps[k][last];
+            plan->steps[k][last] = step;
+        }
+    }
+    int found = -1;
+    for (int k = 0; k < result; k++) {
+        if (!plan->steps[k][last] || plan->steps[k][last] == plan->sizes[k])
+            continue;
+        for (int i = 0; i < last; i++)
+            if (plan->steps[k][i] == plan->sizes[k] && plan->shape[i] > 1 && turnable(plan->sizes[k]) && (found < 0 || found == i)) {
+                found = i;
+                break;
+            }
+    }
+    return found;
+}
+
+typedef struct {
+    const native_plan *plan;
+    native_rows rows;
+    void *context;
+    int dim; /* that is walked by tiles together with the last one */
+    npy_intp down, across; /* tiles */
+} tile_run;
+
+static void run_tile(const tile_run *run, char *const *from, npy_intp rows, npy_intp columns) {
+    const native_plan *plan = run->plan;
+    const int last = plan->ndim - 1, result = plan->operands - 1;
+    _Alignas(64) char space[PLAN_OPERANDS - 1][TILE_ROWS * TILE_COLUMNS * 8];
+    ptrdiff_t steps[PLAN_OPERANDS], down[PLAN_OPERANDS];
+    char *data[PLAN_OPERANDS];
+    for (int k = 0; k <= result; k++) {
+        const int size = plan->sizes[k];
+        data[k] = from[k];
+        steps[k] = plan->steps[k][last];
+        down[k] = plan->steps[k][run->dim];
+        if (down[k] != size || !steps[k] || steps[k] == size || k == result)
+            continue;
+        turn_loop turn = turns->turn[log_size(size)];
+        if (plan->copies) {
+            turn(from[k], steps[k], from[result], plan->steps[result][run->dim], rows, columns);
+            return;
+        }
+        data[k] = space[k];
+        down[k] = columns * size;
+        turn(from[k], steps[k], space[k], down[k], rows, columns);
+        steps[k] = size;
+    }
+    for (npy_intp i = 0; i < rows; i++) {
+        run->rows(run->context, data, steps, columns);
+        for (int k = 0; k <= result; k++)
+            data[k] += down[k];
+    }
+}
+
+static void run_tiles(void *argument, npy_intp begin, npy_intp end) {
+    const tile_run *run = argument;
+    const native_plan *plan = run->plan;
+    const int last = plan->ndim - 1;
+    for (; begin < end; begin++) {
+        npy_intp column = begin % run->across * TILE_COLUMNS, row = begin / run->across % run->down * TILE_ROWS;
+        npy_intp rest = begin / run->across / run->down, at[NATIVE_DIMS];
+        for (int i = last - 1; i >= 0; i--) {
+            at[i] = i == run->dim ? row : rest % plan->shape[i];
+            rest = i == run->dim ? rest : rest / plan->shape[i];
+        }
+        at[last] = column;
+        char *data[PLAN_OPERANDS];
+        for (int k = 0; k < plan->operands; k++) {
+            data[k] = plan->data[k];
+            for (int i = 0; i <= last; i++)
+                data[k] += at[i] * plan->steps[k][i];
+        }
+        npy_intp rows = plan->shape[run->dim] - row, columns = plan->shape[last] - column;
+        run_tile(run, data, rows < TILE_ROWS ? rows : TILE_ROWS, columns < TILE_COLUMNS ? columns : TILE_COLUMNS);
+    }
+}
+
 void native_plan_run(native_plan *plan, npy_intp grain, native_rows rows, void *context) {
     if (!plan->count)
         return;
-    run_state state = {plan, rows, context};
     /* In small pieces, so that the threads end together. */
-    native_parallel(plan->count, plan->count > grain ? grain / 4 : grain, run_part, &state);
+    const npy_intp piece = plan->count > grain ? grain / 4 : grain;
+    const int dim = turned_dim(plan), last = plan->ndim - 1;
+    if (dim < 0) {
+        run_state state = {plan, rows, context};
+        native_parallel(plan->count, piece, run_part, &state);
+        return;
+    }
+    tile_run run = {plan, rows, context, dim, (plan->shape[dim] + TILE_ROWS - 1) / TILE_ROWS,
+                    (plan->shape[last] + TILE_COLUMNS - 1) / TILE_COLUMNS};
+    npy_intp tiles = run.down * run.across * (plan->count / (plan->shape[dim] * plan->shape[last]));
+    native_parallel(tiles, 1 + piece / (plan->count / tiles), run_tiles, &run);
+}
+
+int plan_init(void) {
+    turns = PICK(turn_loops);
+    return 0;
 }

@@ -18,7 +18,9 @@ typedef struct {
     npy_intp shape[NATIVE_DIMS]; /* of the result; after plan_finish the dims of the loop, merged, outermost first */
     npy_intp steps[PLAN_OPERANDS][NATIVE_DIMS]; /* in bytes */
     char *data[PLAN_OPERANDS];
-    npy_intp count; /* of elements */
+    int sizes[PLAN_OPERANDS]; /* bytes of an element */
+    npy_intp count;           /* of elements */
+    bool copies;              /* the rows copy elements as they are: set it before the run */
 } native_plan;
 
 /* A number of Python as an element of that type; false where it does not fit or is of another kind. */
@@ -37,7 +39,8 @@ PyObject *native_plan_result(native_plan *plan, const native_operand *operands, 
 
 typedef void (*native_rows)(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count);
 
-/* Calls `rows` for each row of the loop, on threads where there are more than `grain` elements. */
+/* Calls `rows` for each row of the loop, on threads where there are more than `grain` elements. An operand whose elements lie
+   side by side along another dim than the result's is turned over tile by tile, so that rows find it as they find the rest. */
 void native_plan_run(native_plan *plan, npy_intp grain, native_rows rows, void *context);
 
 #endif

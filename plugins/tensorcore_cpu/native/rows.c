@@ -155,6 +155,14 @@ static void copy_bytes(void *context, npy_intp begin, npy_intp end) {
     memcpy(run->to + begin, run->from + begin, (size_t)(end - begin));
 }
 
+/* Whether all elements lie in one place. */
+static bool uniform(PyArrayObject *x) {
+    for (int i = 0; i < PyArray_NDIM(x); i++)
+        if (PyArray_DIM(x, i) != 1 && PyArray_STRIDE(x, i))
+            return false;
+    return true;
+}
+
 PyArrayObject *native_copied(PyArrayObject *x, native_type type) {
     if (!PyArray_IS_C_CONTIGUOUS(x))
         return (PyArrayObject *)PyArray_NewCopy(x, NPY_CORDER);
@@ -164,4 +172,29 @@ PyArrayObject *native_copied(PyArrayObject *x, native_type type) {
         native_parallel(PyArray_NBYTES(x), 1 << 17, copy_bytes, &run);
     }
     return made;
+}
+
+PyArrayObject *native_started(PyArrayObject *x, native_type type, native_start *start) {
+    const bool one = uniform(x);
+    *start = (native_start){NULL, one ? 0 : TYPE_SIZE[type], TYPE_SIZE[type]};
+    if (!one && !PyArray_IS_C_CONTIGUOUS(x))
+        return native_copied(x, type);
+    start->from = PyArray_BYTES(x);
+    return native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
+}
+
+void native_begin_with(const native_start *start, char *made, npy_intp begin, npy_intp count) {
+    static const char NOTHING[8];
+    const size_t size = (size_t)start->size;
+    if (!start->from || !count)
+        return;
+    made += begin * start->size;
+    if (start->step) {
+        memcpy(made, start->from + begin * start->size, (size_t)count * size);
+    } else if (!memcmp(start->from, NOTHING, size)) {
+        memset(made, 0, (size_t)count * size);
+    } else {
+        for (npy_intp i = 0; i < count; i++)
+            memcpy(made + i * start->size, start->from, size);
+    }
 }

@@ -28,6 +28,25 @@ bool native_inside(const int64_t *index, npy_intp count, npy_intp size);
 /* A new array in row-major order with the values of x, which has that type. */
 PyArrayObject *native_copied(PyArrayObject *x, native_type type);
 
+/* What a result begins with, before a kernel changes some of it: a part is copied by the thread that changes it, so that it
+   comes from the cache the second time. */
+typedef struct {
+    const char *from; /* NULL where the result has its values already */
+    int step;         /* the bytes of an element; 0 where all elements are the one at `from` */
+    int size;
+} native_start;
+
+/* A new array in row-major order for the values of x, and where they come from. */
+PyArrayObject *native_started(PyArrayObject *x, native_type type, native_start *start);
+
+/* The values of `count` elements from number `begin` on, to their place in the result that begins at `made`. */
+void native_begin_with(const native_start *start, char *made, npy_intp begin, npy_intp count);
+
+/* What `sums` (scatter.h) adds to the values of x: into x itself (`place`), or into a new array. The place `padding` becomes
+   zero, where it is not negative. Each sum has its order whatever the number of threads. */
+struct slice_sums;
+PyArrayObject *native_sum_slices(PyArrayObject *x, native_type type, bool place, const struct slice_sums *sums, npy_intp padding);
+
 typedef enum { REDUCTION_NONE, REDUCTION_MEAN, REDUCTION_SUM, REDUCTION_UNKNOWN } native_reduction;
 native_reduction native_reduction_named(PyObject *name);
 

@@ -6,6 +6,7 @@
 #include "plan.h"
 #include "rows.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,30 +98,37 @@ static PyObject *run_embedding(const native_kernel *kernel, PyObject *const *arg
 typedef struct {
     slice_sums sums;
     native_type type;
-    bool zero;         /* begin with nothing */
-    npy_intp padding;  /* a row that stays nothing, or -1 */
+    native_start start;
 } sum_run;
 
+/* Places from `begin` to `end` of all (before, size): what is added to one of them is added by one thread, in order. */
 static void run_sums(void *context, npy_intp begin, npy_intp end) {
     const sum_run *run = context;
-    npy_intp size = TYPE_SIZE[run->type], row = run->sums.after * size, width = (end - begin) * size;
-    char *into = (char *)run->sums.into + begin * size;
-    npy_intp rows = run->sums.before * run->sums.size;
-    if (run->zero && width == row)
-        memset(into, 0, (size_t)(rows * row));
-    else if (run->zero)
-        for (npy_intp i = 0; i < rows; i++)
-            memset(into + i * row, 0, (size_t)width);
-    loops->add_slices[run->type](&run->sums, begin, end);
-    if (run->padding >= 0)
-        memset(into + run->padding * row, 0, (size_t)width);
+    const slice_sums *sums = &run->sums;
+    native_begin_with(&run->start, sums->into, begin * sums->after, (end - begin) * sums->after);
+    while (begin < end) {
+        npy_intp batch = begin / sums->size, first = begin % sums->size, rest = sums->size - first;
+        npy_intp last = first + (rest < end - begin ? rest : end - begin);
+        loops->add_slices[run->type](sums, batch, first, last);
+        begin += last - first;
+    }
 }
 
-/* Each thread has columns of its own, so that every sum has its order. */
-static void add_slices(sum_run *run) {
-    npy_intp rows = run->sums.before * (run->sums.count + (run->zero ? run->sums.size : 0));
-    npy_intp grain = native_grain(GRAIN, rows);
-    native_parallel(run->sums.after, grain < 16 ? 16 : grain, run_sums, run);
+PyArrayObject *native_sum_slices(PyArrayObject *x, native_type type, bool place, const slice_sums *sums, npy_intp padding) {
+    sum_run run = {*sums, type, {NULL}};
+    PyArrayObject *made = place ? (PyArrayObject *)Py_NewRef((PyObject *)x) : native_started(x, type, &run.start);
+    if (!made)
+        return NULL;
+    run.sums.into = PyArray_DATA(made);
+    const npy_intp places = sums->before * sums->size, threads = native_threads();
+    npy_intp grain = native_grain(2 * GRAIN, sums->after * (1 + sums->count / sums->size));
+    /* Each piece looks at all numbers: no more pieces than threads where that is what takes the time. */
+    if (sums->after < 64 && grain < (places + threads - 1) / threads)
+        grain = (places + threads - 1) / threads;
+    native_parallel(places, grain, run_sums, &run);
+    if (padding >= 0)
+        memset(PyArray_BYTES(made) + padding * sums->after * TYPE_SIZE[type], 0, (size_t)(sums->after * TYPE_SIZE[type]));
+    return made;
 }
 
 static PyObject *run_embedding_gradient(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
@@ -137,12 +145,14 @@ static PyObject *run_embedding_gradient(const native_kernel *kernel, PyObject *c
     npy_intp width = PyArray_NDIM(sent) ? PyArray_DIM(sent, PyArray_NDIM(sent) - 1) : 0, shape[2] = {(npy_intp)rows, width};
     if (index && PyArray_SIZE(sent) == PyArray_SIZE(index) * width && width && rows && padding < rows)
         g = native_dense(args[0]);
-    if (g)
-        made = native_empty(2, shape, type);
-    if (made) {
-        sum_run run = {{PyArray_DATA(made), PyArray_DATA(g), PyArray_DATA(index), 1, PyArray_SIZE(index), shape[0], width},
-                       type, true, (npy_intp)padding};
-        add_slices(&run);
+    if (g) {
+        static const double NOTHING = 0;
+        PyArrayObject *none = (PyArrayObject *)PyArray_New(&PyArray_Type, 2, shape, type == TYPE_F32 ? NPY_FLOAT : NPY_DOUBLE,
+                                                           (npy_intp[]){0, 0}, (void *)&NOTHING, 0, NPY_ARRAY_ALIGNED, NULL);
+        slice_sums sums = {NULL, PyArray_DATA(g), PyArray_DATA(index), 1, PyArray_SIZE(index), shape[0], width};
+        if (none)
+            made = native_sum_slices(none, type, false, &sums, (npy_intp)padding);
+        Py_XDECREF(none);
     }
     Py_XDECREF(index);
     Py_XDECREF(g);
@@ -185,13 +195,13 @@ static PyObject *run_index_add(const native_kernel *kernel, PyObject *const *arg
         fits = i == dim || PyArray_DIM(source, i) == PyArray_DIM(x, i);
     if (fits && !native_is_none(options[OUT]))
         fits = !native_overlap(x, source);
-    if (fits && (from = native_dense(args[2])))
-        made = native_is_none(options[OUT]) ? native_copied(x, type) : target_of(args[0], options[OUT]);
-    if (made) {
-        sum_run run = {{PyArray_DATA(made), PyArray_DATA(from), PyArray_DATA(index), .count = PyArray_SIZE(index),
-                        .size = PyArray_DIM(x, dim)}, type, false, -1};
-        native_around(x, dim, &run.sums.before, &run.sums.after);
-        add_slices(&run);
+    bool place = !native_is_none(options[OUT]);
+    if (place)
+        fits = fits && options[OUT] == args[0] && PyArray_IS_C_CONTIGUOUS(x) && PyArray_ISWRITEABLE(x) && !native_overlap(x, index);
+    if (fits && (from = native_dense(args[2]))) {
+        slice_sums sums = {NULL, PyArray_DATA(from), PyArray_DATA(index), .count = PyArray_SIZE(index), .size = PyArray_DIM(x, dim)};
+        native_around(x, dim, &sums.before, &sums.after);
+        made = native_sum_slices(x, type, place, &sums, -1);
     }
     Py_XDECREF(index);
     Py_XDECREF(from);
@@ -201,6 +211,8 @@ static PyObject *run_index_add(const native_kernel *kernel, PyObject *const *arg
 typedef struct {
     slice_sums sums;
     native_type type;
+    native_start start;
+    atomic_bool outside;
 } place_run;
 
 /* Pieces of (before, after): each place along the dim is summed by one thread. */
@@ -211,6 +223,20 @@ static void run_places(void *context, npy_intp begin, npy_intp end) {
         npy_intp last = first + (rest < end - begin ? rest : end - begin);
         loops->add_places[run->type](&run->sums, batch, first, last);
         begin += last - first;
+    }
+}
+
+/* Along the last dim: one of `before` after the other is looked at, begun and added to while it lies in the cache. */
+static void run_rows(void *context, npy_intp begin, npy_intp end) {
+    place_run *run = context;
+    const slice_sums *sums = &run->sums;
+    for (; begin < end; begin++) {
+        if (!native_inside(sums->index + begin * sums->count, sums->count, sums->size)) {
+            atomic_store(&run->outside, true);
+            return;
+        }
+        native_begin_with(&run->start, sums->into, begin * sums->size, sums->size);
+        loops->add_places[run->type](sums, begin, 0, 1);
     }
 }
 
@@ -233,14 +259,24 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
             return NULL;
     if (!native_is_none(options[OUT]) && native_overlap(x, source))
         return NULL;
-    PyArrayObject *index = places(args[1], PyArray_DIM(x, dim));
+    place_run run = {{.count = PyArray_DIM(source, dim), .size = PyArray_DIM(x, dim)}, type};
+    native_around(x, dim, &run.sums.before, &run.sums.after);
+    const bool place = !native_is_none(options[OUT]), rows = !place && run.sums.after == 1;
+    PyArrayObject *index = rows ? native_dense(args[1]) : places(args[1], run.sums.size);
     if (index && (from = native_dense(args[2])))
-        made = native_is_none(options[OUT]) ? native_copied(x, type) : target_of(args[0], options[OUT]);
+        made = place ? target_of(args[0], options[OUT]) : native_started(x, type, &run.start);
     if (made) {
-        place_run run = {{PyArray_DATA(made), PyArray_DATA(from), PyArray_DATA(index), .count = PyArray_DIM(source, dim),
-                          .size = PyArray_DIM(x, dim)}, type};
-        native_around(x, dim, &run.sums.before, &run.sums.after);
-        native_parallel(run.sums.before * run.sums.after, native_grain(GRAIN, run.sums.count), run_places, &run);
+        run.sums.into = PyArray_DATA(made);
+        run.sums.from = PyArray_DATA(from);
+        run.sums.index = PyArray_DATA(index);
+        if (rows) {
+            native_parallel(run.sums.before, native_grain(GRAIN, run.sums.count + run.sums.size), run_rows, &run);
+            if (atomic_load(&run.outside))
+                Py_CLEAR(made); /* NumPy says which */
+        } else {
+            native_begin_with(&run.start, PyArray_BYTES(made), 0, PyArray_SIZE(made));
+            native_parallel(run.sums.before * run.sums.after, native_grain(GRAIN, run.sums.count), run_places, &run);
+        }
     }
     Py_XDECREF(index);
     Py_XDECREF(from);

@@ -5,7 +5,7 @@
 #include "types.h"
 
 /* Slices of (before, count, after) added to (before, size, after) at index[0..count). */
-typedef struct {
+typedef struct slice_sums {
     void *into;
     const void *from;
     const int64_t *index;
@@ -13,8 +13,8 @@ typedef struct {
 } slice_sums;
 
 typedef struct {
-    /* For the columns [first, last) of `after` alone. */
-    void (*add_slices[2])(const slice_sums *of, ptrdiff_t first, ptrdiff_t last); /* TYPE_F32, TYPE_F64 */
+    /* One of `before`, and of its slices those whose place is in [first, last). */
+    void (*add_slices[2])(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last); /* TYPE_F32, TYPE_F64 */
     /* The same where each element has an index of its own, for some columns of one of `before`. */
     void (*add_places[2])(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last);
     /* The k largest of a row, or the smallest, in order, and where they are; NaN is the largest, of equals the first. */

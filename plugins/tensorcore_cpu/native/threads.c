@@ -127,9 +127,10 @@ static void place_workers(void) {
 #endif
 }
 
+npy_intp native_step(npy_intp grains, npy_intp threads) { return (grains + threads * PIECES - 1) / (threads * PIECES); }
+
 static void run_in_pieces(npy_intp count, npy_intp grain, native_body body, void *context) {
-    npy_intp grains = (count + grain - 1) / grain, most = (npy_intp)thread_count * PIECES;
-    npy_intp step = (grains + most - 1) / most * grain;
+    const npy_intp step = native_step((count + grain - 1) / grain, thread_count) * grain;
     start_workers(thread_count - 1);
     /* No worker may claim between the new fields and the new ticket: with no pieces there is nothing to claim. */
     atomic_store(&pool.pieces, 0);

@@ -77,19 +77,18 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
         shape = _kept(view, dims)
         mean, var = (empty(shape, kind) if centre else None), empty(shape, kind)
         pointers = [0 if one is None else one.data.ptr for one in (x, weight, bias, made, mean, var)]
-        kernel, grid, block = rows_kernel("standardize", x, weight if weight is not None else bias, how, pointers[:4])
+        parameter = weight if weight is not None else bias
+        kernel, grid, block = rows_kernel("standardize", x, parameter, how, [pointers[0], made.data.ptr], pointers[1:3])
         kernel(grid, block, 0, *pointers, *how, eps, centre)
         return made, mean, var
 
-    def rows_kernel(name: str, x: Native, parameter: Any, how: _Rows, pointers: list[int]) -> Any:
+    def rows_kernel(
+        name: str, x: Native, parameter: Any, how: _Rows, pointers: list[int], parameters: list[int]
+    ) -> Any:
         kind = x.dtype if parameter is None else parameter.dtype
         through_packs = how.span == 1
         pack = vector_of(x.dtype.itemsize, how.n, *pointers)
-        while (
-            through_packs
-            and parameter is not None
-            and any([one % (pack * kind.itemsize) for one in pointers[1:3] if one])
-        ):
+        while through_packs and parameter is not None and any([one % (pack * kind.itemsize) for one in parameters]):
             pack //= 2
         team, grid, block = teams(driver, how.rows, how.n // pack)
         types = f"{C_TYPES[x.dtype]}, {C_TYPES[kind]}, {pack}, {team}, {str(through_packs).lower()}"
@@ -135,8 +134,8 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
         if needs[0]:
             back = empty(x.shape, x.dtype)
             pointers = [0 if one is None else one.data.ptr for one in (g, x, weight, mean, var, back)]
-            aligned = [pointers[0], pointers[2], pointers[1], pointers[5]]
-            kernel, grid, block = rows_kernel("standardize_backward", x, weight, how, aligned)
+            moved = [pointers[0], pointers[1], pointers[5]]
+            kernel, grid, block = rows_kernel("standardize_backward", x, weight, how, moved, pointers[2:3])
             kernel(grid, block, 0, *pointers, *how, eps, centre)
         gradients: list[Any] = [None, None]
         if any(wanted):

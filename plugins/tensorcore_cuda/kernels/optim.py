@@ -9,23 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from tensorcore_cuda.kernels.launch import C_TYPES, WIDE, Driver, family, vector_of
+from tensorcore_cuda.kernels.formulas import Traced, traced
+from tensorcore_cuda.kernels.launch import C_TYPES, WIDE, Driver, Kernel, family, vector_of
 
 __all__ = ["kernels"]
 
 Native = Any
 Run = Callable[..., Any]
 
-# As in optim.cu
+# As in many.cuh
 _MOST = 32
 _CHUNK = 8192
+_PLAIN = (bool, int, float, type(None))
 _NONE = ((0.0, 0.0),) * _MOST
 _BOOL, _FLOAT32, _FLOAT64 = map(np.dtype, (np.bool_, np.float32, np.float64))
+_PARTS = {np.dtype(np.complex64): _FLOAT32, np.dtype(np.complex128): _FLOAT64}
 
 
 def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
     """The family's kernels; what they do not take goes to the table's."""
     find = family(driver, "optim.cu")
+    written: dict[tuple[Traced, str], Kernel] = {}
 
     def takes(kinds: Sequence[Sequence[Native]]) -> bool:
         for some in zip(*kinds, strict=True):
@@ -46,13 +50,20 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
 
     def launch(
         name: str, dtype: Any, kinds: Sequence[Sequence[Native]], some: list[int], numbers: Any, flag: str, format: str,
-        *rest: Any,
+        *rest: Any, formula: Traced | None = None,
     ) -> None:  # fmt: skip
         pointers = [[kind[i].data.ptr for i in some] for kind in kinds]
         pack = vector_of(dtype.itemsize, 16, *[one for kind in pointers for one in kind])
         packed, blocks = _group(pointers, [kinds[0][i].size for i in some], numbers)
-        kernel = find(f"{name}<{C_TYPES[dtype]}, {pack}{flag}>", f"{len(packed)}s{format}")
+        expression, parameters = f"{name}<{C_TYPES[dtype]}, {pack}{flag}>", f"{len(packed)}s{format}"
+        kernel = find(expression, parameters) if formula is None else find_formula(formula, expression, parameters)
         kernel((blocks, 1, 1), (256, 1, 1), 0, packed, *rest)
+
+    def find_formula(formula: Traced, expression: str, parameters: str) -> Kernel:
+        found = written.get((formula, expression))
+        if found is None:
+            found = written[formula, expression] = driver.kernel(formula.source(), expression, parameters)
+        return found
 
     def adam_step(
         params: Any, grads: Any, averages: Any, squares: Any, maxima: Any, counts: Any = None, grad_scale: Any = None,
@@ -102,6 +113,33 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
         for dtype, some in groups(kinds):
             launch("sgd_step", dtype, kinds, some, _NONE[: len(some)], flag, "ddddiiiPP", *options, *given)
 
+    def step(
+        formula: Callable[..., None], arrays: Sequence[Sequence[Native]], numbers: Sequence[dict[str, Any]]
+    ) -> None:
+        # Those that have the same numbers, in a group mostly all, go through a launch together.
+        together: dict[Any, list[list[Native]]] = {}
+        for some, named in zip(arrays, numbers, strict=True):
+            real = _as_real(some)
+            if takes([[one] for one in real]) and all([type(one) in _PLAIN for one in named.values()]):
+                together.setdefault((len(real), *named.items()), []).append(real)
+            else:
+                table["step"](formula, [some], [named])
+        for (count, *named), rows in together.items():
+            what, values = traced(formula, count, dict(named))
+            kinds = list(zip(*rows, strict=True))
+            for dtype, places in groups(kinds):
+                launch(
+                    "formula_step",
+                    dtype,
+                    kinds,
+                    places,
+                    _NONE[: len(places)],
+                    "",
+                    "d" * len(values),
+                    *values,
+                    formula=what,
+                )
+
     def unscale(grads: Any, *, factor: Any) -> Native:
         there = None if isinstance(factor, float) else factor
         if not takes([grads]) or not _are_numbers(there):
@@ -114,7 +152,15 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
             )
         return found
 
-    return {"adam_step": adam_step, "sgd_step": sgd_step, "unscale": unscale}
+    return {"adam_step": adam_step, "sgd_step": sgd_step, "step": step, "unscale": unscale}
+
+
+def _as_real(arrays: Sequence[Native]) -> list[Native]:
+    """Complex numbers as the pairs of real ones that they move like."""
+    part = _PARTS.get(arrays[0].dtype)
+    if part is None or not all([one.flags.c_contiguous for one in arrays]):
+        return list(arrays)
+    return [one.reshape(-1).view(part) for one in arrays]
 
 
 def _are_numbers(*given: Native | None) -> bool:

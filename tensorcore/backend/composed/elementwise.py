@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import wraps
 from math import inf, log, pi
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tensorcore import dtypes
 from tensorcore.dtypes import iinfo
 from tensorcore.errors import DivisionError
 
@@ -15,54 +19,17 @@ if TYPE_CHECKING:
     from tensorcore.backend.composed.kernels import Kernels
 
 __all__ = [
-    "acos",
-    "acosh",
-    "angle",
-    "asin",
-    "asinh",
-    "atan",
-    "atanh",
-    "bitwise_not",
-    "ceil",
-    "clamp",
-    "clamp_max",
-    "clamp_min",
-    "conj_physical",
-    "cosh",
-    "exp2",
-    "fmax",
-    "fmin",
-    "ge",
-    "gt",
-    "hypot",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "le",
-    "log2",
-    "log10",
-    "logaddexp",
-    "logaddexp2",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "masked_fill",
-    "ne",
-    "reciprocal",
-    "relu",
-    "remainder",
-    "rsqrt",
-    "sgn",
-    "sigmoid",
-    "sign",
-    "signbit",
-    "sinh",
-    "square",
-    "tan",
-    "tanh",
-    "trunc",
+    "acos", "acosh", "angle", "asin", "asinh", "atan", "atanh", "bitwise_not", "bitwise_or", "ceil", "clamp",
+    "clamp_max", "clamp_min", "complex", "conj_physical", "copysign", "cosh", "exp2", "fmax", "fmin", "ge", "gt",
+    "hypot", "imag", "isfinite", "isinf", "isnan", "le", "log2", "log10", "logaddexp", "logaddexp2", "logical_and",
+    "logical_not", "logical_or", "logical_xor", "masked_fill", "minimum", "ne", "neg", "real", "reciprocal", "relu",
+    "remainder", "rsqrt", "sgn", "sigmoid", "sign", "signbit", "sinh", "square", "tan", "tanh", "trunc",
     "trunc_divide",
 ]  # fmt: skip
+
+
+# The integers that have as many bytes as a floating dtype.
+_SAME_BITS = {2: dtypes.int16, 4: dtypes.int32, 8: dtypes.int64}
 
 
 def _with_out(formula: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,6 +41,21 @@ def _with_out(formula: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # Arithmetic
+
+
+@_with_out
+def neg(k: Kernels, x: Native) -> Native:
+    if k.kind(x) == "complex":  # a product would have inf times 0 in it
+        return k.complex(k.neg(k.real(x)), k.neg(k.imag(x)))
+    return k.mul(x, -1.0) if k.kind(x) == "floating" else k.sub(0, x)
+
+
+@_with_out
+def minimum(k: Kernels, x: Native, y: Native) -> Native:
+    if not hasattr(x, "shape"):
+        x, y = y, x
+    first = k.lt(x, y)
+    return k.where(k.logical_or(first, k.isnan(x)) if k.kind(x) == "floating" else first, x, y)
 
 
 @_with_out
@@ -120,6 +102,11 @@ def trunc_divide(k: Kernels, x: Native, y: Native) -> Native:
 
 
 @_with_out
+def bitwise_or(k: Kernels, x: Native, y: Native) -> Native:
+    return k.bitwise_xor(k.bitwise_xor(x, y), k.bitwise_and(x, y))
+
+
+@_with_out
 def bitwise_not(k: Kernels, x: Native) -> Native:
     dtype = k.dtype(x)
     if dtype.kind == "bool":
@@ -135,6 +122,31 @@ def hypot(k: Kernels, x: Native, y: Native) -> Native:
     ratio = k.div(small, k.where(k.eq(large, 0), 1.0, large))
     made = k.mul(large, k.sqrt(k.add(k.mul(ratio, ratio), 1.0)))
     return k.where(k.logical_or(k.isinf(x), k.isinf(y)), inf, made)
+
+
+# Numbers of two parts
+
+
+def real(k: Kernels, x: Native) -> Native:
+    return _part(k, x, 0)
+
+
+def imag(k: Kernels, x: Native) -> Native:
+    return _part(k, x, 1)
+
+
+def _part(k: Kernels, x: Native, at: int) -> Native:
+    parts = k.view_as_real(k.backend.as_native(x))  # of no dims NumPy answers a scalar, which has no memory to show
+    if 0 in x.shape:  # there is no place in its memory that a view could begin at
+        return k.full(tuple(x.shape), 0, dtype=k.dtype(parts))
+    return k.part(parts, len(x.shape), at)
+
+
+@_with_out
+def complex(k: Kernels, x: Native, y: Native) -> Native:
+    shape = np.broadcast_shapes(tuple(x.shape), tuple(y.shape))
+    parts = [k.reshape(k.expand(one, shape=shape), (*shape, 1)) for one in (x, y)]
+    return k.view_as_complex(k.joined(parts, len(shape)))
 
 
 @_with_out
@@ -172,7 +184,16 @@ def sgn(k: Kernels, x: Native) -> Native:
 
 @_with_out
 def signbit(k: Kernels, x: Native) -> Native:
-    return k.lt(k.copysign(1.0, x) if k.kind(x) == "floating" else x, 0)
+    """By the bits, where that of the sign stands in front in floats as in integers."""
+    return k.lt(k.reinterpret(x, dtype=_SAME_BITS[k.dtype(x).itemsize]) if k.kind(x) == "floating" else x, 0)
+
+
+@_with_out
+def copysign(k: Kernels, x: Native, y: Native) -> Native:
+    if not hasattr(y, "shape"):
+        return k.neg(k.abs(x)) if math.copysign(1.0, y) < 0 else k.abs(x)
+    size = k.abs(x) if hasattr(x, "shape") else k.full((), abs(x), dtype=k.dtype(y))
+    return k.where(k.signbit(y), k.neg(size), size)
 
 
 @_with_out
@@ -346,6 +367,11 @@ def isinf(k: Kernels, x: Native) -> Native:
 @_with_out
 def isfinite(k: Kernels, x: Native) -> Native:
     return k.logical_not(k.logical_or(k.isnan(x), k.isinf(x)))
+
+
+@_with_out
+def logical_and(k: Kernels, x: Native, y: Native) -> Native:
+    return k.bitwise_and(k.logical_not(k.logical_not(x)), k.logical_not(k.logical_not(y)))
 
 
 @_with_out

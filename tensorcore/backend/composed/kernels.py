@@ -64,6 +64,12 @@ class Kernels:
         """A view of what lies from ``start`` to ``stop`` along a dim; of one place, without that dim, if ``stop`` is None."""
         return self.index(x, key=(slice(None),) * dim + (start if stop is None else slice(start, stop),))
 
+    def joined(self, parts: list[Native], dim: int) -> Native:
+        """Parts of one dtype one after the other along a dim."""
+        shape = tuple(parts[0].shape)
+        size = sum([one.shape[dim] for one in parts])
+        return self.cat(parts, dim=dim, shape=(*shape[:dim], size, *shape[dim + 1 :]))
+
     def along(self, index: Native, shape: Shape, dim: int) -> Native:
         """A vector of indices along ``dim`` as one index for each element of ``shape``."""
         column = self.reshape(index, (-1,) + (1,) * (len(shape) - 1 - dim))

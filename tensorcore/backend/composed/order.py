@@ -1,8 +1,10 @@
-"""What sorting answers: largest elements, medians."""
+"""What sorting answers: largest elements, medians, modes."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tensorcore import dtypes
 
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
     from tensorcore.backend.base import Native
     from tensorcore.backend.composed.kernels import Kernels
 
-__all__ = ["kthvalue", "median_dim", "topk"]
+__all__ = ["kthvalue", "median_dim", "mode_dim", "topk"]
 
 
 def topk(
@@ -49,7 +51,27 @@ def median_dim(k: Kernels, x: Native, *, dim: int, keepdim: bool = False, nan: b
             at = k.where(k.lt(0, lost), first, k.part(order, dim, (size - 1) // 2, (size - 1) // 2 + 1))
         else:
             at = k.gather(order, k.floor_divide(k.maximum(k.sub(size - 1, lost), 0), 2), dim=dim)
-    at = k.contiguous(at)
+    return _at(k, x, k.contiguous(at), dim, keepdim)
+
+
+def mode_dim(k: Kernels, x: Native, *, dim: int, keepdim: bool = False) -> tuple[Native, Native]:
+    """The smallest of the most frequent elements along ``dim``, and its last position; all NaN count as one."""
+    if not x.shape:
+        return k.clone(x), k.full((), 0, dtype=dtypes.int64)
+    size, shape = x.shape[dim], tuple(x.shape)
+    values, order = k.sort(x, dim=dim, stable=True)
+    before, here = k.part(values, dim, 0, size - 1), k.part(values, dim, 1, size)
+    new = k.ne(before, here)
+    if k.kind(x) == "floating":
+        new = k.logical_and(new, k.logical_not(k.logical_and(k.isnan(before), k.isnan(here))))
+    # How far each element is from the start of its run of equal ones: furthest at the end of the longest run.
+    places = k.along(k.host(np.arange(size)), shape, dim)
+    starts = k.joined([k.part(places, dim, 0, 1), k.where(new, k.part(places, dim, 1, size), 0)], dim)
+    longest = k.argmax(k.sub(places, k.cummax(starts, dim=dim)[0]), dim=dim, keepdim=True)
+    return _at(k, x, k.gather(order, longest, dim=dim), dim, keepdim)
+
+
+def _at(k: Kernels, x: Native, at: Native, dim: int, keepdim: bool) -> tuple[Native, Native]:
     values = k.gather(x, at, dim=dim)
     if keepdim:
         return values, at

@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import inf, prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tensorcore import dtypes
 from tensorcore.backend.composed.kernels import kept
 
@@ -13,8 +15,9 @@ if TYPE_CHECKING:
     from tensorcore.backend.composed.kernels import Kernels
 
 __all__ = [
-    "all", "amin", "any", "argmin", "count_nonzero", "count_true", "cummin", "cumsum_back", "highest", "index_bounds", "logsumexp",
-    "lowest", "max_dim", "mean", "min_dim", "nansum", "norm", "put_picked", "ties", "var", "var_mean",
+    "all", "amin", "any", "argmin", "count_nonzero", "count_true", "cummax", "cummin", "cumprod", "cumsum_back",
+    "highest", "index_bounds", "logcumsumexp", "logsumexp", "lowest", "max_dim", "mean", "min_dim", "nansum", "norm",
+    "put_picked", "ties", "var", "var_mean",
 ]  # fmt: skip
 
 Dims = tuple[int, ...] | None
@@ -92,6 +95,47 @@ def cumsum_back(k: Kernels, x: Native, *, dim: int) -> Native:
     if not x.shape:
         return k.clone(x)
     return k.flip(k.cumsum(k.flip(x, dims=(dim,)), dim=dim), dims=(dim,))
+
+
+# Scans, in as many steps as the length has bits: each joins every element with what was joined before it
+
+
+def _scanned(k: Kernels, arrays: tuple[Native, ...], dim: int, join: Any) -> tuple[Native, ...]:
+    size, step = arrays[0].shape[dim], 1
+    while step < size:
+        before = [k.part(one, dim, 0, size - step) for one in arrays]
+        here = [k.part(one, dim, step, size) for one in arrays]
+        joined = join(*before, *here)
+        arrays = tuple(
+            [k.joined([k.part(one, dim, 0, step), new], dim) for one, new in zip(arrays, joined, strict=True)]
+        )
+        step *= 2
+    return arrays
+
+
+def cumprod(k: Kernels, x: Native, *, dim: int, dtype: Any = None) -> Native:
+    x = k.clone(x) if dtype is None else k.cast(x, dtype=dtype)
+    return _scanned(k, (x,), dim, lambda before, here: (k.mul(before, here),))[0] if x.shape else x
+
+
+def logcumsumexp(k: Kernels, x: Native, *, dim: int) -> Native:
+    x = k.clone(x)
+    return _scanned(k, (x,), dim, lambda before, here: (k.logaddexp(before, here),))[0] if x.shape else x
+
+
+def cummax(k: Kernels, x: Native, *, dim: int) -> tuple[Native, Native]:
+    """The largest element so far, NaN above all, and where it was met last."""
+    if not x.shape:
+        return k.clone(x), k.full((), 0, dtype=dtypes.int64)
+
+    def join(before: Native, at: Native, here: Native, where: Native) -> tuple[Native, Native]:
+        later = k.ge(here, before)
+        if k.kind(x) == "floating":
+            later = k.logical_or(later, k.isnan(here))
+        return k.where(later, here, before), k.where(later, where, at)
+
+    places = k.along(k.host(np.arange(x.shape[dim])), tuple(x.shape), dim)
+    return _scanned(k, (k.clone(x), k.contiguous(places)), dim, join)
 
 
 # Extremes

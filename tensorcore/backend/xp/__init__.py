@@ -16,6 +16,7 @@ from tensorcore.backend.xp import (
     activate,
     conv,
     elementwise,
+    formulas,
     indexing,
     linalg,
     movement,
@@ -33,7 +34,7 @@ __all__ = ["XPBackend"]
 # filter concerns only calls from our own modules.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"tensorcore")
 
-FAMILIES = (elementwise, movement, indexing, reduce, linalg, sort, norm, activate, conv, pool, optim)
+FAMILIES = (elementwise, movement, indexing, reduce, linalg, sort, norm, activate, conv, pool, optim, formulas)
 # Imported when one of their kernels is first asked for.
 LATE = {
     name: family

@@ -13,7 +13,7 @@ import numpy as np
 
 from tensorcore import dtypes
 
-__all__ = ["export_array", "import_array"]
+__all__ = ["capsule_device", "export_array", "import_array"]
 
 _INT, _BFLOAT = 0, 4  # DLDataTypeCode
 _CODE = 20  # bytes from the start of a DLTensor to the dtype's code
@@ -30,7 +30,7 @@ def export_array(array: np.ndarray, dtype: dtypes.dtype, **options: Any) -> Any:
     if dtype is not dtypes.bfloat16:
         return array.__dlpack__(**options)
     capsule = array.view(np.int16).__dlpack__(**options)
-    _code(capsule).value = _BFLOAT
+    _code_of(capsule).value = _BFLOAT
     return capsule
 
 
@@ -38,7 +38,25 @@ def import_array(exporter: Any, copy: bool | None = None) -> np.ndarray:
     """A NumPy array over the memory of an object that has ``__dlpack__``, or over a copy of it."""
     once = _Once(exporter)
     array = np.from_dlpack(once, copy=copy)
+    if not once.versioned and not array.flags.writeable:
+        array = np.asarray(_Writable(array))
     return array.view(dtypes.bfloat16.numpy) if once.bfloat else array
+
+
+def capsule_device(capsule: Any) -> tuple[int, int]:
+    """The kind and the number of the device that a capsule's memory is on. Raises BufferError for one that was used."""
+    start = _start_of(capsule)
+    kind, index = (ctypes.c_int32 * 2).from_address(start + ctypes.sizeof(ctypes.c_void_p))
+    return kind, index
+
+
+class _Writable:
+    """An array that NumPy takes for read-only, because before DLPack 1.0 nobody could say so, as one that is not."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        address = array.__array_interface__["data"][0]
+        self.__array_interface__ = {**array.__array_interface__, "data": (address, False)}
+        self.owner = array
 
 
 class _Once:
@@ -47,6 +65,7 @@ class _Once:
     def __init__(self, exporter: Any) -> None:
         self.exporter = exporter
         self.bfloat = False
+        self.versioned = True
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.exporter.__dlpack_device__()  # type: ignore[no-any-return]
@@ -56,17 +75,22 @@ class _Once:
             capsule = self.exporter.__dlpack__(**options)
         except TypeError:  # an exporter from before DLPack 1.0
             capsule = self.exporter.__dlpack__()
-        code = _code(capsule)
+        self.versioned = _name_of(capsule) != b"dltensor"
+        code = _code_of(capsule)
         if code.value == _BFLOAT:
             code.value, self.bfloat = _INT, True
         return capsule
 
 
-def _code(capsule: Any) -> ctypes.c_uint8:
+def _code_of(capsule: Any) -> ctypes.c_uint8:
+    return ctypes.c_uint8.from_address(_start_of(capsule) + _CODE)
+
+
+def _start_of(capsule: Any) -> int:
+    """Where the description of the tensor begins: its address, its device and so on."""
     name = _name_of(capsule)
     if name not in _STARTS:
         raise BufferError(
             f"from_dlpack: expected a fresh DLPack capsule, got one named {name!r}; each can be used once"
         )
-    pointer = _pointer_of(capsule, name)
-    return ctypes.c_uint8.from_address(pointer + _STARTS[name] + _CODE)
+    return int(_pointer_of(capsule, name)) + _STARTS[name]

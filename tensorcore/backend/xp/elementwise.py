@@ -248,18 +248,22 @@ def _complex(backend: XPBackend) -> tuple[Kernel, ...]:
         return x.imag
 
     def view_as_real(x: Native) -> Native:
+        if x.ndim and x.size and x.flags.c_contiguous:
+            return x.view(np.float32 if x.itemsize == 8 else np.float64).reshape((*x.shape, 2))
         parts = x.real
         strides, offset = backend.layout(parts)
         return backend.as_strided(parts, (*x.shape, 2), (*strides, 1), offset)
 
     def view_as_complex(x: Native) -> Native:
         dtype = np.dtype(np.complex64 if x.itemsize == 4 else np.complex128)
+        if x.ndim and x.size and x.flags.c_contiguous:
+            return x.view(dtype).reshape(x.shape[:-1])
         flat = backend.storage(x)
         _, offset = backend.layout(x)
         return backend.over(flat, x.shape[:-1], dtype, offset * x.itemsize, x.strides[:-1])
 
     def complex(x: Native, y: Native, out: Any = None) -> Native:
-        shape = np.broadcast_shapes(x.shape, y.shape)
+        shape = x.shape if x.shape == y.shape else np.broadcast_shapes(x.shape, y.shape)
         made = xp.empty(shape, np.complex64 if x.itemsize == 4 else np.complex128)
         made.real = x
         made.imag = y

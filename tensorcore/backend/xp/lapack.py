@@ -157,6 +157,11 @@ def _side_by_side(b: Array, solve: Callable[[Array], Array]) -> Array:
 
 def unpack_pivots(pivots: Native, *, rows: int) -> Native:
     """The order of the rows after all swaps, as int64."""
+    if pivots.ndim == 1:
+        order = list(range(rows))
+        for i, there in enumerate(pivots.tolist()):
+            order[i], order[there - 1] = order[there - 1], order[i]
+        return np.array(order, np.int64)
     made = np.broadcast_to(np.arange(rows), (*pivots.shape[:-1], rows)).copy()
     for i in range(pivots.shape[-1]):
         other = pivots[..., i : i + 1].astype(np.int64) - 1

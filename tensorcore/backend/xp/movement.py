@@ -228,7 +228,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def undiagonal(x: Native, *, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> Native:
         """Zeros of ``shape`` with ``x`` on a diagonal."""
         made = xp.zeros(shape, x.dtype)
-        diagonal(made, offset=offset, dim1=dim1, dim2=dim2)[...] = x
+        backend.kernels["diagonal"](made, offset=offset, dim1=dim1, dim2=dim2)[...] = x
         return made
 
     def unwindows(x: Native, *, shape: tuple[int, ...], dim: int, size: int, step: int) -> Native:

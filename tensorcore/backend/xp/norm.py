@@ -53,7 +53,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def softmax(x: Native, *, dim: int) -> Native:
         if not x.size or not x.ndim:
             return xp.ones_like(x)
-        full = wide(x)
+        full = xp.ascontiguousarray(wide(x))  # whatever it lies like, the result is row-major
         made = full - largest(full, dim, keepdims=True)
         xp.exp(made, out=made)
         made /= over(made, None, (dim,))
@@ -70,7 +70,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def log_softmax(x: Native, *, dim: int) -> Native:
         if not x.size or not x.ndim:
             return xp.zeros_like(x)
-        full = wide(x)
+        full = xp.ascontiguousarray(wide(x))  # whatever it lies like, the result is row-major
         made = full - largest(full, dim, keepdims=True)
         made -= xp.log(over(xp.exp(made), None, (dim,)))
         return made.astype(x.dtype, copy=False)

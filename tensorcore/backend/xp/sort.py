@@ -56,7 +56,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             at = xp.take_along_axis(at, order(chosen, dim, largest), axis=dim)
         else:
             at = order(full, dim, largest)[(*part, slice(0, k))]
-        at = xp.ascontiguousarray(at)
+        # Without elements a part counts as dense, whatever its strides.
+        at = xp.ascontiguousarray(at) if k else xp.zeros(at.shape, np.int64)
         return along(x, at, dim), at
 
     def kthvalue(x: Native, *, k: int, dim: int, keepdim: bool = False) -> tuple[Native, Native]:

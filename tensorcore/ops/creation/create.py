@@ -21,7 +21,7 @@ from tensorcore.errors import (
     ShapeError,
     UnsupportedDtype,
 )
-from tensorcore.formats import order_of, preserve_format
+from tensorcore.formats import is_sparse, only_strided, order_of, preserve_format
 from tensorcore.ops import rules, samples
 from tensorcore.ops.creation.literal import as_scalar, host_array
 from tensorcore.ops.kinds import method, operation
@@ -33,8 +33,7 @@ from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "arange", "as_tensor", "empty", "empty_like", "empty_strided", "from_numpy", "full", "full_like",
-    "is_complex", "is_floating_point", "is_tensor", "numel", "ones", "ones_like", "scalar_tensor",
-    "tensor", "zeros", "zeros_like",
+    "is_tensor", "numel", "ones", "ones_like", "tensor", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -91,9 +90,17 @@ def _sizes(op: str, sizes: tuple[Any, ...], size: Any) -> tuple[Any, ...]:
     return sizes
 
 
+def _sparse(op: str, size: Any, *options: Any) -> Tensor:
+    from tensorcore.ops.sparse.making import without_elements
+
+    return without_elements(op, _shape(op, size), *options)  # type: ignore[no-any-return]
+
+
 def empty(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
           requires_grad: bool = False, pin_memory: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
-    """A tensor of undefined values, in page-locked memory with ``pin_memory``."""
+    """A tensor of undefined values, in page-locked memory with ``pin_memory``; of no elements in a sparse ``layout``."""
+    if layout is not None and is_sparse("empty", layout):
+        return _sparse("empty", _sizes("empty", sizes, size), layout, dtype, device, requires_grad, out)
     made = _filled("empty", _sizes("empty", sizes, size), None, dtype, device, requires_grad and not pin_memory, out)
     if memory_format is not None and order_of("empty", memory_format, len(made.native.shape)):
         made = _like("empty", made, None, None, None, made.requires_grad, memory_format)
@@ -102,7 +109,9 @@ def empty(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, lay
 
 def zeros(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
           requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
-    """A tensor of zeros, in page-locked memory with ``pin_memory``."""
+    """A tensor of zeros, in page-locked memory with ``pin_memory``; of no elements in a sparse ``layout``."""
+    if layout is not None and is_sparse("zeros", layout):
+        return _sparse("zeros", _sizes("zeros", sizes, size), layout, dtype, device, requires_grad, out)
     made = _filled("zeros", _sizes("zeros", sizes, size), 0, dtype, device, requires_grad and not pin_memory, out)
     return _pinned(made, requires_grad) if pin_memory else made
 
@@ -110,6 +119,7 @@ def zeros(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, lay
 def ones(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A tensor of ones, in page-locked memory with ``pin_memory``."""
+    only_strided("ones", layout)
     made = _filled("ones", _sizes("ones", sizes, size), 1, dtype, device, requires_grad and not pin_memory, out)
     return _pinned(made, requires_grad) if pin_memory else made
 
@@ -117,6 +127,7 @@ def ones(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A tensor of one value, of that value's dtype unless another is named; page-locked with ``pin_memory``."""
+    only_strided("full", layout)
     if hasattr(size, "__index__"):
         raise ArgumentTypeError(f"full: argument 'size' must be tuple of ints, got {size!r}; write ({size!r},)")
     kind, fill_value = _fill_value("full", fill_value)
@@ -174,6 +185,8 @@ def _like(
 def empty_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
                requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Undefined values in the shape, dtype and on the device of ``input``."""
+    if layout is not None and layout is not input.layout:
+        only_strided("empty_like", layout)
     return _like("empty_like", input, None, dtype, device, requires_grad, memory_format)
 
 
@@ -181,6 +194,8 @@ def empty_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: 
 def zeros_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
                requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Zeros in the shape, dtype and on the device of ``input``."""
+    if layout is not None and layout is not input.layout:
+        return new_zeros(input, input.shape, dtype=dtype, device=device, layout=layout, requires_grad=requires_grad)
     return _like("zeros_like", input, 0, dtype, device, requires_grad, memory_format)
 
 
@@ -188,6 +203,7 @@ def zeros_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: 
 def ones_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
               requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Ones in the shape, dtype and on the device of ``input``."""
+    only_strided("ones_like", layout)
     return _like("ones_like", input, 1, dtype, device, requires_grad, memory_format)
 
 
@@ -195,6 +211,7 @@ def ones_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: A
 def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
               requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """One value in the shape, dtype and on the device of ``input``."""
+    only_strided("full_like", layout)
     _, fill_value = _fill_value("full_like", fill_value)
     return _like("full_like", input, fill_value, dtype, device, requires_grad, memory_format)
 
@@ -242,6 +259,7 @@ method(_new_tensor, "new_tensor")
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
                   requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A tensor of undefined values with these strides, in elements."""
+    only_strided("empty_strided", layout)
     shape, strides = rules.as_shape("empty_strided", (size,)), rules.as_shape("empty_strided", (stride,))
     if len(shape) != len(strides):
         raise ShapeError(
@@ -281,12 +299,6 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     return _pinned(new, requires_grad) if pin_memory else new
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-                  requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """A 0-d tensor of one number, of the default floating dtype unless another is named."""
-    return full((), s, dtype=dtype or dtypes.get_default_dtype(), device=device, requires_grad=requires_grad)
-
-
 def is_tensor(obj: Any) -> bool:
     """Whether ``obj`` is a tensor."""
     return isinstance(obj, Tensor)
@@ -295,16 +307,6 @@ def is_tensor(obj: Any) -> bool:
 def numel(input: Tensor) -> int:
     """The number of elements."""
     return input.numel()
-
-
-def is_floating_point(input: Tensor) -> bool:
-    """Whether the dtype is a floating one."""
-    return input.is_floating_point()
-
-
-def is_complex(input: Tensor) -> bool:
-    """Whether the dtype is a complex one."""
-    return input.is_complex()
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -355,6 +357,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
            device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Numbers from ``start`` up to, and not including, ``end``, ``step`` apart."""
+    only_strided("arange", layout)
     if end is None:
         start, end = 0, start
     numbers = [_bound(name, one) for name, one in (("start", start), ("end", end), ("step", step))]

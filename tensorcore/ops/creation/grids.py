@@ -6,8 +6,9 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
+from tensorcore.formats import only_strided
 from tensorcore.ops import rules
-from tensorcore.ops.creation.create import arange, made
+from tensorcore.ops.creation.create import arange, full, made
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
@@ -54,18 +55,24 @@ def _spaced(op: str, numbers: list[Any], steps: Any, base: Any, dtype: Any, devi
 def linspace(start: Any, end: Any, steps: int, *, out: Tensor | None = None, dtype: Any = None, layout: Any = None,
              device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """``steps`` numbers from ``start`` to ``end``, both included, evenly spaced."""
+    if layout is not None:
+        only_strided("linspace", layout)
     return _spaced("linspace", _numbers("linspace", start, end), steps, None, dtype, device, requires_grad, out)
 
 
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Tensor | None = None, dtype: Any = None,
              layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """``steps`` powers of ``base``, whose exponents are evenly spaced from ``start`` to ``end``, both included."""
+    if layout is not None:
+        only_strided("logspace", layout)
     return _spaced("logspace", _numbers("logspace", start, end), steps, float(base), dtype, device, requires_grad, out)
 
 
 def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any = None, layout: Any = None,
         device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A matrix of ``n`` rows and ``m`` columns with ones on the diagonal and zeros elsewhere."""
+    if layout is not None:
+        only_strided("eye", layout)
     m = n if m is None else m
     if n < 0 or m < 0:
         raise ShapeError(f"eye: n must be greater or equal to 0, got {min(n, m)}; pass sizes >= 0")
@@ -78,10 +85,10 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any =
 def scalar_tensor(
     s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """A 0-d tensor of the default dtype."""
-    dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, "scalar_tensor")
-    device = as_device(device)
-    return made(device.kernels["full"]((), s, dtype=dtype), dtype, device, requires_grad)
+    """A 0-d tensor of one number, of the default floating dtype unless another is named."""
+    return full(
+        (), s, dtype=dtype or dtypes.get_default_dtype(), layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
 def _triangle(op: str, row: int, col: int, offset: int, upper: bool, dtype: Any, device: Any) -> Tensor:
@@ -97,6 +104,8 @@ def tril_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None
 ) -> Tensor:
     """The indices of the lower triangle of a matrix, row by row: of shape ``(2, n)``, rows first."""
+    if layout is not None:
+        only_strided("tril_indices", layout)
     return _triangle("tril_indices", row, col, offset, False, dtype, device)
 
 
@@ -104,6 +113,8 @@ def triu_indices(
     row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None
 ) -> Tensor:
     """The indices of the upper triangle of a matrix, row by row: of shape ``(2, n)``, rows first."""
+    if layout is not None:
+        only_strided("triu_indices", layout)
     return _triangle("triu_indices", row, col, offset, True, dtype, device)
 
 
@@ -159,6 +170,8 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 @operation(method=False, samples=samples.one_hot)
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """Rows of zeros with a one at each class: of shape ``(*, num_classes)``; as many as there are classes where -1."""
+    if type(tensor) is not Tensor:
+        check_tensors("one_hot", tensor=tensor)
     if tensor.dtype is not dtypes.int64:
         raise DtypeError(
             f"one_hot: one_hot is only applicable to index tensor of type LongTensor, got {tensor.dtype}; use .long()"

@@ -11,11 +11,13 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.backend.seeds import seed_devices
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
+from tensorcore.formats import only_strided
 from tensorcore.ops import rules, samples
 from tensorcore.ops.creation.create import from_numpy
 from tensorcore.ops.creation.create import made as tensor_of
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.placement import as_device
 from tensorcore.ops.record import record
@@ -182,18 +184,24 @@ def created(op: str, kind: str, size: Any, out: Any, dtype: Any, device: Any, re
 def rand(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False, names: Any = None) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1)."""
+    if layout is not None:
+        only_strided("rand", layout)
     return created("rand", "uniform", size, out, dtype, device, requires_grad, generator)
 
 
 def randn(*size: Any, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
           requires_grad: bool = False, pin_memory: bool = False, names: Any = None) -> Tensor:  # fmt: skip
     """Normal numbers of mean 0 and standard deviation 1."""
+    if layout is not None:
+        only_strided("randn", layout)
     return created("randn", "normal", size, out, dtype, device, requires_grad, generator)
 
 
 def randint(*args: Any, low: int = 0, high: Any = None, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None,
             layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """``randint(high, size)`` or ``randint(low, high, size)``: whole numbers in [low, high), int64 unless another dtype is named."""
+    if layout is not None:
+        only_strided("randint", layout)
     given = list(args)
     if size is None and given and not hasattr(given[-1], "__index__"):
         size = given.pop()
@@ -215,6 +223,8 @@ def randint(*args: Any, low: int = 0, high: Any = None, size: Any = None, genera
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """The numbers from 0 to n - 1 in random order."""
+    if layout is not None:
+        only_strided("randperm", layout)
     found = out.dtype if out is not None else dtypes.int64 if dtype is None else dtypes.as_dtype(dtype, "randperm")
     device = out.device if out is not None else _drawn_on("randperm", as_device(device))
     if generator is not None and not isinstance(generator, Generator):
@@ -242,6 +252,8 @@ def _recorded(op: Op, input: Tensor, made: Tensor) -> Tensor:
 def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
            layout: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """Normal numbers: of one mean and deviation and a ``size``, or of tensors of means, deviations or both."""
+    if layout is not None:
+        only_strided("normal", layout)
     if size is not None:
         return created(
             "normal", "normal", (size,), out, dtype, device, requires_grad, generator, mean=float(mean), std=float(std)
@@ -275,6 +287,8 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
 @operation(samples=samples.chances)
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, out: Any = None) -> Tensor:
     """Ones with the probability that ``input`` has in that place (or ``p`` everywhere), else zeros, in the input's dtype."""
+    if type(input) is not Tensor:
+        check_tensors("bernoulli", input=input)
     shape = tuple(input.native.shape)
     if p is None:
         if not input.dtype.is_floating_point:
@@ -307,6 +321,8 @@ def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Any = None
 ) -> Tensor:
     """``num_samples`` int64 indices drawn by weight: from (categories), or from each row of (rows, categories)."""
+    if type(input) is not Tensor:
+        check_tensors("multinomial", input=input)
     if generator is not None and not isinstance(generator, Generator):
         raise ArgumentTypeError(
             f"multinomial: expected generator to be a torch.Generator, got {type(generator).__name__}; make one"

@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorcore.backend.strides import memory_order
 from tensorcore.errors import ArgumentTypeError
+from tensorcore.formats import only_strided
 from tensorcore.ops.creation.create import empty_like
 from tensorcore.ops.creation.random import created, draw, normal_op
 from tensorcore.ops.inplace import attach, check_writable
@@ -140,18 +141,24 @@ def _like(
 def rand_like(input: Tensor, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
               requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Uniform numbers in [0, 1) in the shape, dtype and on the device of ``input``."""
+    if layout is not None:
+        only_strided("rand_like", layout)
     return _like("rand_like", "uniform", input, dtype, device, requires_grad, generator, memory_format)
 
 
 def randn_like(input: Tensor, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
                requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Standard normal numbers in the shape, dtype and on the device of ``input``."""
+    if layout is not None:
+        only_strided("randn_like", layout)
     return _like("randn_like", "normal", input, dtype, device, requires_grad, generator, memory_format)
 
 
 def randint_like(input: Tensor, *bounds: int, low: int = 0, high: int | None = None, generator: Any = None, dtype: Any = None,
                  layout: Any = None, device: Any = None, requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """``randint_like(input, high)`` or ``(input, low, high)``: whole numbers in [low, high) in the shape and dtype of ``input``."""
+    if layout is not None:
+        only_strided("randint_like", layout)
     if bounds:
         low, high = (low, bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
     if high is None:

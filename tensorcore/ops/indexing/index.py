@@ -13,8 +13,8 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.parse import ALL, Indices, masks, parse, whole
 from tensorcore.ops.inplace import attach, check_writable
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.operands import lifted
-from tensorcore.ops.output import written
+from tensorcore.ops.operands import check_tensors, lifted
+from tensorcore.ops.output import check_apart, written
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.convert import copy_
@@ -32,7 +32,7 @@ _show_select, _show_slice = select_op.view, slice_op.view  # type: ignore[attr-d
 _index = Op(
     "index", "input", "The elements at places that tensors name.", register=False,
     grads=dict(input=lambda g, input_shape, indices: _put(
-        _index_put, g.new_zeros(input_shape), indices.check("index"), g, True)),
+        _index_put, nothing(g, input_shape), indices.check("index"), g, True)),
 )  # fmt: skip
 _index_put = Op(
     "index_put", "input values", "A tensor with values written at places that tensors name.", register=False,
@@ -41,6 +41,11 @@ _index_put = Op(
             _index_put, g, indices.check("index_put"), g.new_zeros(()), False),
         values=lambda g, indices: _read(g, indices.check("index_put"))),
 )  # fmt: skip
+
+
+def nothing(g: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Zeros of ``shape`` beside ``g``, for a call that adds to a copy of them: one zero that is repeated takes no memory."""
+    return g.new_zeros(()).expand(shape)  # type: ignore[attr-defined, no-any-return]
 
 
 class _Kept:
@@ -98,6 +103,17 @@ def getitem(self: Tensor, key: Any) -> Tensor:
             else:
                 if last is not None:
                     return last(self, {"key": tuple(basic)})
+            if not basic and type(key[0]) is Tensor:
+                for one in key:
+                    if (
+                        type(one) is not Tensor
+                        or one.dtype is not dtypes.int64
+                        or not one.native.shape
+                        or one.device is not self.device
+                    ):
+                        break
+                else:
+                    return _read(self, key)
     elif key is None:
         return _unsqueeze.view(self, {"dim": 0})  # type: ignore[attr-defined, no-any-return]
     elif (
@@ -129,6 +145,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         and not (mode.enabled and (value.node is not None or self.origin is not None))
         and value.device is self.device
         and not value.dtype.is_complex
+        and (value.version is None or value.version is not self.version)
     ):
         # Without a history to keep, the place needs no tensor of its own.
         shape = self.native.shape
@@ -165,13 +182,24 @@ def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, a
         values: broadcast to the shape of ``input[indices]``.
         accumulate: add to what is there; each of several equal indices counts.
     """
-    return _put(_index_put, input, _expanded(input, tuple(indices)), values, accumulate)
+    indices = _checked("index_put", input, indices, values)
+    return _put(_index_put, input, _expanded(input, indices), values, accumulate)
 
 
 def index_put_(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place form of :func:`index_put`."""
+    indices = _checked("index_put_", input, indices, values)
     check_writable("index_put_", input)
-    return _put(_index_put, input, _expanded(input, tuple(indices)), values, accumulate, write=True)
+    return _put(_index_put, input, _expanded(input, indices), values, accumulate, write=True)
+
+
+def _checked(op: str, input: Any, indices: Any, values: Any) -> tuple[Any, ...]:
+    """The indices as a tuple, once all operands are tensors; None stands for a dim that is not indexed."""
+    check_tensors(op, input=input, values=values)
+    if not isinstance(indices, (tuple, list)):
+        raise ArgumentTypeError(f"{op}: expected indices as a tuple of Tensors, got {indices!r}; put them in a tuple")
+    check_tensors(op, **{f"indices[{i}]": one for i, one in enumerate(indices) if one is not None})
+    return tuple(indices)
 
 
 Tensor.index_put_ = index_put_  # type: ignore[attr-defined]
@@ -257,7 +285,11 @@ def _read(input: Tensor, indices: Indices) -> Tensor:
     """The elements at ``indices``, as a copy."""
     if any([one is not None and one.device is not input.device for one in indices]):
         input, *indices = lifted("index", input, *indices)  # type: ignore[assignment]
-    if len(indices) > 1 or 0 in input.native.shape:
+    shape = indices[0].native.shape if indices[0] is not None else None
+    # Several of one shape need no look at the shapes.
+    if (len(indices) > 1 and any([one is None or one.native.shape != shape for one in indices])) or (
+        0 in input.native.shape
+    ):
         wanted = _shape_at("index", input, indices)
         if 0 in wanted and _reads_something(input, indices, wanted):
             raise DimensionError("index: index is out of bounds for dimension with size 0, got one; leave it out")
@@ -286,7 +318,9 @@ def _put(op: Op, input: Tensor, indices: Indices, values: Tensor, accumulate: bo
         )
     if not any(one is not None for one in indices):
         raise DimensionError("index_put: expected at least one index tensor, got none; use copy_")
-    if not write:
+    if write:
+        check_apart("index_put_", input, [values, *indices], all_of_it=True)
+    else:
         input, values, *indices = lifted("index_put", input, values, *indices)  # type: ignore[assignment]
     wanted = _shape_at("index_put", input, indices)
     have = tuple(values.native.shape)

@@ -80,10 +80,12 @@ def masked_fill(name: str, input: Tensor, mask: Tensor, value: Any, *, write: bo
 @operation(samples=samples.masked_select)
 def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements where ``mask`` (which broadcasts with the tensor) is true, as a vector."""
+    if type(input) is not Tensor:
+        check_tensors("masked_select", input=input)
     _mask("masked_select", mask)
     rules.broadcast("masked_select", tuple(input.native.shape), tuple(mask.native.shape))
     made = apply(_masked_select, (input, mask))
-    return made if out is None else store("masked_select", made, out)
+    return made if out is None else store("masked_select", made, out, input, mask, all_of_it=True)
 
 
 @both("masked_scatter")
@@ -117,6 +119,8 @@ def masked_scatter(name: str, input: Tensor, mask: Tensor, source: Tensor, *, wr
 @operation(samples=samples.unary_plain)
 def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None) -> Any:
     """The indices of the elements that are not zero: a row for each, or with ``as_tuple`` a vector for each dim."""
+    if type(input) is not Tensor:
+        check_tensors("nonzero", input=input)
     device = input.device
     if as_tuple:
         return tuple([new_tensor(one, dtypes.int64, device) for one in device.kernels["nonzero_by_dim"](input.native)])
@@ -127,6 +131,8 @@ def nonzero(input: Tensor, *, as_tuple: bool = False, out: Tensor | None = None)
 @operation(samples=samples.unary_plain)
 def argwhere(input: Tensor) -> Tensor:
     """The indices of the elements that are not zero, a row for each."""
+    if type(input) is not Tensor:
+        check_tensors("argwhere", input=input)
     return nonzero(input)
 
 
@@ -148,6 +154,8 @@ _bincount = Op("bincount", "input weights", "How often each value is met, weight
 @operation(samples=samples.bincount)
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each value from 0 on is in ``input``, or the sum of its ``weights``."""
+    if type(input) is not Tensor:
+        check_tensors("bincount", input=input)
     if input.ndim != 1 or input.dtype.kind != "integer":
         raise ShapeError(
             f"bincount: bincount only supports 1-d non-negative integral inputs, got {input.ndim}-d of {input.dtype}"
@@ -175,9 +183,11 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 @operation(samples=samples.take)
 def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements at ``index`` into the flattened tensor, in the index's shape."""
+    if type(input) is not Tensor:
+        check_tensors("take", input=input)
     long("take", index, names=("int64",))
     made = call(_take, (input, index), {}, DimensionError, False)
-    return made if out is None else store("take", made, out)
+    return made if out is None else store("take", made, out, input, index, all_of_it=True)
 
 
 @both("put")

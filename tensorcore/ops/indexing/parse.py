@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, DimensionError, GradientError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
+from tensorcore.ops import rules
 from tensorcore.ops.creation.create import tensor
 from tensorcore.ops.shapes.shape import _alias, _unsqueeze
 from tensorcore.ops.shapes.views_part import select_op, slice_op
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["ALL", "Indices", "masks", "parse", "whole"]
+__all__ = ["ALL", "Indices", "check_places", "long", "masks", "parse", "whole"]
 
 Indices = tuple[Tensor | None, ...]
 ALL = slice(None)
@@ -162,3 +164,47 @@ def whole(key: slice, size: int) -> slice:
     if step < 1:
         raise ArgumentError(f"index: step must be greater than zero, got {step}; use flip")
     return slice(start, stop if stop > start else start, step)
+
+
+def long(op: str, index: Any, *, names: tuple[str, ...] = ("int64", "int32"), empty: bool = False) -> Tensor:
+    """The index, once its dtype is checked; with ``empty`` one of no elements may have any."""
+    if not isinstance(index, Tensor):
+        raise ArgumentTypeError(f"{op}: expected index to be a Tensor, got {index!r}; wrap it in torch.tensor(...)")
+    if empty and not prod(index.native.shape):
+        return index.to(dtypes.int64)  # type: ignore[attr-defined, no-any-return]
+    if index.dtype.name not in names:
+        raise DtypeError(f"{op}: Expected dtype int64 for index, got {index.dtype}; convert it with .long()")
+    return index
+
+
+def check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim: int) -> int:
+    """The rules that ``gather`` and ``scatter`` share; gives ``dim`` from the front."""
+    shape, places = input.native.shape, index.native.shape
+    at = rules.wrap_dim(op, dim, len(shape))
+    if not prod(places):
+        return at
+    if max(len(places), 1) != max(len(shape), 1):
+        raise ShapeError(
+            f"{op}: Index tensor must have the same number of dimensions as input tensor, got "
+            f"{len(places)} and {len(shape)}; "
+            f"expand or unsqueeze it"
+        )
+    if src is not None and src.native.shape and max(len(src.native.shape), 1) != max(len(places), 1):
+        raise ShapeError(
+            f"{op}: Index tensor must have the same number of dimensions as src tensor, got {len(places)} and "
+            f"{len(src.native.shape)}; expand or unsqueeze it"
+        )
+    for i, size in enumerate(places):
+        if shape and i != at and size > shape[i]:
+            raise ShapeError(
+                f"{op}: Expected index {list(places)} to be no larger than self {list(shape)} "
+                f"apart from dimension {at}, got "
+                f"{size} at dimension {i}; make it smaller"
+            )
+        if src is not None and src.native.shape and size > src.native.shape[i]:
+            raise ShapeError(
+                f"{op}: Expected index {list(places)} to be no larger than src "
+                f"{list(src.native.shape)}, got {size} at dimension "
+                f"{i}; make it smaller"
+            )
+    return at

@@ -12,10 +12,12 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, Gra
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
+from tensorcore.ops.indexing.index import nothing
+from tensorcore.ops.indexing.parse import check_places, long
 from tensorcore.ops.indexing.scatter_gradients import padded, reduce_gradients
 from tensorcore.ops.inplace import _before, attach, check_writable
 from tensorcore.ops.kinds import method, operation
-from tensorcore.ops.operands import check_tensors, lifted
+from tensorcore.ops.operands import check_tensors, lifted, plain
 from tensorcore.ops.output import check_apart, store, written
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import index as samples
@@ -30,7 +32,7 @@ __all__ = [
 # Primitives. An index is an input without a formula: it is saved, and checked for writes, like any other.
 
 _gather = Op("gather", "input index", "Elements at an index along a dim.", register=False,
-             grads=dict(input=lambda g, input_shape, index, dim: scatter_add(g.new_zeros(input_shape), dim, index, g)))  # fmt: skip
+             grads=dict(input=lambda g, input_shape, index, dim: scatter_add(nothing(g, input_shape), dim, index, g)))  # fmt: skip
 _scatter = Op(
     "scatter", "input index src", "Elements written at an index along a dim.", register=False,
     grads=dict(input=lambda g, index, dim: scatter(g, dim, index, 0), src=lambda g, index, dim, src_shape: padded(
@@ -50,7 +52,7 @@ _scatter_reduce = Op(
 )  # fmt: skip
 _index_select = Op(
     "index_select", "input index", "Slices at indices along a dim.", register=False,
-    grads=dict(input=lambda g, input_shape, index, dim: index_add(g.new_zeros(input_shape), dim, index, g)),
+    grads=dict(input=lambda g, input_shape, index, dim: index_add(nothing(g, input_shape), dim, index, g)),
 )  # fmt: skip
 _index_add = Op(
     "index_add", "input index source", "Slices added at indices along a dim.", register=False,
@@ -142,7 +144,7 @@ def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
                     f"{name}: expected argument 'input' to be a Tensor, got {input!r}; wrap it in torch.tensor(...)"
                 )
             made = function(name, input, *args, **kwargs)
-            return made if out is None else store(name, made, out)
+            return made if out is None else store(name, made, out, input, *args)
 
         def written_form(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             check_writable(f"{name}_", input)
@@ -163,17 +165,6 @@ def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
         return operation(samples=calls, name=name)(plain)
 
     return enter
-
-
-def long(op: str, index: Any, *, names: tuple[str, ...] = ("int64", "int32"), empty: bool = False) -> Tensor:
-    """The index, once its dtype is checked; with ``empty`` one of no elements may have any."""
-    if not isinstance(index, Tensor):
-        raise ArgumentTypeError(f"{op}: expected index to be a Tensor, got {index!r}; wrap it in torch.tensor(...)")
-    if empty and not prod(index.native.shape):
-        return index.to(dtypes.int64)  # type: ignore[attr-defined, no-any-return]
-    if index.dtype.name not in names:
-        raise DtypeError(f"{op}: Expected dtype int64 for index, got {index.dtype}; convert it with .long()")
-    return index
 
 
 def same_dtype(op: str, input: Tensor, other: Tensor, name: str) -> None:
@@ -208,37 +199,17 @@ def scalar(op: str, input: Tensor, value: Any) -> Tensor:
     return _number(input, value)
 
 
-def _check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim: int) -> int:
-    """The rules that ``gather`` and ``scatter`` share; gives ``dim`` from the front."""
-    shape, places = input.native.shape, index.native.shape
-    at = rules.wrap_dim(op, dim, len(shape))
-    if not prod(places):
-        return at
-    if max(len(places), 1) != max(len(shape), 1):
-        raise ShapeError(
-            f"{op}: Index tensor must have the same number of dimensions as input tensor, got "
-            f"{len(places)} and {len(shape)}; "
-            f"expand or unsqueeze it"
-        )
-    if src is not None and src.native.shape and max(len(src.native.shape), 1) != max(len(places), 1):
-        raise ShapeError(
-            f"{op}: Index tensor must have the same number of dimensions as src tensor, got {len(places)} and "
-            f"{len(src.native.shape)}; expand or unsqueeze it"
-        )
-    for i, size in enumerate(places):
-        if shape and i != at and size > shape[i]:
-            raise ShapeError(
-                f"{op}: Expected index {list(places)} to be no larger than self {list(shape)} "
-                f"apart from dimension {at}, got "
-                f"{size} at dimension {i}; make it smaller"
-            )
-        if src is not None and src.native.shape and size > src.native.shape[i]:
-            raise ShapeError(
-                f"{op}: Expected index {list(places)} to be no larger than src "
-                f"{list(src.native.shape)}, got {size} at dimension "
-                f"{i}; make it smaller"
-            )
-    return at
+def _picked(op: Op, input: Tensor, index: Tensor, at: int) -> Tensor | None:
+    """What the kernel picks, recorded; None where it refuses: the slower call knows how to go on, and what to say."""
+    device = input.device
+    try:
+        native = device.kernels[op.name](input.native, index.native, dim=at)
+    except (IndexError, MemoryError):
+        return None
+    made = new_tensor(native, input.dtype, device)
+    if input.node is not None and mode.enabled:
+        record(op, (input, index), {"dim": at}, made)
+    return made  # type: ignore[no-any-return]
 
 
 # Along a dim, at an index of the result's shape
@@ -247,17 +218,37 @@ def _check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim
 @operation(samples=samples.gather)
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """``input[index[i, j], j]`` for ``dim`` 0, and so on: the elements at ``index`` along ``dim``, in the index's shape."""
+    if (
+        type(input) is Tensor
+        and type(index) is Tensor
+        and index.dtype is dtypes.int64
+        and type(dim) is int
+        and out is None
+    ):
+        # The usual call, whose index has the other sizes of the input: 2 us less.
+        shape, places = input.native.shape, index.native.shape
+        ndim = len(shape)
+        if len(places) == ndim and -ndim <= dim < ndim and 0 not in places and input.device is index.device:
+            at = dim % ndim
+            if shape == places or (shape[:at] == places[:at] and shape[at + 1 :] == places[at + 1 :]):
+                made = _picked(_gather, input, index, at)
+                if made is not None:
+                    return made
+    if type(input) is not Tensor:
+        check_tensors("gather", input=input)
     index = long("gather", index, empty=True)
-    at = _check_places("gather", input, index, None, dim)
+    at = check_places("gather", input, index, None, dim)
     if not index.numel():  # of any shape
         input = input.reshape(-1)[:0].reshape(index.native.shape)  # type: ignore[attr-defined]
     made = call(_gather, (input, index), {"dim": at}, ShapeError, False)
-    return made if out is None else store("gather", made, out)
+    return made if out is None else store("gather", made, out, input, index, all_of_it=True)
 
 
 @operation(samples=samples.take_along_dim)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """``gather`` with an index that broadcasts with the input; of all elements in a row without ``dim``."""
+    if type(input) is not Tensor:
+        check_tensors("take_along_dim", input=input)
     long("take_along_dim", indices, names=("int64",))
     if dim is None:
         made = gather(input.reshape(-1), 0, indices.reshape(-1))  # type: ignore[attr-defined]
@@ -291,10 +282,10 @@ def scatter(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None, 
     given = isinstance(src, Tensor)
     if given:
         same_dtype(name, input, src, "src")
-        at = _check_places(name, input, index, src, dim)
+        at = check_places(name, input, index, src, dim)
     else:
         src = scalar(name, input, src)
-        at = _check_places(name, input, index, None, dim)
+        at = check_places(name, input, index, None, dim)
         src = src.expand(index.native.shape)  # type: ignore[attr-defined]
     if reduce is None:
         return call(_scatter if given else _scatter_value, (input, index, src), {"dim": at}, ShapeError, write)
@@ -311,7 +302,7 @@ def scatter_add(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, 
     if not isinstance(src, Tensor):
         raise ArgumentTypeError(f"{name}: expected src to be a Tensor, got {src!r}; use scatter(..., reduce='add')")
     same_dtype(name, input, src, "src")
-    at = _check_places(name, input, index, src, dim)
+    at = check_places(name, input, index, src, dim)
     return call(_scatter_add, (input, index, src), {"dim": at}, ShapeError, write)
 
 
@@ -336,7 +327,7 @@ def scatter_reduce(name: str, input: Tensor, dim: int, index: Tensor, src: Tenso
         raise UnsupportedDtype(
             f'{name}: "{reduce}" not implemented for {input.dtype.name}, got tensors of it; use another reduce'
         )
-    at = _check_places(name, input, index, src, dim)
+    at = check_places(name, input, index, src, dim)
     options = {"dim": at, "reduce": reduce, "include_self": include_self}
     return call(_scatter_reduce, (input, index, src), options, ShapeError, write)
 
@@ -352,6 +343,20 @@ def _vector(op: str, index: Tensor) -> None:
 @operation(samples=samples.index_select)
 def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The slices at ``index``, a vector, along ``dim``, as a copy."""
+    if (
+        type(input) is Tensor
+        and type(index) is Tensor
+        and index.dtype is dtypes.int64
+        and type(dim) is int
+        and out is None
+    ):
+        ndim = len(input.native.shape)
+        if -ndim <= dim < ndim and len(index.native.shape) == 1 and input.device is index.device:
+            made = _picked(_index_select, input, index, dim % ndim)
+            if made is not None:
+                return made
+    if type(input) is not Tensor:
+        check_tensors("index_select", input=input)
     long("index_select", index)
     _vector("index_select", index)
     at = rules.wrap_dim("index_select", dim, len(input.native.shape))
@@ -360,7 +365,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
             f"index_select: Index to scalar can have only 1 value, got {index.numel()} value(s); unsqueeze the input"
         )
     made = call(_index_select, (input, index), {"dim": at}, DimensionError, False)
-    return made if out is None else store("index_select", made, out)
+    return made if out is None else store("index_select", made, out, input, index, all_of_it=True)
 
 
 def check_source(name: str, input: Tensor, at: int, index: Tensor, source: Tensor) -> None:
@@ -390,7 +395,7 @@ def index_add(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor,
     same_dtype(name, input, source, "source")
     at = rules.wrap_dim(name, dim, len(input.native.shape))
     check_source(name, input, at, index, source)
-    return call(_index_add, (input, index, source), {"dim": at, "alpha": alpha}, ShapeError, write)
+    return call(_index_add, (input, index, source), {"dim": at, "alpha": plain(alpha)}, ShapeError, write)
 
 
 @both("index_copy")
@@ -409,7 +414,8 @@ def index_copy(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor
 @both("index_fill")
 def index_fill(name: str, input: Tensor, dim: int, index: Tensor, value: Any, *, write: bool = False) -> Tensor:
     """``input`` with one value (a number or a 0-d tensor) in the slices at ``index``, a vector, along ``dim``."""
-    if not isinstance(index, Tensor) or index.dtype.name not in ("int64", "int32"):
+    check_tensors(name, input=input, index=index)
+    if index.dtype.name not in ("int64", "int32"):
         raise DimensionError(
             f"{name}: index_fill_(): Expected dtype int64 for index, got {index!r}; convert it with .long()"
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, DtypeError, UnsupportedDtype
+from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, composite, elementwise
 from tensorcore.ops.operands import check_tensors
@@ -294,7 +295,8 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
-@composite(inputs="input", check=_floating("hardsigmoid"), method=False, samples=samples.activation,
+@composite(inputs="input", check=_floating("hardsigmoid"), quick=PLAIN_FLOATS, takes=PLAIN_FLOATS,
+           method=False, samples=samples.activation,
            grads=dict(input=lambda g, input: where((input > -3.0) & (input < 3.0), g * (1 / 6), 0.0)))  # fmt: skip
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """A line from 0 at -3 to 1 at 3."""
@@ -305,7 +307,8 @@ def _hardswish_grad(g: Tensor, input: Tensor) -> Tensor:
     return where(input <= -3.0, 0.0, where(input < 3.0, g * (input / 3 + 0.5), g))
 
 
-@composite(inputs="input", check=_floating("hardswish"), method=False, samples=samples.activation,
+@composite(inputs="input", check=_floating("hardswish"), quick=PLAIN_FLOATS, takes=PLAIN_FLOATS,
+           method=False, samples=samples.activation,
            grads=dict(input=_hardswish_grad))  # fmt: skip
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Each element times its ``hardsigmoid``."""
@@ -337,7 +340,8 @@ def threshold(
     return where(input <= threshold, value, input)
 
 
-@composite(inputs="input", check=_floating("hardshrink"), samples=samples.activation,
+@composite(inputs="input", check=_floating("hardshrink"), quick=PLAIN_FLOATS, takes=PLAIN_FLOATS,
+           samples=samples.activation,
            grads=dict(input=lambda g, input, lambd: where((input >= -lambd) & (input <= lambd), 0.0, g)))  # fmt: skip
 def hardshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Each element, those within ``lambd`` of 0 replaced by 0."""
@@ -353,7 +357,8 @@ def _check_softshrink(input: Tensor, lambd: float) -> tuple[Tensor, float]:
     return input, lambd
 
 
-@composite(inputs="input", check=_check_softshrink, method=False, samples=samples.activation,
+@composite(inputs="input", check=_check_softshrink, quick=PLAIN_FLOATS, takes=PLAIN_FLOATS,
+           method=False, samples=samples.activation,
            grads=dict(input=lambda g, input, lambd: where((input >= -lambd) & (input <= lambd), 0.0, g)))  # fmt: skip
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     """Each element, moved towards 0 by ``lambd``, at most to 0."""

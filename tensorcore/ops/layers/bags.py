@@ -11,6 +11,7 @@ from tensorcore.ops.indexing.masked import masked_fill
 from tensorcore.ops.indexing.scatter import gather, index_add, index_reduce
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.embedding import embedding
+from tensorcore.ops.operands import check_optional
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import sum as total
 from tensorcore.ops.reductions.sort import searchsorted
@@ -120,6 +121,7 @@ def _check(
     op: str, input: Any, weight: Any, offsets: Any, per_sample: Any, include_last: bool
 ) -> tuple[Tensor, tuple[int, ...], Any]:
     """The indices in a row, how many bags there are (and of how many, where that is one number), and the weights in a row."""
+    check_optional(op, offsets=offsets, per_sample_weights=per_sample)
     for name, one in (("input", input), ("weight", weight)):
         if not isinstance(one, Tensor):
             raise ArgumentTypeError(

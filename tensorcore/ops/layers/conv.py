@@ -11,6 +11,7 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.products import matmul
+from tensorcore.ops.operands import check_optional, check_tensors
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.views_part import slice_op, unindex
 from tensorcore.tensor import Tensor
@@ -142,6 +143,8 @@ def spread(op: str, name: str, value: Any, ndim: int) -> Ints:
     """One int for all dims or one for each, as a tuple."""
     if isinstance(value, int):
         return (value,) * ndim
+    if hasattr(value, "__index__") and not getattr(value, "ndim", 0):
+        return (value.__index__(),) * ndim
     try:
         found = tuple([one.__index__() for one in value])
     except (TypeError, AttributeError):
@@ -158,11 +161,8 @@ def spread(op: str, name: str, value: Any, ndim: int) -> Ints:
 
 
 def _checked(op: str, ndim: int, input: Any, weight: Any, bias: Any, transposed: bool, groups: int) -> None:
-    for name, one in (("input", input), ("weight", weight)):
-        if not isinstance(one, Tensor):
-            raise ArgumentTypeError(
-                f"{op}: expected argument '{name}' to be a Tensor, got {type(one).__name__}; use torch.tensor(...)"
-            )
+    check_tensors(op, input=input, weight=weight)
+    check_optional(op, bias=bias)
     shape, window = list(input.native.shape), list(weight.native.shape)
     if len(window) != ndim + 2:
         raise ShapeError(

@@ -129,6 +129,10 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     if len(shape) not in (2, 3):
         raise ShapeError(f"ctc_loss: Expected 3-dimensional tensor for log_probs, but got {list(shape)}; unsqueeze it")
     batched = len(shape) == 3
+    if isinstance(input_lengths, Tensor) is not isinstance(target_lengths, Tensor):
+        raise ArgumentTypeError(
+            f"ctc_loss: expected both lengths as tensors or both as ints, got {input_lengths!r} and {target_lengths!r}"
+        )
     frames, counts = _lengths("input_lengths", input_lengths), _lengths("target_lengths", target_lengths)
     if not batched:
         log_probs = log_probs.unsqueeze(1)

@@ -15,7 +15,7 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.loss import check_reduction, reduced
 from tensorcore.ops.layers.norm import log_softmax
 from tensorcore.ops.linalg.affine import linear
-from tensorcore.ops.operands import check_tensors, result_type
+from tensorcore.ops.operands import check_optional, check_tensors, result_type
 from tensorcore.ops.reductions.reduce import check_floating
 from tensorcore.ops.reductions.reduce import sum as total
 from tensorcore.ops.samples import loss as samples
@@ -62,6 +62,8 @@ def _check_classes(
 ) -> tuple[Tensor, Tensor, bool]:
     """Input and target with a batch dim, and whether it was added; classes along dim 1."""
     check_tensors(op, input=input, target=target)
+    if weight is not None and type(weight) is not Tensor:
+        check_tensors(op, weight=weight)
     if weight is not None and weight.node is not None and mode.enabled:
         raise GradientError(
             f"{op}: The function 'nll_loss_forward' is not differentiable with respect to argument 'weight'. This input "
@@ -240,6 +242,7 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
     """
     op = "linear_cross_entropy"
     check_tensors(op, input=input, linear_weight=linear_weight, target=target)
+    check_optional(op, linear_bias=linear_bias)
     shape, by = tuple(input.native.shape), tuple(linear_weight.native.shape)
     if len(shape) not in (1, 2) or len(by) < 2 or shape[-1] != by[-1] or (len(by) > 2 and len(shape) == 1):
         raise ShapeError(
@@ -279,6 +282,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
                          reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """Cross entropy of probabilities of yes or no; logarithms are taken as at least -100."""
     reduction = check_reduction("binary_cross_entropy", reduction, size_average, reduce)
+    check_optional("binary_cross_entropy", weight=weight)
     _chances("binary_cross_entropy", input, target)
     check_floating("binary_cross_entropy", input)
     if input.dtype is not target.dtype:
@@ -340,6 +344,7 @@ def binary_cross_entropy_with_logits(
     check_floating("binary_cross_entropy_with_logits", input)
     if target.dtype is not input.dtype:
         target = target.to(result_type(input, target))
+    check_optional("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     for one in (weight, pos_weight):
         if one is not None:
             rules.broadcast("binary_cross_entropy_with_logits", tuple(one.native.shape), tuple(input.native.shape))

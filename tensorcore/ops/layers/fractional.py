@@ -13,6 +13,7 @@ from tensorcore.ops.indexing.masked import take
 from tensorcore.ops.indexing.scatter import gather
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.conv import spread
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.join import cat
 from tensorcore.tensor import Tensor
@@ -65,11 +66,13 @@ def _pooled(
     batch, channels = planes.native.shape[:2]
     if drawn is None:
         drawn = rand(batch, channels, ndim, dtype=input.dtype, device=input.device)
-    elif drawn.dtype is not input.dtype:
+    else:
+        check_tensors(op, _random_samples=drawn)
+    if drawn.dtype is not input.dtype:
         raise DtypeError(
             f"{op}: Expect _random_samples to have the same dtype as input, got {drawn.dtype} and {input.dtype}; convert one"
         )
-    elif drawn.native.shape[:1] < (batch,) or drawn.native.shape[1:] != (channels, ndim):
+    if drawn.native.shape[:1] < (batch,) or drawn.native.shape[1:] != (channels, ndim):
         raise ShapeError(
             f"{op}: Expect _random_samples of (batch, channels, {ndim}), got {list(drawn.shape)} for {list(shape)}; make it fit"
         )

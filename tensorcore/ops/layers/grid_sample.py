@@ -11,6 +11,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, KernelMissing, ShapeError, UnsupportedDtype
+from tensorcore.ops import rules
 from tensorcore.ops.creation.create import arange
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
@@ -48,7 +49,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         warnings.warn(_CORNERS.format("grid_sample and affine_grid"), stacklevel=2)
     if not theta.dtype.is_floating_point:
         raise ArgumentError(f"affine_grid: Expected theta to have floating point type, got {theta.dtype}; use .float()")
-    size = tuple(size)
+    size = rules.as_shape("affine_grid", (size,))
     ndim = len(size) - 2
     if ndim not in (2, 3):
         raise KernelMissing(

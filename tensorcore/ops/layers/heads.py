@@ -8,12 +8,14 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, ShapeError
+from tensorcore.ops import rules
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.attention import scaled_dot_product_attention
 from tensorcore.ops.layers.dropout import dropout
 from tensorcore.ops.layers.norm import softmax
 from tensorcore.ops.linalg.affine import linear
 from tensorcore.ops.linalg.products import matmul
+from tensorcore.ops.operands import check_optional
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.samples import sequence as samples
 from tensorcore.ops.shapes.join import cat
@@ -83,6 +85,12 @@ def multi_head_attention_forward(
     Returns: the result (rows, batch, features), and the weights (batch, rows, columns) or (batch, num_heads, rows, columns)
         if asked for, else None.
     """
+    check_optional(
+        _NAME, in_proj_weight=in_proj_weight, in_proj_bias=in_proj_bias, bias_k=bias_k, bias_v=bias_v, attn_mask=attn_mask,
+        key_padding_mask=key_padding_mask, q_proj_weight=q_proj_weight, k_proj_weight=k_proj_weight,
+        v_proj_weight=v_proj_weight, static_k=static_k, static_v=static_v,
+    )  # fmt: skip
+    num_heads = rules.whole(_NAME, "num_heads", num_heads)
     batched = _check(query, key, value, key_padding_mask, attn_mask, num_heads)
     mask, padding = _numbers("attn_mask", attn_mask, query.dtype), None
     if is_causal and attn_mask is None:

@@ -168,7 +168,11 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
             f"cosine_similarity: expected common dtype to be floating point, got {kind}; convert them with .float()"
         )
     shape = rules.broadcast("cosine_similarity", tuple(x1.native.shape), tuple(x2.native.shape))
-    x1, x2 = (one.to(kind).expand(shape) for one in (x1, x2))  # ``dim`` counts those of the common shape
+    # ``dim`` counts those of the common shape.
+    x1, x2 = (
+        one if one.dtype is kind and tuple(one.native.shape) == shape else one.to(kind).expand(shape)
+        for one in (x1, x2)
+    )
     lengths = [vector_norm(one, 2, dim, True).clamp(min=eps) for one in (x1, x2)]  # type: ignore[attr-defined]
     return total((x1 / lengths[0]) * (x2 / lengths[1]), dim)
 
@@ -176,6 +180,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 @operation(samples=samples.two_vectors, method=False)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The p-norm along the last dim of ``x1 - x2 + eps``."""
+    if type(x1) is not Tensor or type(x2) is not Tensor:
+        check_tensors("pairwise_distance", x1=x1, x2=x2)
     return vector_norm(x1 - x2 + eps, p, -1, keepdim)
 
 
@@ -291,6 +297,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
     _float_result("gaussian_nll_loss", input)
     check_floating("gaussian_nll_loss", input)
     if not isinstance(var, Tensor):
+        if not isinstance(var, float):  # PyTorch takes no int
+            check_tensors("gaussian_nll_loss", var=var)
         if var < 0:
             raise ArgumentError(f"gaussian_nll_loss: var has negative entry/entries, got {var}; variances are >= 0")
         var = input.new_full((), float(var)).expand(input.native.shape)

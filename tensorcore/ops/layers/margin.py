@@ -17,18 +17,19 @@ from tensorcore.errors import (
     UnsupportedDtype,
     UsageError,
 )
+from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.indexing.scatter import gather
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.activation import logsigmoid, relu
 from tensorcore.ops.layers.loss import check_reduction, pairwise_distance, reduced
 from tensorcore.ops.layers.pool import taken
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.operands import check_optional, check_tensors
 from tensorcore.ops.reductions.reduce import check_floating
 from tensorcore.ops.reductions.reduce import sum as total
 from tensorcore.ops.reductions.statistics import vector_norm
 from tensorcore.ops.samples import loss as samples
 from tensorcore.tape.mode import mode
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "pdist",
@@ -85,6 +86,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
     reduction = check_reduction("multi_margin_loss", reduction, size_average, reduce)
     if p not in (1, 2):
         raise ArgumentError(f"multi_margin_loss: only p == 1 and p == 2 supported, got {p}; pass one of them")
+    check_optional("multi_margin_loss", weight=weight)
     if weight is not None and weight.node is not None and mode.enabled:
         raise GradientError(
             "multi_margin_loss: The function is not differentiable with respect to argument 'weight'. This input cannot have "
@@ -195,6 +197,10 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         raise UnsupportedDtype(f'pdist: "pdist" not implemented for {input.dtype.name}, got one; use .float()')
     if p < 0:
         raise UsageError(f"pdist: only supports non-negative p values, got {p}; pass p >= 0")
+    if input.node is None and input.dtype in PLAIN_FLOATS and shape[0] > 1 and shape[1]:
+        kernel = input.device.kernels["pdist"]
+        if kernel:
+            return new_tensor(kernel(input.native, p=float(p)), input.dtype, input.device)
     first, second = np.triu_indices(shape[0], 1)
     if shape[1] == 0 or not len(first):
         return input.new_zeros((len(first),)) + total(input) * 0

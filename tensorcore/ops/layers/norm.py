@@ -14,6 +14,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.inplace import check_writable, written
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.reductions.reduce import NotImplementedFor, over_dims, stored
 from tensorcore.ops.reductions.statistics import vector_norm
 from tensorcore.tape.mode import mode, no_grad
@@ -83,6 +84,8 @@ def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None, *, o
 @over_dims(samples=samples.along_dim, method=False)
 def softmin(input: Tensor, dim: int, dtype: dtypes.dtype | None = None) -> Tensor:
     """``softmax`` of the negated input."""
+    if type(input) is not Tensor:
+        check_tensors("softmin", input=input)
     return softmax(-input, dim, dtype)
 
 
@@ -147,6 +150,8 @@ def _over_last(
             f"got input of size {list(shape)}; name the input's last sizes"
         )
     for name, one in (("weight", weight), ("bias", bias)):
+        if one is not None and type(one) is not Tensor:
+            check_tensors(op.name, **{name: one})
         if one is not None and one.native.shape != sizes:
             raise ShapeError(
                 f"{op.name}: Expected {name} to be of same shape as normalized_shape, got {name} of shape "
@@ -235,6 +240,8 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
 
 
 def _per_channel(op: str, name: str, one: Any, channels: int) -> None:
+    if one is not None and type(one) is not Tensor:
+        check_tensors(op, **{name: one})
     if one is not None and tuple(one.native.shape) != (channels,):
         raise ShapeError(
             f"{op}: {name} should contain {channels} elements, got {list(one.native.shape)}; give one per channel"

@@ -10,11 +10,12 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.backend.windows import even_windows
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype, UsageError
+from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.conv import spread
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.reductions.reduce import NotImplementedFor, check_real
 from tensorcore.ops.samples import nn as samples
@@ -251,7 +252,11 @@ def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
 
 def _wanted(op: str, sizes: Ints, output_size: Any) -> Ints:
     ndim = len(sizes)
-    wanted = (output_size,) * ndim if output_size is None or isinstance(output_size, int) else tuple(output_size)
+    output_size = plain(output_size)
+    if output_size is None or isinstance(output_size, int):
+        wanted = (output_size,) * ndim
+    else:
+        wanted = tuple([None if one is None else rules.whole(op, "output_size", one) for one in output_size])
     if len(wanted) == 1:
         wanted *= ndim
     if len(wanted) != ndim:
@@ -362,6 +367,7 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 def _lp_pool(
     op: str, ndim: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool
 ) -> Tensor:
+    check_tensors(op, input=input)
     kernel = spread(op, "kernel_size", kernel_size, ndim)
     power = (input**norm_type) if norm_type != 1 else input  # type: ignore[operator]
     mean = _avg_pool(op, ndim, power, kernel, stride, 0, ceil_mode, True, None)

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
+from tensorcore.ops import rules
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.dropout import dropout as drop
 from tensorcore.ops.linalg.affine import linear
 from tensorcore.ops.linalg.products import matmul
+from tensorcore.ops.operands import check_optional, check_tensors
 from tensorcore.ops.samples import recurrent as samples
 from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.tensor import Tensor
@@ -70,22 +72,24 @@ def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
 def lstm_cell(input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
               b_hh: Tensor | None = None) -> tuple[Tensor, Tensor]:  # fmt: skip
     """One step of an LSTM: state and cell (batch, hidden) to the next ones."""
+    if not isinstance(hx, (tuple, list)):
+        raise ArgumentTypeError(f"lstm_cell: expected hx to be a tuple of Tensors, got {hx!r}; pass (state, cell)")
+    check_tensors("lstm_cell", **{f"hx[{i}]": one for i, one in enumerate(hx)})
     if len(hx) != 2:
         raise ShapeError(f"lstm_cell: expects two hidden states, got {len(hx)}; pass (state, cell)")
-    _check_floats("lstm_cell", (input, *hx, w_ih, w_hh))
+    _check_types("lstm_cell", (input, *hx, w_ih, w_hh))
     _check_step("lstm_cell", input, tuple(hx), w_hh)
-    _check_weights("lstm_cell", w_ih, w_hh, b_ih, b_hh, 4, input.native.shape[1], w_hh.native.shape[-1])
-    return _lstm_steps((linear(input, w_ih, _sum(b_ih, b_hh)), w_hh, *hx), _one_step(input))[1:]  # type: ignore[no-any-return]
+    made = _lstm_layer("lstm_cell", input, w_ih, w_hh, b_ih, b_hh, None, tuple(hx), _one_step(input))
+    return made[1:]  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.gru_cell, method=False)
 def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
              b_hh: Tensor | None = None) -> Tensor:  # fmt: skip
     """One step of a GRU: the state (batch, hidden) to the next one."""
-    _check_floats("gru_cell", (input, hx, w_ih, w_hh))
+    _check_types("gru_cell", (input, hx, w_ih, w_hh))
     _check_step("gru_cell", input, (hx,), w_hh)
-    _check_weights("gru_cell", w_ih, w_hh, b_ih, b_hh, 3, input.native.shape[1], w_hh.native.shape[-1])
-    return _gru_steps((linear(input, w_ih, b_ih), w_hh, b_hh, hx), _one_step(input))[1]  # type: ignore[no-any-return]
+    return _gru_layer("gru_cell", input, w_ih, w_hh, b_ih, b_hh, None, (hx,), _one_step(input))[1]  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.rnn_cell, method=False)
@@ -103,11 +107,9 @@ def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: T
 
 
 def _rnn_cell(name: str, nonlinearity: str, input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any) -> Any:
-    _check_floats(name, (input, hx, w_ih, w_hh))
+    _check_types(name, (input, hx, w_ih, w_hh))
     _check_step(name, input, (hx,), w_hh)
-    _check_weights(name, w_ih, w_hh, b_ih, b_hh, 1, input.native.shape[1], w_hh.native.shape[-1])
-    options = {**_one_step(input), "nonlinearity": nonlinearity}
-    return _rnn_steps((linear(input, w_ih, _sum(b_ih, b_hh)), w_hh, hx), options)[1]
+    return _rnn_layer(nonlinearity)(name, input, w_ih, w_hh, b_ih, b_hh, None, (hx,), _one_step(input))[1]
 
 
 def _check_step(name: str, input: Any, states: Any, w_hh: Any) -> None:
@@ -138,12 +140,17 @@ def _sequences(name: str, layer: Callable[..., Any], states: int, *args: Any, **
         raise ArgumentTypeError(
             f"{name}: expected {', '.join((*head, *names))}, got {', '.join(given)}; pass each once"
         )
+    given["num_layers"] = rules.whole(name, "num_layers", given["num_layers"])
     input = given["data" if packed else "input"]
+    for one in ("hx", "params") if states > 1 else ("params",):
+        if not isinstance(given[one], (tuple, list)):
+            raise ArgumentTypeError(f"{name}: expected {one} to be a tuple of Tensors, got {given[one]!r}; pass a list")
+    check_tensors(name, **{f"hx[{i}]": one for i, one in enumerate(given["hx"])} if states > 1 else {})
     hx = tuple(given["hx"]) if states > 1 else (given["hx"],)
     params = list(given["params"])
     if len(hx) != states:
         raise ShapeError(f"{name}: expected {states} hidden states, got {len(hx)}; pass (state, cell)")
-    _check_floats(name, (input, *hx, *params))
+    _check_types(name, (input, *hx, *params))
     if packed:
         sizes = tuple(given["batch_sizes"].tolist())
         rows = input
@@ -208,6 +215,8 @@ def _lstm_layer(
     h0, c0 = states
     _check_weights(name, w_ih, w_hh, b_ih, b_hh, 4, rows.native.shape[1], h0.native.shape[-1], c0.native.shape[-1])
     gates = linear(rows, w_ih, _sum(b_ih, b_hh))
+    gates, w_hh, w_hr = _of_one_dtype(name, h0.dtype, gates, w_ih, (rows, h0, c0), w_hh, w_hr)
+    c0 = c0 if c0.dtype is h0.dtype else c0.to(h0.dtype)  # type: ignore[attr-defined]
     if w_hr is not None:
         # Rare enough to go step by step.
         if tuple(w_hr.native.shape) != (h0.native.shape[-1], c0.native.shape[-1]):
@@ -222,7 +231,9 @@ def _gru_layer(
     name: str, rows: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, _: Any, states: State, options: Any
 ) -> Any:
     _check_weights(name, w_ih, w_hh, b_ih, b_hh, 3, rows.native.shape[1], states[0].native.shape[-1])
-    return _gru_steps((linear(rows, w_ih, b_ih), w_hh, b_hh, *states), options)
+    gates = linear(rows, w_ih, b_ih)
+    gates, w_hh, b_hh = _of_one_dtype(name, states[0].dtype, gates, w_ih, (rows, *states), w_hh, b_hh)
+    return _gru_steps((gates, w_hh, b_hh, *states), options)
 
 
 def _rnn_layer(nonlinearity: str) -> Callable[..., Any]:
@@ -231,7 +242,8 @@ def _rnn_layer(nonlinearity: str) -> Callable[..., Any]:
     ) -> Any:
         _check_weights(name, w_ih, w_hh, b_ih, b_hh, 1, rows.native.shape[1], states[0].native.shape[-1])
         gates = linear(rows, w_ih, _sum(b_ih, b_hh))
-        return _rnn_steps((gates, w_hh, *states), {**options, "nonlinearity": nonlinearity})
+        gates, w_hh, h0 = _of_one_dtype(name, gates.dtype, gates, w_ih, (rows, *states), w_hh, *states)
+        return _rnn_steps((gates, w_hh, h0), {**options, "nonlinearity": nonlinearity})
 
     return layer
 
@@ -240,14 +252,26 @@ def _sum(b_ih: Any, b_hh: Any) -> Any:
     return b_hh if b_ih is None else b_ih if b_hh is None else b_ih + b_hh
 
 
-def _check_floats(name: str, tensors: Any) -> None:
+def _check_types(name: str, tensors: Any) -> None:
     for one in tensors:
         if not isinstance(one, Tensor):
             raise ArgumentTypeError(f"{name}: expected Tensors, got {type(one).__name__}; wrap it in torch.tensor(...)")
-        if one.dtype is not tensors[0].dtype:
-            raise DtypeError(
-                f"{name}: expected one dtype, got {tensors[0].dtype} and {one.dtype}; convert with .to(...)"
-            )
+
+
+def _of_one_dtype(name: str, dtype: Any, gates: Any, w_ih: Any, given: Any, *others: Any) -> Any:
+    """The gates and what else the steps take, in the dtype they run in; refuses a mixture where nobody asked for one.
+
+    Inside an autocast region the product with ``w_ih`` comes in the region's dtype, and what follows has its precision.
+    The states keep their own dtype there, as PyTorch's do, but for Elman's networks, which are nothing but products.
+    """
+    if gates.dtype is w_ih.dtype:
+        for one in (*given, *others):
+            if one is not None and one.dtype is not w_ih.dtype:
+                raise DtypeError(
+                    f"{name}: expected one dtype, got {given[0].dtype} and {one.dtype}; convert with .to(...)"
+                )
+        return gates, *others
+    return gates.to(dtype), *[None if one is None else one.to(gates.dtype).to(dtype) for one in others]
 
 
 def _check_weights(
@@ -269,6 +293,7 @@ def _check_weights(
         "b_hh": (b_hh, (rows,)),
     }
     for which, (one, shape) in wanted.items():
+        check_optional(name, **{which: one})
         if one is not None and tuple(one.native.shape) != shape:
             raise ShapeError(f"{name}: expected {which} of shape {list(shape)}, got {list(one.shape)}; make it that")
 

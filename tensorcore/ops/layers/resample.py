@@ -13,6 +13,7 @@ from tensorcore.errors import ArgumentError, ArgumentTypeError, KernelMissing, S
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, taken
 from tensorcore.ops.linalg.products import matmul
+from tensorcore.ops.operands import plain
 from tensorcore.ops.samples import resample as samples
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -95,8 +96,8 @@ def _wanted(sizes: tuple[int, ...], size: Any, scale_factor: Any, recompute: boo
         raise ArgumentError(
             f"interpolate: only one of size or scale_factor should be defined, got {size} and {scale_factor}; pass one"
         )
-    given = scale_factor if size is None else size
-    each = list(given) if isinstance(given, (list, tuple)) else [given] * ndim
+    given = plain(scale_factor if size is None else size)
+    each = [plain(one) for one in given] if isinstance(given, (list, tuple)) else [given] * ndim
     if len(each) != ndim:
         raise ArgumentError(
             f"interpolate: Input and output must have the same number of spatial dimensions, but got {list(sizes)} and "

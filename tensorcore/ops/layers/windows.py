@@ -10,6 +10,7 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.conv import conv1d, spread, window_counts
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.samples import nn as samples
 from tensorcore.tensor import Tensor
 
@@ -45,6 +46,8 @@ def _window(op: str, kernel_size: Any, dilation: Any, padding: Any, stride: Any)
 @operation(samples=samples.unfold, method=False)
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """Each window of (batch, channels, height, width) as a column of (batch, channels * taps, windows)."""
+    if type(input) is not Tensor:
+        check_tensors("unfold", input=input)
     kernel, dilation, padding, stride = _window("unfold", kernel_size, dilation, padding, stride)
     shape = tuple(input.native.shape)
     if len(shape) not in (3, 4):
@@ -66,6 +69,8 @@ def fold(
     input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
     """The adjoint of ``unfold``: columns (batch, channels * taps, windows) added up where their windows lie."""
+    if type(input) is not Tensor:
+        check_tensors("fold", input=input)
     size = spread("fold", "output_size", output_size, 2)
     kernel, dilation, padding, stride = _window("fold", kernel_size, dilation, padding, stride)
     shape = tuple(input.native.shape)

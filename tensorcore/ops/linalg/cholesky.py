@@ -12,6 +12,7 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.lu import check_pivots
 from tensorcore.ops.linalg.matrices import check_matrix, check_same, check_sides, check_square, failure, identity
 from tensorcore.ops.linalg.triangular import solved
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.reductions.reduce import return_type, stored
 from tensorcore.ops.samples import linalg as samples
 from tensorcore.tensor import Tensor
@@ -164,10 +165,9 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False,
         raise DimensionError(f"{op}: expected B of at least 2 dims, got {list(B.shape)}; use unsqueeze(-1)")
     wide = check_matrix(op, B, "B")
     check_same(op, LD, B, ("LD", "B"))
-    if not isinstance(pivots, Tensor) or pivots.dtype.kind != "integer":
-        raise DtypeError(
-            f"{op}: Expected pivots to be integers, got {getattr(pivots, 'dtype', pivots)!r}; pass ldl_factor's"
-        )
+    check_tensors(op, pivots=pivots)
+    if pivots.dtype.kind != "integer":
+        raise DtypeError(f"{op}: Expected pivots to be integers, got {pivots.dtype}; pass ldl_factor's")
     if tuple(pivots.native.shape) != shape[:-1]:
         raise ShapeError(
             f"{op}: Expected pivots.shape[:-1] to match the batch of LD and as many as its rows, got {list(pivots.shape)} for "

@@ -11,7 +11,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.products import matmul, take_diagonal
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import nn as samples
 from tensorcore.tensor import Tensor
@@ -72,6 +72,7 @@ def _written(args: tuple[Any, ...]) -> tuple[str, list[Tensor]]:
     else:
 
         def letters(dims: Sequence[Any]) -> str:
+            dims = [plain(one) for one in dims]
             if not all(one is Ellipsis or (isinstance(one, int) and 0 <= one < 52) for one in dims):
                 raise UsageError(
                     f"einsum: not enough letters: expected subscripts as ints in [0, 52), got {list(dims)}"

@@ -24,6 +24,7 @@ from tensorcore.ops.linalg.matrices import (
     stretched,
 )
 from tensorcore.ops.linalg.triangular import solved
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.reductions.reduce import return_type, stored
 from tensorcore.ops.samples import linalg as samples
 from tensorcore.ops.shapes.join import cat
@@ -130,7 +131,8 @@ def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None
 ) -> Any:
     """``(P, L, U)`` from what ``lu_factor`` gives; tensors without elements for what is not asked for."""
-    if not isinstance(LU_data, Tensor) or LU_data.ndim < 2:
+    check_tensors("lu_unpack", LU_data=LU_data, LU_pivots=LU_pivots)
+    if LU_data.ndim < 2:
         raise ShapeError(
             f"lu_unpack: The input LU_data must have at least 2 dimensions, got {LU_data!r}; pass lu_factor's"
         )
@@ -142,10 +144,9 @@ def lu_unpack(
 
 
 def _check_swaps(op: str, LU: Tensor, pivots: Any) -> None:
-    if not isinstance(pivots, Tensor) or pivots.dtype is not dtypes.int32:
+    if pivots.dtype is not dtypes.int32:
         raise DtypeError(
-            f"{op}: pivots should be a Tensor of scalar type torch.int32, got "
-            f"{getattr(pivots, 'dtype', type(pivots).__name__)}; pass those of lu_factor"
+            f"{op}: pivots should be a Tensor of scalar type torch.int32, got {pivots.dtype}; pass those of lu_factor"
         )
     check_pivots(op, pivots, LU.native.shape[-2])
 
@@ -167,11 +168,14 @@ def _unpacked(lu: Tensor, pivots: Tensor, data: bool, swaps: bool) -> tuple[Tens
     size = min(rows, columns)
     P = L = U = None
     if data:
-        L = lu[..., :size].tril(-1) + identity(lu, rows, size)
-        U = lu[..., :size, :].triu()
+        L = (lu if columns == size else lu[..., :size]).tril(-1) + identity(lu, rows, size)  # type: ignore[attr-defined]
+        U = (lu if rows == size else lu[..., :size, :]).triu()  # type: ignore[attr-defined]
     if swaps:
         order = order_of(pivots, rows)
-        P = (order.unsqueeze(-2) == arange(rows, device=order.device).unsqueeze(-1)).to(lu.dtype)  # type: ignore[attr-defined]
+        if len(order.native.shape) == 1:  # the columns of the identity in that order
+            P = identity(lu, rows, rows).index_select(1, order)  # type: ignore[attr-defined]
+        else:
+            P = (order.unsqueeze(-2) == arange(rows, device=order.device).unsqueeze(-1)).to(lu.dtype)  # type: ignore[attr-defined]
     return tuple([lu.new_empty((0,)) if one is None else one for one in (P, L, U)])  # type: ignore[attr-defined, return-value]
 
 
@@ -244,7 +248,8 @@ def lu_solve(
     shape = check_square(op, LU, "LU")
     wide = check_matrix(op, B, "B")
     check_same(op, LU, B, ("LU", "B"))
-    if isinstance(pivots, Tensor) and tuple(pivots.native.shape) != shape[:-1]:
+    check_tensors(op, pivots=pivots)
+    if tuple(pivots.native.shape) != shape[:-1]:
         raise ShapeError(
             f"{op}: Number of pivots per batch should be same as the dimension of the matrix, got {list(pivots.shape)} for "
             f"{list(shape)}; pass those of lu_factor"

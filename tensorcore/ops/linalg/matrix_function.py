@@ -10,9 +10,10 @@ from tensorcore.ops import rules
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.matrices import check_square, identity, is_recorded, twin
-from tensorcore.ops.linalg.products import chain_matmul, check_tensors, one_dtype
+from tensorcore.ops.linalg.products import chain_matmul, one_dtype
 from tensorcore.ops.linalg.products import cross as _cross
 from tensorcore.ops.linalg.solve import solution
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import stored
@@ -97,7 +98,7 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
     op = "linalg.multi_dot"
     if not isinstance(tensors, (tuple, list)):
         raise ArgumentTypeError(f"{op}: expected a tuple of Tensors, got {type(tensors).__name__}; put them in a list")
-    check_tensors(op, *tensors)
+    check_tensors(op, **{f"tensors[{i}]": one for i, one in enumerate(tensors)})
     count = len(tensors)
     if count < 2:
         raise ShapeError(f"{op}: expected at least 2 tensors, got {count}; use the tensor itself")
@@ -132,7 +133,7 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """The sum along ``dim`` of the products of ``y`` with the conjugate of ``x``; shapes broadcast."""
     op = "linalg.vecdot"
-    check_tensors(op, x, y)
+    check_tensors(op, x=x, y=y)
     for one in (x, y):
         if one.dtype.kind not in ("floating", "complex"):
             raise DtypeError(
@@ -153,6 +154,8 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1, out: Tensor | None = N
 @operation(samples=samples.diagonal, method=False, name="linalg_diagonal")
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The diagonals of the matrices in two dims, the last two unless named, as a view."""
+    if type(A) is not Tensor:
+        check_tensors("linalg.diagonal", A=A)
     return A.diagonal(offset, dim1, dim2)  # type: ignore[no-any-return, attr-defined]
 
 
@@ -160,7 +163,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 def vander(x: Tensor, N: int | None = None) -> Tensor:
     """The powers from 0 to ``N - 1`` of each element, (..., n) to (..., n, N); N is n where None."""
     op = "linalg.vander"
-    check_tensors(op, x)
+    check_tensors(op, x=x)
     if x.dtype.kind == "bool" or (x.dtype.kind == "floating" and x.dtype.itemsize == 2):
         raise DtypeError(f"{op}: supports floating point, complex, and integer tensors, got {x.dtype}; convert it")
     x = x if x.native.shape else x.unsqueeze(0)  # type: ignore[attr-defined]

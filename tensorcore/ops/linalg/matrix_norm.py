@@ -14,6 +14,7 @@ from tensorcore.ops.linalg.eigen import eigvalsh
 from tensorcore.ops.linalg.matrices import check_matrix, check_square, twin
 from tensorcore.ops.linalg.solve import inverted
 from tensorcore.ops.linalg.svd import decomposed, svdvals, tolerances
+from tensorcore.ops.operands import plain
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import Dims, stored
 from tensorcore.ops.reductions.statistics import as_dtype, vector_norm
@@ -49,6 +50,7 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keep
 
 def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Sequence[int], keepdim: bool, dtype: Any = None) -> Tensor:
     shape = check_matrix(op, A, narrow=True)
+    ord = plain(ord)
     if not isinstance(ord, (str, int, float)) or isinstance(ord, bool):
         raise ArgumentTypeError(
             f"{op}: expected ord to be a number or a str, got {ord!r}; pass 'fro', 'nuc', 1, 2 or inf"
@@ -91,6 +93,7 @@ def norm(A: Tensor, ord: Any = None, dim: Dims = None, keepdim: bool = False, *,
         raise ArgumentTypeError(
             f"{op}: expected argument 'input' to be a Tensor, got {A!r}; wrap it in torch.tensor(...)"
         )
+    dim = plain(dim)
     dims = (dim,) if isinstance(dim, int) else dim
     if dims is None and ord is not None and A.ndim not in (1, 2):
         raise ShapeError(
@@ -102,7 +105,7 @@ def norm(A: Tensor, ord: Any = None, dim: Dims = None, keepdim: bool = False, *,
         raise ShapeError(f"{op}: If dim is specified, it must be of length 1 or 2, got {list(dims)}; use vector_norm")
     if ord is not None and (len(dims) == 2 if dims is not None else A.ndim == 2):
         return stored(op, _matrix_norm("linalg.matrix_norm", A, ord, dims or (0, 1), keepdim, dtype), out)  # type: ignore[no-any-return, arg-type]
-    return vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype, out=out)
+    return stored(op, vector_norm(A, 2 if ord is None else ord, dims, keepdim, dtype=dtype), out)  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.nuclear_norm, method=False)
@@ -117,6 +120,7 @@ def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: 
 @operation(samples=samples.frobenius_norm, method=False)
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """The root of the sum of squares along one or two dims."""
+    dim = plain(dim)
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     if len(dims) > 2:
         raise ShapeError(f"frobenius_norm: Expected at most 2 dimensions, got {len(dims)}; use linalg.vector_norm")
@@ -130,7 +134,7 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
     ``p`` is an ``ord`` of ``matrix_norm``. For None and 2 it is the largest singular value over the smallest, for -2 the
     smallest over the largest; only these take matrices that are not square.
     """
-    op = "linalg.cond"
+    op, p = "linalg.cond", plain(p)
     shape = check_matrix(op, A)
     if p is not None and p not in _ORDERS:
         if isinstance(p, str):

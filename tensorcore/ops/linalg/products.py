@@ -11,10 +11,12 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import apply, binary
+from tensorcore.ops.calls import PLAIN_FLOATS, apply, binary
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
+from tensorcore.ops.pointwise.arithmetic import mul
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.samples import nn as samples
 from tensorcore.tensor import Tensor, new_tensor
@@ -162,7 +164,11 @@ _mm, _bmm, _mv, _dot = (_named(name, f"{name.capitalize()}Backward0") for name i
 
 def _checked(op: Op, x: Tensor, y: Tensor, dims: tuple[int, int], text: str, out: Tensor | None) -> Tensor:
     """A product of two tensors of exactly these numbers of dims, whose inner sizes must agree."""
-    check_tensors(op.name, x, y)
+    if type(x) is Tensor is type(y) and x.dtype is y.dtype and x.dtype in PLAIN_FLOATS and out is None and dims[0] < 3:
+        a, b = x.native.shape, y.native.shape
+        if (len(a), len(b)) == dims and a[-1] == b[0]:
+            return apply(op, (x, y))  # type: ignore[no-any-return]
+    check_tensors(op.name, input=x, other=y)
     a, b = tuple(x.native.shape), tuple(y.native.shape)
     if (len(a), len(b)) != dims:
         raise ShapeError(f"{op.name}: {text}, got {len(a)}D and {len(b)}D; matmul takes other numbers of dims")
@@ -174,12 +180,6 @@ def _checked(op: Op, x: Tensor, y: Tensor, dims: tuple[int, int], text: str, out
     one_dtype(op.name, x, y)
     made = apply(op, (x, y)) if type(x) is Tensor is type(y) else matmul(x, y)
     return made if out is None else store(op.name, made, out)
-
-
-def check_tensors(op: str, *values: Any) -> None:
-    for one in values:
-        if not isinstance(one, Tensor):
-            raise ArgumentTypeError(f"{op}: expected Tensors, got {type(one).__name__}; wrap it in torch.tensor(...)")
 
 
 @operation(samples=samples.mm)
@@ -209,31 +209,30 @@ def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
 @operation(samples=samples.dot)
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """As ``dot``, with the first vector conjugated."""
-    check_tensors("vdot", input, other)
+    check_tensors("vdot", input=input, other=other)
     return dot(conjugate(input), other, out=out)
 
 
 @operation(samples=samples.inner)
 def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Products summed over the last dim of both; a 0-d tensor multiplies."""
-    check_tensors("inner", input, other)
+    check_tensors("inner", input=input, other=other)
     a, b = input.native.shape, other.native.shape
     if not a or not b:
-        made = input * other
-    elif a[-1] != b[-1]:
+        return mul(input, other, out=out)
+    if a[-1] != b[-1]:
         raise ShapeError(
             f"inner: inner() the last dimension must match on both input tensors, got {list(a)} and {list(b)}; transpose one"
         )
-    else:
-        left = input.reshape(rows_of(a), a[-1])
-        made = matmul(left, other.reshape(rows_of(b), b[-1]).t()).reshape(*a[:-1], *b[:-1])
+    left = input.reshape(rows_of(a), a[-1])
+    made = matmul(left, other.reshape(rows_of(b), b[-1]).t()).reshape(*a[:-1], *b[:-1])
     return made if out is None else store("inner", made, out)
 
 
 @operation(samples=samples.outer)
 def outer(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Products of each element of a vector (m) with each of another (n), as (m, n)."""
-    check_tensors("outer", input, vec2)
+    check_tensors("outer", input=input, vec2=vec2)
     if len(input.native.shape) != 1 or len(vec2.native.shape) != 1:
         raise ShapeError(
             f"outer: outer: Expected 1-D arguments, got {len(input.native.shape)}-D and {len(vec2.native.shape)}-D; use flatten()"
@@ -254,7 +253,7 @@ def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
 @operation(samples=samples.kron)
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The Kronecker product: each element of ``input`` times the whole of ``other``, dim by dim."""
-    check_tensors("kron", input, other)
+    check_tensors("kron", input=input, other=other)
     a, b = tuple(input.native.shape), tuple(other.native.shape)
     ndim = max(len(a), len(b))
     a, b = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
@@ -267,7 +266,7 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
 @operation(samples=samples.chain, method=False)
 def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     """Product of several matrices in the order of fewest multiplications (the classic dynamic program)."""
-    check_tensors("chain_matmul", *matrices)
+    check_tensors("chain_matmul", **{f"matrices[{i}]": one for i, one in enumerate(matrices)})
     if not matrices:
         raise UsageError("chain_matmul: Expecting at least 1 matrix, got none; pass matrices")
     for one in matrices:
@@ -298,7 +297,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
 @operation(samples=samples.matrix_power)
 def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """Each matrix multiplied with itself ``n`` times by squaring; its inverse for negative ``n``."""
-    check_tensors("matrix_power", input)
+    check_tensors("matrix_power", input=input)
     shape = tuple(input.native.shape)
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise ShapeError(f"matrix_power: A must be batches of square matrices, got {list(shape)}")
@@ -343,7 +342,7 @@ put_diagonal = Op("put_diagonal", "input", "Zeros with the input where two dims 
 @operation(samples=samples.matrix)
 def trace(input: Tensor) -> Tensor:
     """Sum of a matrix's diagonal."""
-    check_tensors("trace", input)
+    check_tensors("trace", input=input)
     if len(input.native.shape) != 2:
         raise ShapeError(f"trace: trace: expected a matrix, but got tensor with dim {len(input.native.shape)}")
     return apply(take_diagonal, (input,), {"dim1": 0, "dim2": 1}).sum()  # type: ignore[no-any-return]
@@ -357,7 +356,7 @@ _cross = Op("cross", "input other", "The vectors at right angles to both.", back
 @operation(samples=samples.cross)
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The cross product of the vectors along ``dim``, which has size 3; without it the first dim of that size."""
-    check_tensors("cross", input, other)
+    check_tensors("cross", input=input, other=other)
     if len(input.native.shape) != len(other.native.shape):
         raise ShapeError(
             f"cross: inputs must have the same number of dimensions, got {len(input.native.shape)} and {len(other.native.shape)}"
@@ -384,5 +383,6 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
         raise UnsupportedDtype(
             "cross: \"cross\" not implemented for 'Bool', got tensors of it; convert them with .to(...)"
         )
-    made = apply(_cross, (input.expand(shape), other.expand(shape)), {"dim": at})
+    pair = [one if tuple(one.native.shape) == shape else one.expand(shape) for one in (input, other)]
+    made = apply(_cross, pair, {"dim": at})
     return made if out is None else store("cross", made, out)

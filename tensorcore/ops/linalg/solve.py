@@ -23,6 +23,7 @@ from tensorcore.ops.linalg.matrices import (
     optional,
     twin,
 )
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import return_type, stored
 from tensorcore.ops.samples import linalg as samples
@@ -163,6 +164,8 @@ def tensorinv(A: Tensor, ind: int = 2, *, out: Tensor | None = None) -> Tensor:
 
     Shapes: (*r, *c) with as many elements in r as in c gives (*c, *r).
     """
+    if type(A) is not Tensor:
+        check_tensors("linalg.tensorinv", A=A)
     op = "linalg.tensorinv"
     if ind <= 0:
         raise ShapeError(f"{op}: Expected a strictly positive integer for 'ind', got {ind}; pass at least 1")

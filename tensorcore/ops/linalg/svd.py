@@ -23,6 +23,7 @@ from tensorcore.ops.linalg.matrices import (
     optional,
     twin,
 )
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import return_type, stored
@@ -252,7 +253,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     """
     op = "linalg.lstsq"
     shape = check_matrix(op, A, "input")
-    if not isinstance(B, Tensor) or not B.native.shape:
+    check_tensors(op, B=B)
+    if not B.native.shape:
         raise ShapeError(f"{op}: other must have at least 1 dimension, got {B!r}; pass a vector or a matrix")
     check_same(op, A, B, ("input", "other"))
     wide = tuple(B.native.shape)

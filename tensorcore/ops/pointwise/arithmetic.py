@@ -13,7 +13,6 @@ from tensorcore.ops.kinds import (
     BOOL,
     COMPLEX,
     FLOATING,
-    INTEGER,
     NUMBERS,
     REAL,
     alias,
@@ -22,16 +21,16 @@ from tensorcore.ops.kinds import (
     method,
     operation,
 )  # fmt: skip
-from tensorcore.ops.older import older, taking_older
+from tensorcore.ops.older import older
 from tensorcore.ops.operands import NARROW, check_number, check_tensors, once_rounded, result_type
-from tensorcore.ops.output import store
+from tensorcore.ops.output import check_apart, store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.samples import elementwise as samples
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "abs", "absolute", "add", "addcdiv", "addcmul", "copysign", "div", "divide", "float_power", "floor_divide", "fmod",
+    "abs", "absolute", "add", "copysign", "div", "divide", "float_power", "floor_divide", "fmod",
     "hypot", "lerp", "mul", "multiply", "neg", "negative", "nextafter", "positive", "pow", "reciprocal", "remainder", "rsqrt",
     "rsub", "sgn", "sign", "sqrt", "square", "sub", "subtract", "true_divide",
 ]  # fmt: skip
@@ -70,6 +69,8 @@ _sub = elementwise(
 
 def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
     """``alpha * other`` in the dtype that the sum is computed in."""
+    if dtypes.kind_of(other) is None:
+        check_tensors(op, other=other)
     compute = result_type(input, other)
     kind = dtypes.kind_of(alpha)
     if kind == "bool" and compute is not dtypes.bool_:
@@ -110,14 +111,20 @@ def add_(input: Tensor, other: Any, *late: Any, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`add`."""
     if late:
         return older("add_", (input, other, *late), {}, "alpha")
-    return _written["add"](input, other if alpha == 1 else _scaled("add_", input, other, alpha))
+    if alpha == 1:
+        return _written["add"](input, other)
+    check_apart("add_", input, (other,))
+    return _written["add"](input, _scaled("add_", input, other, alpha))
 
 
 def sub_(input: Tensor, other: Any, *late: Any, alpha: Any = 1) -> Tensor:
     """In-place form of :func:`sub`."""
     if late:
         return older("sub_", (input, other, *late), {}, "alpha")
-    return _written["sub"](input, other if alpha == 1 else _scaled("sub_", input, other, alpha))
+    if alpha == 1:
+        return _written["sub"](input, other)
+    check_apart("sub_", input, (other,))
+    return _written["sub"](input, _scaled("sub_", input, other, alpha))
 
 
 _replace("add", add)
@@ -130,6 +137,8 @@ subtract = alias("subtract", sub)
 @operation(samples=samples.pair_alpha, method=False)
 def rsub(input: Any, other: Any, alpha: Any = 1) -> Tensor:
     """``other - alpha * input``, element by element."""
+    if type(input) is not Tensor:
+        check_tensors("rsub", input=input)
     return sub(other, input, alpha=alpha)
 
 
@@ -201,6 +210,7 @@ remainder = elementwise(
 fmod = elementwise(
     "fmod", "input other", "What is left of the quotient cut off at the point; it has the sign of input.", takes=REAL - BOOL,
     grads=dict(input=same, other=lambda g, input, other: -g * _div_trunc(input, other)), samples=samples.steps,
+    tensor_first=True,
 )  # fmt: skip
 
 
@@ -325,6 +335,8 @@ _sgn = elementwise("sgn", "input", "Each complex number divided by its absolute 
 @operation(samples=samples.nonzero, writes=True)
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sign of each element: of a complex one the number of the same angle and length 1."""
+    if type(input) is not Tensor:
+        check_tensors("sgn", input=input)
     return (_sgn if input.dtype.is_complex else sign)(input, out=out)
 
 
@@ -350,6 +362,8 @@ absolute = alias("absolute", abs)
 @operation(samples=samples.unary)
 def positive(input: Tensor) -> Tensor:
     """The tensor itself. Raises for bools."""
+    if type(input) is not Tensor:
+        check_tensors("positive", input=input)
     if input.dtype is dtypes.bool_:
         raise DtypeError("positive: The `+` operator, on a bool tensor is not supported, got one; use .to(torch.uint8)")
     return input
@@ -359,7 +373,7 @@ method(positive, "__pos__")
 copysign = elementwise(
     "copysign", "input other", "The size of input with the sign of other.", gives="float", takes=FLOATING,
     grads=dict(input=lambda g, input, out: where(input == 0, 0.0, g * (out / input)), other=lambda g: _zeros(g)),
-    samples=samples.steps,
+    samples=samples.steps, tensor_first=True,
 )  # fmt: skip
 nextafter = elementwise("nextafter", "input other", "The next number from input towards other.",
                         takes=FLOATING, numbers=False, samples=samples.pair,
@@ -405,43 +419,6 @@ def lerp(input: Tensor, end: Tensor, weight: Any, *, out: Tensor | None = None) 
         return where(abs(weight) < 0.5, input + weight * difference, end - difference * (1 - weight))
     near = math.sqrt(weight.real**2 + weight.imag**2) < 0.5
     return input + weight * difference if near else end - difference * (1 - weight)
-
-
-@taking_older("value")
-@composite(
-    inputs="input tensor1 tensor2", writes=True, samples=samples.addcmul,
-    grads=dict(input=same, tensor1=lambda g, tensor2, value: g * conjugate(tensor2 * value),
-               tensor2=lambda g, tensor1, value: g * conjugate(tensor1 * value)),
-)  # fmt: skip
-def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
-    """``input + value * tensor1 * tensor2``, element by element."""
-    compute = result_type(input, tensor1, tensor2)
-    if dtypes.kind_of(value) is None:
-        raise DtypeError(f"addcmul: expected value to be a number, got {value!r}; pass an int or a float")
-    value = int(value) if compute.kind == "integer" else value
-    if compute in NARROW:
-        return once_rounded(addcmul, compute, input, tensor1, tensor2, value=value)
-    tensor1 = tensor1.to(compute)  # type: ignore[attr-defined]
-    # The factor comes first, as in PyTorch: which product overflows depends on it.
-    return _add(input, mul(tensor1 if value == 1 else tensor1 * value, tensor2))
-
-
-@taking_older("value")
-@composite(
-    inputs="input tensor1 tensor2", writes=True, samples=samples.addcdiv,
-    grads=dict(input=same, tensor1=lambda g, tensor2, value: g * conjugate(value / tensor2),
-               tensor2=lambda g, tensor1, tensor2, value: -g * conjugate(tensor1 / tensor2 / tensor2 * value)),
-)  # fmt: skip
-def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, out: Tensor | None = None) -> Tensor:
-    """``input + value * tensor1 / tensor2``, element by element. Raises where both are of integers."""
-    if all(one.dtype in BOOL | INTEGER for one in (tensor1, tensor2)):
-        raise DtypeError(
-            f"addcdiv: Integer division with addcdiv is no longer supported, got {tensor1.dtype.name} and "
-            f"{tensor2.dtype.name}; convert one with .to(...)"
-        )
-    if (compute := result_type(input, tensor1, tensor2)) in NARROW:
-        return once_rounded(addcdiv, compute, input, tensor1, tensor2, value=value)
-    return _add(input, _div(tensor1 if value == 1 else tensor1 * value, tensor2))
 
 
 def _zeros(g: Tensor) -> Tensor:

@@ -7,10 +7,10 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
-from tensorcore.ops.calls import explain
+from tensorcore.ops.calls import PLAIN_FLOATS, explain
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, method, operation
-from tensorcore.ops.operands import as_argument, check_number, check_tensors, one_device, result_type
+from tensorcore.ops.operands import as_argument, check_number, check_tensors, one_device, plain, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import elementwise as samples
@@ -33,6 +33,24 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
 
     The gradient of an element that was not chosen is 0, whatever its value.
     """
+    if (
+        type(condition) is Tensor
+        and type(input) is Tensor
+        and type(other) is Tensor
+        and condition.dtype is dtypes.bool_
+        and input.dtype is other.dtype
+        and condition.device is input.device is other.device
+        and input.node is None
+        and other.node is None
+        and out is None
+    ):
+        # Nothing to promote and nothing to record: half of the steps below.
+        device = condition.device
+        try:
+            native = device.kernels["where"](condition.native, input.native, other.native)
+        except Exception as error:
+            raise explain(_where, (condition, input, other), error) from error
+        return new_tensor(native, input.dtype, device)
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)  # type: ignore[attr-defined]
     if not isinstance(condition, Tensor):
@@ -86,7 +104,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         raise explain(_where, (condition, input, other), error) from error
     if mode.enabled and any([isinstance(one, Tensor) and one.node is not None for one in (input, other)]):
         record(_where, (condition, input, other), None, made)
-    return made if out is None else store("where", made, out)
+    return made if out is None else store("where", made, out, condition, input, other)
 
 
 def _where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
@@ -132,17 +150,17 @@ def _high_grad(g: Tensor, input: Tensor, min: Any, max: Any) -> Tensor:
 _clamp = elementwise(
     "clamp", "input min max", "Each element, kept within [min, max].", takes=REAL, rule=_bounds_result, method=False,
     grads=dict(input=lambda g, input, min, max: where((input >= min) & (input <= max), g, 0.0), min=_low_grad, max=_high_grad),
-    samples=samples.bounds, backward_name="ClampBackward1",
+    samples=samples.bounds, backward_name="ClampBackward1", tensor_first=True,
 )  # fmt: skip
 clamp_min = elementwise(
     "clamp_min", "input min", "Each element, but no less than min.", takes=REAL, rule=_bounds_result,
     grads=dict(input=lambda g, input, min: where(input >= min, g, 0.0), min=lambda g, input, min: where(input < min, g, 0.0)),
-    samples=samples.bound,
+    samples=samples.bound, tensor_first=True,
 )  # fmt: skip
 clamp_max = elementwise(
     "clamp_max", "input max", "Each element, but no more than max.", takes=REAL, rule=_bounds_result,
     grads=dict(input=lambda g, input, max: where(input <= max, g, 0.0), max=lambda g, input, max: where(input > max, g, 0.0)),
-    samples=samples.bound,
+    samples=samples.bound, tensor_first=True,
 )  # fmt: skip
 
 
@@ -152,6 +170,10 @@ def _clamped(input: Tensor, min: Any, max: Any, out: Any, both: Any, low: Any, h
         if min is None:
             raise DtypeError("clamp: At least one of 'min' or 'max' must not be None, got neither; pass one")
         return low(input, min, **options)
+    if min is not None and (type(min) is Tensor) is not (type(max) is Tensor):
+        min, max = plain(min), plain(max)  # a number beside a 0-d tensor are two numbers
+        if isinstance(min, Tensor) or isinstance(max, Tensor):
+            check_tensors("clamp", min=min, max=max)
     return high(input, max, **options) if min is None else both(input, min, max, **options)
 
 
@@ -217,8 +239,8 @@ fmin = elementwise(
 )  # fmt: skip
 
 
-@composite(inputs="input", grads=dict(input=lambda g, input: where(input.isfinite(), g, 0.0)), writes=True,
-           samples=samples.unary)  # fmt: skip
+@composite(inputs="input", quick=PLAIN_FLOATS, takes=PLAIN_FLOATS, writes=True, samples=samples.unary,
+           grads=dict(input=lambda g, input: where(input.isfinite(), g, 0.0)))  # fmt: skip
 def nan_to_num(
     input: Tensor,
     nan: float | None = 0.0,
@@ -243,9 +265,7 @@ def nan_to_num(
     return where(made == float("-inf"), limits.min if neginf is None else float(neginf), made)
 
 
-@operation(samples=samples.heaviside, writes=True)
-def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """0 below 0, 1 above, and ``values`` at 0."""
+def _check_heaviside(input: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     check_tensors("heaviside", input=input, values=values)
     if input.dtype is not values.dtype:
         raise DtypeError(
@@ -256,6 +276,11 @@ def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Te
         raise UnsupportedDtype(
             "heaviside: heaviside is not yet implemented for complex tensors, got one; take its real part"
         )
-    input, values = input.detach(), values.detach()
-    made = where(input == 0, values, (input > 0).to(input.dtype))  # type: ignore[attr-defined]
-    return made if out is None else store("heaviside", made, out)
+    return input.detach(), values.detach()
+
+
+@composite(inputs="input values", check=_check_heaviside, quick=PLAIN_FLOATS, takes=PLAIN_FLOATS, writes=True,
+           samples=samples.heaviside)  # fmt: skip
+def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """0 below 0, 1 above, and ``values`` at 0."""
+    return where(input == 0, values, (input > 0).to(input.dtype))  # type: ignore[attr-defined, no-any-return]

@@ -22,7 +22,7 @@ __all__ = [
 
 def _comparison(name: str, text: str, **kind: Any) -> Any:
     return elementwise(name, "input other", f"Whether input {text} other, element by element.", gives="bool", operator=name,
-                       samples=samples.pair, **kind)  # fmt: skip
+                       tensor_first=True, samples=samples.pair, **kind)  # fmt: skip
 
 
 eq = _comparison("eq", "==")
@@ -38,11 +38,11 @@ greater, greater_equal = alias("greater", gt), alias("greater_equal", ge)
 
 logical_not = elementwise("logical_not", "input", "Whether each element is 0.", gives="bool", samples=samples.unary)
 logical_and = elementwise("logical_and", "input other", "Whether both elements are not 0.", gives="bool",
-                          samples=samples.pair_of_tensors)  # fmt: skip
+                          numbers=False, samples=samples.pair_of_tensors)  # fmt: skip
 logical_or = elementwise("logical_or", "input other", "Whether one of both elements is not 0.", gives="bool",
-                         samples=samples.pair_of_tensors)  # fmt: skip
+                         numbers=False, samples=samples.pair_of_tensors)  # fmt: skip
 logical_xor = elementwise("logical_xor", "input other", "Whether exactly one of both elements is not 0.", gives="bool",
-                          samples=samples.pair_of_tensors)  # fmt: skip
+                          numbers=False, samples=samples.pair_of_tensors)  # fmt: skip
 
 # Bits
 
@@ -91,11 +91,15 @@ _signbit = elementwise("signbit", "input", "Whether the sign of each element is 
 @operation(samples=samples.unary)
 def signbit(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Whether the sign of each element is minus, that of -0 too."""
+    if type(input) is not Tensor:
+        check_tensors("signbit", input=input)
     made = input < 0 if input.dtype.kind in ("bool", "integer") else _signbit(input)
     return made if out is None else store("signbit", made, out)
 
 
 def _infinite(name: str, input: Tensor, value: float, out: Tensor | None) -> Tensor:
+    if type(input) is not Tensor:
+        check_tensors(name, input=input)
     if input.dtype.is_complex:
         raise DtypeError(f"{name}: {name} does not support complex inputs, got {input.dtype.name}; test the real part")
     made = eq(input, value) if input.dtype.is_floating_point else input.new_zeros(input.shape, dtype=dtypes.bool_)  # type: ignore[attr-defined]
@@ -150,10 +154,16 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e
 @operation(samples=samples.pair_of_tensors)
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether both tensors have the same shape and the same elements."""
+    if type(input) is not Tensor:
+        check_tensors("equal", input=input)
     if not isinstance(other, Tensor):
         raise ArgumentTypeError(f"equal: expected other to be a Tensor, got {other!r}; wrap it in torch.tensor(...)")
     if tuple(input.native.shape) != tuple(other.native.shape):
         return False
+    if input.dtype is other.dtype and input.device is other.device and type(input) is Tensor is type(other):
+        kernel = input.device.kernels["equal"]
+        if kernel:
+            return kernel(input.native, other.native)  # type: ignore[no-any-return]
     return not bool(ne(input, other).sum())  # type: ignore[attr-defined]
 
 

@@ -17,7 +17,8 @@ from tensorcore.ops.shapes.views import viewing
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "angle", "complex", "conj", "conj_physical", "imag", "is_conj", "isreal", "polar", "real", "resolve_conj", "resolve_neg",
+    "angle", "complex", "conj", "conj_physical", "imag", "is_complex", "is_conj", "is_floating_point", "isreal", "polar", "real",
+    "resolve_conj", "resolve_neg",
     "view_as_complex", "view_as_real",
 ]  # fmt: skip
 
@@ -42,6 +43,8 @@ _conj = elementwise("conj_physical", "input", "The conjugate of each element.", 
 @operation(samples=samples.unary, writes=True)
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The conjugate of each element; real tensors as they are."""
+    if type(input) is not Tensor:
+        check_tensors("conj_physical", input=input)
     made = _conj(input) if input.dtype.is_complex else input
     return made if out is None else store("conj_physical", made, out)
 
@@ -49,24 +52,32 @@ def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 @operation(samples=samples.unary)
 def conj(input: Tensor) -> Tensor:
     """The conjugate of each element, computed at once; real tensors as they are."""
+    if type(input) is not Tensor:
+        check_tensors("conj", input=input)
     return _conj(input) if input.dtype.is_complex else input
 
 
 @operation(samples=samples.unary)
 def is_conj(input: Tensor) -> bool:
     """Always False: conjugates are computed at once here."""
+    if type(input) is not Tensor:
+        check_tensors("is_conj", input=input)
     return False
 
 
 @operation(samples=samples.unary)
 def resolve_conj(input: Tensor) -> Tensor:
     """The tensor itself: conjugates are computed at once here."""
+    if type(input) is not Tensor:
+        check_tensors("resolve_conj", input=input)
     return input
 
 
 @operation(samples=samples.unary)
 def resolve_neg(input: Tensor) -> Tensor:
     """The tensor itself: negatives are computed at once here."""
+    if type(input) is not Tensor:
+        check_tensors("resolve_neg", input=input)
     return input
 
 
@@ -87,12 +98,16 @@ _as_complex = _part("view_as_complex", "The pairs along the last dim as complex 
 @operation(samples=samples.complex_unary, method=False)
 def real(input: Tensor) -> Tensor:
     """The real parts as a view; a real tensor itself."""
+    if type(input) is not Tensor:
+        check_tensors("real", input=input)
     return _real.view(input, {}) if input.dtype.is_complex else input  # type: ignore[attr-defined]
 
 
 @operation(samples=samples.complex_unary, method=False)
 def imag(input: Tensor) -> Tensor:
     """The imaginary parts as a view. Raises for real tensors."""
+    if type(input) is not Tensor:
+        check_tensors("imag", input=input)
     if not input.dtype.is_complex:
         raise DtypeError(
             f"imag: imag is not implemented for tensors with non-complex dtypes, got {input.dtype.name}; use zeros_like"
@@ -115,6 +130,8 @@ Tensor.imag = property(imag, _set_imag, doc=imag.__doc__)  # type: ignore[attr-d
 @operation(samples=samples.complex_unary, method=False)
 def view_as_real(input: Tensor) -> Tensor:
     """Complex of shape (...) seen as real of shape (..., 2)."""
+    if type(input) is not Tensor:
+        check_tensors("view_as_real", input=input)
     if not input.dtype.is_complex:
         raise DtypeError(
             f"view_as_real: view_as_real is only supported for complex tensors, got {input.dtype.name}; use unsqueeze(-1)"
@@ -125,6 +142,8 @@ def view_as_real(input: Tensor) -> Tensor:
 @operation(samples=samples.pairs_along_last, method=False)
 def view_as_complex(input: Tensor) -> Tensor:
     """Real of shape (..., 2) seen as complex of shape (...). The last dim needs stride 1, the others even ones."""
+    if type(input) is not Tensor:
+        check_tensors("view_as_complex", input=input)
     if input.dtype not in (dtypes.float32, dtypes.float64):
         raise DtypeError(
             f"view_as_complex: expected float32 or float64 (there is no complex dtype of float16 here), got "
@@ -151,15 +170,24 @@ _complex = Op("complex", "real imag", "Complex numbers of these parts.", registe
 def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers with these real and imaginary parts, both float32 or both float64."""
     _check_parts("complex", real, imag)
+    return _joined(real, imag, out)
+
+
+def _joined(real: Tensor, imag: Tensor, out: Tensor | None) -> Tensor:
     rules.broadcast("complex", tuple(real.native.shape), tuple(imag.native.shape))
     made = apply(_complex, (real, imag), dtype=real.dtype.to_complex())
     return made if out is None else store("complex", made, out)
 
 
+_PARTS = frozenset([dtypes.float32, dtypes.float64])
+
+
 def _check_parts(op: str, real: Tensor, imag: Tensor) -> None:
+    if type(real) is Tensor is type(imag) and real.dtype is imag.dtype and real.dtype in _PARTS:
+        return
     check_tensors(op, real=real, imag=imag)
     for one in (real, imag):
-        if one.dtype not in (dtypes.float32, dtypes.float64):
+        if one.dtype not in _PARTS:
             raise DtypeError(
                 f"{op}: expected both inputs as float32 or as float64 (there is no complex dtype of float16 here), got "
                 f"{real.dtype.name} and {imag.dtype.name}; convert them with .float()"
@@ -175,7 +203,7 @@ def _check_parts(op: str, real: Tensor, imag: Tensor) -> None:
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers with these absolute values and angles (in radians)."""
     _check_parts("polar", abs, angle)
-    return complex(abs * angle.cos(), abs * angle.sin(), out=out)  # type: ignore[attr-defined]
+    return _joined(abs * angle.cos(), abs * angle.sin(), out)  # type: ignore[attr-defined]
 
 
 def _angle_grad(g: Tensor, input: Tensor) -> Tensor:
@@ -196,4 +224,16 @@ angle = elementwise("angle", "input", "The angle of each element in radians: of 
 @operation(samples=samples.unary)
 def isreal(input: Tensor) -> Tensor:
     """Whether the imaginary part of each element is 0."""
+    if type(input) is not Tensor:
+        check_tensors("isreal", input=input)
     return imag(input) == 0 if input.dtype.is_complex else input.new_ones(input.shape, dtype=dtypes.bool_)  # type: ignore[attr-defined]
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating one."""
+    return input.is_floating_point()
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is a complex one."""
+    return input.is_complex()

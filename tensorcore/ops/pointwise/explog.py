@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorcore.errors import ArgumentError, DtypeError
+from tensorcore.dtypes import kind_of
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import OPS, Op
 from tensorcore.ops.kinds import (
     BOOL,
@@ -21,6 +22,7 @@ from tensorcore.ops.kinds import (
     method,
     operation,
 )
+from tensorcore.ops.operands import alike, check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
@@ -93,6 +95,11 @@ def _two_floats(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     rules.broadcast(op, *[tuple(one.native.shape) for one in (input, other) if isinstance(one, Tensor)])
     compute = computes_in(op, input, other)
     like = input if isinstance(input, Tensor) else other
+    for one in (input, other):
+        if not isinstance(like, Tensor) or (not isinstance(one, Tensor) and kind_of(one) is None):
+            raise ArgumentTypeError(
+                f"{op}: expected a Tensor and a Tensor or a number, got {one!r}; wrap it in torch.tensor(...)"
+            )
     return tuple(  # type: ignore[return-value]
         [
             one.to(compute) if isinstance(one, Tensor) else like.new_full((), one, dtype=compute)
@@ -104,14 +111,14 @@ def _two_floats(op: str, input: Any, other: Any) -> tuple[Any, Any]:
 @operation(samples=samples.xlogy, writes=True)
 def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """``input * log(other)``: 0 where ``input`` is 0, NaN where ``other`` is NaN."""
-    made = _xlogy_op(*_two_floats("xlogy", input, other))
+    made = _xlogy_op(*(input, other) if alike(input, other) else _two_floats("xlogy", input, other))
     return made if out is None else store("xlogy", made, out)
 
 
 @operation(samples=samples.xlogy, method=False)
 def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """``input * log(1 + other)``: 0 where ``input`` is 0, NaN where ``other`` is NaN."""
-    made = _xlog1py_op(*_two_floats("xlog1py", input, other))
+    made = _xlog1py_op(*(input, other) if alike(input, other) else _two_floats("xlog1py", input, other))
     return made if out is None else store("xlog1py", made, out)
 
 
@@ -120,7 +127,7 @@ def _masked(input: Tensor, edge: Tensor, slope: Tensor) -> Tensor:
 
 
 @composite(
-    inputs="input other", name="xlogy", method=False,
+    inputs="input other", name="xlogy", method=False, quick=PLAIN_FLOATS,
     grads=dict(input=lambda g, input, other: _masked(input, other <= 0, g * other.log()),
                other=lambda g, input, other: g * input / other),
 )  # fmt: skip
@@ -129,7 +136,7 @@ def _xlogy_op(input: Tensor, other: Tensor) -> Tensor:
 
 
 @composite(
-    inputs="input other", name="xlog1py", method=False,
+    inputs="input other", name="xlog1py", method=False, quick=PLAIN_FLOATS,
     grads=dict(input=lambda g, input, other: _masked(input, other <= -1, g * other.log1p()),
                other=lambda g, input, other: g * input / (other + 1)),
 )  # fmt: skip
@@ -155,7 +162,8 @@ def _logit_grad(g: Tensor, input: Tensor, eps: float | None) -> Tensor:
     return where((input >= eps) & (input <= 1 - eps), slope, 0.0)
 
 
-@composite(inputs="input", check=_check_logit, grads=dict(input=_logit_grad), writes=True, samples=samples.logit)
+@composite(inputs="input", check=_check_logit, quick=PLAIN_FLOATS, takes=PLAIN_FLOATS, grads=dict(input=_logit_grad),
+           writes=True, samples=samples.logit)  # fmt: skip
 def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
     """``log(x / (1 - x))`` of each element; with ``eps`` of each kept within [eps, 1 - eps]."""
     x = input if eps is None else input.clamp(eps, 1 - eps)  # type: ignore[attr-defined]
@@ -187,6 +195,8 @@ _polygamma = Op("polygamma", "input", "The n-th derivative of digamma.", registe
 @operation(samples=samples.polygamma, method=False)
 def polygamma(n: int, input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The ``n``-th derivative of digamma, ``n`` at least 0."""
+    if type(input) is not Tensor:
+        check_tensors("polygamma", input=input)
     n = rules.whole("polygamma", "n", n)
     if n < 0:
         raise DtypeError(f"polygamma: polygamma(n, x) does not support negative n, got {n}; pass an n of at least 0")
@@ -208,6 +218,9 @@ method(_polygamma_method, "polygamma", writes=True)
 @operation(samples=samples.mvlgamma, writes=True)
 def mvlgamma(input: Tensor, p: int, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of the ``p``-variate gamma function, for elements over (p - 1) / 2."""
+    if type(input) is not Tensor:
+        check_tensors("mvlgamma", input=input)
+    p = rules.whole("mvlgamma", "p", p)
     if p < 1:
         raise ArgumentError(f"mvlgamma: expected p to be at least 1, got {p}; pass a positive int")
     made: Any = p * (p - 1) / 4 * math.log(math.pi)

@@ -7,13 +7,15 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops import rules
-from tensorcore.ops.kinds import composite, operation
-from tensorcore.ops.operands import NARROW, result_type
+from tensorcore.ops.calls import PLAIN_FLOATS
+from tensorcore.ops.kinds import INTEGER, composite, operation
+from tensorcore.ops.operands import NARROW, check_tensors, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import NotImplementedFor, check_floating, return_type, stored
 from tensorcore.ops.samples import numeric as samples
-from tensorcore.tensor import Tensor
+from tensorcore.tape.mode import mode
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["frexp", "gcd", "lcm", "ldexp"]
 
@@ -30,7 +32,13 @@ def _integers(op: str, input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     return input.to(compute), other.to(compute)  # type: ignore[attr-defined]
 
 
-@composite(inputs="input other", check=lambda *both: _integers("gcd", *both), writes=True, samples=samples.whole_pair)
+@composite(
+    inputs="input other",
+    check=lambda *both: _integers("gcd", *both),
+    quick=INTEGER,
+    writes=True,
+    samples=samples.whole_pair,
+)
 def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The greatest common divisor of each two integers, at least 0; of two zeros 0. By Euclid."""
     a, b = input.abs() + other * 0, other.abs() + input * 0  # type: ignore[attr-defined]
@@ -40,7 +48,13 @@ def gcd(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     return a
 
 
-@composite(inputs="input other", check=lambda *both: _integers("lcm", *both), writes=True, samples=samples.whole_pair)
+@composite(
+    inputs="input other",
+    check=lambda *both: _integers("lcm", *both),
+    quick=INTEGER,
+    writes=True,
+    samples=samples.whole_pair,
+)
 def lcm(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The least common multiple of each two integers, at least 0."""
     divisor = gcd(input, other)
@@ -55,7 +69,14 @@ _Frexp = return_type("frexp", "mantissa exponent")
 @operation(samples=samples.exponents)
 def frexp(input: Tensor, *, out: Any = None) -> Any:
     """Mantissas in (0.5, 1) with the input's sign, and int32 exponents: ``input = mantissa * 2**exponent``."""
+    if type(input) is not Tensor:
+        check_tensors("frexp", input=input)
     check_floating("frexp", input)
+    if input.dtype in PLAIN_FLOATS and (input.node is None or not mode.enabled):
+        kernel = input.device.kernels["frexp"]
+        if kernel:
+            parts = zip(kernel(input.native), (input.dtype, dtypes.int32), strict=True)
+            return stored("frexp", _Frexp(*[new_tensor(native, kind, input.device) for native, kind in parts]), out)
     wide = input.float() if input.dtype in NARROW else input  # type: ignore[attr-defined]
     whole, digits, mask, bias = _LAYOUT[wide.dtype]
 
@@ -81,10 +102,7 @@ def _power(exponent: Tensor, like: Tensor) -> Tensor:
 @operation(samples=samples.ldexp, writes=True)
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * 2**other``."""
-    if not isinstance(other, Tensor):
-        raise ArgumentTypeError(
-            f"ldexp: expected argument 'other' to be a Tensor, got {other!r}; wrap it in torch.tensor(...)"
-        )
+    check_tensors("ldexp", input=input, other=other)
     compute = result_type(input, other)
     power = other.to(compute if compute.kind in ("floating", "complex") else dtypes.get_default_dtype())  # type: ignore[attr-defined]
     made = input * (2.0**power)

@@ -16,6 +16,7 @@ from tensorcore.ops.kinds import (
     elementwise,
     method,
 )
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import elementwise as samples
 from tensorcore.tensor import Tensor
@@ -40,6 +41,8 @@ fix = alias("fix", trunc)
 
 def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Tensor:
     """Each element rounded to ``decimals`` places (negative: to tens, hundreds, ...), halves to the even digit."""
+    if type(input) is not Tensor:
+        check_tensors("round", input=input)
     if type(decimals) is not int:
         decimals = rules.whole("round", "decimals", decimals)
     if not decimals:
@@ -50,7 +53,7 @@ def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Ten
         )
     scale = 10.0 ** abs(decimals)
     made = _round(input * scale) / scale if decimals > 0 else _round(input / scale) * scale
-    return made if out is None else store("round", made, out)
+    return made if out is None else store("round", made, out, input)
 
 
 OPS["round"].function, OPS["round"].samples = round, samples.round

@@ -9,6 +9,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.ops.shapes.join import cat
@@ -25,6 +26,12 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
     Args:
         prepend, append: tensors to put before and after the input along ``dim`` first.
     """
+    if type(input) is not Tensor:
+        check_tensors("diff", input=input)
+    if prepend is not None and type(prepend) is not Tensor:
+        check_tensors("diff", prepend=prepend)
+    if append is not None and type(append) is not Tensor:
+        check_tensors("diff", append=append)
     if not input.native.shape:
         raise ShapeError("diff: diff expects input to be at least one-dimensional, got a 0-d tensor; use unsqueeze(0)")
     for name, one in (("prepend", prepend), ("append", append)):
@@ -60,11 +67,13 @@ def _checked(op: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[int, Any]:
     """The dim, and the distance of the samples: a number, or a tensor that broadcasts with the sums of neighbours."""
     if x is not None and dx is not None:
         raise ArgumentTypeError(f"{op}: expected x or dx, got both; leave one out")
+    check_tensors(op, y=y)
     at = rules.wrap_dim(op, dim, y.ndim)
     if not y.native.shape:
         raise rules.DimensionError(f"{op}: Dimension specified as {dim} but tensor has no dimensions, got a 0-d tensor")
     _no_bool(op, y, *([x] if isinstance(x, Tensor) else ()))
     if x is None:
+        dx = plain(dx)
         if dx is not None and dtypes.kind_of(dx) not in ("integer", "floating"):
             raise ArgumentTypeError(f"{op}: Currently, we only support dx as a real number, got {dx!r}; pass a float")
         return at, 1.0 if dx is None else dx
@@ -133,14 +142,20 @@ def gradient(
     Args:
         spacing: the distance of the samples: a number, one for each dim, or a vector of coordinates for each dim.
     """
+    if type(input) is not Tensor:
+        check_tensors("gradient", input=input)
     if input.dtype in (dtypes.uint8, dtypes.bool_):
         raise DtypeError(f"gradient: torch.gradient does not support {input.dtype.name} input, got one; use .int()")
     if edge_order not in (1, 2):
         raise UsageError(f"gradient: torch.gradient only supports edge_order=1 and edge_order=2, got {edge_order}")
-    spacing = 1 if spacing is None else spacing
+    spacing, dim = plain(1 if spacing is None else spacing), plain(dim)
     several = isinstance(spacing, (list, tuple))
     count = input.ndim if dim is None else 1 if isinstance(dim, int) else len(dim)
     steps = list(spacing) if several else [spacing] * count
+    if any([isinstance(one, Tensor) for one in steps]):
+        check_tensors("gradient", **{f"spacing[{i}]": one for i, one in enumerate(steps)})
+    elif any([dtypes.kind_of(one) is None for one in steps]):
+        raise ArgumentTypeError(f"gradient: expected spacing as numbers or as tensors, got {spacing!r}; pass floats")
     if len(steps) != count:
         raise ShapeError(
             f"gradient: torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to the "

@@ -8,6 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import DtypeError, ShapeError, UsageError
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pointwise.complex import complex, conjugate
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.tensor import Tensor
@@ -26,6 +27,12 @@ def cov(
         fweights: how often each observation was made, integers.
         aweights: how much each observation counts, floating.
     """
+    if type(input) is not Tensor:
+        check_tensors("cov", input=input)
+    if fweights is not None and type(fweights) is not Tensor:
+        check_tensors("cov", fweights=fweights)
+    if aweights is not None and type(aweights) is not Tensor:
+        check_tensors("cov", aweights=aweights)
     if input.ndim > 2:
         raise ShapeError(
             f"cov: cov(): expected input to have two or fewer dimensions but got an input with {input.ndim} dimensions"
@@ -85,6 +92,8 @@ def _true(value: Any) -> bool:
 @operation(samples=samples.corrcoef)
 def corrcoef(input: Tensor) -> Tensor:
     """Pearson's correlation coefficients of variables, a row each of (variables, observations)."""
+    if type(input) is not Tensor:
+        check_tensors("corrcoef", input=input)
     if input.ndim > 2:
         raise ShapeError(
             f"corrcoef: corrcoef(): expected input to have two or fewer dimensions but got an input with {input.ndim}"

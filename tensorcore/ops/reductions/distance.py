@@ -9,6 +9,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.kinds import composite, operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import check_floating
@@ -23,6 +24,8 @@ __all__ = ["cdist", "dist", "renorm"]
 @operation(samples=samples.dist)
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The p-norm of ``input - other``, which broadcast."""
+    if type(input) is not Tensor or type(other) is not Tensor:
+        check_tensors("dist", input=input, other=other)
     return vector_norm(input - other, p)
 
 
@@ -44,6 +47,8 @@ def cdist(
             (``use_mm_for_euclid_dist``), from the differences (``donot_use_mm_for_euclid_dist``), or from a product
             where one side has more than 25 rows.
     """
+    if type(x1) is not Tensor or type(x2) is not Tensor:
+        check_tensors("cdist", x1=x1, x2=x2)
     check_floating("cdist", x1, x2)
     if p < 0:
         raise UsageError(f"cdist: cdist only supports non-negative p values, got {p}; pass 0 or more")
@@ -75,6 +80,7 @@ def _pull(g: Tensor, mine: Any, other: Any, out: Tensor) -> Any:
 
 
 def _check_euclidean(x1: Tensor, x2: Tensor, product: bool) -> tuple[Any, ...]:
+    check_tensors("_euclidean_dist", x1=x1, x2=x2)
     check_floating("_euclidean_dist", x1, x2)
     return x1, x2, product
 
@@ -97,6 +103,8 @@ def _euclidean(x1: Tensor, x2: Tensor, product: bool = True) -> Tensor:
 @operation(samples=samples.renorm, writes=True)
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
     """The tensor with each slice along ``dim`` whose p-norm is over ``maxnorm`` shortened to it."""
+    if type(input) is not Tensor:
+        check_tensors("renorm", input=input)
     if dtypes.kind_of(p) == "complex" or p <= 0:
         raise UsageError(f"renorm: non-positive-norm not supported, got p={p}; pass one over 0")
     if dtypes.kind_of(maxnorm) == "complex" or maxnorm < 0:
@@ -110,4 +118,4 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
     size = vector_norm(input, p if math.isfinite(p) else math.inf, others, True, dtype=wide)
     factor = where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
     made = input * factor.to(input.dtype if not input.dtype.is_complex else size.dtype)
-    return made if out is None else store("renorm", made, out)
+    return made if out is None else store("renorm", made, out, input)

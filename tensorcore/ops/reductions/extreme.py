@@ -8,15 +8,15 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import DimensionError, DtypeError, ShapeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import REAL
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import (
     Dims,
     check_real,
-    check_tensor,
     closure,
     dims_of,
     kept,
@@ -104,7 +104,7 @@ def filled(op: str, input: Tensor, dims: tuple[int, ...] | None, whole: type[Exc
 
 
 def _extreme_call(op: Op, input: Tensor, dim: Dims, keepdim: bool, out: Any) -> Tensor:
-    check_tensor(op.name, input)
+    check_tensors(op.name, input=input)
     check_real(op.name, input)
     dims = dims_of(op.name, input, dim)
     filled(op.name, input, dims)
@@ -138,7 +138,8 @@ def _extreme_forms(whole: Op, along: Op, pairwise: str) -> Callable[..., Any]:
     answer = return_type(whole.name)
 
     def call(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:
-        other = dim if isinstance(dim, Tensor) else other
+        if isinstance(dim, Tensor) and not keepdim:
+            other = dim
         if other is not None:
             return (
                 getattr(input, pairwise)(other)
@@ -147,7 +148,7 @@ def _extreme_forms(whole: Op, along: Op, pairwise: str) -> Callable[..., Any]:
             )
         if dim is None:
             return _extreme_call(whole, input, None, False, out)
-        check_tensor(whole.name, input)
+        check_tensors(whole.name, input=input)
         check_real(whole.name, input)
         at = rules.wrap_dim(whole.name, dim, len(input.native.shape))
         filled(whole.name, input, (at,) if input.native.shape else ())
@@ -170,6 +171,12 @@ _argmin = Op("argmin", "input", "Where the smallest element is.", register=False
 
 
 def _where_extreme(op: Op, input: Tensor, dim: int | None, keepdim: bool, out: Any) -> Tensor:
+    if type(input) is not Tensor:
+        check_tensors(op.name, input=input)
+    if out is None and type(dim) is int and input.dtype in PLAIN_FLOATS:
+        shape = input.native.shape
+        if -len(shape) <= dim < len(shape) and 0 not in shape:
+            return apply(op, (input,), {"dim": dim % len(shape), "keepdim": keepdim}, dtype=dtypes.int64)  # type: ignore[no-any-return]
     if input.dtype.is_complex:
         raise DtypeError(f"{op.name}: does not support complex input, got {input.dtype}; use .abs() or .real")
     if input.dtype.kind == "bool":

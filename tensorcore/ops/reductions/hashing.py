@@ -8,9 +8,10 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, UnsupportedDtype
 from tensorcore.ops import rules, samples
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.reductions.extreme import filled
 from tensorcore.ops.reductions.reduce import Dims, dims_of, over_dims, stored
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["hash_tensor"]
 
@@ -24,6 +25,8 @@ def hash_tensor(
     Args:
         mode: how elements are joined; 0, exclusive or, is the only one.
     """
+    if type(input) is not Tensor:
+        check_tensors("hash_tensor", input=input)
     if mode != 0:
         raise ArgumentError(f"hash_tensor: Unknown hash_tensor mode: {mode!r}, got it; pass 0")
     if input.dtype.is_complex:
@@ -37,6 +40,10 @@ def hash_tensor(
     rest = [i for i in range(len(shape)) if i not in dims]
     count = prod([shape[i] for i in dims])
     wide: Any = input.detach().to(dtypes.float64 if input.dtype.is_floating_point else dtypes.int64)  # type: ignore[attr-defined]
+    kernel = wide.device.kernels["xor_bits"]
+    if kernel:
+        made = new_tensor(kernel(wide.native, dim=dims, keepdim=keepdim), dtypes.uint64, wide.device)
+        return stored("hash_tensor", made, out)
     bits = wide.view(dtypes.uint64).permute(*dims, *rest).reshape(count, *[shape[i] for i in rest])
     while (size := bits.native.shape[0]) > 1:
         half = size // 2

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
+from tensorcore.ops import rules
+from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.creation.grids import linspace
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import NotImplementedFor, return_type, stored
 from tensorcore.ops.reductions.sort import searchsorted
 from tensorcore.ops.samples import numeric as samples
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["histc", "histogram", "histogramdd"]
 
@@ -23,6 +26,7 @@ _Histogramdd = return_type("histogramdd", "hist bin_edges")
 
 
 def _check_dtype(op: str, input: Tensor) -> None:
+    check_tensors(op, input=input)
     if not input.dtype.is_floating_point:
         raise NotImplementedFor(f"{op}: not implemented for {input.dtype.name}, got one; convert it with .float()")
 
@@ -54,12 +58,19 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
 
     Where both are equal, the smallest and the largest element are the edges. Elements outside, and NaN, are left out.
     """
+    if type(input) is not Tensor:
+        check_tensors("histc", input=input)
     _check_dtype("histc", input)
+    bins = rules.whole("histc", "bins", bins)
     if bins <= 0:
         raise UsageError(f"histc: bins must be > 0, got {bins}; pass at least 1")
     flat: Any = input.detach().reshape(-1)  # type: ignore[attr-defined]
     given = (min, max) if min != max else (None, None) if input.numel() else (min, max)
     low, high = _span("histc", flat, *given, 1.0)
+    kernel = input.device.kernels["histc"] if input.dtype in PLAIN_FLOATS else None
+    if kernel:
+        made = new_tensor(kernel(flat.native, bins=bins, low=low, high=high), input.dtype, input.device)
+        return made if out is None else store("histc", made, out)
     inside = (flat >= low) & (flat <= high)
     places = ((where(inside, flat, low) - low) * bins / (high - low)).long().clamp_max(bins - 1)
     made = _counts(inside, places, None, bins, flat)
@@ -76,6 +87,7 @@ def _edges(op: str, column: Tensor, bins: Any, range: Any) -> Tensor:
             raise DtypeError(f"{op}: torch.{op}: input tensor and bins tensors should have the same dtype, got "
                                 f"{column.dtype} and {bins.dtype}; convert one")  # fmt: skip
         return bins.detach()
+    bins = rules.whole(op, "bins", bins)
     if bins <= 0:
         raise UsageError(f"{op}: bins must be > 0, got {bins}; pass at least 1")
     low, high = _span(op, column, *(range or (None, None)), 0.5)
@@ -105,6 +117,7 @@ def _binned(op: str, points: Tensor, edges: list[Tensor], weight: Any, density: 
 def _check_weight(op: str, input: Tensor, weight: Any, shape: tuple[int, ...]) -> None:
     if weight is None:
         return
+    check_tensors(op, weight=weight)
     if weight.dtype is not input.dtype:
         raise DtypeError(
             f"{op}: torch.{op}: if weight tensor is provided, input tensor and weight tensor should have the same dtype, "
@@ -129,6 +142,7 @@ def histogram(input: Tensor, bins: Any = 100, *, range: tuple[float, float] | No
     _check_dtype("histogram", input)
     shape = tuple(input.native.shape)
     _check_weight("histogram", input, weight, shape)
+    bins = plain(bins)
     if isinstance(bins, Tensor) and range is not None:
         raise ArgumentTypeError("histogram: expected edges or a range, got both; leave the range out")
     points: Any = input.detach().reshape(-1, 1)  # type: ignore[attr-defined]
@@ -154,7 +168,14 @@ def histogramdd(input: Tensor, bins: Any, range: Sequence[float] | None = None, 
     shape = tuple(input.native.shape)
     _check_weight("histogramdd", input, weight, shape[:-1])
     d = shape[-1]
-    each = [bins] * d if isinstance(bins, int) else list(bins)
+    bins = plain(bins)
+    each = (
+        [plain(one) for one in bins]
+        if isinstance(bins, (tuple, list))
+        else [rules.whole("histogramdd", "bins", bins)] * d
+    )
+    if any(isinstance(one, Tensor) for one in each):
+        check_tensors("histogramdd", **{f"bins[{i}]": one for i, one in enumerate(each)})
     if len(each) != d:
         raise ShapeError(f"histogramdd: torch.histogramdd: expected {d} sequences of bins, but got {len(each)}")
     if range is not None and len(range) != 2 * d:

@@ -8,6 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import over_dims, stored
 from tensorcore.ops.samples import numeric as samples
@@ -38,6 +39,8 @@ def nanquantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = F
 
 
 def _quantile(op: str, input: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Tensor:
+    if type(input) is not Tensor:
+        check_tensors(op, input=input)
     shape = tuple(input.native.shape)
     q = _checked(op, input, q, interpolation)
     if not input.numel():

@@ -15,6 +15,7 @@ from tensorcore.ops.calls import apply, reduction
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
 from tensorcore.ops.kinds import COMPLEX, FLOATING, method, operation
+from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.record import record
@@ -96,15 +97,16 @@ def count_of(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
     return product(shape) if dim is None else product([shape[i] for i in dim])
 
 
-def stored(op: str, made: Any, out: Any) -> Any:
-    """A result, or the results, written into ``out`` if there is one."""
+def stored(op: str, made: Any, out: Any, *inputs: Any) -> Any:
+    """A result, or the results, written into ``out`` if there is one, which shows no part of the memory of ``inputs``."""
     if out is None:
         return made
     if isinstance(made, Tensor):
-        return store(op, made, out)
+        return store(op, made, out, *inputs)
     if not isinstance(out, (tuple, list)) or len(out) != len(made):
         raise ArgumentTypeError(f"{op}: expected out to be a tuple of {len(made)} tensors, got {out!r}; pass a pair")
-    return type(made)(*[store(op, one, place) for one, place in zip(made, out, strict=True)])
+    placed = [store(op, one, place, *inputs) for one, place in zip(made, out, strict=True)]
+    return tuple(placed) if type(made) is tuple else type(made)(*placed)
 
 
 def check_real(op: str, of: Tensor | dtypes.dtype) -> None:
@@ -165,15 +167,8 @@ def dims_of(op: str, input: Tensor, dim: Dims) -> tuple[int, ...] | None:
     return dims if dims and input.native.shape else None
 
 
-def check_tensor(op: str, input: Any) -> None:
-    if not isinstance(input, Tensor):
-        raise ArgumentTypeError(
-            f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)"
-        )
-
-
 def _summing(op: Op, input: Tensor, dim: Dims, keepdim: bool, dtype: Any, out: Any) -> Tensor:
-    check_tensor(op.name, input)
+    check_tensors(op.name, input=input)
     dims = dims_of(op.name, input, dim)
     if dtype is None and input.dtype.kind in ("bool", "integer"):
         dtype = dtypes.int64
@@ -206,7 +201,7 @@ sum = closure(_sum, FLOATING | COMPLEX, _sum_slow, samples.reduction)
 def _mean_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
                out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Mean of all elements, or of those along ``dim``; NaN of no elements. Integers need a floating ``dtype``."""
-    check_tensor("mean", input)
+    check_tensors("mean", input=input)
     dims = dims_of("mean", input, dim)
     wanted = input.dtype if dtype is None else dtypes.as_dtype(dtype, "mean")
     if wanted.kind not in ("floating", "complex"):
@@ -224,6 +219,8 @@ mean = closure(_mean, FLOATING | COMPLEX, _mean_slow, samples.reduction)
 def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
            out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Sum that counts NaN as zero."""
+    if type(input) is not Tensor:
+        check_tensors("nansum", input=input)
     if input.dtype.is_complex:
         raise DtypeError(
             f"nansum: does not support complex inputs, got {input.dtype}; sum the real and imaginary parts"
@@ -239,6 +236,8 @@ def nansum(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dty
 def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
             out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Mean of the elements that are not NaN."""
+    if type(input) is not Tensor:
+        check_tensors("nanmean", input=input)
     if input.dtype.kind not in ("floating", "complex"):
         raise DtypeError(
             f"nanmean: expected input to have floating point or complex dtype, got {input.dtype}; convert it with "
@@ -326,6 +325,9 @@ _prod = Op("prod", "input", "Product over dims.", register=False, grads=dict(inp
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
          out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Product of all elements, or of those along ``dim``; integers and bools are multiplied as int64."""
+    if type(input) is not Tensor:
+        check_tensors("prod", input=input)
+    dim = plain(dim)
     if dim is not None and not isinstance(dim, int):
         raise ArgumentTypeError(f"prod: expected dim to be an int or None, got {dim!r}; call it once per dim")
     if dtype is None and isinstance(out, Tensor):
@@ -358,6 +360,8 @@ _logsumexp = Op(
 @over_dims(samples=samples.dim_reduction, kind="reduction")
 def logsumexp(input: Tensor, dim: Dims, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """``log(sum(exp(input)))`` along ``dim``, computed without overflow."""
+    if type(input) is not Tensor:
+        check_tensors("logsumexp", input=input)
     if input.dtype.kind in ("bool", "integer"):
         input = input.to(dtypes.get_default_dtype())
     return stored(
@@ -372,6 +376,8 @@ _any = Op("any", "input", "Whether any element is true.", register=False)
 
 
 def _logical(op: Op, input: Tensor, dim: Dims, keepdim: bool, out: Any) -> Tensor:
+    if type(input) is not Tensor:
+        check_tensors(op.name, input=input)
     dims = None if dim is None else rules.wrap_dims(op.name, dim, len(input.native.shape))
     if not input.native.shape:
         dims = None
@@ -401,4 +407,6 @@ _count_nonzero = Op("count_nonzero", "input", "How many elements are not zero.",
 @over_dims(samples=samples.count, kind="reduction")
 def count_nonzero(input: Tensor, dim: Dims = None) -> Tensor:
     """How many elements, of all or along ``dim``, are not zero."""
+    if type(input) is not Tensor:
+        check_tensors("count_nonzero", input=input)
     return apply(_count_nonzero, (input,), {"dim": dims_of("count_nonzero", input, dim)}, dtype=dtypes.int64)

@@ -6,9 +6,10 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.extreme import picking, put_back
@@ -73,6 +74,12 @@ _shifted = Op("shifted", "input", "The elements moved along a dim, zeros before 
 
 
 def _scan(op: Op, input: Tensor, dim: int, dtype: Any, out: Any) -> Tensor:
+    if type(input) is not Tensor:
+        check_tensors(op.name, input=input)
+    if dtype is None and out is None and type(dim) is int and input.dtype in PLAIN_FLOATS:
+        ndim = len(input.native.shape)
+        if -ndim <= dim < ndim:
+            return apply(op, (input,), {"dim": dim % ndim})  # type: ignore[no-any-return]
     at = rules.wrap_dim(op.name, dim, len(input.native.shape))
     if dtype is None and isinstance(out, Tensor) and out.dtype is not dtypes.bool_:
         dtype = out.dtype
@@ -84,7 +91,7 @@ def _scan(op: Op, input: Tensor, dim: int, dtype: Any, out: Any) -> Tensor:
         raise NotImplementedFor(
             f"{op.name}: expected a dtype of numbers, got torch.bool: not implemented for it; pass int64"
         )
-    return stored(op.name, apply(op, (input,), {"dim": at}), out)
+    return stored(op.name, apply(op, (input,), {"dim": at}), out, input)
 
 
 @over_dims(samples=samples.along_dim, writes=True)
@@ -111,18 +118,22 @@ _Cummax, _Cummin = return_type("cummax"), return_type("cummin")
 def _running(op: Op, answer: Any, input: Tensor, dim: int, out: Any) -> Any:
     check_real(op.name, input)
     at = rules.wrap_dim(op.name, dim, len(input.native.shape))
-    return stored(op.name, answer(*picking(op, input, {"dim": at})), out)
+    return stored(op.name, answer(*picking(op, input, {"dim": at})), out, input)
 
 
 @over_dims(samples=samples.along_dim)
 def cummax(input: Tensor, dim: int, *, out: Any = None) -> Any:
     """The largest element so far along ``dim`` and where it was met last, as ``(values, indices)``."""
+    if type(input) is not Tensor:
+        check_tensors("cummax", input=input)
     return _running(_cummax, _Cummax, input, dim, out)
 
 
 @over_dims(samples=samples.along_dim)
 def cummin(input: Tensor, dim: int, *, out: Any = None) -> Any:
     """The smallest element so far along ``dim`` and where it was met last, as ``(values, indices)``."""
+    if type(input) is not Tensor:
+        check_tensors("cummin", input=input)
     return _running(_cummin, _Cummin, input, dim, out)
 
 
@@ -141,6 +152,8 @@ def _logcumsumexp_by_hand(x: Tensor, dim: int) -> Tensor:
 @over_dims(samples=samples.along_dim)
 def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tensor:
     """``log(cumsum(exp(input)))`` along ``dim``, computed without overflow."""
+    if type(input) is not Tensor:
+        check_tensors("logcumsumexp", input=input)
     if not input.dtype.is_complex:
         check_floating("logcumsumexp", input)
     at = rules.wrap_dim("logcumsumexp", dim, len(input.native.shape))
@@ -148,4 +161,4 @@ def logcumsumexp(input: Tensor, dim: int, *, out: Tensor | None = None) -> Tenso
     made = new_tensor(native, input.dtype, input.device)
     if mode.enabled and input.node is not None:
         record(_logcumsumexp, (input,), {"dim": at}, made)
-    return stored("logcumsumexp", made, out)
+    return stored("logcumsumexp", made, out, input)

@@ -10,6 +10,7 @@ from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.extreme import filled, picking, put_back, ties_gradient
 from tensorcore.ops.reductions.reduce import check_real, over_dims, return_type, stored
@@ -67,21 +68,27 @@ def sort(
 
     Equal elements keep their order, with ``stable`` or without.
     """
+    if type(input) is not Tensor:
+        check_tensors("sort", input=input)
     check_real("sort", input)
     at = rules.wrap_dim("sort", dim, len(input.native.shape))
     options = {"dim": at, "descending": bool(descending), "stable": bool(stable)}
-    return stored("sort", _Sort(*picking(_sort, input, options)), out)
+    return stored("sort", _Sort(*picking(_sort, input, options)), out, input)
 
 
 @over_dims(samples=samples.along_dim)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
     """Where the elements in order along ``dim`` come from."""
+    if type(input) is not Tensor:
+        check_tensors("argsort", input=input)
     return sort(input.detach(), dim, descending, stable)[1]
 
 
 @operation(samples=samples.unary)
 def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The elements in order along the first dim."""
+    if type(input) is not Tensor:
+        check_tensors("msort", input=input)
     return stored("msort", sort(input, 0)[0], out)
 
 
@@ -89,6 +96,8 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
     """The ``k`` largest (or smallest) elements along ``dim`` in order, as ``(values, indices)``; NaN counts as "
     "largest."""
+    if type(input) is not Tensor:
+        check_tensors("topk", input=input)
     check_real("topk", input)
     if input.dtype.kind == "bool":
         raise DtypeError("topk: topk does not support bool dtypes, got a tensor of bools; convert it with .int()")
@@ -102,12 +111,14 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
             f"topk: selected index k out of range, got k={k} for a dim of size {shape[at] if shape else 1}; take fewer"
         )
     options = {"k": k, "dim": at, "largest": bool(largest), "sorted": bool(sorted)}
-    return stored("topk", _Topk(*picking(_topk, input, options)), out)
+    return stored("topk", _Topk(*picking(_topk, input, options)), out, input)
 
 
 @over_dims(samples=samples.top)
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The ``k``-th smallest element along ``dim``, counted from 1, and where it is, as ``(values, indices)``."""
+    if type(input) is not Tensor:
+        check_tensors("kthvalue", input=input)
     check_real("kthvalue", input)
     shape = input.native.shape
     at = rules.wrap_dim("kthvalue", dim, len(shape))
@@ -116,7 +127,9 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out
         raise ShapeError(
             f"kthvalue: selected number k out of range for dimension {at}, got k={k}; count from 1 to the dim's size"
         )
-    return stored("kthvalue", _Kthvalue(*picking(_kthvalue, input, {"k": int(k), "dim": at, "keepdim": keepdim})), out)
+    return stored(
+        "kthvalue", _Kthvalue(*picking(_kthvalue, input, {"k": int(k), "dim": at, "keepdim": keepdim})), out, input
+    )
 
 
 def _middle(
@@ -154,18 +167,24 @@ def _middle(
 @over_dims(samples=samples.one_dim_reduction)
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """The lower of the middle elements: of all, or along ``dim`` as ``(values, indices)``. NaN wins."""
+    if type(input) is not Tensor:
+        check_tensors("median", input=input)
     return _middle(_median, _median_dim, _Median, True, input, dim, keepdim, out)
 
 
 @over_dims(samples=samples.one_dim_reduction)
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """The lower of the middle elements that are not NaN: of all, or along ``dim`` as ``(values, indices)``."""
+    if type(input) is not Tensor:
+        check_tensors("nanmedian", input=input)
     return _middle(_nanmedian, _nanmedian_dim, _Nanmedian, False, input, dim, keepdim, out)
 
 
 @over_dims(samples=samples.along_dim)
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The smallest of the most frequent elements along ``dim`` and its last position, as ``(values, indices)``."""
+    if type(input) is not Tensor:
+        check_tensors("mode", input=input)
     check_real("mode", input)
     at = rules.wrap_dim("mode", dim, len(input.native.shape))
     filled("mode", input, (at,) if input.native.shape else ())
@@ -176,6 +195,8 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None
 def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: int | None = None) -> Any:  # fmt: skip
     """The distinct elements in order (or slices along ``dim``), with inverse indices and counts where asked for."""
+    if type(input) is not Tensor:
+        check_tensors("unique", input=input)
     check_real("unique", input)
     at = None if dim is None else rules.wrap_dim("unique", dim, len(input.native.shape))
     natives = input.device.kernels["unique"](input.native, dim=at)
@@ -186,6 +207,8 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Any:  # fmt: skip
     """The first of every run of equal elements (or of slices along ``dim``), with inverse indices and counts."""
+    if type(input) is not Tensor:
+        check_tensors("unique_consecutive", input=input)
     check_real("unique_consecutive", input)
     at = None if dim is None else rules.wrap_dim("unique_consecutive", dim, len(input.native.shape))
     natives = input.device.kernels["unique_consecutive"](input.native, dim=at)
@@ -212,6 +235,8 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
         right: after equal elements instead of before them; ``side="right"`` says the same.
         sorter: indices along the last dim that put the sequence in order, for one that is not.
     """
+    if type(sorted_sequence) is not Tensor:
+        check_tensors("searchsorted", sorted_sequence=sorted_sequence)
     if side not in (None, "left", "right"):
         raise ShapeError(f"searchsorted: side can only be 'left' or 'right' but got {side!r}; pass one of them")
     if not isinstance(input, Tensor):

@@ -9,11 +9,12 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.reductions.extreme import ties
-from tensorcore.ops.reductions.reduce import Dims, check_tensor, count_of, kept, over_dims, return_type, stored
+from tensorcore.ops.reductions.reduce import Dims, count_of, kept, over_dims, return_type, stored
 from tensorcore.tensor import Tensor
 
 __all__ = ["norm", "std", "std_mean", "var", "var_mean", "vector_norm"]
@@ -64,6 +65,8 @@ _VarMean, _StdMean = return_type("var_mean", "var mean"), return_type("std_mean"
 
 
 def _spread_of(op: Op, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any, out: Any) -> Any:
+    if type(input) is not Tensor:
+        check_tensors(op.name, input=input)
     if isinstance(dim, bool):  # the form var(unbiased)
         dim, unbiased = None, dim
     if unbiased is not None and correction is not None:
@@ -158,6 +161,9 @@ _norm = Op("linalg_vector_norm", "input", "The p-norm over dims.", kernel="norm"
            grads=dict(input=_norm_gradient))  # fmt: skip
 
 
+_EUCLIDEAN = {"p": 2.0, "dim": None, "keepdim": False}
+
+
 def as_dtype(op: str, x: Tensor, dtype: Any) -> Tensor:
     """``x`` in the dtype that a norm is asked to compute in, which must hold it without loss."""
     if dtype is None:
@@ -183,12 +189,16 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
 
     ``inf`` and ``-inf`` give the largest and the smallest size, 0 counts what is not zero.
     """
-    check_tensor("linalg.vector_norm", x)
+    usual = dim is dtype is out is None and not keepdim and type(ord) in (int, float) and ord == 2
+    if usual and type(x) is Tensor and x.dtype in PLAIN_FLOATS:
+        return apply(_norm, (x,), _EUCLIDEAN)  # type: ignore[no-any-return]
+    check_tensors("linalg.vector_norm", x=x)
     if x.dtype.kind not in ("floating", "complex"):
         raise DtypeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input, got {x.dtype}; convert it "
             "with .float()"
         )
+    ord = plain(ord)
     if isinstance(ord, bool) or not isinstance(ord, (int, float)):
         raise ArgumentTypeError(
             f"linalg.vector_norm: expected ord to be a number, got {ord!r}; matrix norms are matrix_norm's"
@@ -196,7 +206,7 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
     x = as_dtype("linalg.vector_norm", x, dtype)
     shape = x.native.shape
     dims = None if dim is None else rules.wrap_dims("linalg.vector_norm", dim, len(shape)) or None
-    if not shape:
+    if not shape or (dims is not None and len(dims) == len(shape) and not keepdim):
         dims = None
     if (ord == inf or ord < 0) and not count_of(shape, dims):
         raise ShapeError(

@@ -10,6 +10,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.views_part import diagonal_options
@@ -37,6 +38,8 @@ _triu = Op("triu", "input", "The upper triangle.", kernel="tri", register=False,
 @operation(samples=samples.flip)
 def flip(input: Tensor, *along: Any, dims: Any = None) -> Tensor:
     """The elements in reverse order along ``dims``, as a copy."""
+    if type(input) is not Tensor:
+        check_tensors("flip", input=input)
     order = rules.as_dims("flip", along if dims is None else (dims,))
     return apply(_flip, (input,), {"dims": rules.wrap_dims("flip", order, input.ndim)})
 
@@ -44,6 +47,8 @@ def flip(input: Tensor, *along: Any, dims: Any = None) -> Tensor:
 @operation(samples=samples.unary_plain)
 def flipud(input: Tensor) -> Tensor:
     """The rows in reverse order."""
+    if type(input) is not Tensor:
+        check_tensors("flipud", input=input)
     if input.ndim < 1:
         raise ShapeError("flipud: Input must be >= 1-d, got a 0-d tensor; use unsqueeze(0)")
     return flip(input, 0)
@@ -52,6 +57,8 @@ def flipud(input: Tensor) -> Tensor:
 @operation(samples=samples.matrix_plain)
 def fliplr(input: Tensor) -> Tensor:
     """The columns in reverse order."""
+    if type(input) is not Tensor:
+        check_tensors("fliplr", input=input)
     if input.ndim < 2:
         raise ShapeError(f"fliplr: Input must be >= 2-d, got {input.ndim}-d; use flip(0)")
     return flip(input, 1)
@@ -60,6 +67,8 @@ def fliplr(input: Tensor) -> Tensor:
 @operation(samples=samples.roll)
 def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] = ()) -> Tensor:
     """The elements moved by ``shifts`` along ``dims``, those past the end to the start; flattened without ``dims``."""
+    if type(input) is not Tensor:
+        check_tensors("roll", input=input)
     steps = (shifts,) if isinstance(shifts, int) else rules.as_dims("roll", (shifts,))
     along = (dims,) if isinstance(dims, int) else rules.as_dims("roll", (dims,))
     if not along and len(steps) == 1:
@@ -77,6 +86,8 @@ def roll(input: Tensor, shifts: int | Sequence[int], dims: int | Sequence[int] =
 @operation(samples=samples.rot90)
 def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """The elements turned ``k`` times by 90 degrees in the plane of two dims, from the first towards the second."""
+    if type(input) is not Tensor:
+        check_tensors("rot90", input=input)
     if len(dims) != 2:
         raise ShapeError(f"rot90: expected total rotation dims == 2, but got dims = {len(dims)}; name two")
     if input.ndim < 2:
@@ -90,6 +101,8 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 
 
 def _triangle(op: Op, upper: bool, input: Tensor, diagonal: int, out: Tensor | None) -> Tensor:
+    if type(input) is not Tensor:
+        check_tensors(op.name, input=input)
     if input.ndim < 2:
         raise ShapeError(f"{op.name}: input tensor must have at least 2 dimensions, got {input.ndim}; use unsqueeze")
     made = apply(op, (input,), {"diagonal": rules.whole(op.name, "diagonal", diagonal), "upper": upper})
@@ -111,6 +124,8 @@ def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
 @operation(samples=samples.diag)
 def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """A matrix with a vector on a diagonal, or a copy of a matrix's diagonal."""
+    if type(input) is not Tensor:
+        check_tensors("diag", input=input)
     if input.ndim == 1:
         made = diag_embed(input, diagonal)
     elif input.ndim == 2:
@@ -123,6 +138,8 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
 @operation(samples=samples.diag_embed)
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices in the dims ``dim1`` and ``dim2`` with the last dim of ``input`` on their diagonal."""
+    if type(input) is not Tensor:
+        check_tensors("diag_embed", input=input)
     if not input.ndim:
         raise DimensionError("diag_embed: expected at least one dim, got a 0-d tensor; use unsqueeze(0)")
     ndim = input.ndim + 1
@@ -137,4 +154,6 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 @operation(samples=samples.unary_plain)
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """A matrix with all elements on a diagonal."""
+    if type(input) is not Tensor:
+        check_tensors("diagflat", input=input)
     return diag_embed(input.reshape(-1), offset)  # type: ignore[attr-defined]

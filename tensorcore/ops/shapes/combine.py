@@ -12,15 +12,16 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UsageError
+from tensorcore.formats import only_strided
 from tensorcore.ops import rules
 from tensorcore.ops.creation.create import arange, from_numpy
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.operands import result_type
+from tensorcore.ops.operands import check_tensors, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.reductions.sort import searchsorted
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.ops.shapes.join import cat
-from tensorcore.tensor import Size, Tensor
+from tensorcore.tensor import Size, Tensor, new_tensor
 
 __all__ = [
     "block_diag", "broadcast_shapes", "combinations", "constant_pad_nd", "fill", "is_neg", "is_nonzero",
@@ -42,6 +43,17 @@ def block_diag(*tensors: Any) -> Tensor:
         blocks.append(one if one.ndim == 2 else one.reshape(1, -1))  # type: ignore[attr-defined]
     if not blocks:
         raise ShapeError("block_diag: torch.block_diag: expected at least one tensor, got none; pass one")
+    first = blocks[0]
+    kernel = first.device.kernels["block_diag"]
+    if kernel and all(
+        [
+            type(one) is Tensor and one.node is None and one.dtype is first.dtype and one.device is first.device
+            for one in blocks
+        ]
+    ):
+        natives = [one.native for one in blocks]
+        size = (sum([one.shape[0] for one in natives]), sum([one.shape[1] for one in natives]))
+        return new_tensor(kernel(natives, shape=size), first.dtype, first.device)
     width, before, rows = sum([one.native.shape[1] for one in blocks]), 0, []
     for one in blocks:
         height, own = one.native.shape
@@ -69,6 +81,8 @@ def constant_pad_nd(input: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor
 @operation(samples=samples.combinations, method=False)
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All choices of ``r`` elements of a vector, a row each, in order; with ``with_replacement`` the same one may recur."""
+    if type(input) is not Tensor:
+        check_tensors("combinations", input=input)
     if input.ndim != 1:
         raise ShapeError(f"combinations: Expect a 1D vector, but got shape {list(input.shape)}; flatten it")
     if r < 0:
@@ -89,6 +103,8 @@ range_ = range
 @operation(samples=samples.vander, method=False)
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The powers of each element of a vector, a row each: ``N`` of them (as many as elements), the highest first."""
+    if type(x) is not Tensor:
+        check_tensors("vander", x=x)
     if x.ndim != 1:
         raise ShapeError(f"vander: x must be a one-dimensional tensor, got {x.ndim}-D; flatten it")
     n = x.native.shape[0] if N is None else int(N)
@@ -119,9 +135,15 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
         raise DtypeError(f"isin: not implemented for {compute.name}, got one; convert it to numbers with an order")
     like: Any = tensors[0]
     x, among = (
-        one.detach().to(compute) if isinstance(one, Tensor) else like.new_full((), one, dtype=compute)  # type: ignore[attr-defined]
+        (one if one.dtype is compute and one.node is None else one.detach().to(compute))  # type: ignore[attr-defined]
+        if isinstance(one, Tensor)
+        else like.new_full((), one, dtype=compute)
         for one in (elements, test_elements)
     )
+    together = x.device is among.device and x.numel() * among.numel() <= _FEW
+    kernel = x.device.kernels["isin"] if together else None
+    if kernel and not invert and out is None:
+        return new_tensor(kernel(x.native, among.native), dtypes.bool_, x.device)
     among = among.reshape(-1)
     if x.numel() * among.numel() <= _FEW or not among.numel():
         made = (x.unsqueeze(-1) == among).any(-1)
@@ -154,30 +176,40 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
 @operation(samples=samples.fill, method=False)
 def fill(input: Tensor, value: Any) -> Tensor:
     """One value (a number or a 0-d tensor) in the shape and dtype of ``input``."""
+    if type(input) is not Tensor:
+        check_tensors("fill", input=input)
     return input.clone().fill_(value)  # type: ignore[attr-defined, no-any-return]
 
 
 @operation(samples=samples.unary)
 def is_neg(input: Tensor) -> bool:
     """Always False: negatives are computed at once here."""
+    if type(input) is not Tensor:
+        check_tensors("is_neg", input=input)
     return False
 
 
 @operation(samples=samples.same_size)
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether both tensors have the same shape."""
+    if type(input) is not Tensor or type(other) is not Tensor:
+        check_tensors("is_same_size", input=input, other=other)
     return tuple(input.native.shape) == tuple(other.native.shape)
 
 
 @operation(samples=samples.one_element)
 def is_nonzero(input: Tensor) -> bool:
     """Whether the one element of a tensor is not 0. Raises for any other number of elements."""
+    if type(input) is not Tensor:
+        check_tensors("is_nonzero", input=input)
     return bool(input != 0) if input.numel() == 1 else bool(input)
 
 
 def range(start: float = 0, end: float | None = None, step: float = 1, *, out: Tensor | None = None, dtype: Any = None,
           layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The numbers from ``start`` to ``end``, which is included, ``step`` apart; ``arange`` leaves the end out."""
+    if layout is not None:
+        only_strided("range", layout)
     warnings.warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",

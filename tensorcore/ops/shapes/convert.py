@@ -14,6 +14,7 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import attach, check_recordable, check_same_device, check_writable
 from tensorcore.ops.kinds import method, operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import check_apart, written
 from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
@@ -95,6 +96,8 @@ def _moved(input: Tensor, target: Backend, non_blocking: bool) -> Any:
 @operation(samples=samples.unary)
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy, on the tape; strides are kept where the memory is dense, unless a ``memory_format`` asks for others."""
+    if type(input) is not Tensor:
+        check_tensors("clone", input=input)
     if memory_format is None or memory_format is preserve_format:
         return apply(_clone, (input,))
     return _laid_out(input, order_of("clone", memory_format, len(input.native.shape)))
@@ -135,6 +138,8 @@ def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
 @method
 def cuda(input: Tensor, device: Any = "cuda", non_blocking: bool = False, memory_format: Any = None) -> Tensor:
     """The tensor on a GPU: the first one, or that of an index or a name."""
+    if device is None:
+        return cuda(input, non_blocking=non_blocking)
     return to(input, f"cuda:{device}" if isinstance(device, int) else device, non_blocking=non_blocking)
 
 

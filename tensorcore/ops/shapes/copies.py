@@ -7,12 +7,13 @@ from typing import Any
 
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pointwise import complex
 from tensorcore.ops.reductions.reduce import stored
 from tensorcore.ops.samples import index as index_samples
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.ops.shapes import shape, views_part
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "alias_copy", "as_strided_copy", "detach_copy", "diagonal_copy", "expand_copy", "permute_copy", "select_copy", "slice_copy",
@@ -23,9 +24,12 @@ __all__ = [
 
 def _copying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def call(input: Tensor, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        check_tensors(f"{name}_copy", input=input)
         made = function(input, *args, **kwargs)
         copied = tuple(map(_copy, made)) if isinstance(made, tuple) else _copy(made)
-        if out is not None and isinstance(copied, tuple):
+        if out is None:
+            return copied
+        if isinstance(copied, tuple):
             stored(f"{name}_copy", copied, tuple(out))
             return None
         return stored(f"{name}_copy", copied, out)
@@ -38,6 +42,8 @@ def _copying(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _copy(shown: Any) -> Tensor:
+    if type(shown) is Tensor and shown.node is None:
+        return new_tensor(shown.device.kernels["contiguous"](shown.native), shown.dtype, shown.device)
     return shown.clone() if shown.is_contiguous() else shown.contiguous()  # type: ignore[no-any-return]
 
 

@@ -12,10 +12,10 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import method, operation
-from tensorcore.ops.operands import result_type
+from tensorcore.ops.operands import check_tensors, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
-from tensorcore.ops.shapes.shape import atleast_1d, atleast_2d, atleast_3d
+from tensorcore.ops.shapes.flat import atleast_1d, atleast_2d, atleast_3d
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -46,8 +46,11 @@ def _tensors(op: str, tensors: Any) -> list[Tensor]:
     return found
 
 
-def _alike(tensors: Any) -> list[Any] | None:
-    """The natives of an ordinary list: tensors of one shape, dtype and device, none of them recorded; else None."""
+def _alike(tensors: Any, dim: int | None = None) -> list[Any] | None:
+    """The natives of an ordinary list: tensors of one shape, dtype and device, none of them recorded; else None.
+
+    With ``dim``, counted from the front, they may differ in that size.
+    """
     if (type(tensors) is not list and type(tensors) is not tuple) or not tensors or type(tensors[0]) is not Tensor:
         return None
     first = tensors[0]
@@ -57,7 +60,12 @@ def _alike(tensors: Any) -> list[Any] | None:
         if type(one) is not Tensor or one.dtype is not dtype or one.device is not device or one.node is not None:
             return None
         native = one.native
-        if native.shape != shape:
+        if native.shape != shape and (
+            dim is None
+            or len(native.shape) != len(shape)
+            or native.shape[:dim] != shape[:dim]
+            or native.shape[dim + 1 :] != shape[dim + 1 :]
+        ):
             return None
         natives.append(native)
     return natives
@@ -71,14 +79,14 @@ def _same_dtype(tensors: list[Tensor]) -> list[Tensor]:
     return [one.to(common) for one in tensors]  # type: ignore[attr-defined]
 
 
-def _stored(op: str, made: Tensor, out: Any) -> Tensor:
+def _stored(op: str, made: Tensor, out: Any, tensors: Sequence[Tensor]) -> Tensor:
     """Write the result into ``out``; PyTorch raises TypeError here for a dtype that cannot hold it."""
     if isinstance(out, Tensor) and not dtypes.can_cast(made.dtype, out.dtype):
         raise ArgumentTypeError(
             f"{op}: input types can't be cast to the desired output type {out.dtype.name}, got {made.dtype.name}; pass an out "
             f"of a wider dtype"
         )
-    return store(op, made, out)
+    return store(op, made, out, *tensors, all_of_it=True)
 
 
 @operation(method=False, samples=samples.cat)
@@ -86,13 +94,13 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, a
     """Tensors one after the other along ``dim``; their other sizes are equal. Empty vectors are left out."""
     if axis is not None:
         dim = axis
-    natives = _alike(tensors)
+    natives = _alike(tensors, dim if type(dim) is int and dim >= 0 else None)
     if natives is not None and out is None and type(dim) is int:
         shape = natives[0].shape
         ndim = len(shape)
         if -ndim <= dim < ndim:
             at = dim + ndim if dim < 0 else dim
-            size = (*shape[:at], shape[at] * len(natives), *shape[at + 1 :])
+            size = (*shape[:at], sum([one.shape[at] for one in natives]), *shape[at + 1 :])
             first = tensors[0]
             try:
                 return new_tensor(first.device.kernels["cat"](natives, dim=at, shape=size), first.dtype, first.device)
@@ -104,7 +112,7 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, a
     # Since its first releases PyTorch lets an empty vector stand for nothing at all.
     solid = [one for one in found if tuple(one.native.shape) != (0,)]
     made = _joined(found, solid, dim)
-    return made if out is None else _stored("cat", made, out)
+    return made if out is None else _stored("cat", made, out, tensors)
 
 
 def _joined(found: list[Tensor], solid: list[Tensor], dim: int) -> Tensor:
@@ -173,7 +181,7 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
             )
     at = rules.wrap_dim("stack", dim, len(shape) + 1)
     made = apply(_stack, _same_dtype(found), {"dim": at})
-    return made if out is None else _stored("stack", made, out)
+    return made if out is None else _stored("stack", made, out, tensors)
 
 
 def _all(op: str, tensors: Any, grow: Any) -> list[Tensor]:
@@ -235,6 +243,8 @@ def repeat(input: Tensor, *sizes: Any, repeats: Any = None) -> Tensor:
 @operation(samples=samples.tile)
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """The tensor copied ``dims`` times along its last dims."""
+    if type(input) is not Tensor:
+        check_tensors("tile", input=input)
     counts = rules.as_shape("tile", dims)
     return repeat(input, (1,) * (len(input.native.shape) - len(counts)) + counts)
 
@@ -259,6 +269,9 @@ def repeat_interleave(
                 f"{list(input.shape)} of {input.dtype}"
             )
         return repeat_interleave(arange(input.numel(), device=input.device), input)
+    check_tensors("repeat_interleave", input=input)
+    if not isinstance(repeats, Tensor):
+        repeats = rules.whole("repeat_interleave", "repeats", repeats)
     if dim is None:
         input, dim = input.reshape(-1), 0  # type: ignore[attr-defined]
     at = rules.wrap_dim("repeat_interleave", dim, input.ndim)

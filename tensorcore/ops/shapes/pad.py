@@ -11,9 +11,10 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.pool import taken
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.views_part import slice_op
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle"]
 
@@ -127,6 +128,8 @@ _SOURCES = {"reflect": _reflected, "replicate": _replicated, "circular": _circle
 @operation(samples=samples.pixel_shuffle, method=False)
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(..., channels * r**2, height, width) as (..., channels, height * r, width * r)."""
+    if type(input) is not Tensor:
+        check_tensors("pixel_shuffle", input=input)
     shape, r = tuple(input.native.shape), upscale_factor
     if len(shape) < 3:
         raise ShapeError(
@@ -139,13 +142,15 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         )
     front, (c, h, w) = shape[:-3], shape[-3:]
     n = len(front)
-    split = input.reshape(*front, c // (r * r), r, r, h, w)
-    return split.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*front, c // (r * r), h * r, w * r)  # type: ignore[no-any-return]
+    return _dealt(input, (*front, c // (r * r), r, r, h, w), (*range(n), n, n + 3, n + 1, n + 4, n + 2),
+                  (*front, c // (r * r), h * r, w * r))  # fmt: skip
 
 
 @operation(samples=samples.pixel_unshuffle, method=False)
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(..., channels, height * r, width * r) as (..., channels * r**2, height, width)."""
+    if type(input) is not Tensor:
+        check_tensors("pixel_unshuffle", input=input)
     shape, r = tuple(input.native.shape), downscale_factor
     if len(shape) < 3:
         raise ShapeError(
@@ -157,8 +162,19 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
         )
     front, (c, h, w) = shape[:-3], shape[-3:]
     n = len(front)
-    split = input.reshape(*front, c, h // r, r, w // r, r)
-    return split.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*front, c * r * r, h // r, w // r)  # type: ignore[no-any-return]
+    return _dealt(input, (*front, c, h // r, r, w // r, r), (*range(n), n, n + 2, n + 4, n + 1, n + 3),
+                  (*front, c * r * r, h // r, w // r))  # fmt: skip
+
+
+def _dealt(input: Tensor, split: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    """The elements seen in the shape ``split``, its dims in another order, as new memory of ``shape``."""
+    if input.node is None and type(input) is Tensor:
+        kernels = input.device.kernels
+        native = kernels["view"](input.native, shape=split)
+        if native is not None:
+            native = kernels["contiguous"](kernels["permute"](native, dims=order))
+            return new_tensor(kernels["view"](native, shape=shape), input.dtype, input.device)
+    return input.reshape(split).permute(order).reshape(shape)  # type: ignore[attr-defined, no-any-return]
 
 
 @operation(samples=samples.channel_shuffle, method=False)
@@ -167,6 +183,8 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
 
     From "ShuffleNet", Zhang et al. 2017.
     """
+    if type(input) is not Tensor:
+        check_tensors("channel_shuffle", input=input)
     shape = tuple(input.native.shape)
     if len(shape) < 3:
         raise ShapeError(f"channel_shuffle: expected an input of more than 2 dims, got {list(shape)}; unsqueeze it")
@@ -175,8 +193,8 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"channel_shuffle: Number of channels must be divisible by groups, got {shape[1]} channels and {groups} groups; "
             f"choose a divisor"
         )
-    runs = input.reshape(shape[0], groups, shape[1] // groups, *shape[2:])
-    return runs.transpose(1, 2).reshape(shape)  # type: ignore[no-any-return]
+    runs = (shape[0], groups, shape[1] // groups, *shape[2:])
+    return _dealt(input, runs, (0, 2, 1, *range(3, len(runs))), shape)
 
 
 def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:

@@ -9,7 +9,7 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.operands import lifted
+from tensorcore.ops.operands import check_tensors, lifted
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.views_part import (
@@ -53,6 +53,8 @@ def _copied(input: Tensor) -> Tensor:
 @operation(samples=samples.select_scatter)
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of ``input`` with the slice at ``index`` along ``dim`` replaced by ``src``."""
+    if type(input) is not Tensor:
+        check_tensors("select_scatter", input=input)
     return _replaced("select_scatter", select_op, input, src, {"key": select_key("select_scatter", input, dim, index)})
 
 
@@ -62,6 +64,8 @@ def slice_scatter(
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """A copy of ``input`` with the part ``start:end:step`` along ``dim`` replaced by ``src``."""
+    if type(input) is not Tensor:
+        check_tensors("slice_scatter", input=input)
     if step <= 0:
         raise ShapeError(f"slice_scatter: slice step must be positive, got {step}; pass at least 1")
     if not input.native.shape:
@@ -75,6 +79,8 @@ def slice_scatter(
 @operation(samples=samples.diagonal_scatter)
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of ``input`` with a diagonal replaced by ``src``."""
+    if type(input) is not Tensor:
+        check_tensors("diagonal_scatter", input=input)
     options = diagonal_options("diagonal_scatter", input.native.shape, offset, dim1, dim2)
     return _replaced("diagonal_scatter", diagonal_op, input, src, options)
 
@@ -84,6 +90,8 @@ def as_strided_scatter(
     input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Tensor:
     """A copy of ``input`` with the elements that ``as_strided`` shows replaced by ``src``."""
+    if type(input) is not Tensor or type(src) is not Tensor:
+        check_tensors("as_strided_scatter", input=input, src=src)
     input, src = lifted("as_strided_scatter", input, src)
     made = _copied(input)
     part = as_strided(made, size, stride, storage_offset)

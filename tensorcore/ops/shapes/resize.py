@@ -10,6 +10,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DeviceError, GradientError, ShapeError, UsageError
+from tensorcore.formats import only_strided
 from tensorcore.ops import rules
 from tensorcore.ops.creation.create import arange, empty, from_numpy
 from tensorcore.ops.indexing.masked import nonzero
@@ -152,6 +153,8 @@ def dim_order(self: Tensor) -> tuple[int, ...]:
 def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], *, dtype: Any = None, layout: Any = None,
                    device: Any = None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """An uninitialised tensor of a shape whose dims lie in memory in the order ``physical_layout``, without gaps."""
+    if layout is not None:
+        only_strided("empty_permuted", layout)
     shape = rules.as_shape("empty_permuted", (size,))
     order = tuple(physical_layout)
     if sorted(order) != list(range(len(shape))):

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, ShapeError
+from tensorcore.errors import ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import attach, check_writable
@@ -20,9 +20,8 @@ from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "adjoint", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "broadcast_to", "flatten",
-    "moveaxis", "movedim", "permute", "ravel", "reshape", "squeeze", "swapaxes", "swapdims", "t", "transpose",
-    "unflatten", "unsqueeze",
+    "adjoint", "broadcast_tensors", "broadcast_to", "moveaxis", "movedim", "permute", "reshape", "squeeze",
+    "swapaxes", "swapdims", "t", "transpose", "unsqueeze",
 ]  # fmt: skip
 
 # Ops of one kernel that differ in what a printed grad_fn calls them
@@ -45,6 +44,8 @@ _permute, _transpose, _t = _permuting("permute"), _permuting("transpose"), _perm
 _expand = view_op("expand", "Dims of size 1 repeated without a copy.", kernel="expand", grad=same)
 _alias = view_op("alias", "The same memory as it is.", kernel="index", grad=lambda g, key: g)
 _reinterpret = Op("reinterpret", "input", "The same bits as another dtype.", register=False)
+# Read once: a third of the time of a short call goes to attributes.
+_show_view, _show_transpose, _show_unsqueezed = (op.view for op in (_view, _transpose, _unsqueeze))  # type: ignore[attr-defined]
 _SWAP, _KEEP = {"dims": (1, 0)}, ({"dims": ()}, {"dims": (0,)})
 
 
@@ -58,20 +59,33 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
 
     Raises where only a copy could have that shape.
     """
+    if type(input) is not Tensor:
+        check_tensors("view", input=input)
     if not shape:
         shape = () if size is None and dtype is None else (dtype if size is None else size,)
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         return _view_dtype(input, shape[0])
-    sizes = rules.as_shape("view", shape)
-    old = input.native.shape
-    sizes = rules.infer_size("view", sizes, prod(old))
+    sizes, old = _sizes("view", input, shape), input.native.shape
     native = input.device.kernels["view"](input.native, shape=sizes)
     if native is None:
         raise ShapeError(
             f"view: view size is not compatible with input tensor's size and stride (at least one dimension spans across "
             f"two contiguous subspaces), got shape {list(old)} and strides {input.stride()}; Use .reshape(...) instead"
         )
-    return _view.view(input, {"shape": sizes}, native)
+    return _show_view(input, {"shape": sizes}, native)
+
+
+def _sizes(op: str, input: Tensor, sizes: Any) -> tuple[int, ...]:
+    """The sizes of as many elements as ``input`` has; without another frame where they are ints given in full."""
+    given = sizes[0] if len(sizes) == 1 and type(sizes[0]) is tuple else sizes
+    count = prod(input.native.shape)
+    for one in given:
+        if type(one) is not int or one < 0:
+            break
+    else:
+        if prod(given) == count:
+            return given  # type: ignore[no-any-return]
+    return rules.infer_size(op, rules.as_shape(op, sizes), count)
 
 
 def _view_dtype(input: Tensor, dtype: dtypes.dtype) -> Tensor:
@@ -109,11 +123,12 @@ def _view_dtype(input: Tensor, dtype: dtypes.dtype) -> Tensor:
 @operation(samples=samples.reshape)
 def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     """The same elements in another ``shape``: a view where possible, else a copy. One size may be -1."""
-    sizes = rules.as_shape("reshape", sizes if shape is None else (shape,))
-    sizes = rules.infer_size("reshape", sizes, prod(input.native.shape))
+    if type(input) is not Tensor:
+        check_tensors("reshape", input=input)
+    sizes = _sizes("reshape", input, sizes if shape is None else (shape,))
     native = input.device.kernels["view"](input.native, shape=sizes)
     if native is not None:
-        return _view.view(input, {"shape": sizes}, native)
+        return _show_view(input, {"shape": sizes}, native)
     # A copy that nobody else sees needs no history as a view.
     copied = input.device.kernels["contiguous"](input.native)
     made = new_tensor(input.device.kernels["view"](copied, shape=sizes), input.dtype, input.device)
@@ -125,6 +140,8 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
 @operation(samples=samples.permute)
 def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     """The same memory with its dims in the order ``dims``."""
+    if type(input) is not Tensor:
+        check_tensors("permute", input=input)
     ndim = len(input.native.shape)
     order = rules.as_shape("permute", order if dims is None else (dims,))
     if len(order) != ndim:
@@ -137,10 +154,19 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
 @operation(samples=samples.two_dims)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """The same memory with two dims swapped."""
-    return _transpose.view(input, {"dims": _swapped("transpose", input, dim0, dim1)})
+    if type(input) is not Tensor:
+        check_tensors("transpose", input=input)
+    ndim = len(input.native.shape)
+    if type(dim0) is int and type(dim1) is int and -ndim <= dim0 < ndim and -ndim <= dim1 < ndim:
+        dims = list(range(ndim))
+        dims[dim0], dims[dim1] = dims[dim1], dims[dim0]
+        return _show_transpose(input, {"dims": tuple(dims)})
+    return _show_transpose(input, {"dims": _swapped("transpose", input, dim0, dim1)})
 
 
 def _swapped(op: str, input: Tensor, dim0: int, dim1: int) -> tuple[int, ...]:
+    if type(input) is not Tensor:
+        check_tensors(op, input=input)
     ndim = len(input.native.shape)
     a, b = rules.wrap_dim(op, dim0, ndim), rules.wrap_dim(op, dim1, ndim)
     dims = list(range(ndim))
@@ -164,6 +190,8 @@ def swapdims(input: Tensor, dim0: int, dim1: int) -> Tensor:
 @operation(samples=samples.matrix)
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; a tensor of fewer dims as it is."""
+    if type(input) is not Tensor:
+        check_tensors("t", input=input)
     ndim = len(input.native.shape)
     if ndim == 2:
         return _t.view(input, _SWAP)
@@ -175,13 +203,21 @@ def t(input: Tensor) -> Tensor:
 @operation(samples=samples.batches)
 def adjoint(input: Tensor) -> Tensor:
     """The last two dims swapped, and conjugated; a 0-d tensor conjugated."""
+    if type(input) is not Tensor:
+        check_tensors("adjoint", input=input)
     return input.mH if input.native.shape else input.conj()  # type: ignore[attr-defined]
 
 
 @operation(samples=samples.movedim)
 def movedim(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """The same memory with the dims ``source`` moved to the places ``destination``; the others keep their order."""
+    if type(input) is not Tensor:
+        check_tensors("movedim", input=input)
     ndim = len(input.native.shape)
+    if type(source) is int and type(destination) is int and -ndim <= source < ndim and -ndim <= destination < ndim:
+        order = list(range(ndim))
+        order.insert(destination % ndim, order.pop(source))
+        return _permute.view(input, {"dims": tuple(order)})  # type: ignore[attr-defined, no-any-return]
     from_, to = rules.wrap_dims("movedim", source, ndim), rules.wrap_dims("movedim", destination, ndim)
     if len(from_) != len(to):
         raise ShapeError(
@@ -198,6 +234,8 @@ def movedim(input: Tensor, source: int | Sequence[int], destination: int | Seque
 @operation(samples=samples.movedim)
 def moveaxis(input: Tensor, source: int | Sequence[int], destination: int | Sequence[int]) -> Tensor:
     """The same memory with the dims ``source`` moved to the places ``destination``; the others keep their order."""
+    if type(input) is not Tensor:
+        check_tensors("moveaxis", input=input)
     return movedim(input, source, destination)
 
 
@@ -208,6 +246,8 @@ def expand(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False)
 
 
 def _expanded(op: str, input: Tensor, wanted: tuple[int, ...]) -> Tensor:
+    if type(input) is not Tensor:
+        check_tensors(op, input=input)
     shape = input.native.shape
     extra = len(wanted) - len(shape)
     if extra < 0:
@@ -268,6 +308,8 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 @operation(samples=samples.squeeze)
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without the dims of size 1: all of them, or those among ``dim``."""
+    if type(input) is not Tensor:
+        check_tensors("squeeze", input=input)
     op = _squeeze if dim is None else _squeeze_dim if isinstance(dim, int) else _squeeze_dims
     return op.view(input, _squeezed(input, dim))
 
@@ -281,7 +323,12 @@ def _squeezed(input: Tensor, dim: Any) -> dict[str, Any]:
 @operation(samples=samples.unsqueeze)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """With a dim of size 1 put in at ``dim``."""
-    return _unsqueeze.view(input, {"dim": rules.wrap_dim("unsqueeze", dim, len(input.native.shape) + 1)})
+    if type(input) is not Tensor:
+        check_tensors("unsqueeze", input=input)
+    ndim = len(input.native.shape)
+    if type(dim) is not int or not 0 <= dim <= ndim:
+        dim = rules.wrap_dim("unsqueeze", dim, ndim + 1)
+    return _show_unsqueezed(input, {"dim": dim})
 
 
 def _reshaping(name: str, function: Any) -> None:
@@ -326,72 +373,6 @@ def _t_options(input: Tensor) -> tuple[Op, dict[str, Any]]:
 
 
 _reshaping("t_", _t_options)
-
-
-@operation(samples=samples.flatten)
-def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-    """The dims from ``start_dim`` to ``end_dim`` as one; a tensor of no dims becomes one of a single element."""
-    shape = input.native.shape
-    start = rules.wrap_dim("flatten", start_dim, len(shape))
-    end = rules.wrap_dim("flatten", end_dim, len(shape))
-    if start > end:
-        raise ShapeError(
-            f"flatten: flatten() has invalid args: start_dim cannot come after end_dim, got {start_dim} and {end_dim}"
-        )
-    if start == end and shape:
-        return input
-    return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
-
-
-@operation(samples=samples.unary)
-def ravel(input: Tensor) -> Tensor:
-    """The elements in one dim: a view where possible, else a copy."""
-    return reshape(input, -1) if 0 not in input.native.shape else reshape(input, 0)
-
-
-@operation(samples=samples.unflatten)
-def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
-    """One dim as several, of ``sizes``; one of them may be -1."""
-    shape = input.native.shape
-    if not shape:
-        raise ShapeError(
-            "unflatten: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use reshape"
-        )
-    at = rules.wrap_dim("unflatten", dim, len(shape))
-    if not len(sizes):
-        raise ShapeError("unflatten: sizes must be non-empty, got (); give at least one size")
-    full = rules.infer_size("unflatten", rules.as_shape("unflatten", (sizes,)), shape[at])
-    return view(input, (*shape[:at], *full, *shape[at + 1 :]))
-
-
-def _at_least(n: int, doc: str) -> Any:
-    def call(*tensors: Any) -> Any:
-        if len(tensors) == 1 and isinstance(tensors[0], Tensor):
-            return grow(tensors[0])
-        if len(tensors) == 1:
-            tensors = tuple(tensors[0])
-        return tuple([grow(one) for one in tensors])
-
-    def grow(one: Tensor) -> Tensor:
-        if not isinstance(one, Tensor):
-            raise ArgumentTypeError(f"atleast_{n}d: expected tensors, got {one!r}; wrap it in torch.tensor(...)")
-        ndim = len(one.native.shape)
-        if ndim >= n:
-            return one
-        if not ndim:
-            return reshape(one, (1,) * n)
-        for dim in {(1, 2): (0,), (1, 3): (0, 2), (2, 3): (2,)}[ndim, n]:
-            one = unsqueeze(one, dim)
-        return one
-
-    call.__name__ = call.__qualname__ = f"atleast_{n}d"
-    call.__doc__ = doc
-    return operation(method=False, samples=samples.few_dims)(call)
-
-
-atleast_1d = _at_least(1, "Tensors of no dims as vectors of one element; others as they are.")
-atleast_2d = _at_least(2, "Tensors of fewer than two dims with dims of size 1 in front.")
-atleast_3d = _at_least(3, "Tensors of fewer than three dims with dims of size 1 around.")
 
 
 def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from tensorcore.errors import DimensionError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.kinds import view as view_op
+from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.views import several_views
@@ -85,6 +88,8 @@ def key_at(dim: int, one: Any) -> tuple[Any, ...]:
 @operation(samples=samples.select)
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
     """The slice at ``index`` along ``dim``, which the result lacks."""
+    if type(input) is not Tensor:
+        check_tensors("select", input=input)
     return select_op.view(input, {"key": select_key("select", input, dim, index)})
 
 
@@ -105,6 +110,8 @@ def select_key(op: str, input: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
 @operation(samples=samples.narrow)
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """The part of ``length`` elements from ``start`` (an int or a 0-d integer tensor) along ``dim``."""
+    if type(input) is not Tensor:
+        check_tensors("narrow", input=input)
     shape = input.native.shape
     if not shape:
         raise ShapeError("narrow: narrow() cannot be applied to a 0-dim tensor, got one; use unsqueeze(0)")
@@ -131,6 +138,8 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
 @operation(samples=samples.narrow)
 def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor | None = None) -> Tensor:
     """A copy of the part of ``length`` elements from ``start`` along ``dim``."""
+    if type(input) is not Tensor:
+        check_tensors("narrow_copy", input=input)
     part = narrow(input, dim, start, length)
     if out is not None:
         return store("narrow_copy", part, out)
@@ -140,6 +149,8 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor
 @operation(samples=samples.diagonal)
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The elements whose indices along ``dim1`` and ``dim2`` differ by ``offset``, along a new last dim; a view."""
+    if type(input) is not Tensor:
+        check_tensors("diagonal", input=input)
     return diagonal_op.view(input, diagonal_options("diagonal", input.native.shape, offset, dim1, dim2))
 
 
@@ -177,6 +188,8 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     Args:
         storage_offset: from the start of the storage; that of ``input`` where None.
     """
+    if type(input) is not Tensor:
+        check_tensors("as_strided", input=input)
     shape, strides, start = _strided_arguments("as_strided", input, size, stride, storage_offset)
     own_strides, own_start = input.device.layout(input.native)
     offset = start - own_start
@@ -264,19 +277,22 @@ Tensor.as_strided_ = as_strided_  # type: ignore[attr-defined]
 @operation(samples=samples.unbind)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """All slices along ``dim``, as views."""
+    if type(input) is not Tensor:
+        check_tensors("unbind", input=input)
     shape = input.native.shape
     if not shape:
         raise DimensionError(
             "unbind: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use item()"
         )
     at = rules.wrap_dim("unbind", dim, len(shape))
-    return several_views(_unbind, input, {"dim": at}, select_op, [{"key": key_at(at, i)} for i in range(shape[at])])
+    front = key_at(at, None)[:-1]
+    return several_views(_unbind, input, {"dim": at}, select_op, [{"key": (*front, i)} for i in range(shape[at])])
 
 
 def _slices(op: Op, input: Tensor, dim: int, sizes: list[int]) -> tuple[Tensor, ...]:
-    keys, start = [], 0
+    keys, start, front = [], 0, key_at(dim, None)[:-1]
     for size in sizes:
-        keys.append({"key": key_at(dim, slice(start, start + size, 1))})
+        keys.append({"key": (*front, slice(start, start + size, 1))})
         start += size
     return several_views(op, input, {"dim": dim, "sizes": tuple(sizes)}, slice_op, keys)
 
@@ -288,8 +304,12 @@ def split(
     """Views of the parts along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
     if split_size is not None:
         split_size_or_sections = split_size  # what the method calls it
+    if isinstance(split_size_or_sections, (Tensor, np.generic)):
+        split_size_or_sections = split_size_or_sections.tolist()
     if not isinstance(split_size_or_sections, int):
         return split_with_sizes(tensor, split_size_or_sections, dim)
+    if type(tensor) is not Tensor:
+        check_tensors("split", tensor=tensor)
     shape, size = tensor.native.shape, split_size_or_sections
     if not shape:
         raise ShapeError("split: split expects at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)")
@@ -308,6 +328,8 @@ def split(
 @operation(samples=samples.split_with_sizes)
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Views of the parts of these sizes along ``dim``, which together are all of it."""
+    if type(input) is not Tensor:
+        check_tensors("split_with_sizes", input=input)
     shape = input.native.shape
     if not shape:
         raise ShapeError(
@@ -327,9 +349,12 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
 @operation(samples=samples.chunk)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of at most ``chunks`` parts of equal size along ``dim``; the last may be smaller."""
+    if type(input) is not Tensor:
+        check_tensors("chunk", input=input)
     shape = input.native.shape
     if not shape:
         raise ShapeError("chunk: chunk expects at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)")
+    chunks = rules.whole("chunk", "chunks", chunks)
     if chunks <= 0:
         raise ShapeError(f"chunk: chunk expects `chunks` to be greater than 0, got: {chunks}; pass at least 1")
     at = rules.wrap_dim("chunk", dim, len(shape))
@@ -356,6 +381,8 @@ Tensor.unsafe_chunk = unsafe_chunk  # type: ignore[attr-defined]
 @operation(samples=samples.tensor_split)
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of the parts along ``dim``: as many as an int says, as equal as can be, or cut at each index of a list."""
+    if type(input) is not Tensor:
+        check_tensors("tensor_split", input=input)
     return _tensor_split("tensor_split", input, indices_or_sections, dim)
 
 
@@ -367,7 +394,7 @@ def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) ->
         )
     at = rules.wrap_dim(op, dim, len(shape))
     size = shape[at]
-    if isinstance(indices_or_sections, Tensor):
+    if isinstance(indices_or_sections, (Tensor, np.generic)):
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
         n = indices_or_sections
@@ -385,12 +412,14 @@ def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) ->
 
 def _numpy_split(name: str, least: int, doc: str) -> Any:
     def call(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+        check_tensors(name, input=input)
         ndim = len(input.native.shape)
         if ndim < least:
             raise ShapeError(
                 f"{name}: torch.{name} requires a tensor with at least {least} dimension, got {ndim}; use unsqueeze"
             )
         dim = {"hsplit": 0 if ndim == 1 else 1, "vsplit": 0, "dsplit": 2}[name]
+        indices_or_sections = plain(indices_or_sections)
         if isinstance(indices_or_sections, int) and (
             indices_or_sections <= 0 or input.native.shape[dim] % indices_or_sections
         ):

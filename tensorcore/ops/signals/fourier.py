@@ -17,11 +17,13 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.errors import DtypeError, ShapeError, UsageError
+from tensorcore.formats import only_strided
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.creation.create import arange, from_numpy
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.complex import complex, conjugate
 from tensorcore.ops.samples import fourier as samples
@@ -178,6 +180,7 @@ def _resized(op: str, x: Any, dims: Dims, sizes: Sequence[int]) -> Any:
 
 
 def _one(op: str, input: Any, dim: int) -> Dims:
+    check_tensors(op, input=input)
     if not input.native.shape:
         raise rules.DimensionError(f"{op}: Dimension specified as {dim} but tensor has no dimensions, got a 0-d tensor")
     return (rules.wrap_dim(op, dim, input.ndim),)
@@ -185,6 +188,7 @@ def _one(op: str, input: Any, dim: int) -> Dims:
 
 def _several(op: str, input: Any, s: Any, dim: Any) -> tuple[Dims, list[int]]:
     """The dims and their sizes, as ``s`` and ``dim`` say: all dims, or the last ones that ``s`` has sizes for."""
+    check_tensors(op, input=input)
     sizes = None if s is None else [s] if isinstance(s, int) else list(s)
     if dim is not None:
         dims = rules.wrap_dims(op, dim, input.ndim)
@@ -397,6 +401,8 @@ def _frequencies(
 def fftfreq(n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = None, layout: Any = None, device: Any = None,
             requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The frequency of each element of a transform of ``n`` samples, ``d`` apart: from 0 up, then the negative ones."""
+    if layout is not None:
+        only_strided("fftfreq", layout)
 
     def numbers(found: Any, device: Any) -> Any:
         return cat([arange((n + 1) // 2, dtype=found, device=device), arange(-(n // 2), 0, dtype=found, device=device)])
@@ -407,6 +413,8 @@ def fftfreq(n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = N
 def rfftfreq(n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The frequency of each element of the real transform of ``n`` samples, ``d`` apart."""
+    if layout is not None:
+        only_strided("rfftfreq", layout)
 
     def numbers(found: Any, device: Any) -> Any:
         return arange(n // 2 + 1, dtype=found, device=device)
@@ -415,6 +423,7 @@ def rfftfreq(n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = 
 
 
 def _shifted(op: str, input: Tensor, dim: Any, back: bool) -> Tensor:
+    check_tensors(op, input=input)
     dims = rules.wrap_dims(op, dim, input.ndim)
     if not dims:
         return input.clone()  # type: ignore[attr-defined, no-any-return]

@@ -6,6 +6,7 @@ from typing import Any
 
 from tensorcore.errors import DtypeError, ShapeError, UsageError
 from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pointwise.complex import view_as_real
 from tensorcore.ops.samples import fourier as samples
 from tensorcore.ops.shapes.pad import pad
@@ -33,6 +34,10 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
         onesided: whether frequencies that follow by symmetry are left out; not for complex signals.
         return_complex: whether to answer with complex numbers, or with a last dim of two real ones.
     """
+    if type(input) is not Tensor:
+        check_tensors("stft", input=input)
+    if window is not None and type(window) is not Tensor:
+        check_tensors("stft", window=window)
     if center and align_to_window is not None:
         raise UsageError("stft: stft align_to_window should only be set when center = false, got both; leave it out")
     if input.dtype.kind not in ("floating", "complex"):
@@ -103,6 +108,10 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
         length: of the signal; it is cut off or continued by zeros.
         return_complex: whether the signal is complex; ``onesided`` must be False then.
     """
+    if type(input) is not Tensor:
+        check_tensors("istft", input=input)
+    if window is not None and type(window) is not Tensor:
+        check_tensors("istft", window=window)
     if not input.dtype.is_complex:
         raise DtypeError(
             f"istft: istft requires a complex-valued input tensor matching the output from stft with return_complex=True, got "

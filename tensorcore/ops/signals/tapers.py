@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, UsageError
+from tensorcore.formats import only_strided
 from tensorcore.ops.creation.create import arange, empty, ones
 from tensorcore.ops.creation.grids import linspace
 from tensorcore.ops.special.bessel import i0
@@ -46,6 +47,8 @@ def _made(
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None, device: Any = None,
                     pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A triangle from 0 up to 1 and down again."""
+    if layout is not None:
+        only_strided("bartlett_window", layout)
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
     return _made("bartlett_window", window_length, periodic, lambda n, last: 1 - (n * (2 / last) - 1).abs(), options)
 
@@ -62,6 +65,8 @@ def _cosines(op: str, length: int, periodic: bool, factors: tuple[float, ...], o
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None, device: Any = None,
                     pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """0.42 - 0.5 cos(t) + 0.08 cos(2 t) over one turn."""
+    if layout is not None:
+        only_strided("blackman_window", layout)
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
     return _cosines("blackman_window", window_length, periodic, (0.42, 0.5, 0.08), options)
 
@@ -69,6 +74,8 @@ def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = N
 def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None,
                    layout: Any = None, device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """``alpha - beta * cos(t)`` over one turn."""
+    if layout is not None:
+        only_strided("hamming_window", layout)
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
     return _cosines("hamming_window", window_length, periodic, (alpha, beta), options)
 
@@ -76,6 +83,8 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None, device: Any = None,
                 pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """0.5 - 0.5 cos(t) over one turn."""
+    if layout is not None:
+        only_strided("hann_window", layout)
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
     return _cosines("hann_window", window_length, periodic, (0.5, 0.5), options)
 
@@ -83,6 +92,8 @@ def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None,
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, layout: Any = None,
                   device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The modified Bessel function i0 over half a circle of radius ``beta``, 1 in the middle."""
+    if layout is not None:
+        only_strided("kaiser_window", layout)
     options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
 
     def formula(n: Any, last: float) -> Any:
@@ -121,6 +132,8 @@ def _spread(op: str, M: int, dtype: Any, device: Any, requires_grad: bool, start
 def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None,
                 device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """``exp(-|n - center| / tau)``."""
+    if layout is not None:
+        only_strided("exponential", layout)
     if tau <= 0:
         raise ArgumentError(f"exponential: Tau must be positive, got: {tau} instead; pass one over 0")
     if sym and center is not None:
@@ -133,6 +146,8 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
 def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
            requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Half a turn of a sine, at the middles of its M parts."""
+    if layout is not None:
+        only_strided("cosine", layout)
     step = math.pi / (M + 1 if not sym and M > 1 else max(M, 1))
     return _spread("cosine", M, dtype, device, requires_grad, lambda: (0.5 * step, (0.5 + (M - 1)) * step),
                    lambda k: k.sin())  # fmt: skip
@@ -141,6 +156,8 @@ def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, d
 def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """``exp(-(n / std)**2 / 2)`` around the middle."""
+    if layout is not None:
+        only_strided("gaussian", layout)
     if std <= 0:
         raise ArgumentError(f"gaussian: Standard deviation must be positive, got: {std} instead; pass one over 0")
     low, scale = -(M if not sym and M > 1 else M - 1) / 2.0, 1 / (std * math.sqrt(2.0))
@@ -151,6 +168,8 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, l
 def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
            requires_grad: bool = False) -> Tensor:  # fmt: skip
     """The modified Bessel function i0 over half a circle of radius ``beta``, 1 in the middle."""
+    if layout is not None:
+        only_strided("kaiser", layout)
     if beta < 0:
         raise ArgumentError(f"kaiser: beta must be non-negative, got: {beta} instead; pass 0 or more")
 
@@ -166,6 +185,8 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, l
 def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
                    requires_grad: bool = False) -> Tensor:  # fmt: skip
     """``a[0] - a[1] cos(t) + a[2] cos(2 t) - ...`` over one turn."""
+    if layout is not None:
+        only_strided("general_cosine", layout)
     if not isinstance(a, Iterable):
         raise ArgumentTypeError(f"general_cosine: Coefficients must be a list/tuple, got {a!r}; pass numbers")
     factors = list(a)
@@ -185,30 +206,40 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: Any =
 def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
                     requires_grad: bool = False) -> Tensor:  # fmt: skip
     """``alpha - (1 - alpha) cos(t)`` over one turn."""
+    if layout is not None:
+        only_strided("general_hamming", layout)
     return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def hamming(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
             requires_grad: bool = False) -> Tensor:  # fmt: skip
     """0.54 - 0.46 cos(t) over one turn."""
+    if layout is not None:
+        only_strided("hamming", layout)
     return general_hamming(M, sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def hann(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False) -> Tensor:  # fmt: skip
     """0.5 - 0.5 cos(t) over one turn."""
+    if layout is not None:
+        only_strided("hann", layout)
     return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def blackman(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """0.42 - 0.5 cos(t) + 0.08 cos(2 t) over one turn."""
+    if layout is not None:
+        only_strided("blackman", layout)
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
 def nuttall(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
             requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A sum of four cosines with low side lobes (A. H. Nuttall, "Some windows with very good sidelobe behavior", 1981)."""
+    if layout is not None:
+        only_strided("nuttall", layout)
     factors = [0.3635819, 0.4891775, 0.1365995, 0.0106411]
     return general_cosine(M, a=factors, sym=sym, dtype=dtype, device=device, requires_grad=requires_grad)
 
@@ -216,5 +247,7 @@ def nuttall(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, 
 def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False) -> Tensor:  # fmt: skip
     """A triangle from 0 up to 1 and down again."""
+    if layout is not None:
+        only_strided("bartlett", layout)
     return _spread("bartlett", M, dtype, device, requires_grad, lambda: (-1.0, -1.0 + (M - 1) * 2.0 / (M - 1 if sym else M)),
                    lambda k: 1 - k.abs(), alone=True)  # fmt: skip

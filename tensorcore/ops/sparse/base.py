@@ -41,7 +41,8 @@ class Sparse(Tensor):
     """A tensor of which only some elements are stored, the others being zero.
 
     In the COO layout the last dims may be dense: then each index has a block of values. In the CSR layout it is a
-    matrix whose rows' places in the list of columns are stored. Gradients flow through the values.
+    matrix whose rows' places in the list of columns are stored. Gradients flow through the values: they are sparse, in the
+    places that are stored, also those of ``mm`` and ``sum``, for which PyTorch fills a dense tensor.
 
     Attributes:
         parts: (indices, values), of shapes (sparse_dim, nnz) and (nnz, ...), or (crow_indices, col_indices, values).

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import DtypeError, KernelMissing, ShapeError, UsageError
-from tensorcore.formats import sparse_csr, strided
+from tensorcore.formats import sparse_coo, sparse_csr, strided
 from tensorcore.ops.creation.create import as_tensor, tensor, zeros
 from tensorcore.ops.kinds import method
 from tensorcore.ops.linalg.products import mm
@@ -97,6 +97,23 @@ def sparse_compressed_tensor(compressed_indices: Any, plain_indices: Any, values
     if layout is not sparse_csr:
         raise KernelMissing(f"sparse_compressed_tensor: expected layout=torch.sparse_csr, got {layout!r}")
     return sparse_csr_tensor(compressed_indices, plain_indices, values, size, **options)
+
+
+def without_elements(
+    op: str, shape: tuple[int, ...], layout: Any, dtype: Any, device: Any, requires_grad: bool, out: Any
+) -> Any:
+    """A tensor that is zero everywhere, in a sparse ``layout``."""
+    if out is not None:
+        raise ShapeError(f"{op}: layout {layout!r} does not match layout of out parameter, got both; leave one out")
+    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
+    if layout is sparse_coo:
+        return sparse_coo_tensor(shape, **options)
+    if len(shape) != 2:
+        raise ShapeError(
+            f"{op}: Only matrices are supported in {layout!r}, got size {list(shape)}; use torch.sparse_coo"
+        )
+    starts = zeros(shape[0] + 1, dtype=dtypes.int64, device=device)
+    return Csr.of((starts, zeros(0, dtype=dtypes.int64, device=device), zeros(0, **options)), shape, True)
 
 
 def _indices(op: str, indices: Any, device: Any) -> Any:

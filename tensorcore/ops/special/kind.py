@@ -7,10 +7,11 @@ from typing import Any
 
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops import rules
+from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import composite, computes_in
 from tensorcore.ops.kinds import method as install
-from tensorcore.ops.operands import NARROW
+from tensorcore.ops.operands import NARROW, alike
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.special.tables import Ratio
 from tensorcore.tensor import Tensor, new_tensor
@@ -43,7 +44,7 @@ def of_one(
     function.__doc__ = doc
     grads = {} if grad is None else {"input": grad}
     enter = composite(inputs="input", check=check, grads=grads, samples=samples, method=method, writes=writes, name=name,
-                      backward_name=backward_name)  # fmt: skip
+                      backward_name=backward_name, quick=PLAIN_FLOATS)  # fmt: skip
     call = enter(function)
     call.__module__ = formula.__module__
     OPS[name].off_tape = grad is None
@@ -76,10 +77,14 @@ def of_two(
         return formula(input, other)  # type: ignore[no-any-return]
 
     function.__doc__ = doc
-    enter = composite(inputs="input other", check=None, grads=grads, samples=samples, method=False, name=name)
+    enter = composite(
+        inputs="input other", check=None, grads=grads, samples=samples, method=False, name=name, quick=PLAIN_FLOATS
+    )
     inner = enter(function)
 
     def call(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+        if out is None and alike(input, other):
+            return inner(input, other)
         return inner(*check(input, other)) if out is None else inner(*check(input, other), out=out)
 
     call.__name__ = call.__qualname__ = name
@@ -89,7 +94,7 @@ def of_two(
 
 
 def _plain(x: Any, off: bool) -> Any:
-    return x.detach() if off else x
+    return x.detach() if off and x.node is not None else x
 
 
 def polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 import pickle
 import random
 from typing import Any
@@ -11,6 +12,9 @@ import numpy as np
 import pytest
 
 import tensorcore as tc
+from tensorcore.backend.composed import COMPOSED
+from tensorcore.backend.decompose import OPTIONAL
+from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES
 from tensorcore.errors import KernelMissing
 from tensorcore.ops.define import OPS
 from tensorcore.testing.calls import calls_of
@@ -33,6 +37,20 @@ def arrays(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     """Numbers that every dtype holds."""
     count = int(np.prod(shape))
     return (np.arange(count) % 7 % (2 if dtype == "bool" else 8)).reshape(shape)
+
+
+class TestNames:
+    """What the class says."""
+
+    def test_names(self, device: Any) -> None:
+        """Each method ``kernel_{name}`` has the name of a kernel that ops ask for: another would never be called."""
+        known = {*RULES, *VIEWS, *WRITES, *NEEDS_VALUES, *OPTIONAL, *COMPOSED, "index_bounds"}
+        written = [name.removeprefix("kernel_") for name in dir(type(device)) if name.startswith("kernel_")]
+        for name in sorted(set(written) - known):
+            close = "".join([f"did you mean kernel_{one}? " for one in difflib.get_close_matches(name, known, 1)])
+            raise AssertionError(
+                f"kernel_{name}: expected the name of a kernel, got one that no op asks for; {close}docs/kernels.md lists all"
+            )
 
 
 class TestStore:

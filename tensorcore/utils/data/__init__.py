@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from tensorcore.utils.data.collate import collate, default_collate, default_collate_fn_map, default_convert
 from tensorcore.utils.data.dataloader import DataLoader, get_worker_info
 from tensorcore.utils.data.dataset import (
@@ -40,6 +42,8 @@ def __getattr__(name: str) -> object:
         from tensorcore.utils.data.prefetch import DevicePrefetcher
 
         return DevicePrefetcher
+    if name == "_utils":
+        return import_module("tensorcore.utils.data._utils")
     if name in _LATE:
         from tensorcore.utils.data import mapped
 

@@ -13,7 +13,10 @@ from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops.creation.create import as_tensor, tensor
 from tensorcore.tensor import Tensor
 
-__all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
+__all__ = [
+    "collate", "collate_float_fn", "collate_int_fn", "collate_numpy_array_fn", "collate_numpy_scalar_fn", "collate_str_fn",
+    "collate_tensor_fn", "default_collate", "default_collate_fn_map", "default_convert",
+]  # fmt: skip
 
 _EXPECTED = "expected tensors, numpy arrays, numbers, strings, dicts or lists"
 
@@ -72,7 +75,8 @@ def default_convert(data: Any) -> Any:
     return data
 
 
-def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+    """Tensors of one shape, stacked along a new first dim."""
     from tensorcore.ops.shapes.join import stack
 
     shapes = {tuple(one.shape) for one in batch}
@@ -85,39 +89,44 @@ def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     return stack(list(batch), 0)
 
 
-def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Arrays of one shape, as a tensor with a new first dim."""
     if _is_text(np.asarray(batch[0])):
         raise ArgumentTypeError(
             f"default_collate: {_EXPECTED}, got an array of {batch[0].dtype}; convert it to numbers"
         )
-    return _tensors([as_tensor(one) for one in batch])
+    return collate_tensor_fn([as_tensor(one) for one in batch])
 
 
-def _scalars(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+    """NumPy's numbers, as a vector of their dtype."""
     return as_tensor(np.asarray(batch))
 
 
-def _floats(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def collate_float_fn(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+    """Floats, as a vector of float64."""
     return tensor(batch, dtype=dtypes.float64)
 
 
-def _ints(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+def collate_int_fn(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
+    """Ints or bools, as a vector."""
     return tensor(batch)
 
 
-def _as_they_are(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def collate_str_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Text or bytes, as they are."""
     return batch
 
 
 # The order counts: bool is an int, and a NumPy float64 is a float.
 default_collate_fn_map: dict[Any, Callable[..., Any]] = {
-    Tensor: _tensors,
-    np.ndarray: _arrays,
-    (np.bool_, np.number, np.object_): _scalars,
-    float: _floats,
-    int: _ints,
-    str: _as_they_are,
-    bytes: _as_they_are,
+    Tensor: collate_tensor_fn,
+    np.ndarray: collate_numpy_array_fn,
+    (np.bool_, np.number, np.object_): collate_numpy_scalar_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
 }
 
 

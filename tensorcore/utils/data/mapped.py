@@ -7,6 +7,7 @@ import mmap
 import os
 from collections.abc import Sequence
 from math import prod
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -197,7 +198,7 @@ def _npy(path: Any) -> Column:
             version = np.lib.format.read_magic(file)
             read = np.lib.format.read_array_header_1_0 if version[0] == 1 else np.lib.format.read_array_header_2_0
             shape, turned, dtype = read(file)
-        except ValueError as error:
+        except (ValueError, TypeError, SyntaxError, TokenError) as error:  # what NumPy's reader of headers lets through
             raise LoadError(f"NpyDataset: expected a file that numpy.save wrote, got {error}; check {path}") from None
         if turned and len(shape) > 1:
             raise LoadError(

@@ -17,7 +17,7 @@ from tensorcore.utils.tensorboard.protos import proto
 
 __all__ = [
     "as_array", "audio", "curve", "experiment", "histogram", "histogram_raw", "image", "picture", "scalar",
-    "session_end", "session_start", "tensor", "text",
+    "session_end", "session_start", "tensor", "text", "written",
 ]  # fmt: skip
 
 
@@ -63,11 +63,16 @@ def tensor(tag: str, array: np.ndarray, *, plugin: str = "", content: bytes = b"
 
 def text(tag: str, words: str) -> Any:
     """A text, which TensorBoard shows as Markdown."""
+    content = proto("plugins.text.plugin_data_pb2").TextPluginData(version=0).SerializeToString()
+    return written(f"{tag}/text_summary", words.encode(), (1,), plugin="text", content=content)
+
+
+def written(tag: str, data: bytes, shape: Sequence[int] = (), *, plugin: str, content: bytes = b"") -> Any:
+    """Bytes, for the plugin of that name."""
     types = proto("compat.proto.types_pb2")
     messages = proto("compat.proto.tensor_pb2")
-    made = messages.TensorProto(dtype=types.DT_STRING, string_val=[words.encode()], tensor_shape=_shape((1,)))
-    content = proto("plugins.text.plugin_data_pb2").TextPluginData(version=0).SerializeToString()
-    return _summary(f"{tag}/text_summary", plugin="text", content=content, tensor=made)
+    made = messages.TensorProto(dtype=types.DT_STRING, string_val=[data], tensor_shape=_shape(shape))
+    return _summary(tag, plugin=plugin, content=content, tensor=made)
 
 
 def histogram(tag: str, values: Any, bins: Any, max_bins: int | None = None) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.tensor import Tensor
-from tensorcore.utils.tensorboard import summaries
+from tensorcore.utils.tensorboard import scenes, summaries
 from tensorcore.utils.tensorboard.graph import graph_of
 from tensorcore.utils.tensorboard.projector import write_embedding
 from tensorcore.utils.tensorboard.protos import proto
@@ -188,6 +188,48 @@ class SummaryWriter:
         """A batch of pictures as one, eight in a row."""
         self._add(summaries.image(tag, img_tensor, dataformats, "add_images"), global_step, walltime)
 
+    def add_image_with_boxes(
+        self,
+        tag: str,
+        img_tensor: Any,
+        box_tensor: Any,
+        global_step: int | None = None,
+        walltime: float | None = None,
+        rescale: float = 1,
+        dataformats: str = "CHW",
+        labels: Sequence[str] | None = None,
+    ) -> None:
+        """A picture, ``rescale`` times as large, with a frame for each row (left, top, right, bottom), and labels."""
+        made = scenes.boxes(tag, img_tensor, box_tensor, rescale, dataformats, labels)
+        self._add(made, global_step, walltime)
+
+    def add_video(
+        self,
+        tag: str,
+        vid_tensor: Any,
+        global_step: int | None = None,
+        fps: float = 4,
+        walltime: float | None = None,
+    ) -> None:
+        """Films (count, frames, channels, height, width) of uint8, or of numbers from 0 to 1, as a GIF; needs Pillow."""
+        self._add(scenes.video(tag, vid_tensor, fps), global_step, walltime)
+
+    def add_mesh(
+        self,
+        tag: str,
+        vertices: Any,
+        colors: Any = None,
+        faces: Any = None,
+        config_dict: Mapping[str, Any] | None = None,
+        global_step: int | None = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Points (count, points, 3) with colours from 0 to 255, and triangles (count, faces, 3) of the points' numbers.
+
+        ``config_dict`` is for Three.js: its classes and their options.
+        """
+        self._add(scenes.mesh(tag, vertices, colors, faces, config_dict), global_step, walltime)
+
     def add_figure(
         self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None
     ) -> None:
@@ -234,6 +276,47 @@ class SummaryWriter:
     ) -> None:
         """Precision over recall: labels 0 and 1, and a prediction from 0 to 1 for each."""
         self._add(summaries.curve(tag, labels, predictions, num_thresholds, weights), global_step, walltime)
+
+    def add_pr_curve_raw(
+        self,
+        tag: str,
+        true_positive_counts: Any,
+        false_positive_counts: Any,
+        true_negative_counts: Any,
+        false_negative_counts: Any,
+        precision: Any,
+        recall: Any,
+        global_step: int | None = None,
+        num_thresholds: int = 127,
+        weights: Any = None,
+        walltime: float | None = None,
+    ) -> None:
+        """Precision over recall that was counted elsewhere, at so many thresholds; ``weights`` counts for nothing."""
+        counts = (
+            true_positive_counts,
+            false_positive_counts,
+            true_negative_counts,
+            false_negative_counts,
+            precision,
+            recall,
+        )
+        self._add(scenes.counted_curve(tag, counts, num_thresholds), global_step, walltime)
+
+    def add_custom_scalars(self, layout: Mapping[str, Mapping[str, Sequence[Any]]]) -> None:
+        """Diagrams of several numbers of ``add_scalar``: ``{category: {title: ["Multiline", tags]}}``, or ``["Margin", tags]``."""
+        self._add(scenes.layout(layout), None, None)
+
+    def add_custom_scalars_multilinechart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """One diagram of several numbers."""
+        self.add_custom_scalars({category: {title: ["Multiline", tags]}})
+
+    def add_custom_scalars_marginchart(
+        self, tags: Sequence[str], category: str = "default", title: str = "untitled"
+    ) -> None:
+        """One diagram of a number between two others: the tags of the value, the lower and the upper one."""
+        self.add_custom_scalars({category: {title: ["Margin", tags]}})
 
     def add_graph(
         self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True

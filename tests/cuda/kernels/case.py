@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 __all__ = [
-    "BFLOAT16", "BOOL", "CASES", "DOUBLE", "FLOAT", "FLOATS", "HALF", "INT8", "INT32", "INT64", "INTS", "UINT8", "Case",
+    "BFLOAT16", "BOOL", "CASES", "COMPLEX", "DOUBLE", "FLOAT", "FLOATS", "HALF", "INT8", "INT32", "INT64", "INTS", "UINT8", "Case",
     "Kernels", "Put", "Results", "case", "corners", "values",
 ]  # fmt: skip
 
@@ -25,6 +25,7 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 HALF = np.dtype(np.float16)
 FLOAT = np.dtype(np.float32)
 DOUBLE = np.dtype(np.float64)
+COMPLEX = np.dtype(np.complex64)
 FLOATS = (HALF, BFLOAT16, FLOAT, DOUBLE)
 INT64, INT32, INT16, INT8, UINT8, BOOL = map(np.dtype, (np.int64, np.int32, np.int16, np.int8, np.uint8, np.bool_))
 INTS = (INT64, INT32, INT16, INT8, UINT8)

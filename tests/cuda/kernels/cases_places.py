@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tensorcore import dtypes
+from tensorcore import dtypes, optim
+from tensorcore.optim.algorithm import _directed
 from tests.cuda.kernels.case import (
     BOOL,
+    COMPLEX,
     FLOAT,
     FLOATS,
     INT8,
@@ -66,6 +68,47 @@ def many_parameters(k: Kernels, put: Put, dtype: Any) -> Results:
     kinds = [[put(values(dtype, 3, low=0.1, high=1.0, seed=i)) for _ in range(70)] for i in range(2)]
     k["sgd_step"](*kinds, None, lr=0.5)
     yield from kinds[0]
+
+
+# Formulas of optimizers with the arrays of their state and numbers, and how the gradient comes to them.
+_MOVING = {"lr": 0.1, "eps": 1e-8, "beta1": 0.9, "beta2": 0.99, "t": 3.0}
+_STEPS: list[tuple[Any, int, dict[str, Any], dict[str, Any]]] = [
+    (optim.Adadelta, 2, {"lr": 0.1, "rho": 0.9, "eps": 1e-6}, {"maximize": True}),
+    (optim.Adagrad, 1, {"lr": 0.1, "eps": 1e-10}, {"weight_decay": 0.1}),
+    (optim.Adamax, 2, _MOVING, {}),
+    (optim.ASGD, 1, {"eta": 0.1, "mu": 1.0, "lambd": 1e-4}, {}),
+    (optim.ASGD, 1, {"eta": 0.1, "mu": 0.5, "lambd": 1e-4}, {"maximize": True, "weight_decay": 0.1}),
+    (optim.NAdam, 2, {**_MOVING, "now": 0.3, "ahead": 0.6}, {"weight_decay": 0.1, "decoupled": True}),
+    (optim.RAdam, 2, {**_MOVING, "rectified": None, "enough": False}, {}),
+    (optim.RAdam, 2, {**_MOVING, "rectified": 0.7, "enough": True}, {}),
+    (optim.RMSprop, 1, {"lr": 0.1, "alpha": 0.9, "eps": 1e-8, "momentum": 0.0, "centered": False}, {}),
+    (optim.RMSprop, 3, {"lr": 0.1, "alpha": 0.9, "eps": 1e-3, "momentum": 0.5, "centered": True}, {}),
+    (optim.Rprop, 2, {"shorter": 0.5, "longer": 1.2, "shortest": 1e-6, "longest": 50.0}, {}),
+]
+
+
+@case(FLOATS)
+def optimizers_by_formula(k: Kernels, put: Put, dtype: Any) -> Results:
+    for kind, arrays, numbers, given in _STEPS:
+        shapes = [(3, 5), (7,), (9001,), (), (0,)]
+        held = [[put(values(dtype, *one, low=0.5, high=1.0, seed=i)) for i in range(2 + arrays)] for one in shapes]
+        held[0][1][...] *= -1
+        if arrays == 3:  # a mean gradient, whose square the mean of the squares exceeds
+            for some in held:
+                some[4][...] *= 0.5
+        options = {"maximize": False, "weight_decay": 0.0, "decoupled": False, **given, **numbers}
+        k["step"](_directed(kind.formula), held, [options] * 4 + [{**options, "maximize": True}])
+        yield from (one for some in held for one in some)
+
+
+@case((COMPLEX,))
+def complex_optimizers(k: Kernels, put: Put, dtype: Any) -> Results:
+    """Each part of a complex number moves like a real one."""
+    held = [[put(values(FLOAT, 2 * size, low=0.5, high=1.0, seed=i).view(dtype)) for i in range(3)] for size in (1, 9)]
+    held.append([put(values(FLOAT, 2, seed=i).view(dtype).reshape(())) for i in range(3)])
+    options = {"lr": 0.1, "eps": 1e-10, "maximize": False, "weight_decay": 0.1, "decoupled": False}
+    k["step"](_directed(optim.Adagrad.formula), held, [options] * 3)
+    yield from (one.reshape(-1).view(FLOAT) for some in held for one in some)
 
 
 # Places

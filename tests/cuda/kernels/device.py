@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -30,13 +32,26 @@ class Array(np.ndarray):
         return SimpleNamespace(ptr=self.__array_interface__["data"][0])
 
 
+_start = [0]
+
+
+@contextlib.contextmanager
+def moved(elements: int) -> Iterator[None]:
+    """Within it new arrays begin so many elements behind a multiple of 64 bytes."""
+    _start[0] = elements
+    try:
+        yield
+    finally:
+        _start[0] = 0
+
+
 def empty(shape: Any, dtype: Any) -> Array:
     """A new array full of ones as bits (NaN) between two guards, which ``check_guards`` looks at."""
     dtype = np.dtype(dtype)
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     size = int(np.prod(shape)) * dtype.itemsize
-    memory = np.full(size + 4 * GUARD, _GUARDS, np.uint8)
-    start = -memory.ctypes.data % GUARD + GUARD
+    memory = np.full(size + 5 * GUARD, _GUARDS, np.uint8)
+    start = -memory.ctypes.data % GUARD + GUARD + _start[0] * dtype.itemsize
     memory[start : start + size] = 0xFF
     _guarded.append((memory, start, size))
     return np.ndarray(shape, dtype, memory, start).view(Array)

@@ -1,10 +1,12 @@
 """The emulation itself: it runs CUDA C++ as CUDA would, and says what CUDA leaves undefined."""
 
+import json
+
 import numpy as np
 import pytest
 
-from tests.cuda_standin.emulation import EmulationError, emulate, thread_order
-from tests.cuda_standin.emulation.compile import compiler
+from tests.cuda_standin.emulation import EmulationError, emulate, listing, thread_order
+from tests.cuda_standin.emulation.compile import _modules, compiler
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C++ compiler is here")
 
@@ -129,3 +131,42 @@ def test_half_types_round_as_numpy_does():
         np.testing.assert_array_equal(y[number], expected.view(np.uint16)[number])
         assert np.isnan(back[~number]).all()
         np.testing.assert_array_equal(back[: every.size], every)
+
+
+def test_a_pack_at_a_misaligned_address_is_found():
+    """Four floats load as one from a multiple of 16 bytes only, as on the device."""
+    source = """
+    __global__ void first(const float *x, float *y) {
+        *y = reinterpret_cast<const float4 *>(x)->w;
+    }"""
+    memory, y = np.arange(32, dtype="f4"), np.zeros(1, "f4")
+    start = -memory.ctypes.data % 16 // 4
+    run = emulate(source).get_function("first")
+    run((1,), (1,), (memory[start:], y))
+    assert y == memory[start + 3]
+    with pytest.raises(EmulationError, match="16 bytes is misaligned by 8"):
+        run((1,), (1,), (memory[start + 2 :], y))
+
+
+def test_the_list_of_kernels_is_read_as_it_was_written():
+    """What the file says is what its entries say."""
+    assert listing._listed(iter(listing._entries())) == json.loads(listing.LIST.read_text("utf-8"))
+
+
+def test_listed_kernels_are_compiled_together(monkeypatch):
+    """The first of a batch brings the others along; one that is not listed comes alone."""
+    monkeypatch.setattr(listing, "BATCH", 3)
+    monkeypatch.setattr(listing, "_all", [True])
+    listing._places.cache_clear()
+    try:
+        whole = len(listing._entries()) // listing.BATCH * listing.BATCH
+        first = listing._request(listing._entries()[whole - 1])
+        batch = listing.beside(first)
+        assert len(batch) == listing.BATCH
+        emulate(*first)
+        assert all(one in _modules for one in batch)
+        assert listing.beside(("another", ("kernel",), ())) == [("another", ("kernel",), ())]
+        monkeypatch.setattr(listing, "_all", [False])
+        assert listing.beside(first) == [first]
+    finally:
+        listing._places.cache_clear()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.cuda.kernels.cases import CASES
-from tests.cuda.kernels.device import close, kernels, oracle, prepare, put
+from tests.cuda.kernels.device import close, kernels, moved, oracle, prepare, put
 from tests.cuda_standin.emulation import thread_order
 from tests.cuda_standin.emulation.compile import compiler
 
@@ -38,3 +38,14 @@ def test_no_result_depends_on_the_order_of_the_threads(case, dtype):
                 close(one, other, case.scale)
             else:
                 np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("case, dtype", [one for one in every if one.id.endswith(("-float32", "-float16"))])
+def test_arrays_may_begin_at_any_element(case, dtype):
+    """Views whose first element is no multiple of a pack give what whole arrays give: packs are narrower, or there are none."""
+    with moved(1), np.errstate(all="ignore"):
+        prepare(case.run, dtype)
+        expected = list(map(np.array, case.run(oracle, np.array, dtype)))
+        actual = list(map(np.array, case.run(kernels, put, dtype)))
+    for one, other in zip(actual, expected, strict=True):
+        close(one, other, case.scale)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tensorcore_cuda.kernels.launch import C_TYPES, source_of
+from tensorcore_cuda.kernels.launch import C_TYPES, HERE, source_of
 from tests.cuda.kernels.cases import CASES
 from tests.cuda.kernels.device import recorded
 from tests.cuda.kernels.nvrtc import Needs, compiled, version
@@ -57,13 +57,14 @@ def joined(generated):
 
 
 def needs(name, architecture):
-    """Registers and spills of each kernel of a case; of generated ones, whose number is large, the most."""
+    """Registers and spills of each kernel of a case; the most of those that share a name, as generated ones do."""
     found = {}
     for source, names in wanted(name, ARCHITECTURES[architecture]):
         made = compiled(source, names, architecture)
         if names[0].startswith("pointwise_"):
             made = {"generated": Needs(*map(max, *made.values())) if len(made) > 1 else next(iter(made.values()))}
-        found |= made
+        for kernel, one in made.items():
+            found[kernel] = Needs(*map(max, one, found.get(kernel, one)))
     return found
 
 
@@ -88,16 +89,39 @@ def test_a_kernel_compiles_as_recorded(name, architecture):
         )
 
 
+_FLOATS = ("float", "double", "float16", "bfloat16")
+RANDOM = ["philox_words", *[f"draw<{one}, {kind}>" for one in _FLOATS for kind in ("uniform", "normal")],
+          *[f"bernoulli<{one}>" for one in C_TYPES.values()]]  # fmt: skip
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_random_numbers_compile(architecture):
     """What ``random.py`` draws with compiles for each architecture, and spills nothing."""
-    floats = ("float", "double", "float16", "bfloat16")
-    names = ["philox_words", *[f"draw<{one}, {kind}>" for one in floats for kind in ("uniform", "normal")]]
-    names += [f"bernoulli<{one}>" for one in C_TYPES.values()]
-    found = compiled(source_of("random.cu"), names, architecture)
+    found = compiled(source_of("random.cu"), RANDOM, architecture)
     # Sines of large angles have a table in local memory, which a turn never reaches.
     assert {name: one.spills for name, one in found.items() if one.spills} == {}
     assert max([one.registers for one in found.values()]) <= 64
+
+
+# What only sparse products in a fixed order use, which sort by CuPy first.
+ORDERED = ["begin<int>", "begin<int64>"]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_products_in_a_fixed_order_compile(architecture):
+    """The kernel that finds where rows begin compiles for each architecture, and spills nothing."""
+    found = compiled(source_of("sparse.cu"), ORDERED, architecture)
+    assert sum([one.spills for one in found.values()]) == 0
+
+
+def test_every_kernel_is_on_record():
+    """A kernel of a source file that no case runs would be compiled by no test: it gets a case, and then a record."""
+    sources = "".join([one.read_text("utf-8") for one in HERE.glob("*.cu*")])
+    written = set(re.findall(r"__global__ void (?:__launch_bounds__\(\w+\) )?\s*(\w+)\(", sources))
+    record = json.loads(RECORD.read_text())["registers"]
+    held = {name for one in record.values() for kernels in one.values() for name in kernels}
+    assert len(written) > 30
+    assert written - {name.split("<")[0] for name in (*held, *RANDOM, *ORDERED)} == set()
 
 
 def write():

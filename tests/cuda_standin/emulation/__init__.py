@@ -2,8 +2,9 @@
 
 Each CUDA thread is a fiber that runs until it waits (``__syncthreads``, a warp's shuffle or vote) or ends, one block
 after the other, so results are the same in every run. Shared memory is filled with NaN before each block. What is found:
-wrong results, deadlocks and divergence at barriers, wrong masks, parameters that do not match; with other orders of the
-threads (``thread_order``) many missing barriers too. What is not: races between blocks, alignment, memory limits, speed.
+wrong results, deadlocks and divergence at barriers, wrong masks, packs at misaligned addresses, parameters that do not match;
+with other orders of the threads (``thread_order``) many missing barriers too. What is not: races between blocks, memory
+limits, speed.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 CACHE = Path(
     os.environ.get("TENSORCORE_EMULATION_CACHE", Path(tempfile.gettempdir()) / f"tensorcore-emulation-{os.getuid()}")
 )
-FLAGS = ["-std=c++17", "-O1", "-fPIC", "-shared", "-fno-gnu-unique", "-fvisibility=hidden", "-ffp-contract=off", "-w"]
+FLAGS = ["-std=c++17", "-O0", "-fPIC", "-shared", "-fno-gnu-unique", "-fvisibility=hidden", "-ffp-contract=off", "-w"]
 # To look through the standard libraries takes a third of the time; the scheduler has loaded them.
 ALONE = ["-nostdlib", "-lgcc"]
 MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -59,7 +59,12 @@ def emulate(source: str, name_expressions: Iterable[str] | None = None, options:
     """
     request = _request(source, name_expressions, options)
     if request not in _modules:
-        prepare([(source, name_expressions, options)])
+        from tests.cuda_standin.emulation import listing
+
+        try:
+            prepare(listing.beside(request))
+        except EmulationError:  # a statement that was listed when the headers had other functions
+            prepare([request])
     return _modules[request]
 
 
@@ -192,30 +197,55 @@ _DYNAMIC = re.compile(
 )
 
 
+# Where in a generated source that begins which is its own; what stands before it is the same in all of them.
+_OWN = "struct where {"
+
+
+@functools.cache
 def _kernels_of(source: str) -> list[str]:
     return [name for template, name in _KERNEL.findall(source) if not template]
 
 
 def _translated(kernels: dict[tuple[str, str], int]) -> str:
-    """Sources as C++, each in a namespace of its own; ``kernels`` are numbered."""
-    text = ['#include "device.h"']
-    for i, source in enumerate(dict.fromkeys(source for source, _ in kernels)):
-        # Only dynamic shared memory and extern "C" kernels are spelled differently.
-        body = _DYNAMIC.sub(r"\1 *const \2 = (\1 *)emulation::shared;", source)
-        body = re.sub(r'extern\s+"C"\s+__global__', "__global__", body)
+    """Sources as C++, each in a namespace of its own, in one with what it begins with; ``kernels`` are numbered."""
+    text, units = ['#include "device.h"'], {}
+    heads: dict[str, list[str]] = {}
+    for source in dict.fromkeys(source for source, _ in kernels):
+        head, _, rest = source.partition(_OWN)
+        heads.setdefault(head if rest else "", []).append(source)
+    for head, sources in heads.items():
         # Within an unnamed namespace nothing is shared between the instances of a template, which sections cannot be.
-        text += [f"namespace {{ namespace unit_{i} {{", '#line 1 "kernel.cu"', body, '#line 1 "name_expressions"']
-        own = {name: number for (other, name), number in kernels.items() if other == source}
-        text += [f"constexpr auto *entry_{number} = &{name};" for name, number in own.items()]
+        text += [f"namespace {{ namespace head_{len(units)} {{", '#line 1 "kernel.cu"', _spelled(head)]
+        outer = f"head_{len(units)}"
+        for source in sources:
+            unit = units[source] = f"unit_{len(units)}"
+            text += [
+                f"namespace {unit} {{",
+                f'#line {head.count(chr(10)) + 1} "kernel.cu"',
+                _spelled(source[len(head) :]),
+            ]
+            text.append('#line 1 "name_expressions"')
+            own = {name: number for (other, name), number in kernels.items() if other == source}
+            text += [f"constexpr auto *entry_{number} = &{name};" for name, number in own.items()]
+            text.append("}")
+            units[source] = f"{outer}::{unit}"
         text.append("}}")
-        text += [
+    for (source, _), number in kernels.items():
+        entry = f"{units[source]}::entry_{number}"
+        text.append(
             f'extern "C" __attribute__((visibility("default"))) int emulated_describe_{number}(size_t *sizes, size_t '
-            f"*alignments, size_t *end) {{ return emulation::describe(unit_{i}::entry_{number}, sizes, alignments, end); }}\n"
+            f"*alignments, size_t *end) {{ return emulation::describe({entry}, sizes, alignments, end); }}\n"
             f'extern "C" __attribute__((visibility("default"))) const char *emulated_run_{number}(const unsigned *shape, '
-            f"const char *parameters, int order) {{ return emulation::run(unit_{i}::entry_{number}, shape, parameters, order); }}"
-            for number in own.values()
-        ]
+            f"const char *parameters, int order) {{ return emulation::run({entry}, shape, parameters, order); }}"
+        )
     return "\n".join([*text, ""])
+
+
+def _spelled(source: str) -> str:
+    """Dynamic shared memory, extern "C" kernels, and casts of addresses, which must be aligned, as C++ has them."""
+    source = _DYNAMIC.sub(r"\1 *const \2 = (\1 *)emulation::shared;", source)
+    source = source.replace("reinterpret_cast<", "emulation::aligned_cast<")
+    return re.sub(r'extern\s+"C"\s+__global__', "__global__", source)
 
 
 def compiler() -> str | None:
@@ -258,7 +288,7 @@ def _headers() -> Path:
 @functools.cache
 def _scheduler() -> ctypes.CDLL:
     """What all kernels share, where they find it: among the symbols of the process, with the standard libraries."""
-    return ctypes.CDLL(str(_built((HERE / "threads.cc").read_text("utf-8"), (), ["-lm"])), ctypes.RTLD_GLOBAL)
+    return ctypes.CDLL(str(_built((HERE / "threads.cc").read_text("utf-8"), ("-O1",), ["-lm"])), ctypes.RTLD_GLOBAL)
 
 
 def _built(text: str, flags: tuple[str, ...], libraries: list[str]) -> Path:

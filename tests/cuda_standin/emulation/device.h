@@ -73,6 +73,14 @@ template <class To, class From> To bits(From value) {
     return made;
 }
 
+// A device loads and stores elements, and packs of them, at multiples of their alignment only; the host does anywhere.
+template <class To, class From> To aligned_cast(From *from) {
+    constexpr size_t alignment = alignof(std::remove_pointer_t<To>);
+    if ((size_t)from % alignment)
+        fail("the address of a pack of %d bytes is misaligned by %d", (int)alignment, (int)((size_t)from % alignment));
+    return reinterpret_cast<To>(from);
+}
+
 inline float widen_half(unsigned short half) {
     const unsigned sign = (half & 0x8000u) << 16, exponent = half >> 10 & 31u, mantissa = half & 1023u;
     if (exponent == 31)

@@ -104,6 +104,8 @@ class OpenCLBackend(StridedBackend):
         result = np.dtype(bool) if tests else kind if dtype is None else np.dtype(dtype)
         if kind.name not in CTYPES or result.name not in CTYPES or (floats and kind.kind != "f"):
             return NotImplemented
+        if not all(isinstance(one, clarray.Array) or _holds(kind, one) for one in values):
+            return NotImplemented
         shape = np.broadcast_shapes(*[one.shape for one in arrays])
         inputs = [self.spread(one, shape, kind) for one in values]
         made = self.empty(shape, result)
@@ -176,6 +178,14 @@ class OpenCLBackend(StridedBackend):
         if made.size:
             self.run("matmul", (n, m, prod(batch)), made, x, y, m, k, n, t=CTYPES[x.dtype.name])
         return made
+
+
+def _holds(dtype, number):
+    """Whether a number stays what it is in a dtype: integers hold no fractions, infinities or larger numbers."""
+    if dtype.kind == "f":
+        return True
+    least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return least <= number <= most and number == int(number)
 
 
 @functools.lru_cache(4096)

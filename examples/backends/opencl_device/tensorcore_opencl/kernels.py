@@ -24,7 +24,7 @@ BINARY = {"add": "a + b", "sub": "a - b", "mul": "a * b", "maximum": "a != a || 
 # These answer with bools.
 TESTS = {"eq": "a == b", "ne": "a != b", "lt": "a < b", "le": "a <= b", "gt": "a > b", "ge": "a >= b",
          "logical_and": "a && b", "logical_or": "a || b", "logical_xor": "!a != !b", "logical_not": "!a",
-         "isnan": "a != a"}  # fmt: skip
+         "isnan": "a != a", "isfinite": "a - a == 0", "isinf": "a == a && a - a != 0"}  # fmt: skip
 
 PROGRAMS = {
     "elementwise": """

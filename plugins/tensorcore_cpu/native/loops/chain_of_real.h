@@ -35,9 +35,12 @@ ALWAYS_INLINE void F(chain_through)(const chain_op *ops, int count, const char *
     else
         EACH value[k] = *(const REAL *)operands[0] - zero;
     for (const chain_op *op = ops, *end = ops + count; op < end; op++) {
-        if (op->code == CHAIN_store) {
+        if (chain_stores(op->code)) {
             VEC_U *to = (VEC_U *)(places[op->operand] + offset);
-            EACH to[k] = value[k];
+            if (op->code == CHAIN_stream && (uintptr_t)to % VECTOR == 0)
+                EACH STREAM((REAL *)(to + k), value[k]);
+            else
+                EACH to[k] = value[k];
             continue;
         }
         ptrdiff_t step = steps[op->operand];
@@ -81,6 +84,11 @@ static void F(chain)(const chain_op *ops, int count, const char *const *operands
         F(chain_through)(ops, count, operands, steps, places, done, TILE);
     for (; bytes - done >= VECTOR; done += VECTOR)
         F(chain_through)(ops, count, operands, steps, places, done, 1);
+    for (const chain_op *op = ops; op < ops + count; op++)
+        if (op->code == CHAIN_stream) {
+            STREAMED;
+            break;
+        }
     if (done == bytes)
         return;
     /* The rest in vectors of their own. */
@@ -90,7 +98,7 @@ static void F(chain)(const chain_op *ops, int count, const char *const *operands
     size_t rest = (size_t)(bytes - done);
     int most = 0;
     for (const chain_op *op = ops; op < ops + count; op++)
-        most = op->code != CHAIN_store && op->operand > most ? op->operand : most;
+        most = !chain_stores(op->code) && op->operand > most ? op->operand : most;
     for (int k = 0; k <= most; k++) {
         at[k] = steps[k] ? in[k] : operands[k];
         if (steps[k])
@@ -100,11 +108,12 @@ static void F(chain)(const chain_op *ops, int count, const char *const *operands
         to[k] = out[k];
     F(chain_through)(ops, count, at, steps, to, 0, 1);
     for (const chain_op *op = ops; op < ops + count; op++)
-        if (op->code == CHAIN_store)
+        if (chain_stores(op->code))
             memcpy(places[op->operand] + done, out[op->operand], rest);
 }
 
 #undef MASK
 #undef CHOOSE
 #undef ROOT
+#undef STREAM
 #undef WITHOUT_SIGN

@@ -5,18 +5,19 @@
 
 #include <string.h>
 
-/* Tiles: as many accumulators as leave registers for what is multiplied, and smaller heights for what remains. */
+/* Tiles: as many accumulators as leave registers for what is multiplied, and smaller heights for what remains. Left rows of
+   any step are read where few of them are in a tile: each needs an address of its own. */
 #if defined(__AVX512F__)
-enum { HEIGHT = 12, VECTORS = 2, ROWS = 192, SLOWER_THAN_BLAS = 0 };
+enum { HEIGHT = 12, VECTORS = 2, READS_LEFT = 0, ROWS = 192, SLOWER_THAN_BLAS = 0 };
 #define TILES(X) X(12, 1) X(8, 1) X(4, 1) X(2, 1) X(1, 1) X(12, 2) X(8, 2) X(4, 2) X(2, 2) X(1, 2)
 #elif defined(__AVX2__)
-enum { HEIGHT = 6, VECTORS = 2, ROWS = 144, SLOWER_THAN_BLAS = 0 };
+enum { HEIGHT = 6, VECTORS = 2, READS_LEFT = 1, ROWS = 144, SLOWER_THAN_BLAS = 0 };
 #define TILES(X) X(6, 1) X(4, 1) X(2, 1) X(1, 1) X(6, 2) X(4, 2) X(2, 2) X(1, 2)
 #else
-enum { HEIGHT = 4, VECTORS = 2, ROWS = 96, SLOWER_THAN_BLAS = 1 };
+enum { HEIGHT = 4, VECTORS = 2, READS_LEFT = 0, ROWS = 96, SLOWER_THAN_BLAS = 1 };
 #define TILES(X) X(4, 1) X(2, 1) X(1, 1) X(4, 2) X(2, 2) X(1, 2)
 #endif
-enum { INNER = 256 };
+enum { INNER = 256, FEW_TILES = 2 /* of rows, for which packing the right side does not pay */ };
 
 #define REAL float
 #define V vf

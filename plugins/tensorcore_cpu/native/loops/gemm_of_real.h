@@ -55,15 +55,16 @@ static void F(pack_right)(const gemm_job *job, const gemm_part *part, void *pack
 }
 
 /* Tiles of each height and number of vectors. */
-typedef void (*F(tile_function))(const REAL *rows, const REAL *columns, ptrdiff_t columns_step, ptrdiff_t inner,
-                                 const REAL *before, ptrdiff_t before_step, REAL *made, ptrdiff_t made_step);
+typedef void (*F(tile_function))(const REAL *rows, ptrdiff_t rows_step, const REAL *columns, ptrdiff_t columns_step,
+                                 ptrdiff_t inner, const REAL *before, ptrdiff_t before_step, REAL *made,
+                                 ptrdiff_t made_step);
 
 #define TILE(height, vectors)                                                                                     \
-    static void F(tile_##height##x##vectors)(const REAL *rows, const REAL *columns, ptrdiff_t columns_step,       \
-                                             ptrdiff_t inner, const REAL *before, ptrdiff_t before_step,          \
-                                             REAL *made, ptrdiff_t made_step) {                                   \
-        F(tile)(rows, F(LEFT_STEP), 1, columns, columns_step, inner, before, before_step, made, made_step, height,\
-                vectors);                                                                                         \
+    static void F(tile_##height##x##vectors)(const REAL *rows, ptrdiff_t rows_step, const REAL *columns,          \
+                                             ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before,         \
+                                             ptrdiff_t before_step, REAL *made, ptrdiff_t made_step) {            \
+        F(tile)(rows, READS_LEFT ? rows_step : F(LEFT_STEP), 1, columns, columns_step, inner, before, before_step,\
+                made, made_step, height, vectors);                                                                \
     }
 TILES(TILE)
 #undef TILE
@@ -72,13 +73,15 @@ static const F(tile_function) F(tile_functions)[HEIGHT + 1][VECTORS + 1] = {TILE
 #undef TILE
 
 static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *left, const void *right, void *panel) {
+    const REAL *first_row = left ? left : (const REAL *)job->left + part->row * job->left_row + part->first;
+    const ptrdiff_t rows_step = left ? F(LEFT_STEP) : job->left_row;
     for (ptrdiff_t j = 0; j < part->columns; j += F(WIDTH)) {
         const ptrdiff_t width = part->columns - j < F(WIDTH) ? part->columns - j : F(WIDTH);
         const ptrdiff_t column = part->column + j, vectors = (width + LANES - 1) / LANES;
         const bool whole = width % LANES == 0;
         const REAL *columns = (const REAL *)right + j * part->inner;
         ptrdiff_t step = F(WIDTH);
-        if (!right && whole) {
+        if (!right && whole && job->right_column == 1 && part->rows <= FEW_TILES * HEIGHT) {
             columns = (const REAL *)job->right + part->first * job->right_inner + column;
             step = job->right_inner;
         } else if (!right) {
@@ -92,7 +95,7 @@ static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *
             ptrdiff_t rest = part->rows - i;
             for (height = rest < HEIGHT ? rest : HEIGHT; !F(tile_functions)[height][1]; height--)
                 continue;
-            const REAL *rows = (const REAL *)left + i * F(LEFT_STEP);
+            const REAL *rows = first_row + i * rows_step;
             REAL *made = (REAL *)job->made + (part->row + i) * job->made_row + column;
             const REAL *before = F(zeros);
             ptrdiff_t before_step = 0;
@@ -104,8 +107,8 @@ static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *
                 before_step = job->before_row;
             }
             if (whole) {
-                F(tile_functions)[height][vectors](rows, columns, step, part->inner, before, before_step, made,
-                                                   job->made_row);
+                F(tile_functions)[height][vectors](rows, rows_step, columns, step, part->inner, before, before_step,
+                                                   made, job->made_row);
                 continue;
             }
             REAL room[HEIGHT * F(WIDTH)];
@@ -117,7 +120,8 @@ static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *
                 before = room;
                 before_step = F(WIDTH);
             }
-            F(tile_functions)[height][vectors](rows, columns, step, part->inner, before, before_step, room, F(WIDTH));
+            F(tile_functions)[height][vectors](rows, rows_step, columns, step, part->inner, before, before_step, room,
+                                               F(WIDTH));
             for (ptrdiff_t r = 0; r < height; r++)
                 F(copy)(made + r * job->made_row, room + r * F(WIDTH), width);
         }
@@ -217,7 +221,7 @@ static void F(dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end) {
     {                                                                                                         \
         .height = HEIGHT, .width = WIDTH_##suffix, .lanes = LANES_##suffix, .most_rows = ROWS,                \
         .most_inner = INNER,                                                                                  \
-        .left_step = LEFT_STEP_##suffix, .slower_than_blas = SLOWER_THAN_BLAS,                                \
+        .left_step = LEFT_STEP_##suffix, .reads_left = READS_LEFT, .slower_than_blas = SLOWER_THAN_BLAS,      \
         .pack_left = pack_left_##suffix, .pack_right = pack_right_##suffix, .multiply = multiply_##suffix,    \
         .dots = dots_##suffix,                                                                                \
     }

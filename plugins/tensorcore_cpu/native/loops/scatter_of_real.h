@@ -1,21 +1,22 @@
 /* The loops of scatter.h for one type. */
 
-static void F(add_slices)(const slice_sums *of, ptrdiff_t first, ptrdiff_t last) {
-    ptrdiff_t width = last - first;
-    for (ptrdiff_t b = 0; b < of->before; b++) {
-        REAL *into = (REAL *)of->into + b * of->size * of->after + first;
-        const REAL *from = (const REAL *)of->from + b * of->count * of->after + first;
-        if (width == 1) {
-            for (ptrdiff_t i = 0; i < of->count; i++)
-                into[of->index[i] * of->after] += from[i * of->after];
+static void F(add_slices)(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last) {
+    const ptrdiff_t after = of->after;
+    const size_t places = (size_t)(last - first);
+    REAL *into = (REAL *)of->into + (batch * of->size + first) * after;
+    const REAL *from = (const REAL *)of->from + batch * of->count * after;
+    if (after == 1 && places == (size_t)of->size) {
+        for (ptrdiff_t i = 0; i < of->count; i++)
+            into[of->index[i]] += from[i];
+        return;
+    }
+    for (ptrdiff_t i = 0; i < of->count; i++, from += after) {
+        const size_t place = (size_t)(of->index[i] - first);
+        if (place >= places)
             continue;
-        }
-        for (ptrdiff_t i = 0; i < of->count; i++) {
-            REAL *row = into + of->index[i] * of->after;
-            const REAL *more = from + i * of->after;
-            INDEPENDENT for (ptrdiff_t k = 0; k < width; k++)
-                row[k] += more[k];
-        }
+        REAL *row = into + place * after;
+        INDEPENDENT for (ptrdiff_t k = 0; k < after; k++)
+            row[k] += from[k];
     }
 }
 

@@ -42,6 +42,33 @@ ALWAYS_INLINE void F(tile)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t inner
 /* LANES x LANES elements: to[j * to_step + i] = from[i * from_step + j], zeros from `rows` on. */
 ALWAYS_INLINE void F(turn)(const REAL *from, ptrdiff_t from_step, ptrdiff_t rows, REAL *to, ptrdiff_t to_step) {
     V a[LANES], b[LANES];
+#if VECTOR == 32
+    /* Halves of two rows in one register: what is left is to turn within the halves, with a third of the instructions. */
+    enum { HALF = LANES / 2 };
+    typedef REAL half __attribute__((vector_size(VECTOR / 2)));
+    typedef REAL half_u __attribute__((vector_size(VECTOR / 2), aligned(1), may_alias));
+#pragma GCC unroll 8
+    for (int i = 0; i < HALF; i++)
+#pragma GCC unroll 2
+        for (int side = 0; side < 2; side++) {
+            const REAL *upper = from + i * from_step + side * HALF;
+            const half above = i < rows ? (half)*(const half_u *)upper : (half){0};
+            const half under = HALF + i < rows ? (half)*(const half_u *)(upper + HALF * from_step) : (half){0};
+            a[side * HALF + i] = F(join)(above, under);
+        }
+#pragma GCC unroll 4
+    for (int round = 1; round < HALF; round *= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < LANES / 2; i++) {
+            const int at = i / (HALF / 2) * HALF + i % (HALF / 2);
+            b[2 * i] = F(zip_halves)(a[at], a[at + HALF / 2], 0);
+            b[2 * i + 1] = F(zip_halves)(a[at], a[at + HALF / 2], LANES / 4);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++)
+            a[i] = b[i];
+    }
+#else
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
         a[i] = i < rows ? F(load)(from + i * from_step) : (V){0};
@@ -57,6 +84,7 @@ ALWAYS_INLINE void F(turn)(const REAL *from, ptrdiff_t from_step, ptrdiff_t rows
         for (int i = 0; i < LANES; i++)
             a[i] = b[i];
     }
+#endif
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++)
         F(store)(to + i * to_step, a[i]);

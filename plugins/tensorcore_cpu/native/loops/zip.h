@@ -11,6 +11,12 @@
 #define ZIP_16(a, b, x)                                                                                         \
     __builtin_shufflevector(a, b, x, 16 + x, 1 + x, 17 + x, 2 + x, 18 + x, 3 + x, 19 + x, 4 + x, 20 + x, 5 + x, \
                             21 + x, 6 + x, 22 + x, 7 + x, 23 + x)
+/* Two vectors of 16 bytes in one, and two vectors of 32 bytes interleaved within their halves, from element x of each half
+   on: one instruction each. Their names end as those of the loops do. */
+#define join_f32(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7)
+#define join_f64(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3)
+#define zip_halves_f32(a, b, x) __builtin_shufflevector(a, b, x, 8 + x, 1 + x, 9 + x, 4 + x, 12 + x, 5 + x, 13 + x)
+#define zip_halves_f64(a, b, x) __builtin_shufflevector(a, b, x, 4 + x, 2 + x, 6 + x)
 #if VECTOR == 64
 #define ZIP_FLOAT ZIP_16
 #define ZIP_DOUBLE ZIP_8

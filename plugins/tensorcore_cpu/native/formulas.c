@@ -1,0 +1,173 @@
+/* Functions of one element that are several steps elsewhere: options, broadcasting, and numbers taken apart. */
+#include "formulas.h"
+
+#include "plan.h"
+#include "rows.h"
+
+#include <float.h>
+#include <math.h>
+
+DECLARE_LOOPS(formula_loops, formula_loops);
+
+static const formula_loops *loops;
+
+enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, OPTIONS };
+enum { DIM, KEEPDIM, DTYPE, POWER, WHOLE_OPTIONS };
+static PyObject *whole_names[WHOLE_OPTIONS];
+static const char *const WHOLE_NAMES[WHOLE_OPTIONS] = {"dim", "keepdim", "dtype", "p"};
+static PyObject *names[OPTIONS];
+static const char *const NAMES[OPTIONS] = {"out", "eps", "lambd", "value", "nan", "posinf", "neginf"};
+
+enum { GRAIN = 1 << 13 }; /* elements a thread */
+
+typedef struct {
+    int loop, inputs;
+} formula_op;
+
+typedef struct {
+    formula_loop loop;
+    double numbers[3];
+} formula_run;
+
+static void run_rows(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    const formula_run *run = context;
+    run->loop(run->numbers, data, steps, count);
+}
+
+static bool number(PyObject *option, double missing, double *value) {
+    *value = missing;
+    return native_is_none(option) || native_double(option, value);
+}
+
+/* The options that an op has, as its loop wants them. */
+static bool read_numbers(int loop, native_type type, PyObject *const *options, double *numbers) {
+    const double most = type == TYPE_F32 ? FLT_MAX : DBL_MAX;
+    double eps;
+    switch (loop) {
+    case FORMULA_hardshrink:
+    case FORMULA_softshrink:
+        return number(options[LAMBD], 0.5, numbers) && (numbers[0] >= 0 || loop == FORMULA_hardshrink);
+    case FORMULA_nan_to_num:
+        return number(options[NAN_VALUE], 0, numbers) && number(options[POSINF], most, numbers + 1) &&
+               number(options[NEGINF], -most, numbers + 2);
+    case FORMULA_logit:
+        if (!number(options[EPS], -INFINITY, &eps))
+            return false;
+        numbers[0] = eps;
+        numbers[1] = eps == -INFINITY ? INFINITY : 1 - eps;
+        return true;
+    case FORMULA_addcdiv:
+        return number(options[VALUE], 1, numbers);
+    default:
+        return true;
+    }
+}
+
+static PyObject *run_formula(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const formula_op *op = kernel->data;
+    PyObject *options[OPTIONS] = {NULL};
+    native_operand operands[PLAN_OPERANDS];
+    if (nargs != op->inputs || (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)))
+        return NULL;
+    native_type type = TYPE_NONE;
+    bool dense = true;
+    for (int k = 0; k < op->inputs; k++) {
+        native_type one = native_array_type(args[k]);
+        if (one == TYPE_NONE || (k && one != type))
+            return NULL; /* a number, or two dtypes */
+        type = one;
+        operands[k].array = (PyArrayObject *)args[k];
+        dense &= PyArray_IS_C_CONTIGUOUS(operands[k].array) && PyArray_SAMESHAPE(operands[k].array, operands[0].array);
+    }
+    formula_run run = {.loop = loops->of[op->loop][type], .numbers = {0}};
+    if (!run.loop || !read_numbers(op->loop, type, options, run.numbers))
+        return NULL;
+    PyObject *out = options[OUT] == Py_None ? NULL : options[OUT];
+    if (dense && !out && PyArray_SIZE(operands[0].array) <= GRAIN) { /* the whole of an ordinary small call */
+        PyArrayObject *first = operands[0].array, *made = native_empty(PyArray_NDIM(first), PyArray_DIMS(first), type);
+        char *data[PLAN_OPERANDS];
+        ptrdiff_t steps[PLAN_OPERANDS];
+        for (int k = 0; made && k <= op->inputs; k++) {
+            data[k] = PyArray_BYTES(k < op->inputs ? operands[k].array : made);
+            steps[k] = TYPE_SIZE[type];
+        }
+        if (made)
+            run.loop(run.numbers, data, steps, PyArray_SIZE(first));
+        return (PyObject *)made;
+    }
+    native_plan plan;
+    if (!native_plan_inputs(&plan, operands, op->inputs))
+        return NULL;
+    PyObject *made = native_plan_result(&plan, operands, type, out);
+    if (made)
+        native_plan_run(&plan, GRAIN, run_rows, &run);
+    return made;
+}
+
+typedef struct {
+    const char *x;
+    char *mantissa;
+    int32_t *exponent;
+    native_type type;
+} parts_run;
+
+static void run_parts(void *context, npy_intp begin, npy_intp end) {
+    const parts_run *run = context;
+    npy_intp start = begin * TYPE_SIZE[run->type];
+    loops->parts[run->type](run->x + start, run->mantissa + start, run->exponent + begin, end - begin);
+}
+
+static PyObject *run_frexp(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    native_type type = nargs == 1 && !kwnames ? native_real_type(args[0]) : TYPE_NONE;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    if (type == TYPE_NONE || !PyArray_IS_C_CONTIGUOUS(x))
+        return NULL;
+    PyArrayObject *mantissa = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
+    PyArrayObject *exponent = mantissa ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), TYPE_I32) : NULL;
+    if (!exponent) {
+        Py_XDECREF(mantissa);
+        return NULL;
+    }
+    parts_run run = {PyArray_BYTES(x), PyArray_BYTES(mantissa), PyArray_DATA(exponent), type};
+    native_parallel(PyArray_SIZE(x), GRAIN, run_parts, &run);
+    return Py_BuildValue("(NN)", mantissa, exponent);
+}
+
+/* The norm of order 2 and the product of all elements. */
+static PyObject *run_whole(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const bool norm = *(const char *)kernel->data == 'n';
+    PyObject *options[WHOLE_OPTIONS] = {NULL};
+    native_type type = nargs == 1 ? native_real_type(args[0]) : TYPE_NONE;
+    double power = 0;
+    if (type == TYPE_NONE || (kwnames && !native_options(args, nargs, kwnames, whole_names, WHOLE_OPTIONS, options)) ||
+        !native_is_none(options[DIM]) || !native_is_none(options[DTYPE]) || (options[KEEPDIM] && options[KEEPDIM] != Py_False) ||
+        (norm && (!native_double(options[POWER], &power) || power != 2)))
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    if (!PyArray_ISONESEGMENT(x))
+        return NULL;
+    if (!norm)
+        return native_number_array(loops->product[type](PyArray_DATA(x), PyArray_SIZE(x)), type);
+    return native_number_array(sqrt(loops->squares[type](PyArray_DATA(x), PyArray_SIZE(x))), type);
+}
+
+int formulas_init(void) {
+    loops = PICK(formula_loops);
+    for (int i = 0; i < OPTIONS; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
+            return -1;
+    for (int i = 0; i < WHOLE_OPTIONS; i++)
+        if (!whole_names[i] && !(whole_names[i] = PyUnicode_InternFromString(WHOLE_NAMES[i])))
+            return -1;
+    return 0;
+}
+
+#define FORMULA_SPEC(name, inputs) {#name, run_formula, &(const formula_op){FORMULA_##name, inputs}},
+
+const native_spec formulas_kernels[] = {
+    FORMULAS(FORMULA_SPEC)
+    {"frexp", run_frexp, NULL},
+    {"norm", run_whole, "n"},
+    {"prod", run_whole, "p"},
+    {NULL, NULL, NULL},
+};

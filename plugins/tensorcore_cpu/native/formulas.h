@@ -1,0 +1,27 @@
+/* Functions of one element that are several steps elsewhere: the loops that each instruction set fills. */
+#ifndef TENSORCORE_NATIVE_FORMULAS_H
+#define TENSORCORE_NATIVE_FORMULAS_H
+
+#include "types.h"
+
+/* X(name, inputs); the options that an op takes stand in formulas.c. */
+#define FORMULAS(X)                                                                                           \
+    X(hardswish, 1) X(hardsigmoid, 1) X(hardshrink, 1) X(softshrink, 1) X(nan_to_num, 1) X(logit, 1) \
+    X(atan, 1) X(asin, 1) X(acos, 1) X(tan, 1) X(atanh, 1) X(asinh, 1) X(acosh, 1) X(sinh, 1) X(cosh, 1) X(exp2, 1) X(log2, 1) X(log10, 1) \
+    X(atan2, 2) X(heaviside, 2) X(xlogy, 2) X(xlog1py, 2) X(gcd, 2) X(lcm, 2)                                 \
+    X(addcdiv, 3)
+
+#define FORMULA_NUMBER(name, inputs) FORMULA_##name,
+enum { FORMULAS(FORMULA_NUMBER) FORMULA_COUNT };
+
+/* As a native_loop, with the op's options as numbers. */
+typedef void (*formula_loop)(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count);
+
+typedef struct {
+    formula_loop of[FORMULA_COUNT][TYPES]; /* NULL where there is none: NumPy's turn */
+    double (*squares[2])(const void *x, ptrdiff_t count); /* their sum */
+    double (*product[2])(const void *x, ptrdiff_t count);
+    void (*parts[2])(const void *x, void *mantissa, int32_t *exponent, ptrdiff_t count); /* TYPE_F32, TYPE_F64 */
+} formula_loops;
+
+#endif

@@ -1,0 +1,324 @@
+/* What goes along a dim one element after the other, and what looks at whole tensors: running extremes and products, the most
+   frequent element, cross products, equality. Loops that no instruction set makes wider. */
+#include "rows.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIM, KEEPDIM, DTYPE, POWER, OPTIONS };
+static PyObject *names[OPTIONS];
+static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "dtype", "p"};
+
+enum { GRAIN = 1 << 14 }; /* elements a thread */
+
+typedef struct {
+    const char *x, *y;
+    char *values;
+    int64_t *places;
+    npy_intp size, after; /* of the dim, and of all behind it */
+    bool largest, failed;
+} line_run;
+
+/* The array and the dim of a call, and the run over it: the type, TYPE_NONE where it is not for these. */
+static native_type begin(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, int arrays, PyObject **options,
+                         line_run *run, npy_intp *lines, int *dim) {
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    native_type type = nargs == arrays ? native_real_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[DIM] ||
+        !PyLong_CheckExact(options[DIM]) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_SIZE(x))
+        return TYPE_NONE;
+    *dim = (int)PyLong_AsLong(options[DIM]);
+    if (*dim < 0 || *dim >= PyArray_NDIM(x))
+        return TYPE_NONE;
+    npy_intp before;
+    native_around(x, *dim, &before, &run->after);
+    run->size = PyArray_DIM(x, *dim);
+    run->x = PyArray_BYTES(x);
+    *lines = before * run->after;
+    return type;
+}
+
+static npy_intp lines_grain(const line_run *run) { return native_grain(GRAIN, run->size); }
+
+/* `line` counts lines; the elements of one are `after` apart. */
+#define EACH_LINE(type)                                                                                       \
+    const line_run *run = context;                                                                            \
+    const npy_intp step = run->after;                                                                         \
+    for (npy_intp line = first; line < end; line++) {                                                         \
+        const npy_intp start = line / step * run->size * step + line % step;                                  \
+        const type *x = (const type *)run->x + start;                                                         \
+        type *made = (type *)run->values + start;
+
+#define EXTREMES(name, type)                                                                                  \
+    static void name(void *context, npy_intp first, npy_intp end) {                                           \
+        EACH_LINE(type)                                                                                       \
+            type best = x[0];                                                                                 \
+            int64_t place = 0;                                                                                \
+            for (npy_intp i = 0; i < run->size; i++) {                                                        \
+                type one = x[i * step];                                                                       \
+                if (one != one || (run->largest ? one >= best : one <= best)) { /* nothing follows NaN but it */ \
+                    best = one;                                                                               \
+                    place = i;                                                                                \
+                }                                                                                             \
+                made[i * step] = best;                                                                        \
+                run->places[start + i * step] = place;                                                        \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+EXTREMES(extremes_f32, float)
+EXTREMES(extremes_f64, double)
+
+#define PRODUCTS(name, type)                                                                                  \
+    static void name(void *context, npy_intp first, npy_intp end) {                                           \
+        EACH_LINE(type)                                                                                       \
+            double all = 1; /* as PyTorch does for floats too */                                              \
+            for (npy_intp i = 0; i < run->size; i++)                                                          \
+                made[i * step] = (type)(all *= x[i * step]);                                                  \
+        }                                                                                                     \
+    }
+PRODUCTS(products_f32, float)
+PRODUCTS(products_f64, double)
+
+/* NaN last, as NumPy sorts. */
+#define COMPARE(name, type)                                                                                   \
+    static int name(const void *one, const void *other) {                                                     \
+        const type x = *(const type *)one, y = *(const type *)other;                                          \
+        return x < y ? -1 : x > y ? 1 : (x != x) - (y != y);                                                  \
+    }
+COMPARE(compare_f32, float)
+COMPARE(compare_f64, double)
+
+#define MODES(name, type, compare)                                                                            \
+    static void name(void *context, npy_intp first, npy_intp end) {                                           \
+        type *sorted = malloc((size_t)((line_run *)context)->size * sizeof *sorted);                          \
+        if (!sorted) {                                                                                        \
+            ((line_run *)context)->failed = true;                                                             \
+            return;                                                                                           \
+        }                                                                                                     \
+        EACH_LINE(type)                                                                                       \
+            made = (type *)run->values + line;                                                                \
+            for (npy_intp i = 0; i < run->size; i++)                                                          \
+                sorted[i] = x[i * step];                                                                      \
+            qsort(sorted, (size_t)run->size, sizeof *sorted, compare);                                        \
+            npy_intp most = 0, count = 0;                                                                     \
+            type best = sorted[0];                                                                            \
+            for (npy_intp i = 0; i < run->size; i++) {                                                        \
+                count = i && !compare(sorted + i, sorted + i - 1) ? count + 1 : 1;                            \
+                if (count > most) {                                                                           \
+                    most = count;                                                                             \
+                    best = sorted[i];                                                                         \
+                }                                                                                             \
+            }                                                                                                 \
+            npy_intp place = run->size - 1;                                                                   \
+            for (; place && x[place * step] != best && !(best != best && x[place * step] != x[place * step]);) \
+                place--;                                                                                      \
+            *made = x[place * step];                                                                          \
+            run->places[line] = place;                                                                        \
+        }                                                                                                     \
+        free(sorted);                                                                                         \
+    }
+MODES(modes_f32, float, compare_f32)
+MODES(modes_f64, double, compare_f64)
+
+static const native_body EXTREME_BODIES[] = {extremes_f32, extremes_f64}, PRODUCT_BODIES[] = {products_f32, products_f64},
+                         MODE_BODIES[] = {modes_f32, modes_f64};
+
+static PyObject *pair(PyArrayObject *values, PyArrayObject *places) { return Py_BuildValue("(NN)", values, places); }
+
+static PyObject *run_extremes(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    line_run run = {.largest = *(const char *)kernel->data == 'x'};
+    npy_intp lines;
+    int dim;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    native_type type = begin(args, nargs, kwnames, 1, options, &run, &lines, &dim);
+    if (type == TYPE_NONE)
+        return NULL;
+    PyArrayObject *values = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
+    PyArrayObject *places = values ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), TYPE_I64) : NULL;
+    if (!places) {
+        Py_XDECREF(values);
+        return NULL;
+    }
+    run.values = PyArray_BYTES(values);
+    run.places = PyArray_DATA(places);
+    native_parallel(lines, lines_grain(&run), EXTREME_BODIES[type], &run);
+    return pair(values, places);
+}
+
+static PyObject *run_products(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    line_run run = {.largest = false};
+    npy_intp lines;
+    int dim;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    native_type type = begin(args, nargs, kwnames, 1, options, &run, &lines, &dim);
+    if (type == TYPE_NONE || !native_is_none(options[DTYPE]))
+        return NULL;
+    PyArrayObject *values = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
+    if (!values)
+        return NULL;
+    run.values = PyArray_BYTES(values);
+    native_parallel(lines, lines_grain(&run), PRODUCT_BODIES[type], &run);
+    return (PyObject *)values;
+}
+
+static PyObject *run_mode(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    line_run run = {.failed = false};
+    npy_intp lines, shape[NATIVE_DIMS];
+    int dim, ndim = 0;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    native_type type = begin(args, nargs, kwnames, 1, options, &run, &lines, &dim);
+    if (type == TYPE_NONE)
+        return NULL;
+    for (int i = 0; i < PyArray_NDIM(x); i++)
+        if (i != dim || options[KEEPDIM] == Py_True)
+            shape[ndim++] = i == dim ? 1 : PyArray_DIM(x, i);
+    PyArrayObject *values = native_empty(ndim, shape, type), *places = values ? native_empty(ndim, shape, TYPE_I64) : NULL;
+    if (!places) {
+        Py_XDECREF(values);
+        return NULL;
+    }
+    run.values = PyArray_BYTES(values);
+    run.places = PyArray_DATA(places);
+    native_parallel(lines, lines_grain(&run), MODE_BODIES[type], &run);
+    PyObject *made = pair(values, places);
+    if (run.failed) {
+        Py_XDECREF(made);
+        return PyErr_NoMemory();
+    }
+    return made;
+}
+
+#define CROSS(type)                                                                                           \
+    for (npy_intp line = 0; line < lines; line++) {                                                           \
+        const npy_intp step = run.after, at = line / step * 3 * step + line % step;                           \
+        const type *x = (const type *)run.x + at, *y = (const type *)run.y + at;                              \
+        type *made = (type *)run.values + at;                                                                 \
+        made[0] = x[step] * y[2 * step] - x[2 * step] * y[step];                                              \
+        made[step] = x[2 * step] * y[0] - x[0] * y[2 * step];                                                 \
+        made[2 * step] = x[0] * y[step] - x[step] * y[0];                                                     \
+    }
+
+static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs == 2 && native_real_type(args[0]) != TYPE_NONE && native_real_type(args[1]) != TYPE_NONE &&
+        !(PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[1]))) {
+        /* The same of copies that lie in row-major order; it takes one option. */
+        PyObject *dense[3] = {(PyObject *)native_dense(args[0]), (PyObject *)native_dense(args[1]), kwnames ? args[2] : NULL};
+        PyObject *made = dense[0] && dense[1] ? run_cross(kernel, dense, nargs, kwnames) : NULL;
+        Py_XDECREF(dense[0]);
+        Py_XDECREF(dense[1]);
+        return made;
+    }
+    PyObject *options[OPTIONS];
+    line_run run = {.failed = false};
+    npy_intp lines;
+    int dim;
+    native_type type = begin(args, nargs, kwnames, 2, options, &run, &lines, &dim);
+    if (type == TYPE_NONE || native_real_type(args[1]) != type)
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];
+    if (run.size != 3 || !PyArray_IS_C_CONTIGUOUS(y) || !PyArray_SAMESHAPE(x, y))
+        return NULL;
+    PyArrayObject *made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
+    if (!made)
+        return NULL;
+    run.y = PyArray_BYTES(y);
+    run.values = PyArray_BYTES(made);
+    if (type == TYPE_F32)
+        CROSS(float)
+    else
+        CROSS(double)
+    return (PyObject *)made;
+}
+
+#define DIFFER(type)                                                                                          \
+    for (npy_intp begin = 0; same && begin < count; begin += 1024) {                                          \
+        npy_intp end = begin + 1024 < count ? begin + 1024 : count;                                           \
+        int unequal = 0;                                                                                      \
+        for (npy_intp i = begin; i < end; i++)                                                                \
+            unequal |= ((const type *)a)[i] != ((const type *)b)[i];                                          \
+        same = !unequal;                                                                                      \
+    }
+
+/* Stops behind the first thousand among which two differ. */
+static PyObject *run_equal(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    native_type type = nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || type == TYPE_BF16 || type == TYPE_F16 || native_array_type(args[1]) != type)
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];
+    if (!PyArray_SAMESHAPE(x, y) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(y))
+        return NULL;
+    const char *a = PyArray_BYTES(x), *b = PyArray_BYTES(y);
+    const npy_intp count = PyArray_SIZE(x);
+    bool same = true;
+    if (type == TYPE_F32)
+        DIFFER(float)
+    else if (type == TYPE_F64)
+        DIFFER(double)
+    else
+        same = !memcmp(a, b, (size_t)(count * TYPE_SIZE[type]));
+    return PyBool_FromLong(same);
+}
+
+/* Euclid's distances of all pairs of rows, those of each row behind one another. */
+#define PAIRS(name, type, root)                                                                               \
+    static void name(void *context, npy_intp first, npy_intp end) {                                           \
+        const line_run *run = context;                                                                        \
+        const npy_intp rows = run->size, width = run->after;                                                  \
+        for (npy_intp i = first; i < end; i++) {                                                              \
+            const type *x = (const type *)run->x + i * width;                                                 \
+            type *made = (type *)run->values + i * (2 * rows - i - 1) / 2;                                    \
+            for (npy_intp j = i + 1; j < rows; j++) {                                                         \
+                const type *y = (const type *)run->x + j * width;                                             \
+                type lanes[8] = {0};                                                                          \
+                npy_intp k = 0;                                                                               \
+                for (; k + 8 <= width; k += 8)                                                                \
+                    for (int lane = 0; lane < 8; lane++)                                                      \
+                        lanes[lane] += (x[k + lane] - y[k + lane]) * (x[k + lane] - y[k + lane]);             \
+                for (; k < width; k++)                                                                        \
+                    lanes[0] += (x[k] - y[k]) * (x[k] - y[k]);                                                \
+                *made++ = root((lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) +                                \
+                               ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7])));                              \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+PAIRS(pairs_f32, float, sqrtf)
+PAIRS(pairs_f64, double, sqrt)
+
+static PyObject *run_pdist(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *power = NULL;
+    double p = 0;
+    native_type type = nargs == 1 && kwnames ? native_real_type(args[0]) : TYPE_NONE;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    if (type == TYPE_NONE || !native_options(args, nargs, kwnames, &names[POWER], 1, &power) || !native_double(power, &p) ||
+        p != 2 || PyArray_NDIM(x) != 2 || !PyArray_IS_C_CONTIGUOUS(x))
+        return NULL;
+    npy_intp rows = PyArray_DIM(x, 0), count = rows * (rows - 1) / 2;
+    PyArrayObject *made = native_empty(1, &count, type);
+    if (!made)
+        return NULL;
+    line_run run = {.x = PyArray_BYTES(x), .values = PyArray_BYTES(made), .size = rows, .after = PyArray_DIM(x, 1)};
+    native_parallel(rows, native_grain(GRAIN, rows * run.after), type == TYPE_F32 ? pairs_f32 : pairs_f64, &run);
+    return (PyObject *)made;
+}
+
+int lines_init(void) {
+    for (int i = 0; i < OPTIONS; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
+            return -1;
+    return 0;
+}
+
+const native_spec lines_kernels[] = {
+    {"cummax", run_extremes, "x"},
+    {"cummin", run_extremes, "n"},
+    {"cumprod", run_products, NULL},
+    {"mode_dim", run_mode, NULL},
+    {"cross", run_cross, NULL},
+    {"equal", run_equal, NULL},
+    {"pdist", run_pdist, NULL},
+    {NULL, NULL, NULL},
+};

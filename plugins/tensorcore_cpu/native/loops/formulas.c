@@ -1,0 +1,263 @@
+/* The loops of formulas. Functions of floats are computed in double, from polynomials that are good to 1e-11 (interpolated at
+   Chebyshev's points); those of doubles are left to NumPy. */
+#include "functions.h"
+#include "loop.h"
+
+#include "../formulas.h"
+
+#define PI 3.14159265358979323846
+
+/* atan of 0 <= t <= 1 */
+ALWAYS_INLINE double atan_of_one(double t) {
+    bool far = t > 0.41421356237309504880; /* tan(pi / 8): from there on pi / 4 + atan((t - 1) / (t + 1)) */
+    double x = far ? (t - 1) / (t + 1) : t, z = x * x;
+    double made = x + x * z * P7(z, -0.04043145455873264, 0.07135287552138535, -0.09028976882101468, 0.11107494603271033,
+                                 -0.14285612492240532, 0.1999999891704028, -0.3333333333144022);
+    return far ? PI / 4 + made : made;
+}
+
+ALWAYS_INLINE float atan_of_f32(float x) {
+    double size = abs__f64(x);
+    bool steep = size > 1;
+    double made = atan_of_one(steep ? 1 / size : size);
+    return (float)signed_as_f64(steep ? PI / 2 - made : made, x);
+}
+
+ALWAYS_INLINE float atan2_of_f32(float y, float x) {
+    double up = abs__f64(y), across = abs__f64(x), low = up < across ? up : across, high = up < across ? across : up;
+    double part = low / high;
+    part = low == high ? (high == 0 ? 0 : 1) : part; /* two zeros, two infinities */
+    double made = atan_of_one(part);
+    made = up > across ? PI / 2 - made : made;
+    made = (int32_t)bits_f32(x) < 0 ? PI - made : made;
+    made = x != x || y != y ? NAN : made;
+    return (float)signed_as_f64(made, y);
+}
+
+/* asin of 0 <= s, from 1/2 on pi / 2 less twice this of the root; NaN over 1 */
+ALWAYS_INLINE double asin_part(double s, bool *far) {
+    *far = s > 0.5;
+    double z = *far ? (1 - s) * 0.5 : s * s, x = *far ? sqrt(z) : s;
+    return x + x * z * P8(z, 0.029317325604912285, 0.005433409887131855, 0.019309346189809867, 0.022131964555369556,
+                          0.03039767195351239, 0.04464235707939131, 0.07500000600759216, 0.1666666666549084);
+}
+ALWAYS_INLINE float asin_of_f32(float x) {
+    bool far;
+    double part = asin_part(abs__f64(x), &far);
+    return (float)signed_as_f64(far ? PI / 2 - 2 * part : part, x);
+}
+ALWAYS_INLINE float acos_of_f32(float x) {
+    bool far;
+    double part = asin_part(abs__f64(x), &far), near = PI / 2 - (x < 0 ? -part : part);
+    return (float)(far ? (x < 0 ? PI - 2 * part : 2 * part) : near);
+}
+
+ALWAYS_INLINE float sinh_of_f32(float x) {
+    double size = abs__f64(x), less = expm1__f64(size > 700 ? 700 : size);
+    return (float)signed_as_f64(0.5 * (less + less / (less + 1)), x);
+}
+ALWAYS_INLINE float cosh_of_f32(float x) {
+    double grown = exp__f64(abs__f64(x));
+    return (float)(0.5 * grown + 0.5 / grown);
+}
+ALWAYS_INLINE float atanh_of_f32(float x) {
+    double size = abs__f64(x);
+    return (float)signed_as_f64(0.5 * log1p__f64(2 * size / (1 - size)), x);
+}
+
+/* The square of a float is a double. */
+ALWAYS_INLINE float asinh_of_f32(float x) {
+    double size = abs__f64(x), square = size * size, made = log1p__f64(size + square / (1 + sqrt(square + 1)));
+    return (float)signed_as_f64(size == INFINITY ? INFINITY : made, x);
+}
+ALWAYS_INLINE float acosh_of_f32(float x) {
+    double above = x < 1 ? NAN : (double)x - 1;
+    return (float)log1p__f64(above + sqrt(above * (above + 2)));
+}
+
+/* 2^n times 2^r, where x = n + r is taken apart without a loss. */
+ALWAYS_INLINE float exp2_of_f32(float x) {
+    float y = x < -150 ? -150 : x > 129 ? 129 : x, shifted = y + MAGIC_F32;
+    int32_t n = (int32_t)(bits_f32(shifted) - bits_f32(MAGIC_F32)), half = halved_f32(n);
+    float made = exp__f32((y - (shifted - MAGIC_F32)) * 0.69314718055994530942f);
+    return made * power_of_two_f32(half) * power_of_two_f32(n - half);
+}
+
+/* tan where x = n pi / 2 + r, |r| <= pi / 4, and |x| under TAN_MOST: pi / 2 in two parts, the first of 33 bits. */
+#define TAN_MOST 1e5f
+ALWAYS_INLINE float tan_of_f32(float x) {
+    const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
+    double shifted = x * 0.63661977236758134308 + magic, n = shifted - magic;
+    double r = (x - n * 1.57079632673412561417) - n * 6.07710050650619224932e-11, z = r * r;
+    double sine = r + r * z * P5(z, -2.3889859e-8, 2.7525562e-6, -1.9840874e-4, 8.3333315e-3, -1.6666666641626524e-1);
+    double cosine = 1 - 0.5 * z + z * z * P5(z, 2.08757e-9, -2.7557314e-7, 2.48015873e-5, -1.388888888885e-3, 4.16666666666e-2);
+    bool odd = bits_f64(shifted) & 1;
+    return (float)(odd ? -cosine / sine : sine / cosine);
+}
+
+/* `BODY` of x, y and z, of the type `type`, sets `made`; a, b and c are the options. */
+#define FORMULA_OF(suffix, type, name, inputs, BODY)                                                          \
+    static void name##_##suffix(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) { \
+        const type a = (type)numbers[0], b = (type)numbers[1], c = (type)numbers[2];                          \
+        const ptrdiff_t size = sizeof(type);                                                                  \
+        (void)a, (void)b, (void)c;                                                                            \
+        if (steps[0] == size && steps[inputs] == size && (inputs < 2 || steps[1] == size) &&                  \
+            (inputs < 3 || steps[2] == size)) {                                                               \
+            const type *xs = (const type *)data[0], *ys = (const type *)data[inputs > 1 ? 1 : 0],             \
+                       *zs = (const type *)data[inputs > 2 ? 2 : 0];                                          \
+            type *out = (type *)data[inputs];                                                                 \
+            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
+                type x = xs[i], y = ys[i], z = zs[i], made;                                                   \
+                (void)y, (void)z;                                                                             \
+                BODY;                                                                                         \
+                out[i] = made;                                                                                \
+            }                                                                                                 \
+        } else {                                                                                              \
+            for (ptrdiff_t i = 0; i < count; i++) {                                                           \
+                type x = AT(const type, 0), y = AT(const type, inputs > 1 ? 1 : 0),                           \
+                     z = AT(const type, inputs > 2 ? 2 : 0), made;                                            \
+                (void)y, (void)z;                                                                             \
+                BODY;                                                                                         \
+                AT(type, inputs) = made;                                                                      \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+
+#define UPTO_SIX(x) ((x) < 0 ? 0 : (x) > 6 ? 6 : (x)) /* NaN stays */
+
+FLOATS(FORMULA_OF, hardswish, 1, made = x * UPTO_SIX(x + 3) / 6)
+FLOATS(FORMULA_OF, hardsigmoid, 1, made = UPTO_SIX(x + 3) / 6)
+FLOATS(FORMULA_OF, hardshrink, 1, made = x >= -a && x <= a ? 0 : x)
+FLOATS(FORMULA_OF, softshrink, 1, made = x - (x < -a ? -a : x > a ? a : x))
+FLOATS(FORMULA_OF, nan_to_num, 1, made = x != x ? a : x == INFINITY ? b : x == -INFINITY ? c : x)
+/* Kept within [a, b], which are infinite where there is no eps. */
+#define LOGIT(log_of) y = x < a ? a : x > b ? b : x; made = log_of(y / (1 - y))
+FORMULA_OF(f32, float, logit, 1, LOGIT(log__f32))
+FORMULA_OF(f64, double, logit, 1, LOGIT(log__f64))
+
+FORMULA_OF(f32, float, atan, 1, made = atan_of_f32(x))
+FORMULA_OF(f32, float, asin, 1, made = asin_of_f32(x))
+FORMULA_OF(f32, float, acos, 1, made = acos_of_f32(x))
+FORMULA_OF(f32, float, atanh, 1, made = atanh_of_f32(x))
+FORMULA_OF(f32, float, asinh, 1, made = asinh_of_f32(x))
+FORMULA_OF(f32, float, acosh, 1, made = acosh_of_f32(x))
+FORMULA_OF(f32, float, sinh, 1, made = sinh_of_f32(x))
+FORMULA_OF(f32, float, cosh, 1, made = cosh_of_f32(x))
+FORMULA_OF(f32, float, exp2, 1, made = exp2_of_f32(x))
+FORMULA_OF(f32, float, log2, 1, made = (float)(log__f64(x) * 1.44269504088896340736))
+FORMULA_OF(f32, float, log10, 1, made = (float)(log__f64(x) * 0.43429448190325182765))
+FORMULA_OF(f32, float, atan2, 2, made = atan2_of_f32(x, y))
+FORMULA_OF(f32, float, near_tan, 1, made = tan_of_f32(x))
+FORMULA_OF(f32, float, far_tan, 1, made = tanf(x))
+
+static void tan_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    enum { PIECE = 512 };
+    for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
+        const ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
+        char *const at[2] = {data[0] + begin * steps[0], data[1] + begin * steps[1]};
+        float most = 0;
+        for (ptrdiff_t i = 0; i < piece; i++) {
+            float size = abs__f32(*(const float *)(at[0] + i * steps[0]));
+            most = size > most ? size : most;
+        }
+        (most < TAN_MOST ? near_tan_f32 : far_tan_f32)(numbers, at, steps, piece);
+    }
+}
+
+/* Two numbers */
+
+FLOATS(FORMULA_OF, heaviside, 2, made = x == 0 ? y : x > 0)
+#define TIMES_LOG(log_of) made = y != y ? y : x == 0 ? 0 : x * log_of(y)
+FORMULA_OF(f32, float, xlogy, 2, TIMES_LOG(log__f32))
+FORMULA_OF(f64, double, xlogy, 2, TIMES_LOG(log__f64))
+FORMULA_OF(f32, float, xlog1py, 2, TIMES_LOG(log1p__f32))
+FORMULA_OF(f64, double, xlog1py, 2, TIMES_LOG(log1p__f64))
+
+/* Euclid's; of the least number of a type, whose size is none of its numbers, in one type more. */
+ALWAYS_INLINE uint64_t common_divisor(uint64_t x, uint64_t y) {
+    while (y) {
+        uint64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return x;
+}
+ALWAYS_INLINE uint64_t size_of(int64_t x) { return x < 0 ? -(uint64_t)x : (uint64_t)x; }
+#define DIVISOR common_divisor(size_of(x), size_of(y))
+#define GCD(suffix, type, name) FORMULA_OF(suffix, type, name, 2, made = (type)DIVISOR)
+#define LCM(suffix, type, name)                                                                               \
+    FORMULA_OF(suffix, type, name, 2, uint64_t d = DIVISOR; type m = d ? (type)(x / (int64_t)d * y) : 0;        \
+               made = m < 0 ? (type)-m : m)
+INTEGERS(GCD, gcd)
+INTEGERS(LCM, lcm)
+
+/* Three */
+
+FLOATS(FORMULA_OF, addcdiv, 3, made = x + (y * a) / z)
+
+/* Sixteen sums beside one another, in double; sixteen products in the elements' own type, as PyTorch takes them. */
+#define ALL_OF(name, type, sum_type, start, STEP)                                                             \
+    static double name(const void *from, ptrdiff_t count) {                                                   \
+        const type *x = from;                                                                                 \
+        sum_type lanes[16];                                                                                   \
+        for (int k = 0; k < 16; k++)                                                                          \
+            lanes[k] = start;                                                                                 \
+        ptrdiff_t i = 0;                                                                                      \
+        for (; i + 16 <= count; i += 16)                                                                      \
+            for (int k = 0; k < 16; k++) {                                                                    \
+                sum_type one = x[i + k];                                                                      \
+                lanes[k] = STEP(lanes[k], one);                                                               \
+            }                                                                                                 \
+        for (; i < count; i++) {                                                                              \
+            sum_type one = x[i];                                                                              \
+            lanes[0] = STEP(lanes[0], one);                                                                   \
+        }                                                                                                     \
+        sum_type all = lanes[0];                                                                              \
+        for (int k = 1; k < 16; k++)                                                                          \
+            all = start ? all * lanes[k] : all + lanes[k];                                                    \
+        return all;                                                                                           \
+    }
+#define PLUS_SQUARE(all, one) ((all) + (one) * (one))
+#define TIMES(all, one) ((all) * (one))
+ALL_OF(squares_f32, float, double, 0, PLUS_SQUARE)
+ALL_OF(squares_f64, double, double, 0, PLUS_SQUARE)
+ALL_OF(product_f32, float, float, 1, TIMES)
+ALL_OF(product_f64, double, double, 1, TIMES)
+
+/* Mantissa and exponent; a denormal is made a normal number first. */
+#define PARTS(name, type, uint, int_of, bits_of, real_of, digits, bias)                                        \
+    static void name(const void *from, void *to, int32_t *exponent, ptrdiff_t count) {                        \
+        const type *xs = from;                                                                                \
+        type *out = to;                                                                                       \
+        const uint mask = ((uint)2 * bias + 3) << digits;                                                     \
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                                   \
+            type x = xs[i];                                                                                   \
+            uint bits = bits_of(x);                                                                           \
+            bool raised = !(bits & mask);                                                                     \
+            bits = raised ? bits_of(x * (type)18014398509481984.0) : bits; /* 2^54 */                         \
+            int_of found = (int_of)((bits & mask) >> digits) - bias - (raised ? 54 : 0);                        \
+            bool plain = x != 0 && (bits & mask) != mask;                                                     \
+            out[i] = plain ? real_of((bits & ~mask) | (uint)bias << digits) : x;                              \
+            exponent[i] = plain ? (int32_t)found : 0;                                                         \
+        }                                                                                                     \
+    }
+PARTS(parts_f32, float, uint32_t, int32_t, bits_f32, real_f32, 23, 126)
+PARTS(parts_f64, double, uint64_t, int64_t, bits_f64, real_f64, 52, 1022)
+
+#define FLOAT_ENTRIES(name) [FORMULA_##name] = {[TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64},
+#define SINGLE_ENTRY(name) [FORMULA_##name] = {[TYPE_F32] = name##_f32},
+#define INTEGER_ENTRIES(name)                                                                                 \
+    [FORMULA_##name] = {[TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16, [TYPE_I32] = name##_i32,              \
+                        [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8},
+
+const formula_loops ISA(formula_loops) = {
+    .of = {FLOAT_ENTRIES(hardswish) FLOAT_ENTRIES(hardsigmoid) FLOAT_ENTRIES(hardshrink) FLOAT_ENTRIES(softshrink)
+           FLOAT_ENTRIES(nan_to_num) FLOAT_ENTRIES(logit) SINGLE_ENTRY(atan) SINGLE_ENTRY(asin)
+           SINGLE_ENTRY(acos) SINGLE_ENTRY(tan) SINGLE_ENTRY(atanh) SINGLE_ENTRY(asinh) SINGLE_ENTRY(acosh) SINGLE_ENTRY(sinh) SINGLE_ENTRY(cosh)
+           SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) FLOAT_ENTRIES(heaviside)
+           FLOAT_ENTRIES(xlogy) FLOAT_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
+           FLOAT_ENTRIES(addcdiv)},
+    .squares = {squares_f32, squares_f64},
+    .product = {product_f32, product_f64},
+    .parts = {parts_f32, parts_f64},
+};

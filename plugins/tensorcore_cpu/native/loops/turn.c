@@ -1,0 +1,83 @@
+/* Turned tiles: blocks in registers. The last block of a row or a column begins where a whole one still fits. */
+#include "loop.h"
+
+#include "../turn.h"
+
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+#define TURN(name, type, SIDE, block)                                                                         \
+    static void name(const char *from, ptrdiff_t from_step, char *to, ptrdiff_t to_step, ptrdiff_t rows,      \
+                     ptrdiff_t columns) {                                                                     \
+        if (rows < SIDE || columns < SIDE) {                                                                  \
+            for (ptrdiff_t i = 0; i < rows; i++)                                                              \
+                for (ptrdiff_t j = 0; j < columns; j++)                                                       \
+                    ((type *)(to + i * to_step))[j] = ((const type *)(from + j * from_step))[i];              \
+            return;                                                                                           \
+        }                                                                                                     \
+        for (ptrdiff_t i = 0;; i = i + 2 * SIDE <= rows ? i + SIDE : rows - SIDE) {                           \
+            for (ptrdiff_t j = 0;; j = j + 2 * SIDE <= columns ? j + SIDE : columns - SIDE) {                 \
+                block(from + j * from_step + i * sizeof(type), from_step, to + i * to_step + j * sizeof(type), to_step); \
+                if (j == columns - SIDE)                                                                      \
+                    break;                                                                                    \
+            }                                                                                                 \
+            if (i == rows - SIDE)                                                                             \
+                break;                                                                                        \
+        }                                                                                                     \
+    }
+
+#define PLAIN_BLOCK(name, type, SIDE)                                                                         \
+    ALWAYS_INLINE void name(const char *from, ptrdiff_t from_step, char *to, ptrdiff_t to_step) {             \
+        for (int i = 0; i < SIDE; i++)                                                                        \
+            for (int j = 0; j < SIDE; j++)                                                                    \
+                ((type *)(to + i * to_step))[j] = ((const type *)(from + j * from_step))[i];                  \
+    }
+
+PLAIN_BLOCK(block_8, uint8_t, 8)
+PLAIN_BLOCK(block_16, uint16_t, 8)
+
+#ifdef __AVX2__
+/* Halves of two rows in one register spare the exchanges between halves, which are the slowest. */
+ALWAYS_INLINE __m256 two_halves(const char *low, const char *high) {
+    return _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps((const float *)low)), _mm_loadu_ps((const float *)high), 1);
+}
+
+ALWAYS_INLINE void half_block_32(const char *from, ptrdiff_t from_step, char *to, ptrdiff_t to_step) {
+    __m256 a = two_halves(from, from + 4 * from_step), b = two_halves(from + from_step, from + 5 * from_step);
+    __m256 c = two_halves(from + 2 * from_step, from + 6 * from_step), d = two_halves(from + 3 * from_step, from + 7 * from_step);
+    __m256 ab = _mm256_unpacklo_ps(a, b), cd = _mm256_unpacklo_ps(c, d);
+    _mm256_storeu_ps((float *)to, _mm256_shuffle_ps(ab, cd, 0x44));
+    _mm256_storeu_ps((float *)(to + to_step), _mm256_shuffle_ps(ab, cd, 0xee));
+    ab = _mm256_unpackhi_ps(a, b), cd = _mm256_unpackhi_ps(c, d);
+    _mm256_storeu_ps((float *)(to + 2 * to_step), _mm256_shuffle_ps(ab, cd, 0x44));
+    _mm256_storeu_ps((float *)(to + 3 * to_step), _mm256_shuffle_ps(ab, cd, 0xee));
+}
+
+ALWAYS_INLINE void block_32(const char *from, ptrdiff_t from_step, char *to, ptrdiff_t to_step) {
+    half_block_32(from, from_step, to, to_step);
+    half_block_32(from + 16, from_step, to + 4 * to_step, to_step);
+}
+
+ALWAYS_INLINE __m256d two_pairs(const char *low, const char *high) {
+    return _mm256_insertf128_pd(_mm256_castpd128_pd256(_mm_loadu_pd((const double *)low)), _mm_loadu_pd((const double *)high), 1);
+}
+
+ALWAYS_INLINE void block_64(const char *from, ptrdiff_t from_step, char *to, ptrdiff_t to_step) {
+    for (int half = 0; half < 2; half++, from += 16, to += 2 * to_step) {
+        __m256d a = two_pairs(from, from + 2 * from_step), b = two_pairs(from + from_step, from + 3 * from_step);
+        _mm256_storeu_pd((double *)to, _mm256_unpacklo_pd(a, b));
+        _mm256_storeu_pd((double *)(to + to_step), _mm256_unpackhi_pd(a, b));
+    }
+}
+#else
+PLAIN_BLOCK(block_32, uint32_t, 8)
+PLAIN_BLOCK(block_64, uint64_t, 4)
+#endif
+
+TURN(turn_8, uint8_t, 8, block_8)
+TURN(turn_16, uint16_t, 8, block_16)
+TURN(turn_32, uint32_t, 8, block_32)
+TURN(turn_64, uint64_t, 4, block_64)
+
+const turn_loops ISA(turn_loops) = {{turn_8, turn_16, turn_32, turn_64}};

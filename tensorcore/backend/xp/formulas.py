@@ -1,0 +1,95 @@
+"""Functions of one element that are several ops in the frontend, as one kernel each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tensorcore.backend.base import Kernel, Native
+    from tensorcore.backend.xp import XPBackend
+
+__all__ = ["kernels"]
+
+
+def kernels(backend: XPBackend) -> dict[str, Kernel]:
+    """The family's kernels for one backend; those of floats take float32 and float64."""
+    xp = backend.xp
+
+    def hardsigmoid(x: Native) -> Native:
+        return xp.asarray(xp.clip(x + 3, 0, 6) / 6)
+
+    def hardswish(x: Native) -> Native:
+        return xp.asarray(x * xp.clip(x + 3, 0, 6) / 6)
+
+    def hardshrink(x: Native, *, lambd: float = 0.5) -> Native:
+        return xp.where(xp.abs(x) <= lambd, x.dtype.type(0), x)
+
+    def softshrink(x: Native, *, lambd: float = 0.5) -> Native:
+        if lambd < 0:
+            raise ValueError(f"expected lambd of at least 0, got {lambd}")
+        return xp.asarray(x - xp.clip(x, -lambd, lambd))
+
+    def nan_to_num(x: Native, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Native:
+        """None stands for the largest and the least number of the dtype."""
+        most = np.finfo(x.dtype).max
+        made = xp.where(xp.isnan(x), x.dtype.type(nan or 0), x)
+        made = xp.where(made == np.inf, most if posinf is None else x.dtype.type(posinf), made)
+        return xp.where(made == -np.inf, -most if neginf is None else x.dtype.type(neginf), made)
+
+    def logit(x: Native, *, eps: float | None = None) -> Native:
+        """Of each element kept within ``eps`` and ``1 - eps``, where that is a number."""
+        kept = x if eps is None else xp.clip(x, eps, 1 - eps)
+        return xp.asarray(xp.log(kept / (1 - kept)))
+
+    def heaviside(x: Native, y: Native) -> Native:
+        return xp.where(x == 0, y, (x > 0).astype(x.dtype))
+
+    def addcdiv(x: Native, y: Native, z: Native, *, value: Any = 1) -> Native:
+        """``x + value * y / z``"""
+        return xp.asarray(x + (y * x.dtype.type(value)) / z)
+
+    def frexp(x: Native) -> tuple[Native, Native]:
+        """Mantissas and int32 exponents; of infinities and NaN the exponent is 0."""
+        mantissa, exponent = xp.frexp(x)
+        return mantissa, xp.where(xp.isfinite(x), exponent, 0).astype(np.int32)
+
+    def equal(x: Native, y: Native) -> bool:
+        """Whether two arrays of one shape have equal elements."""
+        return bool((x == y).all())
+
+    def histc(x: Native, *, bins: int, low: float, high: float) -> Native:
+        """How many elements of a vector fall into each of ``bins`` equal bins, of which the last holds ``high`` too."""
+        inside = x[(x >= low) & (x <= high)]
+        places = ((inside - low) * bins / (high - low)).astype(np.int64)
+        return xp.bincount(xp.minimum(places, bins - 1), minlength=bins).astype(x.dtype)
+
+    def isin(x: Native, among: Native) -> Native:
+        """Whether each element is one of a few: all are compared with all."""
+        return xp.asarray((x[..., None] == among.reshape(-1)).any(-1))
+
+    def pdist(x: Native, *, p: float) -> Native:
+        """The p-norm distances of all pairs of the rows of a matrix."""
+        first, second = [xp.asarray(one) for one in np.triu_indices(x.shape[0], 1)]
+        return backend.kernels["norm"](x[first] - x[second], p=p, dim=(1,))
+
+    def block_diag(xs: list[Native], *, shape: tuple[int, int]) -> Native:
+        """Matrices along the diagonal of zeros."""
+        made = xp.zeros(shape, xs[0].dtype)
+        row = column = 0
+        for x in xs:
+            below, behind = row + x.shape[0], column + x.shape[1]
+            made[row:below, column:behind] = x
+            row, column = below, behind
+        return made
+
+    def xor_bits(x: Native, *, dim: tuple[int, ...], keepdim: bool) -> Native:
+        """The exclusive or of 64-bit elements over dims, as uint64."""
+        return xp.asarray(xp.bitwise_xor.reduce(x.view(np.uint64), axis=dim, keepdims=keepdim))
+
+    made = {function.__name__: function for function in (
+        hardsigmoid, hardswish, hardshrink, softshrink, nan_to_num, logit, heaviside, addcdiv, frexp, equal,
+        histc, isin, pdist, block_diag,
+    )}  # fmt: skip
+    return made | {"xor_bits": xor_bits} if hasattr(xp.bitwise_xor, "reduce") else made

@@ -1,0 +1,138 @@
+"""Functions of several steps in C beside NumPy's in the widest type: ordinary numbers, corners, layouts, each instruction set."""
+
+import numpy as np
+import pytest
+
+import tensorcore
+
+from .native import assert_same, assert_within, awkward, kernel, layouts, needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+SINGLE = ["atan", "asin", "acos", "tan", "atanh", "asinh", "acosh", "sinh", "cosh", "exp2", "log2", "log10"]
+STEPS = [
+    ("hardswish", {}), ("hardsigmoid", {}), ("hardshrink", {}), ("hardshrink", {"lambd": 1.25}), ("softshrink", {"lambd": 0.25}),
+    ("nan_to_num", {}), ("nan_to_num", {"nan": 2.5, "posinf": 7, "neginf": -1.5}),
+]  # fmt: skip
+
+
+def spread(dtype, count=1003):
+    """Ordinary numbers of all sizes, and corners."""
+    ordinary = np.random.default_rng(8).standard_normal(count) * 10.0 ** np.random.default_rng(9).integers(-6, 3, count)
+    return np.concatenate([ordinary.astype(dtype), awkward(dtype)])
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_functions_of_floats(name):
+    """To one unit of the exact value rounded to a float, signs of zeros too; doubles are NumPy's own."""
+    native, fallback = kernel(name)
+    x = spread(np.float32)
+    exact = fallback(x.astype(np.float64)).astype(np.float32)
+    got = native(x)
+    assert_within(got, exact, 1)
+    there = exact == 0
+    np.testing.assert_array_equal(np.signbit(got[there]), np.signbit(exact[there]))
+    assert_same(native(x.astype(np.float64)), fallback(x.astype(np.float64)))
+
+
+def test_angles_of_points():
+    """Every quadrant, zeros and infinities of either sign, and a number beside an array."""
+    native, fallback = kernel("atan2")
+    y, x = [one.ravel() for one in np.meshgrid(awkward(np.float32, 40), awkward(np.float32, 41))]
+    assert_within(native(y, x), fallback(y.astype(np.float64), x.astype(np.float64)).astype(np.float32), 1)
+    assert_same(native(y, 1.0), fallback(y, 1.0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name, options", STEPS)
+def test_functions_of_one(name, options, dtype):
+    """As NumPy's, to the roundings of a sine; whatever lies elsewhere is taken where it lies."""
+    native, fallback = kernel(name)
+    for x in layouts(spread(np.dtype(dtype), 60)).values():
+        got, expected = native(x, **options), fallback(x, **options)
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_allclose(got, expected, rtol=8 * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_logit(dtype):
+    """Infinite at 0 and 1, NaN beyond them unless eps keeps the number inside."""
+    native, fallback = kernel("logit")
+    x = np.linspace(-0.25, 1.25, 601).astype(dtype)
+    for eps in (None, 0.125):
+        np.testing.assert_allclose(
+            native(x, eps=eps), fallback(x, eps=eps), rtol=1e-5, atol=16 * float(np.finfo(dtype).eps)
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["heaviside", "xlogy", "xlog1py"])
+def test_functions_of_two(name, dtype):
+    """Of numbers side by side, and of a row beside a column, which broadcast."""
+    native, fallback = kernel(name)
+    x, y = spread(np.dtype(dtype), 60), spread(np.dtype(dtype), 60)[::-1]
+    for one, other in ((x, y.copy()), (x, y), (x[:, None], y[:7])):
+        np.testing.assert_allclose(native(one, other), fallback(one, other), rtol=16 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("name", ["gcd", "lcm"])
+def test_divisors(name, dtype):
+    """As NumPy's: never negative but for the least number, and 0 beside 0."""
+    native, fallback = kernel(name)
+    x = np.concatenate([awkward(dtype), np.arange(-9, 60).astype(dtype)])
+    y = np.concatenate([np.arange(-9, 60).astype(dtype), awkward(dtype)])[: len(x)]
+    x = x[: len(y)]
+    if name == "lcm":  # products that fit
+        x, y = x % 11, y % 11
+    assert_same(native(x, y), fallback(x, y))
+    assert_same(native(x[:, None], y[:5]), fallback(x[:, None], y[:5]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["addcdiv"])
+def test_functions_of_three(name, dtype):
+    """To the roundings of a product and a sum, with a factor and broadcast."""
+    native, fallback = kernel(name)
+    random = np.random.default_rng(8)
+    x, y, z = [(random.standard_normal((7, 67)) + 3).astype(dtype) for _ in range(3)]
+    for given in ((x, y, z), (x, y[:1], z[:, :1]), (x.T, y.T, z.T)):
+        for value in (1, -0.5):
+            np.testing.assert_allclose(
+                native(*given, value=value), fallback(*given, value=value), rtol=16 * np.finfo(dtype).eps, atol=1e-6
+            )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_numbers_taken_apart(dtype):
+    """Mantissas and exponents give the number again, denormals too; the exponent of what is not finite is 0."""
+    native, fallback = kernel("frexp")
+    for x in (spread(np.dtype(dtype)), spread(np.dtype(dtype))[::2]):
+        for got, expected in zip(native(x), fallback(x), strict=True):
+            assert_same(got, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_norms_and_products_of_everything(dtype):
+    """To the roundings of a sum, for any count; along a dim they are NumPy's."""
+    norm, norm_fallback = kernel("norm")
+    product, product_fallback = kernel("prod")
+    for count in (0, 1, 15, 16, 67, 1000):
+        x = (np.random.default_rng(count).standard_normal(count) * 0.25 + 1).astype(dtype)
+        np.testing.assert_allclose(norm(x, p=2.0, dim=None), norm_fallback(x, p=2.0, dim=None), rtol=1e-5)
+        np.testing.assert_allclose(product(x), product_fallback(x), rtol=1e-4)
+    x = spread(np.dtype(dtype), 60)[:120].reshape(10, 12)
+    assert_same(norm(x, p=2.0, dim=(1,), keepdim=True), norm_fallback(x, p=2.0, dim=(1,), keepdim=True))
+    assert_same(norm(x, p=1.0), norm_fallback(x, p=1.0))
+    assert np.isnan(norm(x, p=2.0))
+
+
+def test_calls_in_one_frame_say_what_is_wrong():
+    """A quick call that the kernel refuses ends with the op's own error."""
+    x = tensorcore.ones(3)
+    with pytest.raises(RuntimeError, match="softshrink: lambda must be greater or equal to 0"):
+        tensorcore.nn.functional.softshrink(x, -1.0)
+    with pytest.raises(RuntimeError, match="size of tensor"):
+        tensorcore.addcdiv(x, tensorcore.ones(2), x)
+    with pytest.raises(RuntimeError):
+        tensorcore.gcd(tensorcore.tensor([1, 2, 3]), tensorcore.tensor([1, 2]))

@@ -62,13 +62,15 @@ def started(tmp_path):
         script = tmp_path / "program.py"
         script.write_text(textwrap.dedent(text), "utf-8")
         paths = [str(ROOT), str(ROOT / "plugins"), *filter(None, [os.environ.get("PYTHONPATH")])]
+        # Unbuffered, a print is several writes, and the lines of two ranks run into one another.
+        known = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         before = line or [sys.executable, "-m", *module, "-n", str(n), *options]
         process = subprocess.Popen(
             [*before, *([str(script)] if program else []), *arguments], cwd=tmp_path, text=True, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # A shell starts what runs in its background with interrupts ignored, and the tests within it.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYTHONWARNINGS": "error", **environment},
+            env={**known, "PYTHONPATH": os.pathsep.join(paths), "PYTHONWARNINGS": "error", **environment},
         )  # fmt: skip
         processes.append(process)
         return process

@@ -79,6 +79,8 @@ def test_results_are_pytorchs(name: str, chosen: str, torch: Any) -> None:
     function, theirs = own(name), counterpart(torch, name)
     if theirs is None or name in EXCEPTIONS:
         pytest.skip(EXCEPTIONS.get(name, "PyTorch has no function of this name"))
+    if (name, chosen) == ("lstm", "bfloat16") and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        pytest.skip("on processors with AVX-512 PyTorch's states are narrow too, on others they are not")
     for number, call in enumerate(calls_of(name)):
         for dtype in ("float32", chosen):
             context = f"call {number} of {dtype}"

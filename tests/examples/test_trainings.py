@@ -1,5 +1,6 @@
 """The examples that share ``stage``: each runs, learns, draws, and has PyTorch's losses."""
 
+import functools
 import importlib.util
 import os
 import signal
@@ -94,7 +95,9 @@ def test_bad_arguments_are_refused(load, words, tmp_path):
 def test_an_interrupt_draws_what_there_is(tmp_path):
     """Ctrl-C ends the training, and the picture of what was trained is drawn."""
     command = [sys.executable, str(EXAMPLES / "vae.py"), "--steps", "1000000", "--out", str(tmp_path)]
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # A shell starts what runs in its background with interrupts ignored, and the tests within it.
+    heard = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heard)
     try:
         while "loss=" not in program.stderr.read(40):
             assert program.poll() is None
@@ -102,6 +105,7 @@ def test_an_interrupt_draws_what_there_is(tmp_path):
         out, progress = program.communicate(timeout=60)
     finally:
         program.kill()
+        program.communicate()
     assert "stopped after" in out + progress
     assert (tmp_path / "vae.png").exists()
 

@@ -10,27 +10,36 @@ import pytest
 
 from tensorcore.ops import late
 
-# Prints, for one family, what importing it added to Tensor, and its public names.
+# Prints, for each family, its public names and what importing it added to Tensor; each in a fork that imported no other.
 _LOOK = """
-import sys, json
+import json, os
 import tensorcore
 from importlib import import_module
 from tensorcore.ops import late
 from tensorcore.tensor import Tensor
-family = sys.argv[1]
 before = dict(vars(Tensor))
-others = {module for module in sys.modules if module.startswith("tensorcore.ops.")}
-names = import_module(f"tensorcore.ops.{family}").__all__
-after = vars(Tensor)
-print(json.dumps([list(names), [key for key, value in after.items() if before.get(key) is not value]]))
+for family in late.LATE:
+    if os.fork():
+        assert os.wait()[1] == 0, family
+        continue
+    names = import_module(f"tensorcore.ops.{family}").__all__
+    methods = [key for key, value in vars(Tensor).items() if before.get(key) is not value]
+    print(json.dumps([family, list(names), methods]), flush=True)
+    os._exit(0)
 """
 
 
+@pytest.fixture(scope="module")
+def looks() -> dict[str, tuple[list[str], list[str]]]:
+    """Of each family the names that it defines, and the methods that Tensor has from then on."""
+    shown = subprocess.run([sys.executable, "-c", _LOOK], capture_output=True, text=True, check=True)
+    return {family: (names, methods) for family, names, methods in map(json.loads, shown.stdout.splitlines())}
+
+
 @pytest.mark.parametrize("family", sorted(late.LATE))
-def test_the_table_lists_what_a_family_gives(family: str) -> None:
+def test_the_table_lists_what_a_family_gives(family: str, looks: dict[str, tuple[list[str], list[str]]]) -> None:
     """Functions, methods and names of nn.functional are those that the family's file defines, no more and no less."""
-    shown = subprocess.run([sys.executable, "-c", _LOOK, family], capture_output=True, text=True, check=True)
-    names, methods = json.loads(shown.stdout)
+    names, methods = looks[family]
     listed = {kind: value.split() for kind, value in late.LATE[family].items()}
     functions = listed.get("both", []) + listed.get("functions", []) + listed.get("layers", [])
     functions += listed.get("rooms", [])

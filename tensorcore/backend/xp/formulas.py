@@ -41,7 +41,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def logit(x: Native, *, eps: float | None = None) -> Native:
         """Of each element kept within ``eps`` and ``1 - eps``, where that is a number."""
         kept = x if eps is None else xp.clip(x, eps, 1 - eps)
-        return xp.asarray(xp.log(kept / (1 - kept)))
+        return backend.kernels["log"](xp.asarray(kept / (1 - kept)))
 
     def heaviside(x: Native, y: Native) -> Native:
         return xp.where(x == 0, y, (x > 0).astype(x.dtype))

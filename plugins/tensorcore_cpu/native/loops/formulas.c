@@ -2,6 +2,7 @@
    Chebyshev's points); those of doubles are left to NumPy. */
 #include "functions.h"
 #include "loop.h"
+#include "wide.h"
 
 #include "../formulas.h"
 
@@ -132,7 +133,26 @@ FLOATS(FORMULA_OF, softshrink, 1, made = x - (x < -a ? -a : x > a ? a : x))
 FLOATS(FORMULA_OF, nan_to_num, 1, made = x != x ? a : x == INFINITY ? b : x == -INFINITY ? c : x)
 /* Kept within [a, b], which are infinite where there is no eps. */
 #define LOGIT(log_of) y = x < a ? a : x > b ? b : x; made = log_of(y / (1 - y))
+#ifdef __AVX512F__
+/* By the logarithm that the kernel log has there, so that one kernel has the bits of several. */
+static void logit_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    const float low = (float)numbers[0], high = (float)numbers[1];
+    float line[16] = {0};
+    for (ptrdiff_t start = 0; start < count; start += 16) {
+        const ptrdiff_t end = count - start < 16 ? count : start + 16;
+        for (ptrdiff_t i = start; i < end; i++) {
+            float x = AT(const float, 0);
+            line[i - start] = x < low ? low : x > high ? high : x;
+        }
+        __m512 y = _mm512_loadu_ps(line);
+        _mm512_storeu_ps(line, log_wide(_mm512_div_ps(y, _mm512_sub_ps(EACH(1), y))));
+        for (ptrdiff_t i = start; i < end; i++)
+            AT(float, 1) = line[i - start];
+    }
+}
+#else
 FORMULA_OF(f32, float, logit, 1, LOGIT(log__f32))
+#endif
 FORMULA_OF(f64, double, logit, 1, LOGIT(log__f64))
 
 FORMULA_OF(f32, float, atan, 1, made = atan_of_f32(x))

@@ -63,7 +63,7 @@ class CudaBackend(XPBackend):
                 self.driver = kernels.Driver(cupy)
             self.table = kernels.over(self.table, self.driver)
             self.nondeterministic = kernels.NONDETERMINISTIC
-            self.compile = kernels.compiler(self.driver)
+            self._compile = kernels.compiler(self.driver)
             self.checks_indices = True
 
     def find_kernel(self, name: str) -> Callable[..., Any] | None:
@@ -86,6 +86,10 @@ class CudaBackend(XPBackend):
                 choose(before)
 
         return call
+
+    def compile(self, program: Any) -> Callable[..., Any] | None:
+        found = None if self.driver is None else self._compile(program)
+        return found if found is None or not self.several else self.on_device(found)
 
     @classmethod
     def device_count(cls) -> int:

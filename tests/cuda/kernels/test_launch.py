@@ -148,8 +148,8 @@ def test_arrays_of_more_than_four_billion_elements_are_described(shape, call):
 @needs_compiler
 def test_sizes_in_64_bits_reach_the_kernel():
     """The form for large arrays computes what the usual one does."""
-    from tensorcore_cuda.kernels.pointwise import Pointwise, broadcast
     from tensorcore_cuda.kernels.elementwise import cast_of
+    from tensorcore_cuda.kernels.pointwise import Pointwise, broadcast
 
     x, made = put(np.arange(24.0).reshape(2, 3, 4)), put(np.zeros((4, 3, 2)))
     pointwise, body = Pointwise(driver), cast_of(x.dtype, x.dtype)

@@ -71,7 +71,7 @@ def many_parameters(k: Kernels, put: Put, dtype: Any) -> Results:
 
 
 @case(FLOATS)
-def norms(k: Kernels, put: Put, dtype: Any) -> Results:
+def norms_of_many(k: Kernels, put: Put, dtype: Any) -> Results:
     """Of as many arrays as take two launches, some of several blocks, some of no elements."""
     sizes = [3, 0, 9001, 8192, *[2 + i % 5 for i in range(30)]]
     for p in (1.0, 2.0):

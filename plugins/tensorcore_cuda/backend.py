@@ -17,7 +17,7 @@ from .kernels.cudnn import cudnn_version
 from .memory import Memory
 from .namespace import Namespace
 from .pinned import PinnedPool
-from .random import Philox
+from .random import Philox, refuse_in_capture
 from .streams import Event, Stream
 from .transfers import Transfers
 
@@ -246,6 +246,11 @@ class CudaBackend(XPBackend):
         if isinstance(source, Philox):
             return source.draw(kind, shape, dtype, **options)
         return super().random(kind, shape, dtype, generator, **options)
+
+    def draw(self, op: str, function: Callable[..., np.ndarray], *natives: Native) -> Native:
+        if self.capturing():
+            refuse_in_capture(op)
+        return super().draw(op, function, *natives)
 
     # Exchange with others
 

@@ -234,3 +234,9 @@ def test_memory_that_another_stream_used_may_be_freed_in_a_capture() -> None:
         del x
     graph.replay()
     assert z.sum().item() == 256
+
+
+def test_numbers_that_the_host_draws_are_not_captured() -> None:
+    """All replays would have the same: it is refused."""
+    with pytest.raises(RuntimeError, match="that the host draws"), tc.cuda.graph(tc.cuda.CUDAGraph()):
+        tc.randperm(5, device="cuda")

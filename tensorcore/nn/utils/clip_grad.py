@@ -63,7 +63,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
         grads = _grads(parameters)
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)  # type: ignore[operator]
         kernel = _shared_kernel("unscale", grads)
-        if kernel is not None and grads[0].device is factor.device:
+        if kernel and grads[0].device is factor.device:
             kernel([one.native for one in grads], factor=factor.float().native)
             for grad in grads:
                 written(grad)
@@ -95,7 +95,7 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
 def _norms(tensors: list[Tensor], kind: float) -> Tensor:
     """The norm of each, on the first one's device."""
     kernel = _shared_kernel("norms", tensors)
-    made = None if kernel is None else kernel([one.native for one in tensors], p=kind)
+    made = kernel([one.native for one in tensors], p=kind) if kernel else None
     if made is not None:
         return new_tensor(made, tensors[0].dtype, tensors[0].device)
     device = tensors[0].device

@@ -1,7 +1,7 @@
 """Every CUDA kernel compiles for each architecture without a warning, in no more registers than are on record.
 
 That takes four minutes of a core. Each test run has every kernel for sm_90 and one of the other architectures, another each
-day; ``TENSORCORE_ARCHITECTURES=all`` asks for all of them, and for all dtypes.
+day; ``TENSORCORE_ARCHITECTURES=all`` asks for all of them, and for all dtypes, as ``.ci/nightly`` does.
 ``python -m tests.cuda.kernels.test_nvrtc`` writes the record again.
 """
 

@@ -19,6 +19,8 @@ CALLS = {
     "add": (lambda x: x + x, 1, 1),
     "add a number": (lambda x: x + 1, 1, 1),
     "add a row": (lambda x: x + x[0], 1, 1),
+    "into out": (lambda x: tc.add(x, x, out=x), 1, 0),
+    "into out, of one operand": (lambda x: tc.exp(x, out=x), 1, 0),
     "in place": (lambda x: x.add_(x), 1, 0),
     "of a turned matrix": (lambda x: -x.T, 1, 1),
     "gelu": (lambda x: F.gelu(x), 1, 1),

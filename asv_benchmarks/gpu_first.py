@@ -39,8 +39,22 @@ def main(device: str) -> int:
         "sorting": (lambda: x.topk(2).values, [[2, 1], [5, 4]]),
         "convolution": (lambda: F.conv2d(x[None, None], tc.ones(1, 1, 2, 2, device=device)).flatten(), [8, 12]),
         "attention": (lambda: F.scaled_dot_product_attention(x - x, x, 2 * x).round()[0], [3, 5, 7]),
+        "convolution of bfloat16": (
+            lambda: (
+                F.conv2d(tc.ones(1, 8, 4, 4, device=device).bfloat16(), tc.ones(8, 8, 3, 3, device=device).bfloat16())
+                .float()
+                .flatten()[::16]
+            ),
+            [72, 72],
+        ),
+        "attention of bfloat16": (
+            lambda: F.scaled_dot_product_attention(*[tc.ones(1, 2, 8, 64, device=device).bfloat16()] * 3).float().sum(),
+            1024,
+        ),
         "random numbers": (lambda: (tc.rand(999, device=device) < 1).all(), True),
         "an optimizer": (lambda: _stepped(x), [[-1, 0, 1], [2, 3, 4]]),
+        "page-locked memory": (lambda: tc.ones(3).pin_memory().to(device, non_blocking=True) + x[0], [1, 2, 3]),
+        "a graph": (lambda: _graphed(x), [[5, 14], [14, 50]]),
     }
     wrong = 0
     for name, (call, expected) in kinds.items():
@@ -60,6 +74,14 @@ def _stepped(x: Any) -> Any:
     one.grad = tc.ones_like(x)
     tc.optim.SGD([one], lr=1.0).step()
     return one.detach()
+
+
+def _graphed(x: Any) -> Any:
+    graph = tc.cuda.CUDAGraph()
+    with tc.cuda.graph(graph):
+        made = x @ x.T
+    graph.replay()
+    return made
 
 
 if __name__ == "__main__":

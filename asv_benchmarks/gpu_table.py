@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .gpu_rows import ROWS, SMALL, Row, Sizes
-from .table import duration
+from .units import duration
 
 __all__ = ["main"]
 

@@ -22,8 +22,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from . import page
 from .harness import Comparison, open_peer, versions
 from .lines import Line, all_lines
+from .units import duration, size
 
-__all__ = ["HUGE_PAGES", "KEPT", "duration", "main", "shown", "size"]
+__all__ = ["HUGE_PAGES", "KEPT", "main", "shown"]
 
 LINE = "{:<60} {:>7} {:>11} {:>11} {:>7} {:>15} {:>7}  {}"
 KEPT = Path(__file__).parents[1] / ".asv" / "tables"
@@ -116,20 +117,6 @@ def printed(result: Result) -> str:
 def shown(number: float, unit: str) -> str:
     """Seconds, bytes or a count, as people read them."""
     return duration(number) if unit == "s" else size(number) if unit == "bytes" else f"{number:.0f}"
-
-
-def duration(seconds: float) -> str:
-    """Three digits and the unit that suits: 730 ns, 1.32 us, 2.40 ms, 1.05 s."""
-    for unit, one in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= one * 0.9995:
-            number = seconds / one
-            return f"{number:.{0 if number >= 99.95 else 1 if number >= 9.995 else 2}f} {unit}"
-    return f"{seconds * 1e9:.0f} ns"
-
-
-def size(count: float) -> str:
-    """Bytes in the unit that suits: 312 kB, 96.1 MB."""
-    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -30,6 +30,7 @@ from asv_benchmarks.harness import (
     prepare,
     threads,
 )
+from asv_benchmarks.units import duration
 
 # The largest size of an op is the same text as the others, and seconds to set up.
 ROWS = [row for row in lines.rows() if not row.name.endswith(" 1e7")]
@@ -276,7 +277,7 @@ def test_peak_memory_is_that_of_the_steps() -> None:
 )
 def test_duration_has_three_digits(seconds, text) -> None:
     """A time is printed in the unit that suits it."""
-    assert table.duration(seconds) == text
+    assert duration(seconds) == text
 
 
 def test_table_prints_a_line_for_a_row(capsys, tmp_path) -> None:

@@ -17,7 +17,7 @@ from .kernels.cudnn import cudnn_version
 from .memory import Memory
 from .namespace import Namespace
 from .pinned import PinnedPool
-from .random import Philox
+from .random import Philox, refuse_in_capture
 from .streams import Event, Stream
 from .transfers import Transfers
 
@@ -63,7 +63,7 @@ class CudaBackend(XPBackend):
                 self.driver = kernels.Driver(cupy)
             self.table = kernels.over(self.table, self.driver)
             self.nondeterministic = kernels.NONDETERMINISTIC
-            self.compile = kernels.compiler(self.driver)
+            self._compile = kernels.compiler(self.driver)
             self.checks_indices = True
 
     def find_kernel(self, name: str) -> Callable[..., Any] | None:
@@ -86,6 +86,10 @@ class CudaBackend(XPBackend):
                 choose(before)
 
         return call
+
+    def compile(self, program: Any) -> Callable[..., Any] | None:
+        found = None if self.driver is None else self._compile(program)
+        return found if found is None or not self.several else self.on_device(found)
 
     @classmethod
     def device_count(cls) -> int:
@@ -242,6 +246,11 @@ class CudaBackend(XPBackend):
         if isinstance(source, Philox):
             return source.draw(kind, shape, dtype, **options)
         return super().random(kind, shape, dtype, generator, **options)
+
+    def draw(self, op: str, function: Callable[..., np.ndarray], *natives: Native) -> Native:
+        if self.capturing():
+            refuse_in_capture(op)
+        return super().draw(op, function, *natives)
 
     # Exchange with others
 

@@ -56,6 +56,7 @@ class Blas:
     def __init__(self, cupy: Any) -> None:
         self.cupy, self.array, self.empty = cupy, cupy.ndarray, cupy.ndarray
         self.cublas: Any = None
+        self.captured: Any = None
 
     def takes(self, x: Any, y: Any) -> bool:
         """Whether ``product`` has these two: matrices or batches of them, of one floating dtype."""
@@ -89,7 +90,8 @@ class Blas:
             elif beta != 1:
                 out *= out.dtype.type(beta)
             return out
-        if y.ndim == 2 and x.ndim > 2 and len(merged(x.shape[:-1], x.strides[:-1])[0]) < 2:
+        rows = prod(x.shape[:-1])
+        if y.ndim == 2 and x.ndim > 2 and rows <= _LARGEST and len(merged(x.shape[:-1], x.strides[:-1])[0]) < 2:
             x = x.reshape(-1, k)  # one product instead of one for each of the batch
             batch, m = (), x.shape[0]
         x, across = self.readable(x)
@@ -118,14 +120,21 @@ class Blas:
         handle, (px, py, made), (jx, jy, jump) = self.cupy.cuda.get_cublas_handle(), pointers, jumps
         start = handle, down.turned, across.turned, n, m, k, address
         end, data = address + kind.factors.itemsize, kind.data
-        if count == 1:
-            self.cublas.gemmEx(
-                *start, py, data, down.step, px, data, across.step, end, made, result.data, n, compute, _ANY
-            )  # fmt: skip
-        else:
-            self.cublas.gemmStridedBatchedEx(
+        name, given = "gemmEx", (
+            *start, py, data, down.step, px, data, across.step, end, made, result.data, n, compute, _ANY
+        )  # fmt: skip
+        if count > 1:
+            name, given = "gemmStridedBatchedEx", (
                 *start, py, data, down.step, jy, px, data, across.step, jx, end, made, result.data, n, jump, count, compute, _ANY
             )  # fmt: skip
+        try:
+            getattr(self.cublas, name)(*given)
+        except NotImplementedError:  # CuPy's, in a capture
+            if self.captured is None:
+                from tensorcore_cuda.captured import Products
+
+                self.captured = Products()
+            getattr(self.captured, name)(*given)
 
     def readable(self, x: Native) -> tuple[Native, _Matrix]:
         """``x`` as cuBLAS can read its matrices, by rows or by columns, and how; copied where that is neither."""

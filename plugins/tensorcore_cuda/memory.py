@@ -98,7 +98,7 @@ class Memory:
             return  # not from the pool: its owner frees it
         guard = block.__dict__.get("guard")
         if guard is None:
-            guard = block.__dict__["guard"] = _Guard(self.cupy, home)
+            guard = block.__dict__["guard"] = _Guard(self.cupy, self.index, home)
         guard.streams.add(stream)
 
 
@@ -108,14 +108,18 @@ _BY_DEVICE: dict[int, Memory] = {}
 class _Guard:
     """Lies in a block's dict, which is cleared when the block has gone back to the pool, before anybody can get it."""
 
-    __slots__ = ("cupy", "home", "streams")
+    __slots__ = ("cupy", "home", "index", "streams")
 
-    def __init__(self, cupy: Any, home: Any) -> None:
-        self.cupy, self.home, self.streams = cupy, home, set[Any]()
+    def __init__(self, cupy: Any, index: int, home: Any) -> None:
+        self.cupy, self.index, self.home, self.streams = cupy, index, home, set[Any]()
 
     def __del__(self) -> None:
-        for stream in self.streams:
-            if stream != self.home:
-                event = self.cupy.cuda.Event(disable_timing=True)
-                event.record(stream)
-                self.home.wait_event(event)
+        with self.cupy.cuda.Device(self.index):  # an event is of the device that is current when it is made
+            written_down = self.home.is_capturing()
+            for stream in self.streams:
+                # Between a stream that is captured and one that is not there can be no event; nor need there be, as a capture
+                # begins when the device is idle, and its replays hold no memory that was freed outside.
+                if stream != self.home and stream.is_capturing() == written_down:
+                    event = self.cupy.cuda.Event(disable_timing=True)
+                    event.record(stream)
+                    self.home.wait_event(event)

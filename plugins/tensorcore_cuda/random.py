@@ -17,7 +17,7 @@ from tensorcore.plugin import ArgumentError, dtypes
 
 from .kernels.launch import C_TYPES, Driver, family
 
-__all__ = ["DEFAULT_SEED", "Philox"]
+__all__ = ["DEFAULT_SEED", "Philox", "refuse_in_capture"]
 
 Native = Any
 DEFAULT_SEED = 67280421310721  # that of PyTorch's generators
@@ -143,7 +143,13 @@ class Philox:
             self._checked.add(key)
 
     def on_host(self) -> Any:
-        """A generator of the host that goes on from here, for what the device has no kernel for."""
+        """A generator of the host that goes on from here, for what the device has no kernel for.
+
+        Raises:
+            RuntimeError: in a capture, whose replays would all have the same numbers.
+        """
+        if self.base is not None:
+            refuse_in_capture("random")
         made = self.backend.host_generator()
         made.manual_seed((self.key ^ (self.offset * 0x9E3779B97F4A7C15)) & ((1 << 63) - 1))
         self.offset += 1
@@ -228,6 +234,14 @@ class Philox:
         )
         self._launch(f"bernoulli<{C_TYPES[dtype.numpy]}>", made, 4, f"Pf{letter}", pointer, chance, number)
         return made
+
+
+def refuse_in_capture(op: str) -> None:
+    """Raise for numbers that are drawn on the host, of which each replay would have the same."""
+    raise RuntimeError(
+        f"{op}: expected numbers that the device draws while a graph is captured, got some that the host draws; draw them "
+        "before, into a tensor that the graph reads"
+    )
 
 
 def _wide(dtype: dtypes.dtype) -> Any:

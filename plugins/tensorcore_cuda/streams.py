@@ -8,7 +8,7 @@ __all__ = ["Event", "Stream"]
 
 
 class Stream:
-    """A line of work on a device.
+    """A line of work on a device, which is made the current one: the legacy stream is that of whichever device is current.
 
     Attributes:
         cupy_stream: CuPy's.
@@ -31,19 +31,23 @@ class Stream:
 
     def record(self, event: Event) -> None:
         """Put the event behind what the stream has been given."""
-        event.cupy_event.record(self.cupy_stream)
+        with self.backend.place:
+            event.cupy_event.record(self.cupy_stream)
 
     def wait(self, event: Event) -> None:
         """Run what comes from now on behind the event; the host goes on."""
-        self.cupy_stream.wait_event(event.cupy_event)
+        with self.backend.place:
+            self.cupy_stream.wait_event(event.cupy_event)
 
     def query(self) -> bool:
         """Whether all that the stream was given is done."""
-        return bool(self.cupy_stream.done)
+        with self.backend.place:
+            return bool(self.cupy_stream.done)
 
     def synchronize(self) -> None:
         """Return when all of it is done."""
-        self.cupy_stream.synchronize()
+        with self.backend.place:
+            self.cupy_stream.synchronize()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and self.backend is other.backend and self.cupy_stream == other.cupy_stream

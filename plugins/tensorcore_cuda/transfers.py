@@ -7,6 +7,8 @@ from typing import Any
 import cupy
 import numpy as np
 
+from tensorcore_cuda import captured
+
 __all__ = ["Transfers"]
 
 Native = Any
@@ -22,7 +24,7 @@ class Transfers:
     def __init__(self, backend: Any) -> None:
         self.backend = backend
         self._stream: Any = None
-        self.captured: list[np.ndarray] = []  # what the graph under way copies from at each replay
+        self.captured: list[np.ndarray] = []  # what the graph under way copies from or to at each replay
 
     @property
     def stream(self) -> Any:
@@ -56,7 +58,7 @@ class Transfers:
             if current.is_capturing():
                 self.captured.append(pinned.pin(source))
                 made = cupy.ndarray(array.shape, array.dtype)
-                made.set(self.captured[-1])
+                captured.send(self.captured[-1], made, current)
                 return made
             if wait or not locked:
                 made = cupy.ndarray(array.shape, array.dtype)
@@ -85,6 +87,10 @@ class Transfers:
                 return made  # type: ignore[no-any-return]
             current = cupy.cuda.get_current_stream()
             source = cupy.ascontiguousarray(native).reshape(native.shape)
+            if current.is_capturing():
+                self.captured.append(made)
+                captured.fetch(source, made, current)
+                return made  # type: ignore[no-any-return]
             stream = self.stream
             ready = cupy.cuda.Event(disable_timing=True)
             ready.record(current)
@@ -111,5 +117,6 @@ class Transfers:
                 made.data.copy_from_device_async(source.data, made.nbytes, ours)
             done = cupy.cuda.Event(disable_timing=True)
             done.record(ours)
-        theirs.wait_event(done)
+        with other.place:  # where ``theirs`` is the legacy stream, it is that of the current device
+            theirs.wait_event(done)
         return made

@@ -35,7 +35,7 @@ OPTIONAL = EAGER | frozenset([
     "log_sigmoid_backward", "log_softmax", "log_softmax_backward", "lstm_steps", "lstm_steps_backward", "lstsq",
     "lu_solve", "matmul_nt", "matmul_tn", "mish", "mish_backward", "modified_bessel_i0", "modified_bessel_i1",
     "modified_bessel_k0", "modified_bessel_k1", "mse_loss", "mse_loss_backward", "ndtr", "ndtri", "nll_loss",
-    "nll_loss_backward", "ormqr", "rational", "rnn_steps", "rnn_steps_backward", "scaled_modified_bessel_k0",
+    "nll_loss_backward", "norms", "ormqr", "rational", "rnn_steps", "rnn_steps_backward", "scaled_modified_bessel_k0",
     "scaled_modified_bessel_k1", "selu", "sgd_step", "shifted_chebyshev_polynomial_t",
     "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "silu",
     "silu_backward", "softmax", "softmax_backward", "softplus", "softplus_backward", "sparse_matmul",

@@ -41,8 +41,8 @@ __all__ = ["Recorder", "viewed"]
 
 Shape = tuple[int, ...]
 getframe, reference = sys._getframe, weakref.ref
-# What the frontend has other ways for: a formula that is no plain value, and an answer that is both written and needed.
-_LEFT_OUT = EAGER | {"step", "unscale"}
+# What the frontend has other ways for: a formula that is no plain value, lists of arrays, and an answer that is written and needed.
+_LEFT_OUT = EAGER | {"norms", "step", "unscale"}
 # What kernels write to: an operand may be a list of arrays, or None.
 _WRITTEN = {"adam_step": (0, 1, 2, 3, 4, 5), "sgd_step": (0, 1, 2), "track_statistics": (0, 1)}
 _OF_LABELS = frozenset(["cross_entropy", "nll_loss"])  # their kernels take it that labels are classes

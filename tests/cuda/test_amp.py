@@ -85,3 +85,24 @@ def test_unscaled_gradients_may_be_clipped(clock) -> None:
     assert norm.item() > 0.01
     total = sum(one.grad.square().sum() for one in model.parameters()).sqrt()
     assert total.item() == pytest.approx(0.01, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers_run_in_half_precision(kind) -> None:
+    """In a region the results and the states are of its dtype, as cuDNN's are, whatever the states that were given."""
+    tc.manual_seed(0)
+    layer = getattr(tc.nn, kind)(5, 4, num_layers=2, bidirectional=True).cuda()
+    x, h0 = tc.randn(3, 2, 5, device="cuda"), tc.randn(4, 2, 4, device="cuda")
+    states = (h0, h0) if kind == "LSTM" else h0
+    expected, last = layer(x, states)
+    with tc.autocast("cuda"):
+        found, state = layer(x, states)
+    for one, other in zip(
+        (found, *(state if kind == "LSTM" else (state,))),
+        (expected, *(last if kind == "LSTM" else (last,))),
+        strict=True,
+    ):
+        assert one.dtype is tc.float16
+        tc.testing.assert_close(one.float(), other, rtol=1e-2, atol=1e-2)
+    found.float().square().sum().backward()
+    assert all(one.grad.dtype is tc.float32 for one in layer.parameters())

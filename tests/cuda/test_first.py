@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 import tensorcore as tc
 from asv_benchmarks import gpu_first
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_all_kinds_are_right(capsys) -> None:
@@ -42,3 +48,12 @@ def test_make_gpu_says_what_the_first_kernels_gave(capsys, monkeypatch) -> None:
     monkeypatch.setattr(gpu, "_run", None)
     assert gpu.main([]) == gpu.NO_PLUGIN
     assert "got another; its first kernels" in capsys.readouterr().out
+
+
+@pytest.mark.standin
+def test_the_command_needs_what_a_machine_with_a_gpu_has() -> None:
+    """It, its table and tensorcore itself load without the packages of the command line, which that machine may lack."""
+    lacking = "import sys; sys.modules.update(dict.fromkeys(('rich', 'typer', 'click', 'pytest')))"
+    program = f"{lacking}; from asv_benchmarks import gpu, gpu_first, gpu_rows, gpu_table"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr

@@ -19,6 +19,8 @@ CALLS = {
     "add": (lambda x: x + x, 1, 1),
     "add a number": (lambda x: x + 1, 1, 1),
     "add a row": (lambda x: x + x[0], 1, 1),
+    "into out": (lambda x: tc.add(x, x, out=x), 1, 0),
+    "into out, of one operand": (lambda x: tc.exp(x, out=x), 1, 0),
     "in place": (lambda x: x.add_(x), 1, 0),
     "of a turned matrix": (lambda x: -x.T, 1, 1),
     "gelu": (lambda x: F.gelu(x), 1, 1),
@@ -75,3 +77,23 @@ def test_an_optimizer_steps_many_parameters_at_once(clock, kind: str) -> None:
     before = clock.launches
     optimizer.zero_grad(set_to_none=False)
     assert clock.launches - before == 100
+
+
+@pytest.mark.parametrize("kind, dtype", [(2.0, "float32"), (1.0, "bfloat16"), (float("inf"), "float16")])
+def test_gradients_are_clipped_many_at_once(clock, kind: float, dtype: str) -> None:
+    """Norms of a hundred gradients take two launches for 32 of them, and the factor one; the host waits for nothing."""
+    shapes = [(), (3,), (4, 2) if kind > 2 else (0, 2), *[(2 + i % 5, 3) for i in range(97)]]
+    host = [tc.randn(shape).to(getattr(tc, dtype)) for shape in shapes]
+    parameters = [tc.zeros(shape, device="cuda", dtype=getattr(tc, dtype)).requires_grad_() for shape in shapes]
+    alike = [tc.zeros(shape, dtype=getattr(tc, dtype)).requires_grad_() for shape in shapes]
+    for one, other, grad in zip(parameters, alike, host, strict=True):
+        one.grad, other.grad = grad.to("cuda"), grad.clone()
+    before = clock.launches, clock.waits
+    total = tc.nn.utils.clip_grad_norm_(parameters, 0.5, norm_type=kind)
+    assert clock.launches - before[0] < 30
+    assert clock.waits == before[1]
+    expected = tc.nn.utils.clip_grad_norm_(alike, 0.5, norm_type=kind)
+    limits = dict(rtol=1e-5, atol=1e-6) if dtype == "float32" else dict(rtol=0.02, atol=1e-3)
+    tc.testing.assert_close(total.cpu(), expected, **limits)
+    for one, other in zip(parameters, alike, strict=True):
+        tc.testing.assert_close(one.grad.cpu(), other.grad, **limits)

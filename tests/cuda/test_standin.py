@@ -105,3 +105,34 @@ def test_a_block_may_come_back_while_another_is_looked_for(monkeypatch) -> None:
     assert _memory.block_at(address) is _memory._root(given[0].data.mem)
     assert _memory.block_at(lost) is _memory._root(given[1].data.mem)
     assert len(given) == 2
+
+
+def test_a_capture_takes_what_cupy_lets_into_one() -> None:
+    """CuPy refuses products and copies between host and device there, and goes on; events of it never come."""
+    import cupy
+
+    stream, x = cupy.cuda.Stream(non_blocking=True), cupy.ones((2, 2), np.float32)
+    cupy.cuda.Device().synchronize()
+    with stream:
+        stream.begin_capture()
+        for call in (x.get, lambda: x.set(np.zeros((2, 2), np.float32)), lambda: float(x[0, 0])):
+            with pytest.raises(RuntimeError, match="stream is capturing"):
+                call()
+        with pytest.raises(NotImplementedError, match="stream capture"):
+            cupy.cuda.cublas.gemmEx(1, 0, 0, 2, 2, 2, 0, 0, 0, 2, 0, 0, 2, 0, 0, 0, 2, 68, -1)
+        event = stream.record()
+        assert not event.done
+        assert not event.done
+        stream.end_capture()
+
+
+def test_events_and_streams_are_of_a_device() -> None:
+    """An event goes into streams of its own device, a stream is used on its own, and the legacy one is the current device's."""
+    import cupy
+
+    stream, event = cupy.cuda.Stream(), cupy.cuda.Event()
+    with cupy.cuda.Device(1):
+        for call in (lambda: event.record(cupy.cuda.Stream.null), stream.use, stream.__enter__):
+            with pytest.raises(RuntimeError, match=r"InvalidResourceHandle|does not match"):
+                call()
+    event.record(cupy.cuda.Stream.null)

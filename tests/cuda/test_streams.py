@@ -120,3 +120,23 @@ def test_copies_between_devices_wait_for_one_another(clock) -> None:
     y.mul_(2)
     assert clock.waits == waits
     assert (x.tolist(), y.tolist()) == ([1, 2, 3, 4, 5], [0, 2, 4, 6, 8])
+
+
+def test_the_current_device_is_not_asked_for(place) -> None:
+    """What belongs to one device works while another is the current one: its default stream, its events, compiled programs."""
+    if tc.cuda.device_count() < 2:
+        pytest.skip("one device")
+    x = tc.ones(400, device="cuda:1")
+    side, event = tc.cuda.Stream("cuda:1"), tc.cuda.Event()
+    tc.cuda.default_stream("cuda:1").record_event(event)
+    side.wait_event(event)
+    with tc.cuda.stream(side):
+        y = x + 1
+    x.record_stream(side)
+    del x
+    z = tc.zeros(400, device="cuda:1")
+    tc.cuda.default_stream("cuda:1").wait_stream(side)
+    assert (y + z).sum().item() == 800
+    tc.cuda.default_stream("cuda:1").synchronize()
+    assert tc.compile(lambda one: (one * 2 + 1).relu())(z).sum().item() == 400
+    assert tc.cuda.current_device() == 0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore.plugin import dtypes
-from tensorcore_cuda.kernels.cudnn import Cudnn
+from tensorcore_cuda.kernels.cudnn import ALIGNMENT, Cudnn
 from tensorcore_cuda.kernels.launch import Driver
 from tensorcore_cuda.kernels.rows import dense
 
@@ -33,6 +33,7 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
             and q.ndim == k.ndim == v.ndim == 4
             and q.shape[:2] == k.shape[:2] == v.shape[:2]
             and all([one.size and one.shape[3] % 8 == 0 and one.strides[3] == 2 for one in (q, k, v)])
+            and not any([step % ALIGNMENT for one in (q, k, v) for step in (one.data.ptr, *one.strides[:3])])
         )
 
     def attention(query: Native, key: Native, value: Native, mask: Any, *, causal: bool, scale: float) -> Any:
@@ -50,7 +51,7 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
         library = Cudnn.of(driver) if rest else None
         if library is not None:
             made = [empty(one.shape, one.dtype) for one in (query, key, value)]
-            given = query, key, value, rest[0], dense(g, contiguous), sums
+            given = query, key, value, rest[0], dense(g, contiguous, ALIGNMENT), sums
             if library.attention_gradient([*given, *made], causal=causal, scale=scale):
                 return *[one if need else None for one, need in zip(made, needs, strict=False)], None
         return table["attention_backward"](g, query, key, value, mask, sums, needs=needs, causal=causal, scale=scale)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorcore.plugin import dtypes
 from tensorcore_cuda.blas import Blas
-from tensorcore_cuda.kernels.cudnn import Cudnn
+from tensorcore_cuda.kernels.cudnn import ALIGNMENT, Cudnn
 from tensorcore_cuda.kernels.launch import C_TYPES, WIDE, Driver, family
 from tensorcore_cuda.kernels.reduce import Reducer
 from tensorcore_cuda.kernels.rows import dense
@@ -65,7 +65,9 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
         library = Cudnn.of(driver)
         if library is not None:
             made = empty(shape, x.dtype)
-            if not library.convolve("fprop", dense(x, contiguous), dense(weight, contiguous), made, **options):
+            if not library.convolve(
+                "fprop", dense(x, contiguous, ALIGNMENT), dense(weight, contiguous, ALIGNMENT), made, **options
+            ):
                 made = None
         if made is None:
             made = product(dense(x, contiguous), dense(weight, contiguous), counts, groups, options).reshape(shape)
@@ -97,7 +99,9 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
         library = Cudnn.of(driver)
         if library is not None:
             made = empty(tuple(shape), g.dtype)
-            if library.convolve("dgrad", made, dense(weight, contiguous), dense(g, contiguous), **options):
+            if library.convolve(
+                "dgrad", made, dense(weight, contiguous, ALIGNMENT), dense(g, contiguous, ALIGNMENT), **options
+            ):
                 return made
         dtype, g, weight = g.dtype, dense(g, contiguous), dense(weight, contiguous)
         kernel, pixels = weight.shape[2:], prod(g.shape[2:])
@@ -123,7 +127,9 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
         library = Cudnn.of(driver)
         if library is not None:
             made = empty(tuple(shape), g.dtype)
-            if library.convolve("wgrad", dense(x, contiguous), made, dense(g, contiguous), **options):
+            if library.convolve(
+                "wgrad", dense(x, contiguous, ALIGNMENT), made, dense(g, contiguous, ALIGNMENT), **options
+            ):
                 return made
         dtype, g, x = g.dtype, dense(g, contiguous), dense(x, contiguous)
         kernel, pixels = tuple(shape[2:]), prod(g.shape[2:])

@@ -7,6 +7,7 @@ Everything here is optional: without the library, for a dtype or a shape that it
 from __future__ import annotations
 
 import importlib
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -16,7 +17,15 @@ import numpy as np
 from tensorcore.plugin import dtypes, switches
 from tensorcore_cuda.kernels.launch import Driver
 
-__all__ = ["Cudnn", "attention_gradient_graph", "attention_graph", "convolution_graph", "cudnn_version", "planned"]
+__all__ = [
+    "ALIGNMENT",
+    "Cudnn",
+    "attention_gradient_graph",
+    "attention_graph",
+    "convolution_graph",
+    "cudnn_version",
+    "planned",
+]
 
 Native = Any
 
@@ -28,6 +37,9 @@ _DATA = {
     np.dtype(np.float64): ("DOUBLE", "DOUBLE"),
 }
 _FLOAT32 = np.dtype(np.float32)
+ALIGNMENT = (
+    16  # bytes, which plans take every address to be a multiple of: another one is a fault that ends the context
+)
 _TRIALS = 3  # runs of each plan that are timed
 
 
@@ -146,6 +158,7 @@ class Cudnn:
         self.driver, self.cudnn = driver, cudnn
         self.handle = cudnn.create_handle()
         self.plans: dict[Any, _Plan | None] = {}
+        self._lock = threading.Lock()  # a handle has one stream, that of whoever is running
 
     @classmethod
     def of(cls, driver: Driver) -> Cudnn | None:
@@ -204,15 +217,18 @@ class Cudnn:
         self, key: Any, make: Any, pointers: tuple[int, ...], *, benchmark: bool = False, deterministic: bool = False,
         exact: bool = False,
     ) -> bool:  # fmt: skip
-        """Run the plan of a key, which is made the first time; False where cuDNN has none."""
-        if key not in self.plans:
-            self.plans[key] = self.plan(make, pointers, benchmark, deterministic, exact)
-        plan = self.plans[key]
-        if plan is None:
+        """Run the plan of a key, which is made the first time; False where cuDNN has none, or an address is no start of one."""
+        if any([one % ALIGNMENT for one in pointers]):
             return False
-        workspace = self.driver.empty((max(plan.workspace, 1),), np.dtype(np.uint8))
-        self.cudnn.set_stream(handle=self.handle, stream=self.driver.stream())
-        plan.graph.execute(dict(zip(plan.tensors, pointers, strict=True)), workspace.data.ptr, handle=self.handle)
+        with self._lock:
+            if key not in self.plans:
+                self.plans[key] = self.plan(make, pointers, benchmark, deterministic, exact)
+            plan = self.plans[key]
+            if plan is None:
+                return False
+            workspace = self.driver.empty((max(plan.workspace, 1),), np.dtype(np.uint8))
+            self.cudnn.set_stream(handle=self.handle, stream=self.driver.stream())
+            plan.graph.execute(dict(zip(plan.tensors, pointers, strict=True)), workspace.data.ptr, handle=self.handle)
         return True
 
     def plan(

@@ -194,13 +194,17 @@ def _host_words(xp: Any) -> tuple[np.ndarray, int]:
 
 
 def merged(shape: Sequence[int], *strides: Sequence[int]) -> tuple[list[int], list[list[int]]]:
-    """The same elements in as few dims as possible: sizes of 1 left out, dims joined that lie behind one another in all."""
+    """The same elements in as few dims as possible: sizes of 1 left out, dims joined that lie behind one another in all.
+
+    Only the first may become too large for the 32 bits in which kernels take sizes: theirs they never divide by.
+    """
     sizes: list[int] = []
     steps: list[list[int]] = [[] for _ in strides]
     for i, size in enumerate(shape):
         if size == 1:
             continue
-        if sizes and all(made[-1] == given[i] * size for made, given in zip(steps, strides, strict=True)):
+        small = len(sizes) == 1 or (len(sizes) > 1 and sizes[-1] * size < 1 << 31)
+        if small and all(made[-1] == given[i] * size for made, given in zip(steps, strides, strict=True)):
             sizes[-1] *= size
             for made, given in zip(steps, strides, strict=True):
                 made[-1] = given[i]
@@ -214,7 +218,8 @@ def merged(shape: Sequence[int], *strides: Sequence[int]) -> tuple[list[int], li
 def layout_of(sizes: Sequence[int], strides: Sequence[int]) -> bytes:
     """A ``layout`` of types.cuh; at most ``DIMS`` dims."""
     rest = (0,) * (DIMS - len(sizes))
-    return _LAYOUT.pack(len(sizes), *sizes, *rest, *strides, *rest)
+    first = [min(one, (1 << 32) - 1) for one in sizes[:1]]  # which no kernel reads
+    return _LAYOUT.pack(len(sizes), *first, *sizes[1:], *rest, *strides, *rest)
 
 
 def vector_of(itemsize: int, count: int, *addresses: int) -> int:

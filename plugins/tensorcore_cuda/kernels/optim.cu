@@ -1,6 +1,7 @@
-// Optimizer steps over many parameters in one launch.
+// Optimizer steps over many parameters in one launch, and what is done to their gradients before.
 #include "many.cuh"
 #include "block.cuh"
+#include "functions.cuh"
 
 // What a GradScaler gives a step: the gradients are divided by the one, and nothing happens where the other is not 0.
 struct scaling {
@@ -125,4 +126,55 @@ __global__ void __launch_bounds__(256) unscale(const group<1> all, bool *found, 
     });
     if (wrong)
         *found = true;  // whoever writes it writes the same
+}
+
+// Powers of the sizes of a block's elements, joined: P is 1, 2, or 0 for the largest of them.
+template <class W, int P> struct joining {
+    __device__ __forceinline__ W operator()(W a, W b) const { return P ? a + b : larger<W>()(a, b); }
+};
+template <class T, int V, int P>
+__global__ void __launch_bounds__(256) norm_parts(const group<1> all, wide<T> *parts) {
+    typedef wide<T> W;
+    int64 start;
+    const int at = mine(all, &start);
+    const T *const from = (const T *)all.arrays[0][at];
+    const int64 size = all.sizes[at], end = start + CHUNK < size ? start + CHUNK : size;
+    W sum = 0;
+    for (int64 i = start + threadIdx.x * V; i < end; i += blockDim.x * V) {
+        if (V == 1 || i + V <= end) {
+            const auto some = load<V>(from + i);
+#pragma unroll
+            for (int k = 0; k < V; k++) {
+                const W value = absolute(widen(some.at[k]));
+                sum = joining<W, P>()(sum, P == 2 ? value * value : value);
+            }
+        } else {
+            for (int64 j = i; j < end; j++) {
+                const W value = absolute(widen(from[j]));
+                sum = joining<W, P>()(sum, P == 2 ? value * value : value);
+            }
+        }
+    }
+    sum = block_reduce(sum, joining<W, P>());
+    if (threadIdx.x == 0)
+        parts[blockIdx.x] = sum;
+}
+
+// The norm of each array from the parts of its blocks, which lie between two of `first`; a warp each.
+struct bounds {
+    int first[33];
+    int count;
+};
+template <class T, int P>
+__global__ void __launch_bounds__(1024) join_norms(const bounds all, const wide<T> *parts, T *norms) {
+    typedef wide<T> W;
+    const int at = threadIdx.x / 32;
+    if (at >= all.count)
+        return;
+    W sum = 0;
+    for (int i = all.first[at] + threadIdx.x % 32; i < all.first[at + 1]; i += 32)
+        sum = joining<W, P>()(sum, parts[i]);
+    sum = warp_reduce(sum, joining<W, P>());
+    if (threadIdx.x % 32 == 0)
+        norms[at] = narrow<T>(P == 2 ? sqrt(sum) : sum);
 }

@@ -20,6 +20,8 @@ Run = Callable[..., Any]
 # As in many.cuh
 _MOST = 32
 _CHUNK = 8192
+_BOUNDS = struct.Struct(f"@{_MOST + 1}ii")
+_POWERS = {1.0: 1, 2.0: 2, float("inf"): 0}  # of norms
 _PLAIN = (bool, int, float, type(None))
 _NONE = ((0.0, 0.0),) * _MOST
 _BOOL, _FLOAT32, _FLOAT64 = map(np.dtype, (np.bool_, np.float32, np.float64))
@@ -152,7 +154,31 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
             )
         return found
 
-    return {"adam_step": adam_step, "sgd_step": sgd_step, "step": step, "unscale": unscale}
+    def norms(arrays: Sequence[Native], *, p: float) -> Native | None:
+        power = _POWERS.get(p)
+        dtype = arrays[0].dtype
+        if (
+            power is None
+            or not takes([arrays])
+            or any([one.dtype != dtype or not (one.size or power) for one in arrays])
+        ):
+            return None  # nothing is the largest of no elements
+        made, c_type = driver.empty((len(arrays),), dtype), C_TYPES[dtype]
+        for start in range(0, len(arrays), _MOST):
+            some = arrays[start : start + _MOST]
+            pack = vector_of(dtype.itemsize, 16, *[one.data.ptr for one in some])
+            packed, blocks = _group([[one.data.ptr for one in some]], [one.size for one in some], _NONE[: len(some)])
+            parts = driver.empty((blocks,), WIDE[dtype])
+            if blocks:
+                kernel = find(f"norm_parts<{c_type}, {pack}, {power}>", f"{len(packed)}sP")
+                kernel((blocks, 1, 1), (256, 1, 1), 0, packed, parts.data.ptr)
+            kernel = find(f"join_norms<{c_type}, {power}>", f"{_BOUNDS.size}sPP")
+            bounds = _BOUNDS.pack(*_firsts([one.size for one in some]), len(some))
+            threads = 32 * len(some)
+            kernel((1, 1, 1), (threads, 1, 1), 0, bounds, parts.data.ptr, made.data.ptr + start * dtype.itemsize)
+        return made
+
+    return {"adam_step": adam_step, "sgd_step": sgd_step, "step": step, "unscale": unscale, "norms": norms}
 
 
 def _as_real(arrays: Sequence[Native]) -> list[Native]:
@@ -172,18 +198,23 @@ def _address(given: Native | None) -> int:
     return 0 if given is None else given.data.ptr
 
 
-def _group(addresses: list[list[int]], sizes: list[int], numbers: Sequence[tuple[float, float]]) -> tuple[bytes, int]:
-    """A ``group`` of optim.cu, and how many blocks it takes."""
-    rest = _MOST - len(sizes)
+def _firsts(sizes: list[int]) -> list[int]:
+    """The first block of each array, and the number of all of them behind the last."""
     first = [0]
     for size in sizes:
         first.append(first[-1] + -(-size // _CHUNK))
+    return first + [first[-1]] * (_MOST - len(sizes))
+
+
+def _group(addresses: list[list[int]], sizes: list[int], numbers: Sequence[tuple[float, float]]) -> tuple[bytes, int]:
+    """A ``group`` of optim.cu, and how many blocks it takes."""
+    rest, first = _MOST - len(sizes), _firsts(sizes)
     blocks = first[-1]
     values: Iterator[Any] = iter(
         [one for kind in addresses for one in (*kind, *[0] * rest)]
         + [*sizes, *[0] * rest]
         + [one for k in range(2) for one in (*[pair[k] for pair in numbers], *[0.0] * rest)]
-        + [*first, *[blocks] * rest, len(sizes)]
+        + [*first, len(sizes)]
     )
     format = f"@{len(addresses) * _MOST}Q{_MOST}q{2 * _MOST}d{_MOST + 1}ii0q"
     return struct.pack(format, *values), blocks

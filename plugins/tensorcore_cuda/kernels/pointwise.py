@@ -72,7 +72,7 @@ class Pointwise:
         types = (*body.arrays, *body.outputs)
         pack = 16 // max([_SIZES[type] for type in types])
         bits = pack * max([_SIZES[type] for type in types]) - 1
-        where = _where(1, len(types)).pack(0, *[1] * len(types))
+        where = _where(1, len(types), False).pack(0, *[1] * len(types))
         per_block, limit, one = THREADS * pack, self.driver.limit, (THREADS, 1, 1)
         kernels: list[Kernel] = []
 
@@ -96,7 +96,7 @@ class Pointwise:
             operands = len(modes)
             source = _source(body, modes, dims, pack, "int64" if large else "unsigned")
             formats = ["q" if large else "I", *["P"] * operands, *[_FORMATS[one] for one in body.numbers],
-                       f"{_where(dims, operands).size}s"]  # fmt: skip
+                       f"{_where(dims, operands, large).size}s"]  # fmt: skip
             found = self.kernels[key] = self.driver.kernel(source, "pointwise", "".join(formats))
         return found
 
@@ -108,10 +108,11 @@ class Pointwise:
         pack = 16 // max([_SIZES[type] for type in types])
         while pack > 1 and not _fits(pack, sizes, strides, modes, types, pointers):
             pack //= 2
-        kernel = self.kernel(body, modes, len(sizes), pack, count >= 1 << 31)
+        large = count >= 1 << 31
+        kernel = self.kernel(body, modes, len(sizes), pack, large)
         inner = list(sizes)
         inner[-1] = sizes[-1] if len(sizes) == 1 else sizes[-1] // pack
-        where = _where(len(sizes), len(types)).pack(*inner, *[step for one in strides for step in one])
+        where = _where(len(sizes), len(types), large).pack(*inner, *[step for one in strides for step in one])
         blocks = self.driver.blocks(-(-count // (THREADS * pack)))
         kernel((blocks, 1, 1), (THREADS, 1, 1), 0, count, *pointers, *numbers, where)
 
@@ -153,8 +154,8 @@ def _fits(
 
 
 @cache
-def _where(dims: int, operands: int) -> struct.Struct:
-    return struct.Struct(f"@{dims}I{dims * operands}q")
+def _where(dims: int, operands: int, large: bool) -> struct.Struct:
+    return struct.Struct(f"@{dims}{'q' if large else 'I'}{dims * operands}q")
 
 
 def _source(body: Body, modes: str, dims: int, pack: int, index: str) -> str:
@@ -172,7 +173,7 @@ def _source(body: Body, modes: str, dims: int, pack: int, index: str) -> str:
     numbers = [f"n{i}" for i in range(len(body.numbers))]
     lines = [
         source_of("types.cuh"), source_of("functions.cuh"),
-        f"struct where {{ unsigned sizes[{dims}]; __align__(8) int64 strides[{len(types)}][{dims}]; }};",
+        f"struct where {{ {index} sizes[{dims}]; __align__(8) int64 strides[{len(types)}][{dims}]; }};",
         f"__device__ __forceinline__ void body({', '.join(arguments)}) {{ {body.statements} }}",
         'extern "C" __global__ void __launch_bounds__(256)',
         f"pointwise({', '.join(parameters)}) {{",

@@ -162,7 +162,7 @@ class Reducer:
 
     def takes(self, x: Native, dim: Dims) -> bool:
         """Whether the layout of ``x`` can be described to a kernel."""
-        return x.ndim <= DIMS and max(x.shape, default=0) < 1 << 31
+        return x.ndim <= DIMS and max(x.shape[1:], default=0) < 1 << 31
 
     def __call__(
         self, operation: str, x: Native, dim: Dims, keepdim: bool, answer: np.dtype[Any] | None, *,

@@ -32,6 +32,6 @@ def spans(shape: tuple[int, ...], dim: int) -> tuple[int, int, int]:
     return outer, shape[dim], inner
 
 
-def dense(x: Native, contiguous: Callable[[Native], Native]) -> Native:
-    """``x`` itself where its elements lie in order without gaps, else a copy of which that holds."""
-    return x if x.flags.c_contiguous else contiguous(x)
+def dense(x: Native, contiguous: Callable[[Native], Native], alignment: int = 1) -> Native:
+    """``x`` itself where its elements lie in order without gaps, from such an address on; else a copy of which that holds."""
+    return x if x.flags.c_contiguous and not x.data.ptr % alignment else contiguous(x)

@@ -44,7 +44,7 @@ def kernels(driver: Driver, table: Mapping[str, Run]) -> dict[str, Run]:
         return run(x, dim, x.shape[dim], descending)
 
     def topk(x: Native, *, k: int, dim: int, largest: bool = True, sorted: bool = True) -> tuple[Native, Native]:
-        if x.dtype not in C_TYPES or not x.ndim or (k > _MOST // 2 and x.shape[dim] > _MOST) or x.shape[dim] >= 1 << 31:
+        if x.dtype not in C_TYPES or not x.ndim or (k > _MOST // 2 and x.shape[dim] > _MOST) or x.shape[dim] >= 1 << 30:
             return table["topk"](x, k=k, dim=dim, largest=largest, sorted=sorted)
         return run(x, dim, k, largest)
 

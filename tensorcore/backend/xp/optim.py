@@ -175,6 +175,24 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
                     multiply(part[0], factor, out=part[0])
         return xp.asarray(found)
 
+    def norms(arrays: Sequence[Native], *, p: float) -> Native | None:
+        """The norms of several arrays as one vector; None for another ``p`` than 1, 2 and infinity, for several
+        dtypes, and where nothing is the largest of no elements.
+        """
+        dtype, largest = arrays[0].dtype, p == float("inf")
+        if p not in (1.0, 2.0) and not largest:
+            return None
+        if any([one.dtype != dtype or (largest and not one.size) for one in arrays]):
+            return None
+        made = []
+        for one in arrays:
+            sizes = xp.abs(one.astype(np.float32) if dtype.itemsize == 2 else one).reshape(-1)
+            if p == 2.0:
+                made.append(xp.sqrt((sizes * sizes).sum()))
+            else:
+                made.append(sizes.max() if largest else sizes.sum())
+        return xp.stack(made).astype(dtype)
+
     def proceeds(grads: Sequence[Native], grad_scale: Native | None, found_inf: Native | None) -> bool:
         """Whether a step happens, whose gradients are as they should be then."""
         if found_inf is not None and bool(found_inf):
@@ -224,7 +242,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         for start in range(0, flat[0].size, PIECE):
             yield [one[start : start + PIECE] for one in flat]
 
-    return {"sgd_step": sgd_step, "adam_step": adam_step, "step": step, "unscale": unscale}
+    return {"sgd_step": sgd_step, "adam_step": adam_step, "step": step, "unscale": unscale, "norms": norms}
 
 
 def _atleast_1d(arrays: Any) -> list[Any]:

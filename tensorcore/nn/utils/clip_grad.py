@@ -6,13 +6,17 @@ import warnings
 from collections.abc import Iterable
 from typing import Any
 
+from tensorcore import dtypes
 from tensorcore.errors import GradientError
 from tensorcore.ops.creation.create import tensor
+from tensorcore.ops.output import written
 from tensorcore.ops.shapes.join import stack
 from tensorcore.tape.mode import no_grad
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+
+_SHARED = frozenset([dtypes.float16, dtypes.bfloat16, dtypes.float32])  # which a factor of float32 multiplies
 
 
 def get_total_norm(
@@ -28,8 +32,7 @@ def get_total_norm(
         if not tensors:
             return tensor(0.0)
         kind = float(norm_type)
-        device = tensors[0].device
-        norms = stack([one.norm(kind).to(device) for one in tensors])
+        norms = _norms(tensors, kind)
         total = norms.max() if kind == float("inf") else norms.norm(kind)
         if error_if_nonfinite and not bool(total.isfinite()):
             raise GradientError(
@@ -59,6 +62,12 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, 
     with no_grad():
         grads = _grads(parameters)
         factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)  # type: ignore[operator]
+        kernel = _shared_kernel("unscale", grads)
+        if kernel and grads[0].device is factor.device:
+            kernel([one.native for one in grads], factor=factor.float().native)
+            for grad in grads:
+                written(grad)
+            return
         for grad in grads:
             # On the factor's own device: reading it would wait for the device.
             grad.mul_(factor.to(grad.device))  # type: ignore[attr-defined]
@@ -81,6 +90,28 @@ def clip_grad_value_(parameters: Any, clip_value: float, foreach: bool | None = 
     with no_grad():
         for grad in _grads(parameters):
             grad.clamp_(-float(clip_value), float(clip_value))  # type: ignore[attr-defined]
+
+
+def _norms(tensors: list[Tensor], kind: float) -> Tensor:
+    """The norm of each, on the first one's device."""
+    kernel = _shared_kernel("norms", tensors)
+    made = kernel([one.native for one in tensors], p=kind) if kernel else None
+    if made is not None:
+        return new_tensor(made, tensors[0].dtype, tensors[0].device)
+    device = tensors[0].device
+    return stack([one.norm(kind).to(device) for one in tensors])
+
+
+def _shared_kernel(name: str, tensors: list[Tensor]) -> Any:
+    """A kernel for plain float arrays of one device other than the host, where one launch for all is worth it."""
+    if not tensors:
+        return None
+    device = tensors[0].device
+    if device.capabilities.host or any(
+        one.device is not device or type(one.native) is not device.array or one.dtype not in _SHARED for one in tensors
+    ):
+        return None
+    return device.kernels[name]
 
 
 def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:

@@ -215,8 +215,9 @@ def _lstm_layer(
     h0, c0 = states
     _check_weights(name, w_ih, w_hh, b_ih, b_hh, 4, rows.native.shape[1], h0.native.shape[-1], c0.native.shape[-1])
     gates = linear(rows, w_ih, _sum(b_ih, b_hh))
-    gates, w_hh, w_hr = _of_one_dtype(name, h0.dtype, gates, w_ih, (rows, h0, c0), w_hh, w_hr)
-    c0 = c0 if c0.dtype is h0.dtype else c0.to(h0.dtype)  # type: ignore[attr-defined]
+    dtype = _dtype_of_states(gates, h0)
+    gates, w_hh, w_hr = _of_one_dtype(name, dtype, gates, w_ih, (rows, h0, c0), w_hh, w_hr)
+    h0, c0 = [one if one.dtype is dtype else one.to(dtype) for one in (h0, c0)]  # type: ignore[attr-defined]
     if w_hr is not None:
         # Rare enough to go step by step.
         if tuple(w_hr.native.shape) != (h0.native.shape[-1], c0.native.shape[-1]):
@@ -232,8 +233,10 @@ def _gru_layer(
 ) -> Any:
     _check_weights(name, w_ih, w_hh, b_ih, b_hh, 3, rows.native.shape[1], states[0].native.shape[-1])
     gates = linear(rows, w_ih, b_ih)
-    gates, w_hh, b_hh = _of_one_dtype(name, states[0].dtype, gates, w_ih, (rows, *states), w_hh, b_hh)
-    return _gru_steps((gates, w_hh, b_hh, *states), options)
+    (h0,) = states
+    dtype = _dtype_of_states(gates, h0)
+    gates, w_hh, b_hh = _of_one_dtype(name, dtype, gates, w_ih, (rows, h0), w_hh, b_hh)
+    return _gru_steps((gates, w_hh, b_hh, h0 if h0.dtype is dtype else h0.to(dtype)), options)  # type: ignore[attr-defined]
 
 
 def _rnn_layer(nonlinearity: str) -> Callable[..., Any]:
@@ -258,11 +261,15 @@ def _check_types(name: str, tensors: Any) -> None:
             raise ArgumentTypeError(f"{name}: expected Tensors, got {type(one).__name__}; wrap it in torch.tensor(...)")
 
 
+def _dtype_of_states(gates: Any, h0: Any) -> Any:
+    """That of the gates, but inside an autocast region on the host, where states keep their own, as PyTorch's do there."""
+    return h0.dtype if gates.device.capabilities.host else gates.dtype
+
+
 def _of_one_dtype(name: str, dtype: Any, gates: Any, w_ih: Any, given: Any, *others: Any) -> Any:
     """The gates and what else the steps take, in the dtype they run in; refuses a mixture where nobody asked for one.
 
     Inside an autocast region the product with ``w_ih`` comes in the region's dtype, and what follows has its precision.
-    The states keep their own dtype there, as PyTorch's do, but for Elman's networks, which are nothing but products.
     """
     if gates.dtype is w_ih.dtype:
         for one in (*given, *others):

@@ -70,6 +70,17 @@ def many_parameters(k: Kernels, put: Put, dtype: Any) -> Results:
     yield from kinds[0]
 
 
+@case(FLOATS)
+def norms_of_many(k: Kernels, put: Put, dtype: Any) -> Results:
+    """Of as many arrays as take two launches, some of several blocks, some of no elements."""
+    sizes = [3, 0, 9001, 8192, *[2 + i % 5 for i in range(30)]]
+    for p in (1.0, 2.0):
+        yield k["norms"]([put(values(dtype, size, seed=i)) for i, size in enumerate(sizes)], p=p)
+    lost = values(dtype, 8200)
+    lost[8195] = np.nan
+    yield k["norms"]([put(values(dtype, 9001)), put(lost), put(values(dtype, 1))], p=float("inf"))
+
+
 # Formulas of optimizers with the arrays of their state and numbers, and how the gradient comes to them.
 _MOVING = {"lr": 0.1, "eps": 1e-8, "beta1": 0.9, "beta2": 0.99, "t": 3.0}
 _STEPS: list[tuple[Any, int, dict[str, Any], dict[str, Any]]] = [

@@ -114,13 +114,17 @@ class _Recorder:
         return SimpleNamespace(kernel=SimpleNamespace(ptr=0))
 
 
+def dry(launch: Any, kind: Any = Array) -> dict[str, Any]:
+    """Kernels that are asked for and called, but neither compiled nor run; new arrays are of a kind."""
+    idle = SimpleNamespace(**{**vars(xp.cuda), "driver": SimpleNamespace(launchKernel=launch)})
+    names = {**vars(xp), "RawModule": _Recorder, "cuda": idle, "ndarray": kind}
+    return over(fallbacks(), Driver(SimpleNamespace(**names)))
+
+
 def recorded(run: Any, dtype: Any) -> list[tuple[str, Any, Any]]:
     """What a case compiles: sources, name expressions, options."""
-    idle = SimpleNamespace(**{**vars(xp.cuda), "driver": SimpleNamespace(launchKernel=lambda *_: None)})
-    names = {**vars(xp), "RawModule": _Recorder, "cuda": idle}
-    dry = over(fallbacks(), Driver(SimpleNamespace(**names)))
     _Recorder.wanted.clear()
-    for _ in run(dry, put, dtype):
+    for _ in run(dry(lambda *_: None), put, dtype):
         pass
     check_guards()
     return list(dict.fromkeys(_Recorder.wanted))

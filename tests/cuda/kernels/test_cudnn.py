@@ -14,7 +14,7 @@ from tensorcore_cuda.kernels.cudnn import (
     planned,
 )
 from tests.cuda.kernels.case import BFLOAT16, FLOAT, HALF, values
-from tests.cuda.kernels.device import NotTaken, close, fallbacks, oracle, put, xp
+from tests.cuda.kernels.device import NotTaken, close, fallbacks, moved, oracle, put, xp
 from tests.cuda_standin.emulation.compile import compiler
 
 # A device as cuDNN describes it: an H200, by its public data sheet.
@@ -163,6 +163,7 @@ class Graph:
 
     def execute(self, values, workspace, handle):
         assert all(type(one) is int for one in [*values.values(), workspace])
+        assert all(one % 16 == 0 for one in values.values())
         assert len(values) == 3
         self.library.ran.append(self)
 
@@ -192,6 +193,20 @@ def test_a_shape_is_planned_once():
     convolve(kernels, size=6)
     convolve(kernels, dtype=FLOAT)
     assert (len(library.made), len(library.ran)) == (3, 4)
+
+
+def test_arrays_begin_where_plans_expect_them():
+    """A view that begins at no multiple of 16 bytes is copied for a convolution, and none of cuDNN's for attention."""
+    library = Library()
+    kernels = with_library(library)
+    with moved(1):
+        x, weight, q = put(values(HALF, 2, 3, 5, 5)), put(values(HALF, 4, 3, 3, 3)), put(values(HALF, 1, 2, 4, 8))
+    kernels["conv"](x, weight, None, counts=(5, 5), **OPTIONS)
+    assert len(library.ran) == 1
+    packed = put(values(HALF, 1, 2, 4, 12))[..., :8]
+    for one in (q, packed):
+        with pytest.raises(NotTaken):
+            kernels["attention"](one, one, one, None, causal=False, scale=1.0)
 
 
 @pytest.mark.parametrize(

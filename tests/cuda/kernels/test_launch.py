@@ -1,11 +1,13 @@
 """Around the kernels: compiled once, launched on packed parameters, faults that are told later, layouts."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from tensorcore_cuda.kernels import Driver
 from tensorcore_cuda.kernels.launch import family, layout_of, merged, packing_of, source_of, vector_of
-from tests.cuda.kernels.device import driver, kernels, put, xp
+from tests.cuda.kernels.device import Array, driver, dry, kernels, put, xp
 from tests.cuda_standin.emulation import EmulationError
 from tests.cuda_standin.emulation.compile import compiler
 
@@ -101,3 +103,59 @@ def test_a_source_holds_each_file_once():
     text = source_of("softmax.cu")
     assert text.count("struct bfloat16 {") == 1
     assert "#include" not in text
+
+
+class Endless(Array):
+    """An array of any size that no memory is behind."""
+
+    def __new__(cls, shape, dtype):
+        dtype = np.dtype(dtype)
+        steps = [dtype.itemsize * int(np.prod(shape[i + 1 :], dtype=object)) for i in range(len(shape))]
+        return np.lib.stride_tricks.as_strided(np.zeros(1, dtype).view(cls), shape, steps, subok=True)
+
+    def __repr__(self):
+        return f"endless {self.shape}"
+
+
+@pytest.mark.parametrize(
+    "shape, call",
+    [
+        ((1 << 33,), lambda k, x: k["add"](x, x)),
+        ((1 << 33,), lambda k, x: k["cast"](x, dtype=SimpleNamespace(numpy=np.dtype("f4")))),
+        ((3, 1 << 33), lambda k, x: k["contiguous"](x[:, 1:])),
+        ((1 << 17, 1 << 16), lambda k, x: k["contiguous"](x.T)),
+        ((1 << 16, 1 << 16, 2), lambda k, x: k["sum"](x, dim=(2,))),
+        ((1 << 16, 1 << 16, 2), lambda k, x: k["sum"](x, dim=(0, 1))),
+        ((3, 1 << 17, 1 << 16), lambda k, x: k["amax"](x[:, :-1], dim=(1, 2))),
+        ((1 << 33,), lambda k, x: k["norm"](x.view("f2"), p=2)),
+        ((1 << 16, 1 << 17), lambda k, x: k["softmax"](x.view("f2"), dim=1)),
+        ((1 << 16, 1 << 17), lambda k, x: k["cumsum"](x, dim=0)),
+        ((1 << 17, 1 << 16), lambda k, x: k["index_select"](x, put(np.array([1, 0])), dim=1)),
+        ((1 << 30, 8), lambda k, x: k["topk"](x.reshape(1 << 20, -1), k=3, dim=0)),
+    ],
+)
+def test_arrays_of_more_than_four_billion_elements_are_described(shape, call):
+    """Sizes that 32 bits do not hold are either not read by the kernel or given in 64; grids stay within CUDA's limits."""
+    grids = []
+    call(dry(lambda f, *rest: grids.append(rest[:6]), Endless), Endless(shape, np.int8))
+    assert grids
+    for x, y, z, *block in grids:
+        assert 0 < x < 1 << 31
+        assert 0 < y < 1 << 16 > z > 0
+        assert np.prod(block) <= 1024
+
+
+@needs_compiler
+def test_sizes_in_64_bits_reach_the_kernel():
+    """The form for large arrays computes what the usual one does."""
+    from tensorcore_cuda.kernels.elementwise import cast_of
+    from tensorcore_cuda.kernels.pointwise import Pointwise, broadcast
+
+    x, made = put(np.arange(24.0).reshape(2, 3, 4)), put(np.zeros((4, 3, 2)))
+    pointwise, body = Pointwise(driver), cast_of(x.dtype, x.dtype)
+    turned = x.transpose(2, 1, 0)
+    kernel = pointwise.kernel(body, "s1", 3, 1, True)
+    where = (4, 3, 2, *broadcast(turned, turned.shape), *broadcast(made, made.shape))
+    packed = np.array(where, np.int64).tobytes()
+    kernel((1, 1, 1), (256, 1, 1), 0, 24, x.data.ptr, made.data.ptr, packed)
+    np.testing.assert_array_equal(made, turned)

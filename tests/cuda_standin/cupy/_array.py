@@ -130,8 +130,8 @@ class ndarray:
         if not self.size:
             return out
         root = _memory._root(self.data.mem)
+        _memory.refuse_copy_in_capture(line, "D2H transfers")
         if blocking:
-            _memory.refuse_in_capture(line, "get")
             timeline.launch(line, [root], [], "get")
             timeline.wait(line.clock)
             out[...] = self._a
@@ -165,7 +165,7 @@ class ndarray:
 
     def _look(self, name: str) -> np.ndarray:
         line = _state.current_line(self.data.device_id)
-        _memory.refuse_in_capture(line, name)
+        _memory.refuse_copy_in_capture(line, "D2H transfers")
         timeline.launch(line, [_memory._root(self.data.mem)], [], name)
         timeline.wait(line.clock)
         return self._a

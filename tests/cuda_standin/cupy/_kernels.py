@@ -16,7 +16,7 @@ from . import _memory, _state
 from . import _timeline as timeline
 from ._array import ndarray
 
-__all__ = ["ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "emulated", "launch", "run"]
+__all__ = ["ElementwiseKernel", "RawKernel", "RawModule", "ReductionKernel", "emulated", "launch", "line_of", "run"]
 
 _ROOT = str(Path(__file__).parents[3])
 _handles = itertools.count(0x7F0000000001)
@@ -113,7 +113,7 @@ def launch(
     assert given[2] == 2, given
     size = ctypes.c_size_t.from_address(given[3]).value
     parameters = ctypes.string_at(given[1], size)
-    line = _line_of(stream)
+    line = line_of(stream)
     words = struct.unpack(f"<{len(parameters) // 8}Q", parameters[: len(parameters) // 8 * 8])
     memories = [found for one in words if (found := _memory.block_at(one)) is not None]
     function = _functions[f]
@@ -121,7 +121,8 @@ def launch(
     run(line, memories, lambda: function.launch(grid, block, parameters, shared_mem_bytes), function.name)
 
 
-def _line_of(stream: int) -> timeline.Line:
+def line_of(stream: int) -> timeline.Line:
+    """The line of time of a stream by its address."""
     if stream in (0, 1, 2):
         return _state.default_stream(_state.current_device())
     return timeline.streams[stream >> 8]
@@ -136,6 +137,10 @@ def run(line: timeline.Line, memories: list[Any], work: Any, name: str) -> None:
             raise timeline.DeviceFault(
                 f"cudaErrorIllegalAddress: {name} was given memory of device {one.device_id} on {device}"
             )
+    if line.device != device:
+        raise timeline.DeviceFault(
+            f"cudaErrorInvalidResourceHandle: {name} on a stream of device {line.device}, and the current one is {device}"
+        )
     timeline.launch(line, memories, [], name)
     before = [one.data.copy() for one in memories]
     if line.graph is not None:

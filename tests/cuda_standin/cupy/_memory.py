@@ -174,6 +174,11 @@ class MemoryPointer:
     def copy_from_host_async(self, mem: Any, size: int, stream: Any = None) -> None:
         """A copy from the host; from pinned memory it happens when somebody may first look at the result."""
         line = current_line() if stream is None else stream._line
+        refuse_copy_in_capture(line, "H2D transfers")
+        self.receive(line, mem, size)
+
+    def receive(self, line: timeline.Line, mem: Any, size: int) -> None:
+        """The copy itself, which CUDA can capture although CuPy's methods refuse to."""
         source, target = _host_bytes(mem, size), self.bytes(size)
         root = _root(self.mem)
         timeline.launch(line, [], [root], "copy from the host")
@@ -198,18 +203,26 @@ class MemoryPointer:
 
     def copy_from_host(self, mem: Any, size: int) -> None:
         """A copy that is over when the call returns."""
-        self.copy_from_host_async(mem, size)
         line = current_line()
+        refuse_copy_in_capture(line, "synchronous API calls")
+        self.copy_from_host_async(mem, size)
         timeline.wait(line.clock)
 
     def copy_to_host_async(self, mem: Any, size: int, stream: Any = None) -> None:
         """A copy to the host, where it arrives when the host has waited for it."""
         line = current_line() if stream is None else stream._line
+        refuse_copy_in_capture(line, "D2H transfers")
+        self.deliver(line, mem, size)
+
+    def deliver(self, line: timeline.Line, mem: Any, size: int) -> None:
+        """The copy itself, which CUDA can capture although CuPy's methods refuse to."""
         target, root = _host_bytes(mem, size), _root(self.mem)
         timeline.launch(line, [root], [], "copy to the host")
         timeline.counts.copies += 1
         if line.graph is not None:
-            record(line, lambda: _move(target, self.bytes(size)), None)
+            if not is_pinned(target):
+                refuse_in_capture(line, "a copy to pageable memory")
+            line.graph.work.append(lambda: _move(target, self.bytes(size)))
             return
         values = self.bytes(size).copy()
         if not is_pinned(target):
@@ -222,7 +235,7 @@ class MemoryPointer:
     def copy_to_host(self, mem: Any, size: int) -> None:
         """A copy that is over when the call returns."""
         line = current_line()
-        refuse_in_capture(line, "a copy to the host")
+        refuse_copy_in_capture(line, "synchronous API calls")
         timeline.launch(line, [_root(self.mem)], [], "copy to the host")
         timeline.wait(line.clock)
         _move(_host_bytes(mem, size), self.bytes(size))
@@ -240,6 +253,12 @@ def record(line: timeline.Line, run: Any, root: Any) -> None:
         run()
     else:
         line.graph.add(run, root)
+
+
+def refuse_copy_in_capture(line: timeline.Line, what: str) -> None:
+    """Raise as CuPy does before it calls CUDA; the capture goes on."""
+    if line.graph is not None:
+        raise RuntimeError(f"the current stream is capturing, so {what} are disallowed")
 
 
 def refuse_in_capture(line: timeline.Line, what: str) -> None:

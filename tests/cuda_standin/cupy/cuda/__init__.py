@@ -96,28 +96,44 @@ def get_cublas_handle() -> int:
 
 
 class _Base:
-    _line: timeline.Line
+    """A stream; the legacy one has the address 0 and is that of whichever device is current."""
+
+    _own: timeline.Line | None
     ptr: int
     device_id: int
 
+    @property
+    def _line(self) -> timeline.Line:
+        return _state.default_stream(_state.current_device()) if self._own is None else self._own
+
+    def _place(self) -> int:
+        """The device on which it becomes the current stream, which must be the current device."""
+        here = _state.current_device()
+        if self.device_id not in (-1, here):
+            raise RuntimeError(
+                f"The device that the stream is created on ({self.device_id}) does not match with the current device ({here})"
+            )
+        return here
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Base) and other._line is self._line
+        return isinstance(other, _Base) and other.ptr == self.ptr
 
     def __hash__(self) -> int:
         return hash(self.ptr)
 
     def __enter__(self) -> Any:
-        table = _state.stream_table()
-        self.__dict__.setdefault("_before", []).append(table.get(self.device_id))
-        table[self.device_id] = self
+        table, device = _state.stream_table(), self._place()
+        self.__dict__.setdefault("_before", []).append((device, table.get(device)))
+        table[device] = self
         return self
 
     def __exit__(self, *error: object) -> None:
-        _state.stream_table()[self.device_id] = self._before.pop()
+        device, before = self._before.pop()
+        _state.stream_table()[device] = before
 
     def use(self) -> Any:
         """Make it the current stream."""
-        _state.stream_table()[self.device_id] = self
+        _state.stream_table()[self._place()] = self
         return self
 
     def record(self, event: Any = None) -> Event:
@@ -159,8 +175,9 @@ class _Base:
 
     def begin_capture(self, mode: Any = None) -> None:
         """Write down what is called from now on."""
-        if self._line is _state.default_stream(self.device_id):
-            raise timeline.DeviceFault("cudaErrorStreamCaptureUnsupported: the legacy stream cannot be captured")
+        if self._own is None:
+            raise RuntimeError("cannot capture on the default (legacy) stream")
+        cublas.load()
         self._line.graph = Graph._of(self._line)
 
     def end_capture(self) -> Graph:
@@ -194,12 +211,11 @@ class Stream(_Base):
     def __init__(
         self, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: int | None = None
     ) -> None:
-        self.device_id = _state.current_device()
         if null:
-            self._line, self.ptr = _state.default_stream(self.device_id), 0
+            self.device_id, self._own, self.ptr = -1, None, 0
             return
-        number = next(_numbers)
-        self._line = timeline.streams[number] = timeline.Line(number, self.device_id, not non_blocking)
+        self.device_id, number = _state.current_device(), next(_numbers)
+        self._own = timeline.streams[number] = timeline.Line(number, self.device_id, not non_blocking)
         self.ptr = number << 8
         self.priority = priority or 0
 
@@ -208,12 +224,11 @@ class ExternalStream(_Base):
     """A stream by its address."""
 
     def __init__(self, ptr: int, device_id: int = -1) -> None:
-        self.ptr, self.device_id = ptr, _state.current_device() if device_id < 0 else device_id
-        if ptr in (0, 1):
-            self._line = _state.default_stream(self.device_id)
-        else:
+        self.ptr, self.device_id, self._own = ptr, device_id, None
+        if ptr not in (0, 1):
+            device = _state.current_device() if device_id < 0 else device_id
             known = timeline.streams.get(ptr >> 8)
-            self._line = known or timeline.streams.setdefault(ptr, timeline.Line(ptr, self.device_id, False))
+            self._own = known or timeline.streams.setdefault(ptr, timeline.Line(ptr, device, False))
 
 
 class Event:
@@ -222,19 +237,28 @@ class Event:
     def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
         self._clock: timeline.Clock | None = None
         self._graph: Any = None
-        self._timing, self._asked, self._time = not disable_timing, 0, 0.0
+        self._timing, self._asked, self._time, self._device = not disable_timing, 0, 0.0, _state.current_device()
         self.ptr = id(self)
 
     def record(self, stream: Any = None) -> None:
         """Put it into a stream."""
         stream = get_current_stream() if stream is None else stream
+        if stream._line.device != self._device:
+            raise timeline.DeviceFault(
+                f"cudaErrorInvalidResourceHandle: an event of device {self._device} on a stream of device {stream._line.device}"
+            )
         timeline.begin(stream._line)
         self._clock, self._graph, self._asked = dict(stream._line.clock), stream._line.graph, 0
         self._time = time.perf_counter()
 
     @property
     def done(self) -> bool:
-        """Whether it has come; the first time somebody asks it never has, if the host has not waited for it."""
+        """Whether it has come; the first time somebody asks it never has, if the host has not waited for it.
+
+        One of a capture never comes: the runtime answers with an error, which CuPy takes for "not yet".
+        """
+        if self._graph is not None:
+            return False
         if self._clock is None or _known(self._clock):
             return True
         self._asked += 1
@@ -304,10 +328,7 @@ def get_current_stream(device_id: int = -1) -> Any:
     """This thread's stream of a device."""
     device = _state.current_device() if device_id < 0 else device_id
     found = _state.stream_table().get(device)
-    if found is None:
-        with Device(device):
-            return Stream(null=True)
-    return found
+    return Stream.null if found is None else found
 
 
 def get_elapsed_time(start_event: Event, end_event: Event) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _memory, _state
+from .. import _kernels, _memory, _state
 from .. import _timeline as timeline
 
 CUDARuntimeError = timeline.DeviceFault
@@ -79,6 +79,17 @@ def getDeviceProperties(device: int) -> dict[str, Any]:
         "l2CacheSize": 50 << 20, "integrated": 0, "isMultiGpuBoard": 0, "uuid": bytes(16), "pciBusID": device,
         "pciDeviceID": 0, "pciDomainID": 0,
     }  # fmt: skip
+
+
+def memcpyAsync(dst: int, src: int, size: int, kind: int, stream: int) -> None:
+    """A copy between host and device, which a capture takes too."""
+    line = _kernels.line_of(stream)
+    device, host = (dst, src) if kind == memcpyHostToDevice else (src, dst)
+    block = _memory.block_at(device)
+    if kind not in (memcpyHostToDevice, memcpyDeviceToHost) or block is None:
+        raise timeline.DeviceFault("cudaErrorInvalidValue: invalid argument")
+    place = _memory.MemoryPointer(block, device - block.ptr)
+    (place.receive if kind == memcpyHostToDevice else place.deliver)(line, host, size)
 
 
 def hostAlloc(size: int, flags: int = 0) -> int:

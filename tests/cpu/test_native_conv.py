@@ -28,6 +28,8 @@ CALLS = {
     "groups": (2, 3, 2, 4, (8, 9), (3, 3), (1, 1), (1, 1), (1, 1)),
     "each channel its own": (2, 6, 1, 1, (10, 33), (3, 3), (1, 1), (1, 1), (1, 1)),
     "each channel its own, steps": (2, 4, 1, 2, (10, 35), (3, 3), (2, 2), (1, 1), (1, 1)),
+    "many weights": (7, 1, 130, 70, (4, 5), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "many weights, steps": (3, 1, 97, 101, (9, 8), (3, 3), (2, 1), (1, 0), (1, 1)),
     "volume": (2, 1, 3, 6, (5, 6, 7), (2, 3, 2), (1, 2, 1), (1, 0, 1), (2, 1, 1)),
     "volume in groups": (1, 2, 2, 9, (4, 5, 20), (3, 1, 3), (2, 1, 2), (1, 1, 2), (1, 1, 2)),
 }
@@ -117,7 +119,7 @@ def test_weights_gradient_reads_no_further_than_its_rows(isa):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("call", ["rows longer than a tile", "few in, many out"])
+@pytest.mark.parametrize("call", ["rows longer than a tile", "few in, many out", "many weights"])
 def test_threads_change_nothing(name, call):
     """One thread and two give the same bits."""
     from tensorcore_cpu import native as library

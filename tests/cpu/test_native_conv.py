@@ -119,6 +119,18 @@ def test_weights_gradient_reads_no_further_than_its_rows(isa):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", KERNELS)
+def test_shapes_that_do_not_fit_are_left_to_numpy(name):
+    """Fewer channels or images than the other operand or the shape says: NumPy raises, and nothing is read behind the end."""
+    native, _ = kernel(name)
+    (first, *others), options = arguments(name, "picture", np.float32)
+    with pytest.raises(ValueError, match="cannot reshape"):
+        native(first[:, :-1], *others, **options)
+    if name == "conv_input_gradient":
+        with pytest.raises(ValueError, match="cannot reshape"):
+            native(first[:-1], *others, **options)
+
+
+@pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.parametrize("call", ["rows longer than a tile", "few in, many out", "many weights"])
 def test_threads_change_nothing(name, call):
     """One thread and two give the same bits."""
@@ -128,7 +140,7 @@ def test_threads_change_nothing(name, call):
     args, options = arguments(name, call, np.float32)
     args = [np.concatenate([one] * 40) if one.shape[0] == 1 else one for one in args]
     if name == "conv_input_gradient":
-        options = {**options, "shape": (40, *options["shape"][1:])}
+        options = {**options, "shape": (len(args[0]), *options["shape"][1:])}
     before = library.threads()
     try:
         found = []

@@ -392,7 +392,8 @@ static PyObject *convolve(const native_kernel *kernel, PyObject *const *args, Py
     }
     convolution c;
     if (PyArray_NDIM(weight) != ndim || !read_call(&c, given, ndim, PyArray_DIMS(x), PyArray_DIMS(weight), type) ||
-        !read_three(given[COUNTS], ndim - 2, 1, c.counts) || c.counts[0] < 1 || c.counts[1] < 1 || c.counts[2] < 1)
+        !read_three(given[COUNTS], ndim - 2, 1, c.counts) || c.counts[0] < 1 || c.counts[1] < 1 || c.counts[2] < 1 ||
+        PyArray_DIM(x, 1) != c.channels * c.groups || (bias && PyArray_DIM(bias, 0) != c.outs * c.groups))
         return NULL;
 
     npy_intp shape[5] = {c.images, c.outs * c.groups};
@@ -458,7 +459,8 @@ static PyObject *input_gradient(const native_kernel *kernel, PyObject *const *ar
     for (int i = 0; i < ndim; i++)
         shape[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(given[SHAPE], i));
     convolution c;
-    if (PyErr_Occurred() || PyArray_NDIM(weight) != ndim ||
+    if (PyErr_Occurred() || PyArray_NDIM(weight) != ndim || PyArray_DIM(sent, 0) != shape[0] ||
+        PyArray_DIM(sent, 1) != PyArray_DIM(weight, 0) ||
         !read_call(&c, given, ndim, shape, PyArray_DIMS(weight), type)) {
         PyErr_Clear();
         return NULL;
@@ -571,7 +573,8 @@ static PyObject *weight_gradient(const native_kernel *kernel, PyObject *const *a
     for (int i = 0; i < ndim; i++)
         window[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(given[SHAPE], i));
     convolution c;
-    if (PyErr_Occurred() || !read_call(&c, given, ndim, PyArray_DIMS(x), window, type)) {
+    if (PyErr_Occurred() || PyArray_DIM(sent, 0) != PyArray_DIM(x, 0) || PyArray_DIM(sent, 1) != window[0] ||
+        !read_call(&c, given, ndim, PyArray_DIMS(x), window, type) || PyArray_DIM(x, 1) != c.channels * c.groups) {
         PyErr_Clear();
         return NULL;
     }

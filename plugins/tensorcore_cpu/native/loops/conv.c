@@ -19,6 +19,7 @@ enum { ROWS = 4, VECTORS = 2, WEIGHT_ROWS = 4, WEIGHT_VECTORS = 2, DIRECT_VECTOR
 enum {
     COPY = 1 << 18, /* bytes of windows side by side, */
     SENT = VECTOR == 64 ? 1 << 19 : 1 << 18, /* and of what was sent, that stay in the second cache */
+    GATHERED = 32,  /* taps times channels */
     DIRECT_TAPS = 9,
 };
 

@@ -134,6 +134,16 @@ static void F(gather)(const conv_job *job, const F(run) *run, ptrdiff_t begin, p
         F(gather_vectors)(job, run->from, begin, end, to, VECTORS);
 }
 
+/* All runs of a tile, for so many channels at a time that what is copied lies in the first cache until the last run is there. */
+static void F(gather_tile)(const conv_job *job, const F(cut) *cut, ptrdiff_t begin, ptrdiff_t end, REAL *copy) {
+    const ptrdiff_t step = at_least(1, GATHERED / at_least(job->taps, 1));
+    for (ptrdiff_t c = begin; c < end; c += step, copy += step * job->taps * F(STRIDE)) {
+        REAL *to = copy;
+        for (ptrdiff_t i = 0; i < cut->count; to += cut->runs[i++].length)
+            F(gather)(job, &cut->runs[i], c, at_most(c + step, end), to);
+    }
+}
+
 /* Writes the products of one out where its runs lie. */
 static void F(deliver)(const conv_job *job, const F(run) *runs, ptrdiff_t count, ptrdiff_t o, const REAL *from) {
     const REAL bias = job->bias ? ((const REAL *)job->bias)[o] : 0;
@@ -181,11 +191,8 @@ static void F(tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t
             F(cut_tile)(job, first + t, &cuts[t]);
         for (ptrdiff_t c = 0; c < job->channels; c += at_once) {
             const ptrdiff_t end_of_copy = at_most(c + at_once, job->channels), done = c * job->taps;
-            for (ptrdiff_t t = 0; t < together; t++) {
-                REAL *to = copies + t * copied;
-                for (ptrdiff_t i = 0; i < cuts[t].count; to += cuts[t].runs[i++].length)
-                    F(gather)(job, &cuts[t].runs[i], c, end_of_copy, to);
-            }
+            for (ptrdiff_t t = 0; t < together; t++)
+                F(gather_tile)(job, &cuts[t], c, end_of_copy, copies + t * copied);
             for (ptrdiff_t o = 0; o < job->outs; o += ROWS)
                 for (ptrdiff_t t = 0; t < together; t++) {
                     const REAL *copy = copies + t * copied;

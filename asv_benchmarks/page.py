@@ -1,39 +1,79 @@
-"""Writes measured rows into a page of the documentation, between marks that name what stands there."""
+"""Writes measured rows into a page of the documentation, between marks that name what stands there.
+
+``python -m asv_benchmarks.page FILE`` writes only why rows miss, anew from ``causes.toml``.
+"""
 
 from __future__ import annotations
 
 import re
 import statistics
+import sys
+import tomllib
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["UNKNOWN", "causes", "missed", "stale", "unexplained", "write"]
+__all__ = ["CAUSES", "UNKNOWN", "Cause", "explained", "known_causes", "missed", "unexplained", "write"]
 
 SLOW = 3.0  # the ratio from which an op is listed
 UNKNOWN = "not looked into yet"
+CAUSES = Path(__file__).with_name("causes.toml")
 Result = dict[str, Any]
 
 
-def write(page: Path, results: list[Result], versions: dict[str, str], *, ops: bool) -> None:
+class Cause(NamedTuple):
+    """Why some rows miss, by their names or patterns with ``*``, on a kind of processor, and what to try next."""
+
+    rows: tuple[str, ...]
+    why: str
+    next: str = ""
+    processor: str = "*"
+
+
+def known_causes(file: Path = CAUSES) -> list[Cause]:
+    """Those of the file, in its order."""
+    return [Cause(tuple(one.pop("rows")), **one) for one in tomllib.loads(file.read_text("utf-8"))["cause"]]
+
+
+def write(
+    page: Path, results: list[Result], versions: dict[str, str], *, ops: bool, known: list[Cause] | None = None
+) -> None:
     """Put the rows where ``page`` has ``<!-- rows -->`` or ``<!-- ops -->``, up to the next ``<!-- end -->``.
 
-    A row that misses and has no cause on the page gets a line there that asks for one.
+    Why rows miss is written anew from ``known``, by default from ``causes.toml``, where the page has ``<!-- causes -->``.
 
     Raises:
         LookupError: where the page has no such marks.
     """
+    known = known_causes() if known is None else known
     mark = "ops" if ops else "rows"
-    text = page.read_text(encoding="utf-8")
     dates = sorted({one["date"] for one in results})
     said = f"Measured {_between(dates)}: {', '.join(f'{name} {value}' for name, value in versions.items())}.\n\n"
-    body = _ops(results, causes(text)) if ops else _summary(results) + _rows(results)
-    text = _replaced(page, text, mark, said + body)
-    if not ops and "<!-- causes -->" in text:
-        lines = [f"| {row} | {UNKNOWN} | |\n" for row in unexplained(text) if row not in causes(text)]
-        found = re.search(r"<!-- causes -->\n(.*?)<!-- end -->", text, re.DOTALL)
-        text = _replaced(page, text, "causes", (found[1] if found else "") + "".join(lines))
-    page.write_text(text, encoding="utf-8")
+    body = _ops(results, known, versions.get("processor", "")) if ops else _summary(results) + _rows(results)
+    text = _replaced(page.read_text(encoding="utf-8"), mark, said + body, str(page))
+    page.write_text(explained(text, known), encoding="utf-8")
+
+
+def explained(text: str, known: list[Cause]) -> str:
+    """The page with a line for each cause that fits a row that misses or an op that is slow, and for each of them without."""
+    if "<!-- causes -->" not in text:
+        return text
+    fitting: dict[Cause, set[str]] = {}
+    unknown = []
+    for row, processor in _to_explain(text):
+        cause, pattern = _cause_of(row, known, processor)
+        if cause:
+            fitting.setdefault(cause, set()).add(pattern)
+        else:
+            unknown.append(_line(row, UNKNOWN, ""))
+    lines = [
+        _line("; ".join(pattern for pattern in one.rows if pattern in fitting[one]), one.why, one.next)
+        for one in known
+        if one in fitting
+    ]
+    head = ["| row | cause | next thing to try |", "| --- " * 3 + "|"]
+    return _replaced(text, "causes", "\n".join([*head, *lines, *unknown]) + "\n")
 
 
 def missed(text: str) -> list[str]:
@@ -42,30 +82,37 @@ def missed(text: str) -> list[str]:
     return list(dict.fromkeys(cells[0] for cells in rows))
 
 
-def causes(text: str) -> dict[str, str]:
-    """What a page says of why rows miss: the cause by the row's name, or by a pattern with ``*`` for several rows.
-
-    A line may name several, with ``;`` between them.
-    """
-    lines = [line for line in _part(text, "causes").splitlines() if line.startswith("| ")]
-    found = [cells for line in lines[2:] if len(cells := _cells(line)) > 1]
-    return {row: cells[1] for cells in found for row in cells[0].split("; ")}
+def unexplained(text: str, known: list[Cause]) -> list[str]:
+    """The rows that miss and of which nobody wrote why."""
+    processor = _processor(text, "rows")
+    return [row for row in missed(text) if _cause_of(row, known, processor)[0] is None]
 
 
-def unexplained(text: str) -> list[str]:
-    """The rows that miss and of which the page does not say why."""
-    known = [pattern for pattern, cause in causes(text).items() if cause and cause != UNKNOWN]
-    return [row for row in missed(text) if not any(fnmatchcase(row, pattern) for pattern in known)]
+def _to_explain(text: str) -> Iterable[tuple[str, str]]:
+    """Rows that miss, and ops that are slow and have a cause, with the processor they were measured on."""
+    processor = _processor(text, "rows")
+    yield from ((row, processor) for row in missed(text))
+    processor = _processor(text, "ops")
+    listed = [_cells(line) for line in _part(text, "ops").splitlines() if line.startswith("| ")][2:]
+    yield from ((f"op {name} {where}", processor) for name, where, _, why in listed if why != UNKNOWN)
 
 
-def stale(text: str) -> list[str]:
-    """The causes of a page that fit no row that misses, and no op that is listed as slow."""
-    slow = [_cells(line) for line in _part(text, "ops").splitlines() if line.startswith("| ")]
-    rows = [*missed(text), *[f"op {name} {where}" for name, where, *_ in slow]]
-    return [pattern for pattern in causes(text) if not any(fnmatchcase(row, pattern) for row in rows)]
+def _cause_of(row: str, known: list[Cause], processor: str) -> tuple[Cause | None, str]:
+    """The first that fits, of one kind of processor before those of all, and its pattern that does."""
+    for cause in sorted(known, key=lambda one: one.processor == "*"):
+        for pattern in cause.rows:
+            if fnmatchcase(row, pattern) and fnmatchcase(processor, cause.processor):
+                return cause, pattern
+    return None, ""
 
 
-def _replaced(page: Path, text: str, mark: str, body: str) -> str:
+def _processor(text: str, mark: str) -> str:
+    """The kind of processor that a part of the page was measured on; nothing where it does not say."""
+    found = re.search(r"^Measured .*\bprocessor (.*?), cores", _part(text, mark), re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _replaced(text: str, mark: str, body: str, page: str = "the page") -> str:
     place = re.search(rf"(<!-- {mark} -->\n).*?(<!-- end -->)", text, re.DOTALL)
     if place is None:
         raise LookupError(
@@ -125,7 +172,7 @@ def _rows(results: list[Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _ops(results: list[Result], known: dict[str, str]) -> str:
+def _ops(results: list[Result], known: list[Cause], processor: str) -> str:
     lines = []
     for wanted in ("small", "large"):
         ratios = sorted(one["ratio"] for one in results if one["row"].endswith(wanted))
@@ -139,6 +186,11 @@ def _ops(results: list[Result], known: dict[str, str]) -> str:
     for one in sorted(results, key=lambda one: -one["ratio"]):
         if one["ratio"] > SLOW:
             _, name, where = one["row"].split()
-            cause = next((why for pattern, why in known.items() if fnmatchcase(one["row"], pattern)), UNKNOWN)
-            lines.append(_line(name, where, f"{one['ratio']:.1f}", cause))
+            cause, _ = _cause_of(one["row"], known, processor)
+            lines.append(_line(name, where, f"{one['ratio']:.1f}", cause.why if cause else UNKNOWN))
     return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    for given in map(Path, sys.argv[1:]):
+        given.write_text(explained(given.read_text("utf-8"), known_causes()), "utf-8")

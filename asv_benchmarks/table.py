@@ -101,6 +101,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"bench: {options.page} stays as it is: {lacking} rows are not measured; go on with --resume")
         else:
             page.write(options.page, [found[key] for key in order if key in found], versions(), ops=options.ops)
+            for row in page.unexplained(options.page.read_text("utf-8"), page.known_causes()):
+                print(f"bench: {row} misses and has no cause; give it one in {page.CAUSES.name}")
     return 1 if broken or lacking or (misses and options.strict) else 0
 
 

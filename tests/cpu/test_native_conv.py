@@ -28,6 +28,8 @@ CALLS = {
     "groups": (2, 3, 2, 4, (8, 9), (3, 3), (1, 1), (1, 1), (1, 1)),
     "each channel its own": (2, 6, 1, 1, (10, 33), (3, 3), (1, 1), (1, 1), (1, 1)),
     "each channel its own, steps": (2, 4, 1, 2, (10, 35), (3, 3), (2, 2), (1, 1), (1, 1)),
+    "many weights": (7, 1, 130, 70, (4, 5), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "many weights, steps": (3, 1, 97, 101, (9, 8), (3, 3), (2, 1), (1, 0), (1, 1)),
     "volume": (2, 1, 3, 6, (5, 6, 7), (2, 3, 2), (1, 2, 1), (1, 0, 1), (2, 1, 1)),
     "volume in groups": (1, 2, 2, 9, (4, 5, 20), (3, 1, 3), (2, 1, 2), (1, 1, 2), (1, 1, 2)),
 }
@@ -117,7 +119,19 @@ def test_weights_gradient_reads_no_further_than_its_rows(isa):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("call", ["rows longer than a tile", "few in, many out"])
+def test_shapes_that_do_not_fit_are_left_to_numpy(name):
+    """Fewer channels or images than the other operand or the shape says: NumPy raises, and nothing is read behind the end."""
+    native, _ = kernel(name)
+    (first, *others), options = arguments(name, "picture", np.float32)
+    with pytest.raises(ValueError, match="cannot reshape"):
+        native(first[:, :-1], *others, **options)
+    if name == "conv_input_gradient":
+        with pytest.raises(ValueError, match="cannot reshape"):
+            native(first[:-1], *others, **options)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("call", ["rows longer than a tile", "few in, many out", "many weights"])
 def test_threads_change_nothing(name, call):
     """One thread and two give the same bits."""
     from tensorcore_cpu import native as library
@@ -126,7 +140,7 @@ def test_threads_change_nothing(name, call):
     args, options = arguments(name, call, np.float32)
     args = [np.concatenate([one] * 40) if one.shape[0] == 1 else one for one in args]
     if name == "conv_input_gradient":
-        options = {**options, "shape": (40, *options["shape"][1:])}
+        options = {**options, "shape": (len(args[0]), *options["shape"][1:])}
     before = library.threads()
     try:
         found = []

@@ -21,6 +21,9 @@ enum {
     FEW_OUTS = 8, MOST_INNER = 320,
     PLACES = 120,        /* whole tiles of the direct loops of any height */
     LEAST_POSITIONS = 48, /* in an image: fewer are tiles together with those of the next one */
+    WEIGHT_BYTES = 256 << 10, /* of weights that stay in the second cache from tile to tile; more are read once for */
+    TOGETHER = 6,         /* so many tiles: 512 to 512 channels, 4x4, took 2.9 times as long one by one */
+    PACK = 1 << 15,       /* weights whose packing is worth a thread */
 };
 
 /* What a call says, with dims of size 1 in front where there are fewer than three. */
@@ -206,18 +209,32 @@ static bool is_direct(const conv_job *job, const conv_real_loops *real) {
     return job->outs <= FEW_OUTS || (inner <= MOST_INNER && 8 * width >= 5 * filled);
 }
 
-static bool run(const conv_job *job, const conv_real_loops *real) {
+static void pack_body(void *context, npy_intp begin, npy_intp end) {
+    tiles_work *work = context;
+    work->real->pack(work->job, begin, end);
+}
+
+/* `job` comes as a copy: how it is cut is decided here. */
+static bool run(conv_job *job, const conv_real_loops *real, size_t size) {
     tiles_work work = {job, real, false};
     ptrdiff_t inner = job->channels * job->taps, positions = job->counts[0] * job->counts[1] * job->counts[2];
     if (!positions)
         return true;
-    real->pack(job);
-    if (is_direct(job, real)) {
+    const ptrdiff_t tiles = (job->count * positions + real->columns - 1) / real->columns, threads = native_threads();
+    const ptrdiff_t rounds = (tiles + threads * TOGETHER - 1) / (threads * TOGETHER);
+    const bool direct = is_direct(job, real), large = job->outs * inner * (ptrdiff_t)size > WEIGHT_BYTES;
+    job->together = large ? (tiles + threads * rounds - 1) / (threads * rounds) : 1;
+    job->shares = large ? TOGETHER : 1; /* whatever the threads are: sums are then made in one order */
+    if (large && !direct)
+        job->packed = NULL; /* read where they lie: packing took a fifth of the time */
+    else
+        native_parallel((job->outs + real->rows - 1) / real->rows, PACK / (inner * real->rows + 1) + 1, pack_body, &work);
+    if (direct) {
         native_parallel(real->direct_places(job), (WORK / (inner * job->outs + 1) / PLACES + 1) * PLACES, direct_body, &work);
         return true;
     }
-    ptrdiff_t tiles = (job->count * positions + real->columns - 1) / real->columns;
-    native_parallel(tiles, WORK / (inner * job->outs + 1) + 1, tiles_body, &work);
+    const ptrdiff_t groups = (tiles + job->together - 1) / job->together;
+    native_parallel(groups, WORK / (inner * job->outs * job->together + 1) + 1, tiles_body, &work);
     return !work.failed;
 }
 
@@ -244,7 +261,7 @@ static void groups_body(void *context, npy_intp begin, npy_intp end) {
         job.bias = job.bias ? at(job.bias, g * work->bias, work->size) : NULL;
         job.made = (void *)at(job.made, g * work->made, work->size);
         job.packed = (void *)at(job.packed, g * work->packed, work->size);
-        if (!run(&job, work->real))
+        if (!run(&job, work->real, work->size))
             work->failed = true;
     }
 }
@@ -375,7 +392,8 @@ static PyObject *convolve(const native_kernel *kernel, PyObject *const *args, Py
     }
     convolution c;
     if (PyArray_NDIM(weight) != ndim || !read_call(&c, given, ndim, PyArray_DIMS(x), PyArray_DIMS(weight), type) ||
-        !read_three(given[COUNTS], ndim - 2, 1, c.counts) || c.counts[0] < 1 || c.counts[1] < 1 || c.counts[2] < 1)
+        !read_three(given[COUNTS], ndim - 2, 1, c.counts) || c.counts[0] < 1 || c.counts[1] < 1 || c.counts[2] < 1 ||
+        PyArray_DIM(x, 1) != c.channels * c.groups || (bias && PyArray_DIM(bias, 0) != c.outs * c.groups))
         return NULL;
 
     npy_intp shape[5] = {c.images, c.outs * c.groups};
@@ -441,7 +459,8 @@ static PyObject *input_gradient(const native_kernel *kernel, PyObject *const *ar
     for (int i = 0; i < ndim; i++)
         shape[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(given[SHAPE], i));
     convolution c;
-    if (PyErr_Occurred() || PyArray_NDIM(weight) != ndim ||
+    if (PyErr_Occurred() || PyArray_NDIM(weight) != ndim || PyArray_DIM(sent, 0) != shape[0] ||
+        PyArray_DIM(sent, 1) != PyArray_DIM(weight, 0) ||
         !read_call(&c, given, ndim, shape, PyArray_DIMS(weight), type)) {
         PyErr_Clear();
         return NULL;
@@ -554,7 +573,8 @@ static PyObject *weight_gradient(const native_kernel *kernel, PyObject *const *a
     for (int i = 0; i < ndim; i++)
         window[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(given[SHAPE], i));
     convolution c;
-    if (PyErr_Occurred() || !read_call(&c, given, ndim, PyArray_DIMS(x), window, type)) {
+    if (PyErr_Occurred() || PyArray_DIM(sent, 0) != PyArray_DIM(x, 0) || PyArray_DIM(sent, 1) != window[0] ||
+        !read_call(&c, given, ndim, PyArray_DIMS(x), window, type) || PyArray_DIM(x, 1) != c.channels * c.groups) {
         PyErr_Clear();
         return NULL;
     }

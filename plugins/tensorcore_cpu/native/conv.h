@@ -32,6 +32,7 @@ typedef struct {
     ptrdiff_t outs, counts[3];
     ptrdiff_t made_image, made_out, made_step[3];
     void *packed;                           /* room for the weights side by side, see packed_size */
+    ptrdiff_t together, shares;             /* tiles that go over the weights at once, and what the room for their copies is cut into */
 } conv_job;
 
 /* made[o, c, t] = sum over images and positions of sent[image, o, position] * images[image, c, position + t]. */
@@ -53,9 +54,9 @@ typedef struct {
     ptrdiff_t rows, columns;                /* of a tile: outs and positions */
     ptrdiff_t lanes;                        /* positions of one row that `direct` takes at once */
     ptrdiff_t (*packed_size)(ptrdiff_t outs, ptrdiff_t inner);
-    void (*pack)(const conv_job *job);
+    void (*pack)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end); /* counts `rows` of outs */
     ptrdiff_t (*tile_room)(const conv_job *job);
-    void (*tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end);
+    void (*tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts tiles `together` */
     ptrdiff_t (*direct_places)(const conv_job *job);
     void (*direct)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end);
     ptrdiff_t weight_columns;               /* outs of a tile of the weight's gradient */

@@ -214,15 +214,17 @@ static void backward_rows(void *context, npy_intp begin, npy_intp end) {
 
 /* The sums of the blocks into one gradient, of weight or bias. */
 static void add_blocks(const norm_call *call, npy_intp blocks, npy_intp start, PyArrayObject *into) {
-    for (npy_intp i = 0; i < call->weights; i++) {
-        double total = 0;
-        for (npy_intp k = 0; k < blocks; k++)
-            total += call->totals[k * 2 * call->weights + start + i];
-        if (call->type == TYPE_F32)
-            ((float *)PyArray_DATA(into))[i] = (float)total;
-        else
-            ((double *)PyArray_DATA(into))[i] = total;
+    double *total = call->totals + start;
+    for (npy_intp k = 1; k < blocks; k++) {
+        const double *one = total + k * 2 * call->weights;
+        for (npy_intp i = 0; i < call->weights; i++)
+            total[i] += one[i];
     }
+    for (npy_intp i = 0; i < call->weights; i++)
+        if (call->type == TYPE_F32)
+            ((float *)PyArray_DATA(into))[i] = (float)total[i];
+        else
+            ((double *)PyArray_DATA(into))[i] = total[i];
 }
 
 static bool differentiate_rows(norm_call *call, PyArrayObject *weight, PyArrayObject *bias) {

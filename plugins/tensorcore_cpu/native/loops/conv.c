@@ -18,7 +18,8 @@ enum { ROWS = 4, VECTORS = 2, WEIGHT_ROWS = 4, WEIGHT_VECTORS = 2, DIRECT_VECTOR
 #endif
 enum {
     COPY = 1 << 18, /* bytes of windows side by side, */
-    SENT = 1 << 18, /* and of what was sent, that stay in the second cache */
+    SENT = VECTOR == 64 ? 1 << 19 : 1 << 18, /* and of what was sent, that stay in the second cache */
+    GATHERED = 32,  /* taps times channels */
     DIRECT_TAPS = 9,
 };
 

@@ -11,10 +11,10 @@ enum { F(PLACE) = LANES, F(COLUMNS) = VECTORS * LANES, F(STRIDE) = F(COLUMNS) + 
 static ptrdiff_t F(packed_size)(ptrdiff_t outs, ptrdiff_t inner) { return (outs + ROWS - 1) / ROWS * ROWS * inner; }
 
 /* The weights with ROWS outs side by side; those that are too many are zeros. */
-static void F(pack)(const conv_job *job) {
-    REAL *to = job->packed;
+static void F(pack)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end) {
     const ptrdiff_t inner = job->channels * job->taps;
-    for (ptrdiff_t o = 0; o < job->outs; o += ROWS) {
+    REAL *to = (REAL *)job->packed + begin * ROWS * inner;
+    for (ptrdiff_t o = begin * ROWS; o < at_most(end * ROWS, job->outs); o += ROWS) {
         const REAL *weight = (const REAL *)job->weight + o * job->weight_out;
         const ptrdiff_t rows = at_most(ROWS, job->outs - o);
         if (job->weight_solid && (int)ROWS <= (int)LANES) {
@@ -43,16 +43,25 @@ typedef struct {
     ptrdiff_t length, from, to; /* where its windows start in the images, and where it is written */
 } F(run);
 
+/* A tile's positions as they are read, and as they are written: rows that are written one behind the other are one target. */
+typedef struct {
+    ptrdiff_t count, targets;
+    F(run) runs[F(COLUMNS)], joined[F(COLUMNS)];
+} F(cut);
+
 /* Channels whose copy stays in the second cache while all outs go over it. */
 static ptrdiff_t F(channels_at_once)(const conv_job *job) {
-    ptrdiff_t each = job->taps * F(STRIDE) * (ptrdiff_t)sizeof(REAL);
+    ptrdiff_t each = job->shares * job->taps * F(STRIDE) * (ptrdiff_t)sizeof(REAL);
     return at_most(job->channels, at_least(1, COPY / at_least(each, 1)));
 }
 
+/* Of one tile: elements of its copy and of its products. */
+static ptrdiff_t F(copied)(const conv_job *job) { return F(channels_at_once)(job) * job->taps * F(STRIDE); }
+static ptrdiff_t F(products)(const conv_job *job) { return (job->outs + ROWS - 1) / ROWS * ROWS * F(COLUMNS); }
+
 static ptrdiff_t F(tile_room)(const conv_job *job) {
-    ptrdiff_t copied = F(channels_at_once)(job) * job->taps * F(STRIDE);
-    ptrdiff_t products = (job->outs + ROWS - 1) / ROWS * ROWS * F(COLUMNS);
-    return (copied + products) * (ptrdiff_t)sizeof(REAL) + 2 * F(COLUMNS) * (ptrdiff_t)sizeof(F(run));
+    return job->together *
+           ((F(copied)(job) + F(products)(job)) * (ptrdiff_t)sizeof(REAL) + (ptrdiff_t)sizeof(F(cut)));
 }
 
 static const REAL F(zeros)[F(COLUMNS)];
@@ -61,6 +70,44 @@ static const REAL F(zeros)[F(COLUMNS)];
 static void F(multiply)(const REAL *rows, const REAL *columns, ptrdiff_t inner, REAL *made, bool first) {
     F(tile)(rows, 1, ROWS, columns, F(STRIDE), inner, first ? F(zeros) : made, first ? 0 : F(COLUMNS), made, F(COLUMNS),
             ROWS, VECTORS);
+}
+
+/* The same of ROWS outs whose weights are read where they lie, for channels [begin, end); those that are too many are the last. */
+static void F(multiply_lying)(const conv_job *job, ptrdiff_t o, ptrdiff_t begin, ptrdiff_t end, const REAL *columns,
+                              REAL *made) {
+    const REAL *rows[ROWS];
+    V sums[ROWS][VECTORS];
+#pragma GCC unroll 16
+    for (int r = 0; r < ROWS; r++) {
+        rows[r] = (const REAL *)job->weight + at_most(o + r, job->outs - 1) * job->weight_out;
+#pragma GCC unroll 4
+        for (int v = 0; v < VECTORS; v++) {
+            sums[r][v] = (V){0};
+            __builtin_prefetch(made + r * F(COLUMNS) + v * LANES, 1);
+        }
+    }
+    for (ptrdiff_t c = begin; c < end; c++)
+        for (ptrdiff_t t = 0; t < job->taps; t++, columns += F(STRIDE)) {
+            const ptrdiff_t at = c * job->weight_channel + job->weight_at[t];
+            V right[VECTORS];
+#pragma GCC unroll 4
+            for (int v = 0; v < VECTORS; v++)
+                right[v] = F(load)(columns + v * LANES);
+#pragma GCC unroll 16
+            for (int r = 0; r < ROWS; r++) {
+                const REAL left = rows[r][at];
+#pragma GCC unroll 4
+                for (int v = 0; v < VECTORS; v++)
+                    sums[r][v] += right[v] * left;
+            }
+        }
+#pragma GCC unroll 16
+    for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 4
+        for (int v = 0; v < VECTORS; v++) {
+            REAL *to = made + r * F(COLUMNS) + v * LANES;
+            F(store)(to, begin ? sums[r][v] + F(load)(to) : sums[r][v]);
+        }
 }
 
 /* Copies what is under the taps of channels [begin, end) in one run. Whole vectors: what is too much is overwritten by the
@@ -87,6 +134,16 @@ static void F(gather)(const conv_job *job, const F(run) *run, ptrdiff_t begin, p
         F(gather_vectors)(job, run->from, begin, end, to, VECTORS);
 }
 
+/* All runs of a tile, for so many channels at a time that what is copied lies in the first cache until the last run is there. */
+static void F(gather_tile)(const conv_job *job, const F(cut) *cut, ptrdiff_t begin, ptrdiff_t end, REAL *copy) {
+    const ptrdiff_t step = at_least(1, GATHERED / at_least(job->taps, 1));
+    for (ptrdiff_t c = begin; c < end; c += step, copy += step * job->taps * F(STRIDE)) {
+        REAL *to = copy;
+        for (ptrdiff_t i = 0; i < cut->count; to += cut->runs[i++].length)
+            F(gather)(job, &cut->runs[i], c, at_most(c + step, end), to);
+    }
+}
+
 /* Writes the products of one out where its runs lie. */
 static void F(deliver)(const conv_job *job, const F(run) *runs, ptrdiff_t count, ptrdiff_t o, const REAL *from) {
     const REAL bias = job->bias ? ((const REAL *)job->bias)[o] : 0;
@@ -101,39 +158,55 @@ static void F(deliver)(const conv_job *job, const F(run) *runs, ptrdiff_t count,
     }
 }
 
-/* Positions are counted over images, depth, height and width; a tile is F(COLUMNS) of them, for all outs. */
-static void F(tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end) {
+/* Positions are counted over images, depth, height and width; a tile is F(COLUMNS) of them. */
+static void F(cut_tile)(const conv_job *job, ptrdiff_t tile, F(cut) *cut) {
     const ptrdiff_t plane = job->counts[1] * job->counts[2], positions = job->count * job->counts[0] * plane;
+    const ptrdiff_t first = tile * F(COLUMNS), last = at_most(first + F(COLUMNS), positions);
+    cut->count = cut->targets = 0;
+    for (ptrdiff_t at = first; at < last;) {
+        ptrdiff_t x = at % job->counts[2], y = at / job->counts[2] % job->counts[1];
+        ptrdiff_t z = at / plane % job->counts[0], image = at / plane / job->counts[0];
+        F(run) *run = &cut->runs[cut->count++], *before = cut->targets ? &cut->joined[cut->targets - 1] : NULL;
+        run->length = at_most(job->counts[2] - x, last - at);
+        run->from = image * job->image + z * job->move[0] + y * job->move[1] + x;
+        run->to = image * job->made_image + z * job->made_step[0] + y * job->made_step[1] + x * job->made_step[2];
+        at += run->length;
+        if (before && job->made_step[2] == 1 && before->to + before->length == run->to)
+            before->length += run->length;
+        else
+            cut->joined[cut->targets++] = *run;
+    }
+}
+
+/* Some tiles side by side, for all outs: ROWS outs of some channels stay in the first cache while each tile goes over them. */
+static void F(tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end) {
+    const ptrdiff_t positions = job->count * job->counts[0] * job->counts[1] * job->counts[2];
     const ptrdiff_t at_once = F(channels_at_once)(job), inner = job->channels * job->taps;
-    REAL *copy = room, *products = copy + at_once * job->taps * F(STRIDE);
-    F(run) *runs = (F(run) *)(products + (job->outs + ROWS - 1) / ROWS * ROWS * F(COLUMNS)), *joined = runs + F(COLUMNS);
-    for (ptrdiff_t tile = begin; tile < end; tile++) {
-        ptrdiff_t first = tile * F(COLUMNS), last = at_most(first + F(COLUMNS), positions), count = 0, targets = 0;
-        for (ptrdiff_t at = first; at < last;) {
-            ptrdiff_t x = at % job->counts[2], y = at / job->counts[2] % job->counts[1];
-            ptrdiff_t z = at / plane % job->counts[0], image = at / plane / job->counts[0];
-            F(run) *run = &runs[count++];
-            run->length = at_most(job->counts[2] - x, last - at);
-            run->from = image * job->image + z * job->move[0] + y * job->move[1] + x;
-            run->to = image * job->made_image + z * job->made_step[0] + y * job->made_step[1] + x * job->made_step[2];
-            at += run->length;
-            /* Rows that are written one behind the other are one target. */
-            if (targets && job->made_step[2] == 1 && joined[targets - 1].to + joined[targets - 1].length == run->to)
-                joined[targets - 1].length += run->length;
-            else
-                joined[targets++] = *run;
-        }
+    const ptrdiff_t copied = F(copied)(job), made = F(products)(job), tiles = (positions + F(COLUMNS) - 1) / F(COLUMNS);
+    REAL *copies = room, *products = copies + job->together * copied;
+    F(cut) *cuts = (F(cut) *)(products + job->together * made);
+    for (ptrdiff_t group = begin; group < end; group++) {
+        const ptrdiff_t first = group * job->together, together = at_most(job->together, tiles - first);
+        for (ptrdiff_t t = 0; t < together; t++)
+            F(cut_tile)(job, first + t, &cuts[t]);
         for (ptrdiff_t c = 0; c < job->channels; c += at_once) {
             const ptrdiff_t end_of_copy = at_most(c + at_once, job->channels), done = c * job->taps;
-            REAL *to = copy;
-            for (ptrdiff_t i = 0; i < count; to += runs[i++].length)
-                F(gather)(job, &runs[i], c, end_of_copy, to);
+            for (ptrdiff_t t = 0; t < together; t++)
+                F(gather_tile)(job, &cuts[t], c, end_of_copy, copies + t * copied);
             for (ptrdiff_t o = 0; o < job->outs; o += ROWS)
-                F(multiply)((const REAL *)job->packed + o * inner + done * ROWS, copy, (end_of_copy - c) * job->taps,
-                            products + o * F(COLUMNS), c == 0);
+                for (ptrdiff_t t = 0; t < together; t++) {
+                    const REAL *copy = copies + t * copied;
+                    REAL *to = products + t * made + o * F(COLUMNS);
+                    if (job->packed)
+                        F(multiply)((const REAL *)job->packed + o * inner + done * ROWS, copy,
+                                    (end_of_copy - c) * job->taps, to, c == 0);
+                    else
+                        F(multiply_lying)(job, o, c, end_of_copy, copy, to);
+                }
         }
-        for (ptrdiff_t o = 0; o < job->outs; o++)
-            F(deliver)(job, joined, targets, o, products + o * F(COLUMNS));
+        for (ptrdiff_t t = 0; t < together; t++)
+            for (ptrdiff_t o = 0; o < job->outs; o++)
+                F(deliver)(job, cuts[t].joined, cuts[t].targets, o, products + t * made + o * F(COLUMNS));
     }
 }
 
@@ -329,49 +402,71 @@ ALWAYS_INLINE void F(weight_tile)(const conv_weight_job *job, const F(weight_par
             sums[r * WEIGHT_VECTORS + v] += found[r][v];
 }
 
+/* Writes the sums of some tiles of a block of outs: whole vectors of pairs where there are any. */
+static void F(deliver_weight)(const conv_weight_job *job, const REAL *sums, ptrdiff_t block, ptrdiff_t begin, ptrdiff_t end) {
+    const ptrdiff_t inner = job->channels * job->taps, last = at_most(end * WEIGHT_ROWS, inner);
+    const ptrdiff_t outs = at_most(job->outs, (block + 1) * F(WEIGHT_COLUMNS));
+    for (ptrdiff_t o = block * F(WEIGHT_COLUMNS); o < outs; o += LANES) {
+        const ptrdiff_t across = at_most(LANES, outs - o);
+        const REAL *from = sums + o - block * F(WEIGHT_COLUMNS);
+        for (ptrdiff_t pair = begin * WEIGHT_ROWS; pair < last; pair += LANES, from += LANES * F(WEIGHT_COLUMNS)) {
+            REAL *to = (REAL *)job->made + o * inner + pair;
+            const ptrdiff_t down = at_most(LANES, last - pair);
+            if (across == LANES && down == LANES) {
+                F(turn)(from, F(WEIGHT_COLUMNS), LANES, to, inner);
+                continue;
+            }
+            for (ptrdiff_t i = 0; i < across; i++)
+                for (ptrdiff_t r = 0; r < down; r++)
+                    to[i * inner + r] = from[r * F(WEIGHT_COLUMNS) + i];
+        }
+    }
+}
+
 /* Tiles of WEIGHT_ROWS (channel, tap) pairs, for all outs. Parts of what was sent, of whole images or of whole rows, go round
-   outside: one of them stays in the second cache. */
+   outside: one of them stays in the second cache. Where all of it does, some tiles go round outside, and their sums stay there. */
 static void F(weight_tiles)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end) {
     const ptrdiff_t inner = job->channels * job->taps, outs = (job->outs + LANES - 1) / LANES * LANES;
     const ptrdiff_t blocks = (job->outs + F(WEIGHT_COLUMNS) - 1) / F(WEIGHT_COLUMNS);
     const ptrdiff_t each = WEIGHT_ROWS * WEIGHT_VECTORS, rows_of_image = job->counts[0] * job->counts[1];
+    const ptrdiff_t of_block = (inner + WEIGHT_ROWS - 1) / WEIGHT_ROWS * each;
     const ptrdiff_t row_bytes = job->counts[2] * outs * (ptrdiff_t)sizeof(REAL);
     const ptrdiff_t at_once = at_least(1, SENT / row_bytes), some = at_most(at_once, rows_of_image);
     const ptrdiff_t images = some < rows_of_image ? 1 : at_once / rows_of_image;
     const ptrdiff_t sent_image = rows_of_image * job->counts[2] * outs;
-    V *sums = (V *)job->sums;
-    memset(sums + begin * blocks * each, 0, (size_t)((end - begin) * blocks * each) * sizeof(V));
-    for (F(weight_part) part = {0}; part.first < job->count; part.first = part.end == rows_of_image ? part.last : part.first,
-                       part.begin = part.end == rows_of_image ? 0 : part.end) {
-        part.last = at_most(part.first + images, job->count);
-        part.end = at_most(part.begin + some, rows_of_image);
-        for (ptrdiff_t tile = begin; tile < end; tile++) {
-            const REAL *rows[WEIGHT_ROWS];
-            for (ptrdiff_t r = 0; r < WEIGHT_ROWS; r++) {
-                ptrdiff_t pair = at_most(tile * WEIGHT_ROWS + r, inner - 1);
-                rows[r] = (const REAL *)job->images + pair / job->taps * job->channel + job->offsets[pair % job->taps];
-            }
-            for (ptrdiff_t block = 0; block < blocks; block++) {
-                const REAL *sent = F(turned_at)(job, 0, block);
-                V *into = sums + (tile * blocks + block) * each;
-                const ptrdiff_t vectors = F(block_width)(job, block) / LANES;
-                if (vectors == 1)
-                    F(weight_tile)(job, &part, rows, sent, sent_image, into, 1);
-                else if (vectors == 2)
-                    F(weight_tile)(job, &part, rows, sent, sent_image, into, 2);
-                else if (vectors == 3)
-                    F(weight_tile)(job, &part, rows, sent, sent_image, into, WEIGHT_VECTORS < 3 ? WEIGHT_VECTORS : 3);
-                else
-                    F(weight_tile)(job, &part, rows, sent, sent_image, into, WEIGHT_VECTORS);
+    const ptrdiff_t tiles_at_once = images >= job->count ? LANES : end - begin;
+    for (ptrdiff_t first = begin; first < end; first += tiles_at_once) {
+        const ptrdiff_t last = at_most(first + tiles_at_once, end);
+        for (ptrdiff_t block = 0; block < blocks; block++)
+            memset((V *)job->sums + block * of_block + first * each, 0, (size_t)((last - first) * each) * sizeof(V));
+        for (F(weight_part) part = {0}; part.first < job->count; part.first = part.end == rows_of_image ? part.last : part.first,
+                           part.begin = part.end == rows_of_image ? 0 : part.end) {
+            part.last = at_most(part.first + images, job->count);
+            part.end = at_most(part.begin + some, rows_of_image);
+            for (ptrdiff_t tile = first; tile < last; tile++) {
+                const REAL *rows[WEIGHT_ROWS];
+                for (ptrdiff_t r = 0; r < WEIGHT_ROWS; r++) {
+                    ptrdiff_t pair = at_most(tile * WEIGHT_ROWS + r, inner - 1);
+                    rows[r] = (const REAL *)job->images + pair / job->taps * job->channel + job->offsets[pair % job->taps];
+                }
+                for (ptrdiff_t block = 0; block < blocks; block++) {
+                    const REAL *sent = F(turned_at)(job, 0, block);
+                    V *into = (V *)job->sums + block * of_block + tile * each;
+                    const ptrdiff_t vectors = F(block_width)(job, block) / LANES;
+                    if (vectors == 1)
+                        F(weight_tile)(job, &part, rows, sent, sent_image, into, 1);
+                    else if (vectors == 2)
+                        F(weight_tile)(job, &part, rows, sent, sent_image, into, 2);
+                    else if (vectors == 3)
+                        F(weight_tile)(job, &part, rows, sent, sent_image, into, WEIGHT_VECTORS < 3 ? WEIGHT_VECTORS : 3);
+                    else
+                        F(weight_tile)(job, &part, rows, sent, sent_image, into, WEIGHT_VECTORS);
+                }
             }
         }
+        for (ptrdiff_t block = 0; block < blocks; block++)
+            F(deliver_weight)(job, (const REAL *)((V *)job->sums + block * of_block + first * each), block, first, last);
     }
-    for (ptrdiff_t tile = begin; tile < end; tile++)
-        for (ptrdiff_t o = 0; o < job->outs; o++)
-            for (ptrdiff_t r = 0; r < WEIGHT_ROWS && tile * WEIGHT_ROWS + r < inner; r++)
-                ((REAL *)job->made)[o * inner + tile * WEIGHT_ROWS + r] =
-                    ((const REAL *)(sums + (tile * blocks + o / F(WEIGHT_COLUMNS)) * each))[r * F(WEIGHT_COLUMNS) +
-                                                                                        o % F(WEIGHT_COLUMNS)];
 }
 
 /* The first `count` elements of a row, and zeros; what lies behind them is read. */

@@ -120,7 +120,15 @@ static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t co
         REAL mixed = (REAL)(products * scale / (WIDE)n) * scale * scale;
         REAL shift = of->centre ? (REAL)(total / (WIDE)n) * scale : 0;
         REAL *out = of->out ? (REAL *)of->out + r * n : NULL;
-        if (inner > 1 || !w) {
+        const bool sums = inner == 1 && (weight_total || bias_total), at_once = sums && whole && w && out;
+        if (at_once) { /* one way over the row for all three */
+            INDEPENDENT for (ptrdiff_t i = 0; i < n; i++) {
+                const REAL distance = x[i] - middle;
+                out[i] = g[i] * w[i] * scale - (distance * mixed + shift);
+                weight_block[i] += g[i] * (distance * scale);
+                bias_block[i] += g[i];
+            }
+        } else if (inner > 1 || !w) {
             for (ptrdiff_t k = 0; out && k < (w ? weights : 1); k++)
                 F(mixed_segment)(g + k * inner, x + k * inner, out + k * inner, w ? inner : n, middle,
                                  w ? scale * w[k] : scale, mixed, shift);
@@ -128,13 +136,14 @@ static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t co
             INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
                 out[i] = g[i] * w[i] * scale - ((x[i] - middle) * mixed + shift);
         }
-        if (inner > 1 || !(weight_total || bias_total))
+        if (!sums)
             continue;
         if (whole) {
-            INDEPENDENT for (ptrdiff_t i = 0; i < n; i++) {
-                weight_block[i] += g[i] * ((x[i] - middle) * scale);
-                bias_block[i] += g[i];
-            }
+            if (!at_once)
+                INDEPENDENT for (ptrdiff_t i = 0; i < n; i++) {
+                    weight_block[i] += g[i] * ((x[i] - middle) * scale);
+                    bias_block[i] += g[i];
+                }
             if ((r - first) % NORM_BLOCK == NORM_BLOCK - 1 || r == first + count - 1) {
                 if (weight_total)
                     F(emptied)(weight_block, weight_total, n);

@@ -144,6 +144,13 @@ class Memories:
         """The number that an array from outside came in with."""
         return int(memory.base)
 
+    def outside(self, native: Any) -> int:
+        """A number for an array as it is before the program, beside that of the value that it holds."""
+        number = self._fresh()
+        self.specs[number], self.given[number] = spec_of(native), native
+        self._lies(native, number)
+        return number
+
     def _root(self, number: int) -> int:
         """The value whose memory a value shows."""
         while number in self._shows:

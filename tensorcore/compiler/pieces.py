@@ -1,0 +1,402 @@
+"""Graph breaks: a call that reads values runs as Python, and what its kernels do between two reads runs as one program.
+
+A kernel that is put off answers with an array of the right layout that has no values yet. Where Python needs a value, and
+where the call ends, all that was put off is computed: the first time kernel by kernel, from the second time on by a plan.
+So Python sees what it ever saw, at the lines where it did.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tensorcore.backend.base import Backend, Kernel, MissingKernel
+from tensorcore.backend.decompose import EAGER
+from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES
+from tensorcore.backend.watch import unwatch, watch
+from tensorcore.compiler.build import needed_steps, program_of
+from tensorcore.compiler.tracer import UPDATES, Tracer, user_line
+from tensorcore.dtypes import from_numpy_dtype
+from tensorcore.lazy.drafts import STOPPING
+from tensorcore.lazy.kinds import ELEMENTWISE
+from tensorcore.lazy.plan import prepare
+from tensorcore.lazy.record import frozen
+from tensorcore.tape.aside import Event
+from tensorcore.tape.mode import mode
+
+__all__ = ["Pieces"]
+
+_KEPT = 64  # programs that are remembered
+# What values may stop has to stop at its line.
+_PUT_OFF = frozenset(RULES) - NEEDS_VALUES - STOPPING - WRITES - EAGER - {"repeat_interleave"}
+# Methods that look at values, and which of their arguments are arrays.
+_METHODS = {"to_host": (0,), "draw": (1, 2, 3, 4), "copy_from": ()}
+_MISSING = object()
+
+
+class Call(NamedTuple):
+    """What was put off: ``results`` are arrays without values; a view has one that is there, a write none."""
+
+    name: str
+    kernel: Callable[..., Any]
+    natives: tuple[Any, ...]
+    options: dict[str, Any]
+    results: tuple[Any, ...]
+
+    def arrays(self) -> Iterator[Any]:
+        """All that it takes and gives."""
+        yield from _arrays((self.natives, tuple(self.options.values()), self.results))
+
+
+class Known:
+    """A program that was run before, and its plan with the places of what that takes; None while there is none."""
+
+    __slots__ = ("plan", "runs")
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.plan: tuple[Callable[..., Any], list[int]] | None = None
+
+
+class Pieces:
+    """The programs of one function between its reads.
+
+    Attributes:
+        breaks: how many programs ended at each line where Python needed a value.
+        calls: how many calls ran so.
+        programs: how many programs they ran, and of these ``replays`` by a plan.
+    """
+
+    def __init__(self, device: Backend, compile: Any = None) -> None:
+        self.device, self.compile = device, compile
+        # Of what a kernel gives for arrays of some layouts: None where it has to run at once.
+        self.layouts: dict[Any, tuple[bool, list[Any]] | None] = {}
+        self.known: OrderedDict[Any, Known] = OrderedDict()
+        self.breaks: dict[str, int] = {}
+        self.calls = self.programs = self.replays = 0
+
+    def run(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call the function; its kernels are put off."""
+        self.calls += 1
+        with _Run(self):
+            return function(*args, **kwargs)
+
+
+class _Run:
+    """One call."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self.pieces, self.device = pieces, pieces.device
+        self.busy = False
+        self._thread = threading.get_ident()
+        self._begin()
+
+    def _begin(self) -> None:
+        self.log: list[Call] = []
+        self.key: list[Any] = []
+        self.order: list[Any] = []  # the arrays of the log as they were met
+        self.places: dict[int, int] = {}
+        self.made: set[int] = set()  # those of them that have no values yet, and views of these
+        self.written: set[Any] = set()  # memory from outside that is to be written
+
+    def __enter__(self) -> _Run:
+        watch(self._around, self.device)
+        for name, places in _METHODS.items():
+            vars(self.device)[name] = self._settling(getattr(self.device, name), places)
+        vars(self.device)["as_strided"] = self._as_strided(self.device.as_strided)
+        mode.tracer = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        try:
+            self.settle()
+        finally:
+            mode.tracer = None
+            for name in (*_METHODS, "as_strided"):
+                vars(self.device).pop(name)
+            unwatch(self._around, self.device)
+
+    # What the compiler asks of whoever is at ``mode.tracer``
+
+    def call(self, event: Event, run: Callable[[], Any]) -> Any:
+        """Python makes the call as ever."""
+        return run()
+
+    def fail(self, reason: str) -> None:
+        """What comes is no part of what was put off."""
+        self.settle()
+
+    # Putting off
+
+    def _around(self, device: Backend, name: str, kernel: Kernel) -> Kernel:
+        if name in EAGER:
+            return MissingKernel(device, name)
+        put = (
+            self._view if name in VIEWS else self._write if name in ("copy", "fill") or name in UPDATES
+            else self._plain if name in _PUT_OFF else self._at_once
+        )  # fmt: skip
+
+        def put_off(*natives: Any, **options: Any) -> Any:
+            if self.busy or threading.get_ident() != self._thread:
+                return kernel(*natives, **options)
+            return put(name, kernel, natives, options)
+
+        return put_off
+
+    def _view(self, name: str, kernel: Kernel, natives: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        result = kernel(*natives, **options)
+        if result is not None and result is not natives[0]:
+            self._note(Call(name, kernel, natives, options, (result,)))
+            if id(natives[0]) in self.made:
+                self.made.add(id(result))
+        return result
+
+    def _write(self, name: str, kernel: Kernel, natives: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        for one in natives[: UPDATES.get(name, 1)]:
+            if one is not None and id(one) not in self.made:
+                self.written.add(self.device.storage_key(one))
+        self._note(Call(name, kernel, natives, options, ()))
+        return natives[0] if name not in UPDATES else None
+
+    def _plain(self, name: str, kernel: Kernel, natives: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        out = options.get("out")
+        if out is None and name == "add" and len(natives) == 3:
+            natives, out = natives[:2], natives[2]
+            options = {"out": out}
+        if out is not None:
+            if id(out) not in self.made:
+                self.written.add(self.device.storage_key(out))
+            self._note(Call(name, kernel, natives, options, ()))
+            return out
+        numbers = name not in ELEMENTWISE  # whose layout may depend on the numbers they are given
+        given = tuple([(one, type(value), self._form(value)) for one, value in options.items()])
+        key = name, self._form(natives, numbers), given
+        try:
+            layouts = self.pieces.layouts.get(key, _MISSING)
+        except TypeError:
+            return self._at_once(name, kernel, natives, options)
+        if layouts is None:
+            return self._at_once(name, kernel, natives, options)
+        if layouts is _MISSING:
+            made = self._at_once(name, kernel, natives, options)
+            self.pieces.layouts[key] = self._layouts(made, natives)
+            return made
+        several, each = layouts
+        if not several and each[0] is None:  # it leaves such a call to others
+            return None
+        made = tuple([None if one is None else self._empty(*one) for one in each])
+        self._note(Call(name, kernel, natives, options, made))
+        self.made.update([id(one) for one in made if one is not None])
+        return made if several else made[0]
+
+    def _at_once(self, name: str, kernel: Kernel, natives: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        given = [*_arrays(natives), *_arrays(tuple(options.values()))]
+        if any(map(self._waits, given)):
+            self.settle(user_line())
+        self.busy = True
+        try:
+            return kernel(*natives, **options)
+        finally:
+            self.busy = False
+
+    def _settling(self, own: Callable[..., Any], places: tuple[int, ...]) -> Callable[..., Any]:
+        def settling(*args: Any, **options: Any) -> Any:
+            if not self.busy and threading.get_ident() == self._thread:
+                given = [args[i] for i in places if i < len(args)]
+                if not places or any(map(self._waits, _arrays(tuple(given)))):
+                    self.settle(user_line())
+            return own(*args, **options)
+
+        return settling
+
+    def _as_strided(self, own: Callable[..., Any]) -> Callable[..., Any]:
+        def as_strided(native: Any, shape: Any, strides: Any, offset: int) -> Any:
+            made = own(native, shape, strides, offset)
+            if not self.busy and threading.get_ident() == self._thread and self._waits(native):
+                self.settle(user_line())
+            return made
+
+        return as_strided
+
+    def _note(self, call: Call) -> None:
+        self.log.append(call)
+        self.key += (call.name, self._codes(call.natives), *call.options, self._codes(tuple(call.options.values())))
+        for one in call.results:
+            self.key.append(self._code(one))
+
+    def _codes(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple([
+            self._code(one) if type(one) is np.ndarray
+            else self._codes(tuple(one)) if type(one) is list or type(one) is tuple
+            else frozen(one)
+            for one in values
+        ])  # fmt: skip
+
+    def _code(self, native: Any) -> Any:
+        if native is None:
+            return None
+        place = self.places.get(id(native))
+        if place is not None:
+            return place
+        place = self.places[id(native)] = len(self.order)
+        self.order.append(native)
+        return place, native.shape, native.strides, native.dtype
+
+    def _form(self, value: Any, numbers: bool = True) -> Any:
+        if type(value) is np.ndarray:
+            return value.shape, value.strides, value.dtype
+        if type(value) is tuple or type(value) is list:
+            return tuple([self._form(one, numbers) for one in value])
+        return value if numbers or type(value) not in (int, float, bool, complex) else type(value)
+
+    def _layouts(self, made: Any, natives: tuple[Any, ...]) -> Any:
+        """Of what a kernel gave; None where it has to run at once: it gave numbers, or memory that was there."""
+        several = type(made) is tuple or type(made) is list
+        if several and len(made) < 2:
+            return None
+        device, each = self.device, made if several else (made,)
+        keys = {device.storage_key(one) for one in _arrays(natives)}
+        found = []
+        for one in each:
+            native = device.as_native(one) if hasattr(one, "shape") else one
+            if native is None:
+                found.append(None)
+            elif type(native) is not np.ndarray or device.storage_key(native) in keys:
+                return None
+            else:
+                found.append((native.shape, from_numpy_dtype(native.dtype), device.strides(native)))
+        return several, found
+
+    def _empty(self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Any:
+        made = self.device.allocate(shape, dtype)
+        if self.device.strides(made) == strides or 0 in shape:
+            return made
+        # As dense as the one that was seen, in another order of its dims.
+        order = sorted(range(len(shape)), key=lambda i: -strides[i])
+        return self.device.allocate(tuple([shape[i] for i in order]), dtype).transpose(np.argsort(order))
+
+    def _waits(self, native: Any) -> bool:
+        """Whether the values of an array are not there yet."""
+        base = native.base
+        return (
+            id(native) in self.made
+            or (base is not None and id(base) in self.made)
+            or (bool(self.written) and self.device.storage_key(native) in self.written)
+        )
+
+    # Computing what was put off
+
+    def settle(self, line: str = "") -> None:
+        """Compute all that was put off; ``line`` is where Python needs a value."""
+        if not self.log or self.busy:
+            return
+        self.busy = True
+        try:
+            self._compute()
+        finally:
+            self._begin()
+            self.busy = False
+        if line:
+            self.pieces.breaks[line] = self.pieces.breaks.get(line, 0) + 1
+
+    def _compute(self) -> None:
+        pieces, order = self.pieces, self.order
+        wanted = self._wanted()
+        keys = list(map(self.device.storage_key, order)) if self.written else []
+        known = None
+        try:
+            key = *self.key, tuple(wanted), tuple([keys.index(one) for one in keys])
+            known = pieces.known[key] = pieces.known.pop(key, None) or Known()
+        except TypeError:  # an option without a hash
+            pass
+        pieces.programs += 1
+        if known is not None:
+            if len(pieces.known) > _KEPT:
+                pieces.known.popitem(last=False)
+            known.runs += 1
+            if known.runs == 2:
+                known.plan = self._planned(wanted)
+            if known.plan is not None:
+                plan, places = known.plan
+                plan(*[order[i] for i in places])
+                pieces.replays += 1
+                return
+        for call in self.log:
+            if call.name in VIEWS:
+                continue
+            made = call.kernel(*call.natives, **call.options)
+            for place, one in zip(call.results, made if len(call.results) > 1 else (made,), strict=False):
+                if place is not None:
+                    place[...] = one
+
+    def _wanted(self) -> list[int]:
+        """The places of the arrays without values that somebody else has, or has a view of."""
+        own = Counter([id(one) for call in self.log for one in call.arrays()])
+        own.update([id(one.base) for one in self.order])
+        roots = self._roots()
+        found = set()
+        for place, one in enumerate(self.order):
+            # Besides the log and views: the list, the name, the pair that ``enumerate`` makes, and the argument.
+            if id(one) in self.made and sys.getrefcount(one) > own[id(one)] + _HELD:
+                found.add(roots[place])
+        return sorted(found)
+
+    def _roots(self) -> list[int]:
+        """For each array the place of the one that it is a view of, in the end."""
+        roots = list(range(len(self.order)))
+        for call in self.log:
+            if call.name in VIEWS:
+                roots[self.places[id(call.results[0])]] = roots[self.places[id(call.natives[0])]]
+        return roots
+
+    def _planned(self, wanted: list[int]) -> tuple[Callable[..., Any], list[int]] | None:
+        """A plan of what is in the log, and the places of the arrays that it takes; None where there can be none."""
+        tracer, device = Tracer(), self.device
+        tracer.device = device
+        for call in self.log:
+            made = call.results if len(call.results) > 1 else call.results[0] if call.results else call.options.get("out")
+            tracer.note(device, call.name, call.natives, dict(call.options), made)
+        if tracer.reason is not None:
+            return None
+        writes = []
+        for place in wanted:
+            native = self.order[place]
+            value = tracer.value_of(native)
+            writes.append((value, tracer.outside(native)))
+        tracer.cut()
+        if tracer.reason is not None:
+            return None
+        segment = tracer.segments[0]
+        segment.writes += writes
+        program, inputs, _, into = program_of(segment, needed_steps(segment, set()), [], tracer)
+        unwatch(self._around, device)  # a plan keeps the kernels themselves
+        try:
+            strides = [tracer.strides.get(one) for one in inputs]
+            plan = prepare(program, device, into=into, strides=strides, compile=self.pieces.compile)
+        finally:
+            watch(self._around, device)
+        return plan, [self.places[id(tracer.given[one])] for one in inputs]
+
+
+def _arrays(values: Any) -> Iterator[Any]:
+    for one in values:
+        if type(one) is np.ndarray:
+            yield one
+        elif type(one) is tuple or type(one) is list:
+            yield from _arrays(one)
+
+
+def _held() -> int:
+    """What getrefcount says of something that one list has, in a loop such as that of ``_Run._wanted``."""
+    order = [object()]
+    for _place, one in enumerate(order):
+        found = sys.getrefcount(one)
+    return found
+
+
+_HELD = _held()

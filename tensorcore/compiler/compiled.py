@@ -63,7 +63,9 @@ class Explanation:
         for kernels, fused, peak in zip(self.kernels, self.fused, self.peak, strict=True):
             lines.append(f"  a replay makes {kernels} kernel calls, {fused} of them fused, in {peak} bytes of its own")
         if self.broken:
-            lines.append(f"  {self.broken} calls in pieces: {self.programs} programs, {self.planned} of them planned before")
+            lines.append(
+                f"  {self.broken} calls in pieces: {self.programs} programs, {self.planned} of them planned before"
+            )
             lines += [f"  a value is needed at {line}: {times} times" for line, times in self.breaks.items()]
         return "\n".join([*lines, *[f"  {one}" for one in self.reasons]])
 

@@ -359,8 +359,8 @@ class _Run:
         tracer, device = Tracer(), self.device
         tracer.device = device
         for call in self.log:
-            made = call.results if len(call.results) > 1 else call.results[0] if call.results else call.options.get("out")
-            tracer.note(device, call.name, call.natives, dict(call.options), made)
+            made = call.results or (call.options.get("out"),)
+            tracer.note(device, call.name, call.natives, dict(call.options), made if len(made) > 1 else made[0])
         if tracer.reason is not None:
             return None
         writes = []

@@ -79,7 +79,8 @@ def test_a_step_that_reads_trains_like_eager(step_of) -> None:
     made = trained(True, step_of)
     assert made[:2] == (losses, parameters)
     account = made[2].explain()
-    assert account.eager == 0 and account.broken == 5
+    assert account.eager == 0
+    assert account.broken == 5
     assert account.planned >= 3, account
 
 
@@ -97,7 +98,8 @@ def test_what_python_does_happens_in_every_call(capsys) -> None:
     made = [compiled(tc.full((3,), one)).item() for one in (0.0, -1.0, 0.5, -2.0, 0.0, -1.0)]
     assert seen == [3.0, -3.0, 6.0, -9.0, 3.0, -3.0]
     assert capsys.readouterr().out.split() == ["3.0", "-3.0", "6.0", "-9.0", "3.0", "-3.0"]
-    assert made[1::2] == [3.0, 9.0, 3.0] and made[0] == made[4]
+    assert made[1::2] == [3.0, 9.0, 3.0]
+    assert made[0] == made[4]
 
 
 def test_the_account_names_the_lines_that_need_values() -> None:
@@ -127,7 +129,8 @@ def test_without_breaks_such_a_call_runs_as_it_is() -> None:
 
     compiled = tc.compile(run)
     compiled(tc.ones(3)), compiled(tc.ones(3))
-    assert compiled.explain().eager == 1 and compiled.explain().broken == 0
+    assert compiled.explain().eager == 1
+    assert compiled.explain().broken == 0
     with pytest.raises(RuntimeError, match="one that reads a value"):
         tc.compile(run, fullgraph=True, options=BREAKS)(tc.ones(3))
 
@@ -149,7 +152,8 @@ def test_an_error_is_that_of_eager_at_its_line() -> None:
         compiled(tc.ones(3), True)
     with pytest.raises(RuntimeError, match="7"):
         compiled(tc.ones(3), False)
-    assert kept[-1].tolist() == [4.0] * 3 and kept[-2].tolist() == [3.0] * 3
+    assert kept[-1].tolist() == [4.0] * 3
+    assert kept[-2].tolist() == [3.0] * 3
     assert compiled(tc.ones(3), True).tolist() == [5.0] * 3
 
 

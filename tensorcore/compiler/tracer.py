@@ -206,7 +206,7 @@ class Tracer(Memories):
         number = self.emit(name, (Value(self._value(parent)),), options, spec_of(result))[0]
         self._lies(result, number)
         step = name, tuple(options.items())
-        self._known[id(result)] = Known(result, parent.memory, number, parent, step)
+        self.know(result, Known(result, parent.memory, number, parent, step))
 
     def _update(self, name: str, natives: tuple[Any, ...], options: dict[str, Any]) -> None:
         targets = tuple(i for i in range(UPDATES[name]) if natives[i] is not None)

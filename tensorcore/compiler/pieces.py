@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -32,11 +32,13 @@ from tensorcore.tape.mode import mode
 __all__ = ["Pieces"]
 
 _KEPT = 64  # programs that are remembered
+_LAYOUTS = 4096
 # What values may stop has to stop at its line.
 _PUT_OFF = frozenset(RULES) - NEEDS_VALUES - STOPPING - WRITES - EAGER - {"repeat_interleave"}
 # Methods that look at values, and which of their arguments are arrays.
 _METHODS = {"to_host": (0,), "draw": (1, 2, 3, 4), "copy_from": ()}
 _MISSING = object()
+_NUMBERS = frozenset([int, float, bool, complex])
 
 
 class Call(NamedTuple):
@@ -48,19 +50,23 @@ class Call(NamedTuple):
     options: dict[str, Any]
     results: tuple[Any, ...]
 
-    def arrays(self) -> Iterator[Any]:
-        """All that it takes and gives."""
-        yield from _arrays((self.natives, tuple(self.options.values()), self.results))
-
 
 class Known:
-    """A program that was run before, and its plan with the places of what that takes; None while there is none."""
+    """A program that was run before.
 
-    __slots__ = ("plan", "runs")
+    Attributes:
+        plan: its plan, with the places of what that takes; None while there is none.
+        wanted: the places of the arrays that it made values of.
+        then: the program that came after it the last time.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("plan", "runs", "then", "wanted")
+
+    def __init__(self, wanted: frozenset[int] = frozenset()) -> None:
         self.runs = 0
         self.plan: tuple[Callable[..., Any], list[int]] | None = None
+        self.wanted = wanted
+        self.then: Known | None = None
 
 
 class Pieces:
@@ -77,6 +83,7 @@ class Pieces:
         # Of what a kernel gives for arrays of some layouts: None where it has to run at once.
         self.layouts: dict[Any, tuple[bool, list[Any]] | None] = {}
         self.known: OrderedDict[Any, Known] = OrderedDict()
+        self.first = Known()  # stands before the first program of a call
         self.breaks: dict[str, int] = {}
         self.calls = self.programs = self.replays = 0
 
@@ -94,12 +101,19 @@ class _Run:
         self.pieces, self.device = pieces, pieces.device
         self.busy = False
         self._thread = threading.get_ident()
+        self.last = pieces.first
         self._begin()
 
     def _begin(self) -> None:
+        """A new log, which will likely be that of the program that came after the last one before."""
+        then = self.last.then
+        self.likely: frozenset[int] = frozenset() if then is None else then.wanted
         self.log: list[Call] = []
         self.key: list[Any] = []
-        self.order: list[Any] = []  # the arrays of the log as they were met
+        # The arrays of the log as they were met, how they lie, and how often the log itself refers to each.
+        self.order: list[Any] = []
+        self.forms: list[Any] = []
+        self.own: list[int] = []
         self.places: dict[int, int] = {}
         self.made: set[int] = set()  # those of them that have no values yet, and views of these
         self.written: set[Any] = set()  # memory from outside that is to be written
@@ -173,25 +187,32 @@ class _Run:
                 self.written.add(self.device.storage_key(out))
             self._note(Call(name, kernel, natives, options, ()))
             return out
-        numbers = name not in ELEMENTWISE  # whose layout may depend on the numbers they are given
-        given = tuple([(one, type(value), self._form(value)) for one, value in options.items()])
-        key = name, self._form(natives, numbers), given
+        codes, forms = self._codes(natives, numbers=name not in ELEMENTWISE)
+        also, others = self._codes(tuple(options.values())) if options else ((), ())
         try:
+            key = name, forms, *options, others
             layouts = self.pieces.layouts.get(key, _MISSING)
         except TypeError:
-            return self._at_once(name, kernel, natives, options)
-        if layouts is None:
-            return self._at_once(name, kernel, natives, options)
-        if layouts is _MISSING:
+            layouts = None
+        if layouts is None or layouts is _MISSING:
+            self._uncount(natives, options)
             made = self._at_once(name, kernel, natives, options)
-            self.pieces.layouts[key] = self._layouts(made, natives)
+            if layouts is _MISSING:
+                if len(self.pieces.layouts) >= _LAYOUTS:
+                    self.pieces.layouts.clear()
+                self.pieces.layouts[key] = self._layouts(made, natives)
             return made
         several, each = layouts
         if not several and each[0] is None:  # it leaves such a call to others
+            self._uncount(natives, options)
             return None
-        made = tuple([None if one is None else self._empty(*one) for one in each])
-        self._note(Call(name, kernel, natives, options, made))
-        self.made.update([id(one) for one in made if one is not None])
+        made = tuple([None if one is None else self._empty(i, *one) for i, one in enumerate(each, len(self.order))])
+        self.log.append(Call(name, kernel, natives, options, made))
+        self.key += (name, codes, *options, also)
+        for one, layout in zip(made, each, strict=True):
+            if one is not None:
+                self._enter(one, layout[3])
+                self.made.add(id(one))
         return made if several else made[0]
 
     def _at_once(self, name: str, kernel: Kernel, natives: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -224,35 +245,56 @@ class _Run:
         return as_strided
 
     def _note(self, call: Call) -> None:
+        codes, _ = self._codes(call.natives)
+        also, _ = self._codes(tuple(call.options.values()))
         self.log.append(call)
-        self.key += (call.name, self._codes(call.natives), *call.options, self._codes(tuple(call.options.values())))
-        for one in call.results:
-            self.key.append(self._code(one))
+        self.key += (call.name, codes, *call.options, also)
+        for one in call.results:  # a view, which is there
+            place = self._enter(one, (one.shape, one.strides, one.dtype))
+            self.key.append(place)
+            base = self.places.get(id(one.base))
+            if base is not None:
+                self.own[base] += 1
 
-    def _codes(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple([
-            self._code(one) if type(one) is np.ndarray
-            else self._codes(tuple(one)) if type(one) is list or type(one) is tuple
-            else frozen(one)
-            for one in values
-        ])  # fmt: skip
+    def _codes(self, values: tuple[Any, ...], numbers: bool = True) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """What tells operands apart in a program, and how they lie; arrays that are new are met here.
 
-    def _code(self, native: Any) -> Any:
-        if native is None:
-            return None
-        place = self.places.get(id(native))
-        if place is not None:
-            return place
+        Without ``numbers`` the second says of these no more than their types.
+        """
+        codes, forms = [], []
+        for one in values:
+            kind = type(one)
+            if kind is np.ndarray:
+                place = self.places.get(id(one))
+                if place is None:
+                    place = self._enter(one, (one.shape, one.strides, one.dtype))
+                    codes.append((place, self.forms[place]))
+                else:
+                    self.own[place] += 1
+                    codes.append(place)
+                forms.append(self.forms[place])
+            elif kind is list or kind is tuple:
+                some, lie = self._codes(tuple(one))
+                codes.append(some)
+                forms.append(lie)
+            else:
+                code = frozen(one)
+                codes.append(code)
+                forms.append(code if kind not in _NUMBERS else (kind, code) if numbers else kind)
+        return tuple(codes), tuple(forms)
+
+    def _enter(self, native: Any, form: Any) -> int:
+        """Meet an array, which something in the log refers to."""
         place = self.places[id(native)] = len(self.order)
         self.order.append(native)
-        return place, native.shape, native.strides, native.dtype
+        self.forms.append(form)
+        self.own.append(1)
+        return place
 
-    def _form(self, value: Any, numbers: bool = True) -> Any:
-        if type(value) is np.ndarray:
-            return value.shape, value.strides, value.dtype
-        if type(value) is tuple or type(value) is list:
-            return tuple([self._form(one, numbers) for one in value])
-        return value if numbers or type(value) not in (int, float, bool, complex) else type(value)
+    def _uncount(self, natives: tuple[Any, ...], options: dict[str, Any]) -> None:
+        """What was met for a call that is not put off is in no log."""
+        for one in _arrays((natives, tuple(options.values()))):
+            self.own[self.places[id(one)]] -= 1
 
     def _layouts(self, made: Any, natives: tuple[Any, ...]) -> Any:
         """Of what a kernel gave; None where it has to run at once: it gave numbers, or memory that was there."""
@@ -269,16 +311,19 @@ class _Run:
             elif type(native) is not np.ndarray or device.storage_key(native) in keys:
                 return None
             else:
-                found.append((native.shape, from_numpy_dtype(native.dtype), device.strides(native)))
+                form = native.shape, native.strides, native.dtype
+                found.append((native.shape, from_numpy_dtype(native.dtype), device.strides(native), form))
         return several, found
 
-    def _empty(self, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...]) -> Any:
-        made = self.device.allocate(shape, dtype)
-        if self.device.strides(made) == strides or 0 in shape:
+    def _empty(self, place: int, shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...], form: Any) -> Any:
+        """An array of a layout; where it was nobody's the last time, over memory that is only taken if it is written."""
+        make = self.device.allocate if place in self.likely else _untouched
+        made = make(shape, dtype)
+        if made.strides == form[1] or 0 in shape:
             return made
         # As dense as the one that was seen, in another order of its dims.
         order = sorted(range(len(shape)), key=lambda i: -strides[i])
-        return self.device.allocate(tuple([shape[i] for i in order]), dtype).transpose(np.argsort(order))
+        return make(tuple([shape[i] for i in order]), dtype).transpose(np.argsort(order))
 
     def _waits(self, native: Any) -> bool:
         """Whether the values of an array are not there yet."""
@@ -311,11 +356,12 @@ class _Run:
         known = None
         try:
             key = *self.key, tuple(wanted), tuple([keys.index(one) for one in keys])
-            known = pieces.known[key] = pieces.known.pop(key, None) or Known()
+            known = pieces.known[key] = pieces.known.pop(key, None) or Known(frozenset(wanted))
         except TypeError:  # an option without a hash
             pass
         pieces.programs += 1
         if known is not None:
+            self.last.then, self.last = known, known
             if len(pieces.known) > _KEPT:
                 pieces.known.popitem(last=False)
             known.runs += 1
@@ -336,13 +382,12 @@ class _Run:
 
     def _wanted(self) -> list[int]:
         """The places of the arrays without values that somebody else has, or has a view of."""
-        own = Counter([id(one) for call in self.log for one in call.arrays()])
-        own.update([id(one.base) for one in self.order])
         roots = self._roots()
         found = set()
+        made, own = self.made, self.own
         for place, one in enumerate(self.order):
             # Besides the log and views: the list, the name, the pair that ``enumerate`` makes, and the argument.
-            if id(one) in self.made and sys.getrefcount(one) > own[id(one)] + _HELD:
+            if id(one) in made and sys.getrefcount(one) > own[place] + _HELD:
                 found.add(roots[place])
         return sorted(found)
 
@@ -381,6 +426,10 @@ class _Run:
         finally:
             watch(self._around, device)
         return plan, [self.places[id(tracer.given[one])] for one in inputs]
+
+
+def _untouched(shape: tuple[int, ...], dtype: Any) -> Any:
+    return np.empty(shape, dtype.numpy)
 
 
 def _arrays(values: Any) -> Iterator[Any]:

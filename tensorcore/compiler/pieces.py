@@ -17,15 +17,14 @@ import numpy as np
 
 from tensorcore.backend.base import Backend, Kernel, MissingKernel
 from tensorcore.backend.decompose import EAGER
-from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES
+from tensorcore.backend.shapes import NEEDS_VALUES, VIEWS
 from tensorcore.backend.watch import unwatch, watch
 from tensorcore.compiler.build import needed_steps, program_of
-from tensorcore.compiler.tracer import UPDATES, Tracer, user_line
+from tensorcore.compiler.tracer import UPDATES, Tracer
 from tensorcore.dtypes import from_numpy_dtype
-from tensorcore.lazy.drafts import STOPPING
-from tensorcore.lazy.kinds import ELEMENTWISE
+from tensorcore.lazy.kinds import ACTIVATIONS, ELEMENTWISE, REDUCTIONS, ROWS
 from tensorcore.lazy.plan import prepare
-from tensorcore.lazy.record import frozen
+from tensorcore.lazy.record import frozen, line_of, user_line
 from tensorcore.tape.aside import Event
 from tensorcore.tape.mode import mode
 
@@ -33,8 +32,10 @@ __all__ = ["Pieces"]
 
 _KEPT = 64  # programs that are remembered
 _LAYOUTS = 4096
-# What values may stop has to stop at its line.
-_PUT_OFF = frozenset(RULES) - NEEDS_VALUES - STOPPING - WRITES - EAGER - {"repeat_interleave"}
+# What values may stop, such as a division of ints, has to stop at its line.
+_STOPPING = frozenset(["floor_divide", "fmod", "pow", "remainder", "trunc_divide"])
+# What may become part of a fused kernel; others, such as products, gain nothing by waiting.
+_PUT_OFF = (ELEMENTWISE | ACTIVATIONS | REDUCTIONS | ROWS | {"clone", "contiguous", "full"}) - _STOPPING
 # Methods that look at values, and which of their arguments are arrays.
 _METHODS = {"to_host": (0,), "draw": (1, 2, 3, 4), "copy_from": ()}
 _MISSING = object()
@@ -218,7 +219,7 @@ class _Run:
     def _at_once(self, name: str, kernel: Kernel, natives: tuple[Any, ...], options: dict[str, Any]) -> Any:
         given = [*_arrays(natives), *_arrays(tuple(options.values()))]
         if any(map(self._waits, given)):
-            self.settle(user_line())
+            self.settle(name in NEEDS_VALUES)
         self.busy = True
         try:
             return kernel(*natives, **options)
@@ -230,7 +231,7 @@ class _Run:
             if not self.busy and threading.get_ident() == self._thread:
                 given = [args[i] for i in places if i < len(args)]
                 if not places or any(map(self._waits, _arrays(tuple(given)))):
-                    self.settle(user_line())
+                    self.settle(reads=True)
             return own(*args, **options)
 
         return settling
@@ -239,7 +240,7 @@ class _Run:
         def as_strided(native: Any, shape: Any, strides: Any, offset: int) -> Any:
             made = own(native, shape, strides, offset)
             if not self.busy and threading.get_ident() == self._thread and self._waits(native):
-                self.settle(user_line())
+                self.settle(reads=True)
             return made
 
         return as_strided
@@ -336,8 +337,8 @@ class _Run:
 
     # Computing what was put off
 
-    def settle(self, line: str = "") -> None:
-        """Compute all that was put off; ``line`` is where Python needs a value."""
+    def settle(self, reads: bool = False) -> None:
+        """Compute all that was put off; ``reads`` says that Python needs a value, at the line where it is."""
         if not self.log or self.busy:
             return
         self.busy = True
@@ -346,7 +347,8 @@ class _Run:
         finally:
             self._begin()
             self.busy = False
-        if line:
+        if reads:
+            line = line_of(*user_line(sys._getframe(1)))
             self.pieces.breaks[line] = self.pieces.breaks.get(line, 0) + 1
 
     def _compute(self) -> None:

@@ -23,7 +23,7 @@ from tensorcore.errors import UsageError
 from tensorcore.tape.aside import Event
 from tensorcore.tape.mode import mode
 
-__all__ = ["UPDATES", "Tracer", "user_line"]
+__all__ = ["UPDATES", "Tracer"]
 
 _METHODS = ("to_host", "from_host", "share_host", "allocate", "as_strided", "random", "draw", "copy_from")
 UPDATES = {"track_statistics": 2}  # kernels that write to their first operands, and to how many
@@ -71,7 +71,7 @@ class Tracer(Memories):
         """Stop writing: this call cannot be replayed."""
         if self.reason is not None:
             return
-        self.line = user_line()
+        self.line = _line()
         self.reason = reason
         if self.fullgraph:
             raise UsageError(f"compile: expected a function that can be replayed as one graph, got one that {reason} "
@@ -288,7 +288,7 @@ class Tracer(Memories):
         return value
 
 
-def user_line() -> str:
+def _line() -> str:
     """The innermost line that is not this package's own."""
     frame: Any = sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "tensorcore":

@@ -17,10 +17,10 @@ from tensorcore.lazy.record import Deferred, frozen
 if TYPE_CHECKING:
     from tensorcore.lazy.backend import LazyBackend
 
-__all__ = ["STOPPING", "Draft", "collect", "pending_of"]
+__all__ = ["Draft", "collect", "pending_of"]
 
 # Kernels that values may stop with an error: an index out of range, a matrix that is singular.
-STOPPING = frozenset([
+_STOPPING = frozenset([
     "checked", *(name for names, *_ in FACTORISATIONS for name in names.split()),
     "cross_entropy", "embedding", "embedding_gradient", "embedding_pick", "gather", "index_add", "index_copy", "index_fill",
     "index_put", "index_select", "index_tensors", "max_unpool", "nll_loss", "pick", "put", "put_picked", "scatter",
@@ -217,7 +217,7 @@ class Draft:
         Nothing is written over before the last step that values may stop with an error: after one, all inputs must be what
         they were.
         """
-        stops = [i for i, one in enumerate(self.steps) if str(one.call.kernel).partition(":")[0] in STOPPING]
+        stops = [i for i, one in enumerate(self.steps) if str(one.call.kernel).partition(":")[0] in _STOPPING]
         safe = set(map(id, self.steps[max(stops, default=-1) + 1 :]))
         found: dict[int, int] = {}
         for i, one in enumerate(outputs):

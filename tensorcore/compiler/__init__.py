@@ -33,7 +33,8 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None 
         backend: ``"eager"`` runs everything as it is; a function of a ``Program`` stands in the place of the device's
             own ``compile``; any other name is the device's own.
         mode: accepted; one of PyTorch's.
-        options: ``limit`` is how many traces are kept, others are accepted.
+        options: ``limit`` is how many traces are kept; with ``breaks`` a call that cannot be replayed runs in pieces, programs
+            between the lines that need a value, instead of as it is. Others are accepted.
         disable: give back what was given.
 
     Raises:
@@ -56,8 +57,8 @@ def compile(model: Any = None, *, fullgraph: bool = False, dynamic: bool | None 
         return model
     from tensorcore.compiler.wrap import wrapped
 
-    limit = (options or {}).get("limit", _LIMIT)
-    made, account = wrapped(model, fullgraph, limit, backend if callable(backend) else None)
+    limit, breaks = (options or {}).get("limit", _LIMIT), (options or {}).get("breaks", False)
+    made, account = wrapped(model, fullgraph, limit, backend if callable(backend) else None, breaks)
     _made.add(account)
     return made
 

@@ -13,7 +13,7 @@ from tensorcore.lazy.kinds import STAYS, reads
 from tensorcore.lazy.plan import prepare
 from tensorcore.tensor import Tensor
 
-__all__ = ["Result", "Script"]
+__all__ = ["Result", "Script", "needed_steps", "program_of"]
 
 
 class Result:
@@ -102,9 +102,9 @@ class Script:
         for position in range(last - 1, first - 1, -1):
             needed |= kept.get(position, set())
             segment = self.tracer.segments[position]
-            steps = _needed(segment, needed)
+            steps = needed_steps(segment, needed)
             own = {number for _, numbers in steps for number in numbers}
-            program, inputs, outputs, into = _program(segment, steps, sorted(own & needed), self.tracer)
+            program, inputs, outputs, into = program_of(segment, steps, sorted(own & needed), self.tracer)
             needed = (needed - own) | set(inputs)
             lines.append(self._call(program, inputs, outputs, into))
         return lines[::-1], needed
@@ -134,7 +134,7 @@ class Script:
         return self.name(self.tracer.given.get(number, self.tracer.constants.get(number))) if found is None else found
 
 
-def _needed(segment: Segment, later: set[int]) -> list[tuple[Step, tuple[int, ...]]]:
+def needed_steps(segment: Segment, later: set[int]) -> list[tuple[Step, tuple[int, ...]]]:
     """The steps of a segment whose results somebody needs."""
     needed = later | {value for value, _ in segment.writes}
     kept = []
@@ -145,7 +145,7 @@ def _needed(segment: Segment, later: set[int]) -> list[tuple[Step, tuple[int, ..
     return kept[::-1]
 
 
-def _program(
+def program_of(
     segment: Segment, steps: list[tuple[Step, tuple[int, ...]]], outputs: list[int], tracer: Memories
 ) -> tuple[Program, list[int], list[int], dict[int, int]]:
     """Steps as a program; the numbers of its inputs and outputs, and which outputs go over which inputs."""

@@ -7,6 +7,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from tensorcore.compiler.pieces import Pieces
 from tensorcore.compiler.trace import MISSED, Entry, trace
 from tensorcore.tape.mode import mode
 
@@ -14,6 +17,11 @@ __all__ = ["Compiled", "Explanation"]
 
 _CHANGES = 3
 _tracing = threading.Lock()  # a trace looks at devices that all threads share
+
+
+def _is_unusual() -> bool:
+    """Whether a mode of autograd is on that sees single calls."""
+    return bool(mode.levels or mode.anomaly or mode.packers or mode.around is not None or mode.walks)
 
 
 class Explanation:
@@ -27,6 +35,9 @@ class Explanation:
         fused: how many of these do several steps.
         peak: the most bytes that one replay takes for arrays of its own, for each of them.
         reasons: for each trace after the first, which guards did not hold; and why calls could not be replayed.
+        broken: how many calls ran in pieces, between which Python went on.
+        programs: how many programs these ran, and of these ``planned`` as they were planned before.
+        breaks: how many programs ended at a line, by line.
     """
 
     def __init__(self, compiled: Compiled) -> None:
@@ -37,14 +48,25 @@ class Explanation:
         self.kernels = [sum(plan.kernels for plan in one.plans) for one in entries]
         self.fused = [sum(plan.fused for plan in one.plans) for one in entries]
         self.peak = [max([plan.peak for plan in one.plans], default=0) for one in entries]
-        self.reasons = [*compiled.log, *[f"runs eagerly: {one.reason}" for one in compiled.entries if one.reason]]
+        runs = "runs in pieces" if compiled.pieces else "runs eagerly"
+        self.reasons = [*compiled.log, *[f"{runs}: {one.reason}" for one in compiled.entries if one.reason]]
         if compiled.off is not None:
-            self.reasons.append(f"runs eagerly from now on: {compiled.off}")
+            self.reasons.append(f"{runs} from now on: {compiled.off}")
+        pieces = compiled.pieces
+        self.broken, self.programs, self.planned, self.breaks = 0, 0, 0, dict[str, int]()
+        if pieces is not None:
+            self.broken, self.programs, self.planned = pieces.calls, pieces.programs, pieces.replays
+            self.breaks = dict(pieces.breaks)
 
     def __str__(self) -> str:
         lines = [f"{self.name}: {self.traces} traces, {self.replays} replays, {self.eager} calls run eagerly"]
         for kernels, fused, peak in zip(self.kernels, self.fused, self.peak, strict=True):
             lines.append(f"  a replay makes {kernels} kernel calls, {fused} of them fused, in {peak} bytes of its own")
+        if self.broken:
+            lines.append(
+                f"  {self.broken} calls in pieces: {self.programs} programs, {self.planned} of them planned before"
+            )
+            lines += [f"  a value is needed at {line}: {times} times" for line, times in self.breaks.items()]
         return "\n".join([*lines, *[f"  {one}" for one in self.reasons]])
 
     __repr__ = __str__
@@ -58,12 +80,15 @@ class Compiled:
         fullgraph: raise where a call cannot be replayed, instead of running it as it is.
         limit: how many traces are kept; calls that would need more run as they are.
         compile: what stands in the place of the backend's ``compile``, or None.
+        breaks: run calls that cannot be replayed in pieces, instead of as they are.
     """
 
     def __init__(
-        self, function: Callable[..., Any], fullgraph: bool = False, limit: int = 8, compile: Any = None
-    ) -> None:
+        self, function: Callable[..., Any], fullgraph: bool = False, limit: int = 8, compile: Any = None,
+        breaks: bool = False,
+    ) -> None:  # fmt: skip
         self.function, self.fullgraph, self.limit, self.compile = function, fullgraph, limit, compile
+        self.breaks = breaks
         self.name = getattr(function, "__qualname__", None) or type(function).__name__
         self.forget()
 
@@ -74,13 +99,14 @@ class Compiled:
         self.traces = self.eager = self.changes = 0
         self.warned = False
         self.off: str | None = None  # why nothing is traced any more
+        self.pieces: Pieces | None = None  # what runs a call that cannot be replayed, where breaks were asked for
 
     def explain(self) -> Explanation:
         """What was traced, what runs, and why."""
         return Explanation(self)
 
     def __reduce__(self) -> Any:
-        return Compiled, (self.function, self.fullgraph, self.limit, self.compile)
+        return Compiled, (self.function, self.fullgraph, self.limit, self.compile, self.breaks)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         for entry in self.entries:
@@ -94,20 +120,27 @@ class Compiled:
                 return result
         else:
             return self._missed(args, kwargs)
-        self.eager += 1
-        return self.function(*args, **kwargs)
+        return self._uncompiled(args, kwargs)
+
+    def _uncompiled(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call as it is, or in pieces."""
+        if self.pieces is None or _is_unusual() or mode.tracer is not None or not _tracing.acquire(blocking=False):
+            self.eager += 1
+            return self.function(*args, **kwargs)
+        try:
+            return self.pieces.run(self.function, args, kwargs)
+        finally:
+            _tracing.release()
 
     def _missed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if mode.tracer is not None:
             return self.function(*args, **kwargs)  # part of what another one traces
-        if self.off is not None or mode.levels or mode.anomaly or mode.packers or mode.around is not None or mode.walks:
-            self.eager += 1
-            return self.function(*args, **kwargs)
+        if self.off is not None or _is_unusual():
+            return self._uncompiled(args, kwargs)
         why = self._why(args, kwargs)
         if len(self.entries) >= self.limit:
             self._warn(why)
-            self.eager += 1
-            return self.function(*args, **kwargs)
+            return self._uncompiled(args, kwargs)
         if not _tracing.acquire(blocking=False):
             self.eager += 1
             return self.function(*args, **kwargs)
@@ -118,6 +151,9 @@ class Compiled:
             result, entry = trace(self.function, args, kwargs, self.fullgraph, self.compile)
         finally:
             _tracing.release()
+        device = entry.device
+        if self.breaks and self.pieces is None and device is not None and device.array is np.ndarray:
+            self.pieces = Pieces(device, self.compile)
         if entry.unsettled:
             # Its guards will not hold for the next call; a function that changes them every time is not traced for ever.
             self.log.append(f"not kept: {entry.reason}")

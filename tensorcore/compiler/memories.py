@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import weakref
 from typing import Any
 
 from tensorcore import dtypes
@@ -22,24 +24,31 @@ class Memory:
         version: counts the writes.
         written: whether this segment wrote to it.
         shared: whether two arrays of it came in that are no views of one another that were seen.
+        key: what tells it from others while one of its arrays lives; ``arrays`` is how many do.
     """
 
-    __slots__ = ("base", "kind", "shared", "value", "version", "written")
+    __slots__ = ("arrays", "base", "key", "kind", "shared", "value", "version", "written")
 
     def __init__(self, kind: str, value: int) -> None:
         self.kind, self.value = kind, value
-        self.version = 0
+        self.key: Any = None
+        self.version = self.arrays = 0
         self.written = self.shared = False
 
 
 class Known:
-    """An array that was seen: its memory, and by which view it came of which other array."""
+    """An array that was seen: its memory, and by which view it came of which other array.
 
-    __slots__ = ("memory", "native", "parent", "step", "value", "version")
+    It is not kept alive, where it can be referred to weakly: a traced call needs no more memory than an ordinary one.
+    """
+
+    __slots__ = ("memory", "parent", "seen", "spec", "step", "value", "version")
 
     def __init__(self, native: Any, memory: Memory, value: int, parent: Known | None, step: Any) -> None:
-        self.native, self.memory, self.value, self.parent, self.step = native, memory, value, parent, step
+        self.memory, self.value, self.parent, self.step = memory, value, parent, step
+        self.spec = spec_of(native)
         self.version = memory.version
+        self.seen: Any = None
 
     @property
     def chain(self) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
@@ -105,7 +114,7 @@ class Memories:
     def cut(self) -> None:
         """End a segment: what was written to arrays from outside is in their memory from here on."""
         segment = self.segments[-1]
-        for memory in [*self._memories.values(), *self._apart]:
+        for memory in [*list(self._memories.values()), *self._apart]:
             if memory.kind == "given":
                 if memory.written:
                     base = self.given_value(memory)
@@ -121,7 +130,7 @@ class Memories:
         A copy is a new value in no memory yet; what comes later may tell the two apart.
         """
         taken: set[int] = set()
-        for memory in self._memories.values():
+        for memory in list(self._memories.values()):  # an array may end meanwhile
             if memory.kind != "given":
                 root = self._root(memory.value)
                 if root in taken or root in self.given or (root in self.constants and root != memory.base):
@@ -144,6 +153,13 @@ class Memories:
         """The number that an array from outside came in with."""
         return int(memory.base)
 
+    def outside(self, native: Any) -> int:
+        """A number for an array as it is before the program, beside that of the value that it holds."""
+        number = self._fresh()
+        self.specs[number], self.given[number] = spec_of(native), native
+        self._lies(native, number)
+        return number
+
     def _root(self, number: int) -> int:
         """The value whose memory a value shows."""
         while number in self._shows:
@@ -153,10 +169,30 @@ class Memories:
     def enter(self, native: Any, memory: Memory, number: int, key: Any) -> Known:
         memory.base = number
         self._lies(native, number)
-        known = self._known[id(native)] = Known(native, memory, number, None, None)
+        known = self.know(native, Known(native, memory, number, None, None))
         if key is not None:
             self._memories[key] = memory
+            memory.key = key
         return known
+
+    def know(self, native: Any, known: Known) -> Known:
+        """Remember an array as long as it lives."""
+        self._known[id(native)] = known
+        known.memory.arrays += 1
+        try:
+            known.seen = weakref.ref(native, functools.partial(_ended, weakref.ref(self), id(native)))
+        except TypeError:
+            known.seen = native
+        return known
+
+    def forget(self, place: int) -> None:
+        """An array has ended, by its ``id``, which another one may have from now on; its memory too if it was the last."""
+        known = self._known.pop(place, None)
+        if known is not None:
+            memory = known.memory
+            memory.arrays -= 1
+            if not memory.arrays and self._memories.get(memory.key) is memory:
+                del self._memories[memory.key]
 
     def _lies(self, native: Any, number: int) -> None:
         device: Any = self.device
@@ -191,7 +227,7 @@ class Memories:
             else:
                 parent = self._value(known.parent)
                 name, options = known.step
-                known.value = self.emit(name, (Value(parent),), dict(options), spec_of(known.native))[0]
+                known.value = self.emit(name, (Value(parent),), dict(options), known.spec)[0]
             known.version = memory.version
         return known.value
 
@@ -234,6 +270,12 @@ class Memories:
             number = self.emit("expand", (Value(number),), {"shape": spec.shape}, spec)[0]
             number = self.emit("contiguous", (Value(number),), {}, spec)[0]
         return number
+
+
+def _ended(memories: weakref.ref[Memories], place: int, _: object) -> None:
+    found = memories()
+    if found is not None:
+        found.forget(place)
 
 
 def spec_of(native: Any) -> Spec:

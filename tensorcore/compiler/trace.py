@@ -43,12 +43,14 @@ class Entry:
         run: what replays it; None where ``reason`` says why that cannot be.
         plans: what it runs.
         unsettled: whether the call itself changed what its guards look at.
+        device: what it computed on, None where it called no kernel.
     """
 
     def __init__(self, guards: Guards, run: Callable[..., Any] | None, plans: list[Any], reason: str | None) -> None:
         self.guards, self.run, self.plans, self.reason = guards, run, plans, reason
         self.replays = 0
         self.unsettled = False
+        self.device: Any = None
         guards.settle()
         self.check = guards.check
 
@@ -73,7 +75,7 @@ def trace(
         reason = f"{reason} at {call.tracer.line}"
     if reason is not None:
         entry = Entry(guards, None, [], reason)
-        entry.unsettled = changed is not None
+        entry.unsettled, entry.device = changed is not None, call.tracer.device
         return result, entry
     run, plans = call.replay(function, compile)
     found = names.found()
@@ -274,8 +276,8 @@ class _Call:
             Broken=Broken, MISSED=MISSED, new_tensor=new_tensor, Version=Version, written=written, node_of=node_of,
             View=View, share_version=share_version,
         )  # fmt: skip
-        lines = self._around(calls, function)
-        lines += self._bumps()
+        held, bumps = self._bumps()
+        lines = [*held, *self._around(calls, function), *bumps]
         lines += self._results(result, saved)
         if self.backward is not None:
             lines += self._tape(saved, None if self.backward[0] == "freed" else run_back)
@@ -311,18 +313,19 @@ class _Call:
                 lines.append(f"{script.name(tracer.events[position].run)}()")
         return lines
 
-    def _bumps(self) -> list[str]:
-        """Notes of the writes to tensors that others may hold."""
+    def _bumps(self) -> tuple[list[str], list[str]]:
+        """Notes of the writes to tensors that others may hold; and before, names for them: the call may let a gradient go."""
         bases = {base for segment in self.tracer.segments[: self.ends] for _, base in segment.writes}
-        lines = []
-        for number in bases:
+        held, lines = [], []
+        for number in sorted(bases):
             source = self.script.sources.get(number)
             if source is not None:
-                lines.append(f"written({source.removesuffix('.native')})")
+                held.append(f"w{number} = {source.removesuffix('.native')}")
+                lines.append(f"written(w{number})")
         for path, one in self.reached:
             if path.startswith("o"):
                 self.script.names[path] = one
-        return lines
+        return held, lines
 
     def _results(self, result: Result, saved: list[int]) -> list[str]:
         lines: list[str] = []

@@ -23,10 +23,10 @@ from tensorcore.errors import UsageError
 from tensorcore.tape.aside import Event
 from tensorcore.tape.mode import mode
 
-__all__ = ["Tracer"]
+__all__ = ["UPDATES", "Tracer"]
 
 _METHODS = ("to_host", "from_host", "share_host", "allocate", "as_strided", "random", "draw", "copy_from")
-_UPDATES = {"track_statistics": 2}  # kernels that write to their first operands, and to how many
+UPDATES = {"track_statistics": 2}  # kernels that write to their first operands, and to how many
 
 
 class Tracer(Memories):
@@ -118,7 +118,7 @@ class Tracer(Memories):
                     result = tuple([self._native(device, one) for one in result])
                 else:
                     result = self._native(device, result)
-                return self._note(device, name, natives, dict(options), result)
+                return self.note(device, name, natives, dict(options), result)
             finally:
                 self._inside = False
 
@@ -145,7 +145,7 @@ class Tracer(Memories):
     def _native(self, device: Backend, value: Any) -> Any:
         return device.as_native(value) if type(value) is not device.array and hasattr(value, "shape") else value
 
-    def _note(self, device: Backend, name: str, natives: tuple[Any, ...], options: dict[str, Any], result: Any) -> Any:
+    def note(self, device: Backend, name: str, natives: tuple[Any, ...], options: dict[str, Any], result: Any) -> Any:
         if not self._one_device(device, name):
             return result
         if name == "index_bounds":
@@ -157,7 +157,7 @@ class Tracer(Memories):
         elif name in VIEWS:
             if result is not None:
                 self._view(natives[0], result, name, options)
-        elif name in _UPDATES:
+        elif name in UPDATES:
             self._update(name, natives, options)
         elif name in NEEDS_VALUES or name in WRITES:
             self.fail(f"calls the kernel {name!r}, which depends on values," if name in NEEDS_VALUES else
@@ -206,10 +206,10 @@ class Tracer(Memories):
         number = self.emit(name, (Value(self._value(parent)),), options, spec_of(result))[0]
         self._lies(result, number)
         step = name, tuple(options.items())
-        self._known[id(result)] = Known(result, parent.memory, number, parent, step)
+        self.know(result, Known(result, parent.memory, number, parent, step))
 
     def _update(self, name: str, natives: tuple[Any, ...], options: dict[str, Any]) -> None:
-        targets = tuple(i for i in range(_UPDATES[name]) if natives[i] is not None)
+        targets = tuple(i for i in range(UPDATES[name]) if natives[i] is not None)
         operands = tuple([self._operand(one) for one in natives])
         specs = [spec_of(natives[i]) for i in targets]
         given = {"kernel": name, "targets": targets, "options": tuple(options.items())}

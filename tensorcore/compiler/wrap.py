@@ -14,12 +14,12 @@ from tensorcore.tape.mode import mode
 __all__ = ["OptimizedModule", "apart", "wrapped"]
 
 
-def wrapped(model: Any, fullgraph: bool, limit: int, compile: Any) -> tuple[Any, Compiled]:
+def wrapped(model: Any, fullgraph: bool, limit: int, compile: Any, breaks: bool) -> tuple[Any, Compiled]:
     """What stands for a function or module, and the account of its traces."""
     if isinstance(model, Module):
-        made = OptimizedModule(model, fullgraph, limit, compile)
+        made = OptimizedModule(model, fullgraph, limit, compile, breaks)
         return made, made._compiled_call
-    account = Compiled(model, fullgraph, limit, compile)
+    account = Compiled(model, fullgraph, limit, compile, breaks)
     if isinstance(model, MethodType):
         return account, account  # which copies and pickles with the object that the method belongs to
 
@@ -39,11 +39,11 @@ class OptimizedModule(Module):
         _orig_mod: that module.
     """
 
-    def __init__(self, module: Module, fullgraph: bool, limit: int, compile: Any) -> None:
+    def __init__(self, module: Module, fullgraph: bool, limit: int, compile: Any, breaks: bool = False) -> None:
         super().__init__()
         self._orig_mod = module
         self.training = module.training
-        self.__dict__["_compiled_call"] = Compiled(module, fullgraph, limit, compile)
+        self.__dict__["_compiled_call"] = Compiled(module, fullgraph, limit, compile, breaks)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled_call(*args, **kwargs)
@@ -72,7 +72,7 @@ class OptimizedModule(Module):
 
     def __reduce__(self) -> Any:
         call = self._compiled_call
-        return OptimizedModule, (self._orig_mod, call.fullgraph, call.limit, call.compile)
+        return OptimizedModule, (self._orig_mod, call.fullgraph, call.limit, call.compile, call.breaks)
 
 
 def apart(fn: Callable[..., Any], reason: str | None) -> Callable[..., Any]:

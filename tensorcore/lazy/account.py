@@ -23,6 +23,7 @@ _NAMES = {
     "__iter__": "iter", "__format__": "format", "_array": "numpy", "__contains__": "in", "__reduce_ex__": "pickle",
     "__deepcopy__": "deepcopy",
 }  # fmt: skip
+_AROUND = ("wrapped",)  # what decorators put around a method
 _OF_OBJECTS = ("__init__", "__call__")  # say little without the class
 
 
@@ -74,7 +75,7 @@ def cause_of(frame: FrameType | None) -> str:
     """The name of the function of this package that the user's program called."""
     name = "?"
     while frame is not None and is_inside(frame.f_code):
-        if not frame.f_code.co_name.startswith("<"):
+        if not frame.f_code.co_name.startswith("<") and frame.f_code.co_name not in _AROUND:
             name = frame.f_code.co_name
             if name in _OF_OBJECTS and "self" in frame.f_locals:
                 name = type(frame.f_locals["self"]).__name__

@@ -18,6 +18,7 @@ from tensorcore.backend.program import Program, Step, Value
 from tensorcore.backend.shapes import RULES, VIEWS, broadcast
 
 __all__ = [
+    "ACTIVATIONS",
     "DRAWS",
     "ELEMENTWISE",
     "IN_PLACE",

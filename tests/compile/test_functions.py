@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import namedtuple
 from typing import Any
 
@@ -378,3 +379,20 @@ def test_a_wrong_use_of_explain_is_refused() -> None:
     """explain wants what compile gave."""
     with pytest.raises(TypeError, match="what compile"):
         tc.compile.explain(len)
+
+
+def test_a_traced_call_keeps_no_array_alive() -> None:
+    """What the function lets go is freed while it is traced, and another array may take its place in memory."""
+    ended: list[bool] = []
+
+    def run(x: tc.Tensor) -> tc.Tensor:
+        for i in range(4):
+            y = x * i
+            held = weakref.ref(y.native)
+            x = x + y[1:].sum()
+            del y
+            ended.append(held() is None)
+        return x
+
+    assert tc.compile(run)(tc.ones(300)).tolist() == run(tc.ones(300)).tolist()
+    assert ended == [True] * 8

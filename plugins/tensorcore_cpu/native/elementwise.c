@@ -170,25 +170,27 @@ static PyObject *run_elementwise(const native_kernel *kernel, PyObject *const *a
 static PyObject *run_gelu(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     static const elementwise_op exact = {OP_gelu, 1, false, true}, by_tanh = {OP_gelu_tanh, 1, false, true};
     native_operand operand;
-    PyObject *approximate = NULL;
-    if (nargs != 1 || (kwnames && !native_options(args, nargs, kwnames, &names[APPROXIMATE], 1, &approximate)))
+    PyObject *const taken[] = {names[APPROXIMATE], names[OUT]};
+    PyObject *given[] = {NULL, NULL};
+    if (nargs != 1 || (kwnames && !native_options(args, nargs, kwnames, taken, 2, given)))
         return NULL;
-    bool as_tanh = approximate && PyUnicode_Check(approximate) && !PyUnicode_Compare(approximate, tanh_name);
+    bool as_tanh = given[0] && PyUnicode_Check(given[0]) && !PyUnicode_Compare(given[0], tanh_name);
     native_type type = common_type(args, 1, &operand);
-    return type == TYPE_NONE ? NULL : evaluate(as_tanh ? &by_tanh : &exact, type, &operand, NULL);
+    return type == TYPE_NONE ? NULL : evaluate(as_tanh ? &by_tanh : &exact, type, &operand, none_is_missing(given[1]));
 }
 
 static PyObject *run_leaky_relu(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
                                 PyObject *kwnames) {
     static const elementwise_op op = {OP_leaky_relu, 2, false, false};
     native_operand operands[2];
-    PyObject *slope = NULL;
-    if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, &names[NEGATIVE_SLOPE], 1, &slope) || !slope)
+    PyObject *const taken[] = {names[NEGATIVE_SLOPE], names[OUT]};
+    PyObject *given[] = {NULL, NULL};
+    if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, taken, 2, given) || !given[0])
         return NULL;
     native_type type = common_type(args, 1, operands);
-    if ((type != TYPE_F32 && type != TYPE_F64) || !native_number(slope, type, &operands[1]))
+    if ((type != TYPE_F32 && type != TYPE_F64) || !native_number(given[0], type, &operands[1]))
         return NULL;
-    return evaluate(&op, type, operands, NULL);
+    return evaluate(&op, type, operands, none_is_missing(given[1]));
 }
 
 /* Exponents for which a product or a root is exact. */

@@ -19,6 +19,7 @@ from tensorcore.errors import TensorcoreError
 from tensorcore.ops import late
 from tensorcore.testing.certificate import Case, Certificate
 from tensorcore.testing.declaration import Declaration, find_declaration, read_declaration
+from tensorcore.testing.patience import Patience
 from tensorcore.testing.watch import WatchedTable
 
 __all__ = ["LEVELS", "Refused", "Session"]
@@ -52,6 +53,9 @@ class Session:
         self.table = WatchedTable(self.device)
         self.ledger = Ledger()
         self.case_ledger = Ledger()
+        # Whoever sits in a debugger takes their time.
+        limit = 0 if config.getoption("usepdb") else config.getoption("--case-limit")
+        self.patience = Patience(self.device, limit) if limit > 0 else None
         self.started = time.perf_counter()
 
     @property
@@ -141,6 +145,8 @@ def _conforming(request: pytest.FixtureRequest) -> Iterator[None]:
     random.seed(8)
     np.random.seed(8)
     tc.manual_seed(8)
+    if session.patience:
+        session.patience.start(request.node.stash[_key])
     _drain(session.device)
     session.table.clear()
     before, session.device.kernels = session.device.kernels, session.table
@@ -152,6 +158,8 @@ def _conforming(request: pytest.FixtureRequest) -> Iterator[None]:
                 session.ledger.add(*key, entry.bytes // entry.calls, entry.seconds / entry.calls)
     finally:
         session.device.kernels = before
+        if session.patience:
+            session.patience.stop()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -34,8 +34,11 @@ class Session:
 
     def __init__(self, config: pytest.Config) -> None:
         name = config.getoption("--backend")
+        # Whoever sits in a debugger takes their time.
+        self.patience = Patience(name, 0 if config.getoption("usepdb") else config.getoption("--case-limit"))
         try:
-            self.device: Backend = find_device(name)
+            with self.patience.over("making the device"):
+                self.device: Backend = find_device(name)
             reference = config.getoption("--reference") or "cpu"
             self.reference: Backend = find_device(reference)
             if self.reference is self.device:
@@ -53,9 +56,6 @@ class Session:
         self.table = WatchedTable(self.device)
         self.ledger = Ledger()
         self.case_ledger = Ledger()
-        # Whoever sits in a debugger takes their time.
-        limit = 0 if config.getoption("usepdb") else config.getoption("--case-limit")
-        self.patience = Patience(self.device, limit) if limit > 0 else None
         self.started = time.perf_counter()
 
     @property
@@ -145,21 +145,18 @@ def _conforming(request: pytest.FixtureRequest) -> Iterator[None]:
     random.seed(8)
     np.random.seed(8)
     tc.manual_seed(8)
-    if session.patience:
-        session.patience.start(request.node.stash[_key])
-    _drain(session.device)
-    session.table.clear()
-    before, session.device.kernels = session.device.kernels, session.table
+    before = session.device.kernels
     try:
-        with fallback(session.fallback_device) as session.case_ledger:
+        with session.patience.over(request.node.stash[_key]), fallback(session.fallback_device) as session.case_ledger:
+            _drain(session.device)
+            session.table.clear()
+            session.device.kernels = session.table
             yield
         for key, entry in session.case_ledger:
             for _ in range(entry.calls):
                 session.ledger.add(*key, entry.bytes // entry.calls, entry.seconds / entry.calls)
     finally:
         session.device.kernels = before
-        if session.patience:
-            session.patience.stop()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -24,6 +24,10 @@ def pytest_addoption(parser: Any) -> None:
     group.addoption(
         "--declaration", metavar="FILE", help="a conformance.toml (the one beside the module of the backend's class)"
     )
+    group.addoption(
+        "--case-limit", metavar="SECONDS", type=float, default=120,
+        help="end the run where a case takes longer; 0 waits for ever (120)",
+    )  # fmt: skip
     group.addoption("--certificate", metavar="FILE", help="write the results as JSON")
     group.addoption("--coverage-page", metavar="FILE", help="write the page of ops and dtypes as HTML")
 

@@ -35,10 +35,18 @@ def unknown(kind: str, name: str, known: list[str], plugins: list[Plugin], failu
             )
     expected = f"one of {', '.join(map(repr, known))}" if known else f"a plugin that offers a {kind}"
     advice = [f"did you mean '{close}'" for close in difflib.get_close_matches(name.lower(), known, 1)]
+    advice += [
+        f"{plugin} has that name and offers none of it: tell its authors to register '{name}'"
+        for plugin in plugins
+        if plugin.state == "loaded" and name in plugin.names and name not in _registered(plugin)
+    ]
     broken = [plugin for plugin in plugins if plugin.state == "broken"]
+    if len(broken) > 1:  # their reasons would be a page
+        names = ", ".join([f"'{plugin.names[0]}'" for plugin in broken])
+        advice.append(f"it may be one of the plugins {names}, which are broken: tensorcore doctor says why")
     advice += [
         f"it may be one of {plugin}, which is broken: {plugin.reason}" + (f"; {plugin.remedy}" if plugin.remedy else "")
-        for plugin in broken
+        for plugin in broken[: len(broken) == 1]
     ]
     failure = Failure(
         UnknownDevice,
@@ -47,3 +55,7 @@ def unknown(kind: str, name: str, known: list[str], plugins: list[Plugin], failu
     )
     failure.__cause__ = failures[0].__cause__ if failures else None
     return failure
+
+
+def _registered(plugin: Plugin) -> set[str]:
+    return {offer.name for offer in (*plugin.backends, *plugin.communicators)}

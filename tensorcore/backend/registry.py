@@ -36,8 +36,8 @@ from tensorcore.errors import (
 )
 
 __all__ = [
-    "PluginState", "Registry", "backends", "communicator", "communicators", "device", "isolated_registry", "kept", "made_devices",
-    "make_current", "own_names", "plugins", "register_builtin", "register_wrapper", "why_not",
+    "PluginState", "Registry", "attempt", "backends", "communicator", "communicators", "device", "isolated_registry", "kept",
+    "made_devices", "make_current", "own_names", "plugins", "register_builtin", "register_wrapper", "why_not",
 ]  # fmt: skip
 
 Kind = Literal["device", "communicator"]
@@ -370,6 +370,13 @@ def why_not(name: str, kind: Kind = "device") -> str | None:
 def plugins() -> list[PluginState]:
     """What is known of every plugin. Imports none: call ``backends`` before to have them all tried."""
     return _current.plugins()
+
+
+def attempt(name: str) -> PluginState:
+    """Load the plugin of that name, as ``plugins`` gives it, and no other; what is known of it then."""
+    plugin = next(one for one in _current._discovered() if state_of(one).name == name)
+    _current._load(plugin)
+    return state_of(plugin)
 
 
 def own_names() -> set[str]:

@@ -11,14 +11,17 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tensorcore._version import __version__
 from tensorcore.cli import doctor as doctor_report
 from tensorcore.cli import interface, scaffold
+from tensorcore.cli.apart import examine_apart
 from tensorcore.errors import TensorcoreError
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="tensorcore",
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Tensors on any device, with backends as plugins. Each command's --help ends with an example.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # a plugin's traceback is read best as Python prints it
@@ -26,6 +29,20 @@ app = typer.Typer(
 )
 _console = Console()
 _errors = Console(stderr=True)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"tensorcore {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _every_command(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None: ...
 
 
 class _Level(Enum):
@@ -47,18 +64,23 @@ def main() -> None:
 def doctor(
     json: Annotated[bool, typer.Option("--json", help="The same as JSON, for scripts and bug reports.")] = False,
     device: Annotated[str | None, typer.Option(help="Exit with 1 unless this device can be used.")] = None,
+    patience: Annotated[
+        float, typer.Option(help="Seconds without an answer after which a plugin is taken to hang.", min=0.1)
+    ] = 60,
 ) -> None:
     """Say what there is: plugins, devices, libraries, switches; and what to type where something is wrong.
+
+    Plugins are tried in a process of their own: one that crashes or hangs is named, and the others are reported.
 
     Exit status: 0 where everything that is installed works, 1 where a plugin is broken or the --device cannot be
     used, 2 where no device can compute at all.
     """
-    found = doctor_report.examine()
+    found = examine_apart(device, patience)
     if json:
         typer.echo(doctor_report.as_json(found))
     else:
-        doctor_report.show(found, _console, device)
-    raise typer.Exit(doctor_report.exit_status(found, device))
+        doctor_report.show(found, _console)
+    raise typer.Exit(doctor_report.exit_status(found))
 
 
 @app.command(
@@ -77,6 +99,8 @@ def check(
     html: Annotated[Path | None, typer.Option(help="Write the coverage page here.")] = None,
 ) -> None:
     """Hold a backend against the conformance suite. Further arguments go to pytest, such as -k sort or -x.
+
+    A case that takes longer than two minutes ends the run; --case-limit SECONDS allows more.
 
     Exit status: 0 where every case of the level passes or is declared, else pytest's.
     """

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from ctypes.util import find_library
 from importlib import metadata
 from typing import Any
@@ -22,8 +23,9 @@ from rich.table import Table
 import tensorcore as tc
 from tensorcore.backend import registry
 from tensorcore.backend.base import INTERFACE_VERSION
+from tensorcore.errors import DeviceUnavailable
 
-__all__ = ["as_json", "examine", "exit_status", "show"]
+__all__ = ["as_json", "examine", "exit_status", "show", "switches"]
 
 # Distributions that decide what the plugins can do.
 _LIBRARIES = (
@@ -34,23 +36,36 @@ _LIBRARIES = (
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
 
 
-def examine() -> dict[str, Any]:
-    """Everything, as plain data; imports every plugin and makes each device that can be used."""
-    registry.backends()
-    registry.communicators()
-    plugins = registry.plugins()
-    names = sorted({name for one in plugins for name in one.devices} | {"meta"})
-    transports = sorted({name for one in plugins for name in one.communicators})
+def examine(asked: str | None = None, note: Callable[[str], object] = str) -> dict[str, Any]:
+    """Everything, as plain data; imports every plugin and makes each device that can be used.
+
+    Args:
+        asked: a device that somebody wants, such as ``cuda:1``; why it cannot be used is noted under ``asked``.
+        note: called with the name of each plugin before anything of it is run.
+    """
+    owners = {}
+    for one in registry.plugins():
+        note(one.name)
+        loaded = registry.attempt(one.name)
+        owners |= dict.fromkeys([*loaded.devices, *loaded.communicators], one.name)
+    devices, transports = [], []
+    for name in sorted({name for one in registry.plugins() for name in one.devices} | {"meta"}):
+        note(owners.get(name, name))
+        devices.append(_device(name))
+    for name in sorted({name for one in registry.plugins() for name in one.communicators}):
+        note(owners[name])
+        transports.append(_transport(name))
     return {
         "tensorcore": tc.__version__,
         "interface": list(INTERFACE_VERSION),
         "python": f"{platform.python_implementation()} {platform.python_version()} ({sys.executable})",
         "system": f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} cores",
         "plugins": [
-            one._asdict() | {"interface": list(one.interface) if one.interface else None} for one in plugins
+            one._asdict() | {"interface": list(one.interface) if one.interface else None} for one in registry.plugins()
         ],
-        "devices": [_device(name) for name in names],
-        "communicators": [_transport(name) for name in transports],
+        "devices": devices,
+        "communicators": transports,
+        "asked": asked and {"device": asked, "reason": _why_not(asked)},
         "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
         "blas": _blas(),
         "tools": {
@@ -61,20 +76,24 @@ def examine() -> dict[str, Any]:
                 _packages("nvidia-cudnn-cu13", "nvidia-cudnn-cu12", "nvidia-cudnn-frontend"), find_library("cudnn")
             ),
         },
-        "environment": {
-            name: value for name, value in sorted(os.environ.items())
-            if name.startswith("TENSORCORE_") or name in _THREADS
-        },
-    }  # fmt: skip
+        "environment": switches(),
+    }
 
 
-def exit_status(found: dict[str, Any], device: str | None = None) -> int:
+def switches() -> dict[str, str]:
+    """The variables of the environment that have a say."""
+    named = sorted(name for name in os.environ if name.startswith("TENSORCORE_") or name in _THREADS)
+    return {name: os.environ[name] for name in named}
+
+
+def exit_status(found: dict[str, Any]) -> int:
     """0 where all is well; 1 for a broken plugin, or for a device that was asked for; 2 without any device."""
-    if device is not None:
-        return int(registry.why_not(device.partition(":")[0]) is not None)
+    if found["asked"]:
+        return int(found["asked"]["reason"] is not None)
     if not any(one["usable"] and one.get("values") for one in found["devices"]):
         return 2
-    return int(any(one["state"] == "broken" for one in found["plugins"]))
+    broken = [one for one in found["plugins"] if one["state"] == "broken"]
+    return int(bool(broken) or any(one.get("broken") for one in found["devices"]))
 
 
 def as_json(found: dict[str, Any]) -> str:
@@ -82,8 +101,8 @@ def as_json(found: dict[str, Any]) -> str:
     return json.dumps(found, indent=1, default=str)
 
 
-def show(found: dict[str, Any], console: Console, device: str | None = None) -> None:
-    """The findings as tables; the last line is about the ``device`` that was asked for, where it cannot be used."""
+def show(found: dict[str, Any], console: Console) -> None:
+    """The findings as tables; the last line is about the device that was asked for, where it cannot be used."""
     interface = ".".join(map(str, found["interface"]))
     console.print(f"[bold]tensorcore {found['tensorcore']}[/], plugin interface {interface}", highlight=False)
     console.print(f"{found['python']}\n{found['system']}\nBLAS: {found['blas']}\n", highlight=False, markup=False)
@@ -120,8 +139,12 @@ def show(found: dict[str, Any], console: Console, device: str | None = None) -> 
             console.print(
                 f"{_coloured(one['state'])} {escape(one['name'])}: {escape(advice)}", highlight=False, soft_wrap=True
             )
-    if device is not None and (reason := registry.why_not(device.partition(":")[0])) is not None:
-        console.print(f"[red]{escape(device)} cannot be used[/]: {escape(reason)}", highlight=False, soft_wrap=True)
+    if found["asked"] and (reason := found["asked"]["reason"]) is not None:
+        console.print(
+            f"[red]{escape(found['asked']['device'])} cannot be used[/]: {escape(reason)}",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -148,13 +171,22 @@ def _device(name: str) -> dict[str, Any]:
         made = registry.device(name)
         report = made.report()
     except Exception as error:  # a plugin's own; the doctor goes on to the next
-        return {"name": name, "usable": False, "reason": f"{type(error).__name__}: {error}"}
+        reason = f"{type(error).__name__}: {error}"
+        return {"name": name, "usable": False, "reason": reason, "broken": not isinstance(error, DeviceUnavailable)}
     can = made.capabilities
     claims = [one for one in ("host", "views", "pinned", "streams", "graphs", "collectives") if getattr(can, one)]
     return {
         "name": name, "usable": True, "values": can.values, "class": f"{type(made).__module__}.{type(made).__qualname__}",
         "dtypes": sorted(can.dtypes), "capabilities": claims, "report": report,
     }  # fmt: skip
+
+
+def _why_not(name: str) -> str | None:
+    try:
+        registry.device(name)
+    except Exception as error:
+        return str(error).removeprefix("device: ")
+    return None
 
 
 def _version(name: str) -> str | None:

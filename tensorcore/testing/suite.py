@@ -19,6 +19,7 @@ from tensorcore.errors import TensorcoreError
 from tensorcore.ops import late
 from tensorcore.testing.certificate import Case, Certificate
 from tensorcore.testing.declaration import Declaration, find_declaration, read_declaration
+from tensorcore.testing.patience import Patience
 from tensorcore.testing.watch import WatchedTable
 
 __all__ = ["LEVELS", "Refused", "Session"]
@@ -33,8 +34,11 @@ class Session:
 
     def __init__(self, config: pytest.Config) -> None:
         name = config.getoption("--backend")
+        # Whoever sits in a debugger takes their time.
+        self.patience = Patience(name, 0 if config.getoption("usepdb") else config.getoption("--case-limit"))
         try:
-            self.device: Backend = find_device(name)
+            with self.patience.over("making the device"):
+                self.device: Backend = find_device(name)
             reference = config.getoption("--reference") or "cpu"
             self.reference: Backend = find_device(reference)
             if self.reference is self.device:
@@ -141,11 +145,12 @@ def _conforming(request: pytest.FixtureRequest) -> Iterator[None]:
     random.seed(8)
     np.random.seed(8)
     tc.manual_seed(8)
-    _drain(session.device)
-    session.table.clear()
-    before, session.device.kernels = session.device.kernels, session.table
+    before = session.device.kernels
     try:
-        with fallback(session.fallback_device) as session.case_ledger:
+        with session.patience.over(request.node.stash[_key]), fallback(session.fallback_device) as session.case_ledger:
+            _drain(session.device)
+            session.table.clear()
+            session.device.kernels = session.table
             yield
         for key, entry in session.case_ledger:
             for _ in range(entry.calls):

@@ -89,6 +89,25 @@ def test_a_half_registration_is_rolled_back(site):
     )
 
 
+def test_several_broken_plugins_make_one_sentence(site):
+    """An unknown name lists them without their reasons, which the doctor has."""
+    for name in ("one", "two"):
+        site.install(name, "1 / 0")
+    assert str(failure(UnknownDevice, Registry().device, "far")) == (
+        "device: expected a plugin that offers a device, got 'far'; "
+        "it may be one of the plugins 'one', 'two', which are broken: tensorcore doctor says why"
+    )
+
+
+def test_a_plugin_that_offers_another_name_is_named(site):
+    """An entry point whose module registers a device of another name says whose mistake it is."""
+    site.install("near", GOOD.format(name="good"))
+    said = str(failure(UnknownDevice, Registry().device, "near"))
+    assert said.endswith(
+        "plugin 'near' (package near 1.0) has that name and offers none of it: tell its authors to register 'near'"
+    )
+
+
 def test_a_broken_transport_takes_its_plugin_along(site):
     """Backends that were registered are rolled back where the second hook raises."""
     site.install("bad", GOOD.format(name="bad") + "@hookimpl\ndef register_communicators(register): 1 / 0\n")

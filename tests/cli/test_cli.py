@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import tensorcore as tc
 from tensorcore.backend.base import INTERFACE_VERSION
 from tensorcore.cli import interface, scaffold
 from tensorcore.errors import ArgumentError
@@ -68,7 +69,7 @@ class TestDoctor:
 
     def test_a_device_that_was_asked_for(self) -> None:
         """Exit status 0 where it can be used, 1 where not, and then the last line says why."""
-        assert run("doctor", "--device", "cpu", TENSORCORE_PLUGINS="tensorcore_cpu").returncode == 0
+        assert run("doctor", "--device", "sim:1", TENSORCORE_PLUGINS="tensorcore_cpu").returncode == 0
         done = run("doctor", "--device", "nowhere", TENSORCORE_PLUGINS="tensorcore_cpu")
         assert done.returncode == 1
         assert done.stdout.splitlines()[-1].startswith("nowhere cannot be used: expected one of 'cpu', ")
@@ -88,6 +89,27 @@ class TestDoctor:
         assert "got: no [red] box; type: pip install 'extra[box]'" in done.stdout
         done = run("doctor", COLUMNS="40", **plugins)
         assert "SystemExit: no driver, [and] no disk; see that 'import shattered' works" in done.stdout
+
+    @pytest.mark.parametrize(
+        "line, words",
+        [
+            ("os.kill(os.getpid(), 9)", "got the process ended by signal 9 (Killed)"),
+            ("print('half a report'); os._exit(0)", "got the process ended with status 0"),
+            ("import time; time.sleep(60)", "got no answer for 2 seconds"),
+        ],
+    )
+    def test_a_plugin_that_crashes_or_hangs_is_named(self, tmp_path: Path, line: str, words: str) -> None:
+        """The report has it as broken with what it did, the other devices stand there, and what it printed does not."""
+        (tmp_path / "deadly.py").write_text(f"import os\n{line}", "utf-8")
+        done = run("doctor", "--json", "--patience", "2", TENSORCORE_PLUGINS="tensorcore_cpu,deadly",
+                   PYTHONPATH=str(tmp_path), TENSORCORE_STRICT="1")  # fmt: skip
+        found = json.loads(done.stdout)
+        deadly = next(one for one in found["plugins"] if one["name"] == "deadly")
+        assert (done.returncode, deadly["state"]) == (1, "broken")
+        assert words in deadly["reason"]
+        assert deadly["remedy"] == "uninstall it, or set TENSORCORE_BLOCK=deadly"
+        assert next(one for one in found["devices"] if one["name"] == "cpu")["usable"]
+        assert "TENSORCORE_BLOCK" not in found["environment"]
 
     def test_no_device_at_all(self) -> None:
         """Exit status 2."""
@@ -188,6 +210,11 @@ def test_help_shows_an_example(command: str) -> None:
     done = run(command, "--help")
     assert done.returncode == 0
     assert f"Example: tensorcore {command}" in done.stdout
+
+
+def test_the_version() -> None:
+    """One line, for bug reports."""
+    assert run("--version").stdout == f"tensorcore {tc.__version__}\n"
 
 
 def test_launch_runs_a_program_on_ranks(tmp_path: Path) -> None:

@@ -96,6 +96,21 @@ def test_a_flaw_is_found(suite, body: str, select: str, key: str) -> None:
     assert key in found["failures"]
 
 
+@pytest.mark.parametrize("wait", ["time.sleep(60)", "ctypes.PyDLL(None).sleep(60)"])
+def test_a_device_that_hangs_ends_the_run(suite, wait: str) -> None:
+    """The case and the line that waits are named, also where foreign code keeps the interpreter's lock."""
+    body = f"    def kernel_exp(self, x, out=None):\n        import ctypes, time\n        {wait}"
+    _, status, output = suite(
+        body, "-k", "test_op and exp and float32 and not exp2 and not expm1", "--case-limit", "0.5"
+    )
+    assert status == 1, output
+    assert "in kernel_exp" in output
+    if wait.startswith("time"):
+        assert (
+            "check: expected every case on 'flawed' to end within 0.5 seconds, got no end of op/exp/float32; " in output
+        )
+
+
 def test_cells_say_what_ran(suite) -> None:
     """An op of a kernel of the device is native, one that is made of others decomposed, one that ran elsewhere fallback."""
     body = "    def find_kernel(self, name): return None if name in ('sort', 'sigmoid') else super().find_kernel(name)"

@@ -3,7 +3,10 @@
 ``StridedBackend`` gives it views and in-place writes; a kernel whose dtype has no C here is left to others.
 """
 
+import os
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 from tensorcore.plugin import hookimpl
 
@@ -20,6 +23,10 @@ def register_backends(register):
 
 def make(index):
     """The backend of one of OpenCL's devices."""
+    # Intel's wheel leaves the folder that it was built in where the loader looks for the library.
+    library = Path(sys.prefix, "lib", "libintelocl.so")
+    if library.exists():
+        os.environ.setdefault("OCL_ICD_VENDORS", str(library))
     from .backend import OpenCLBackend
 
     return OpenCLBackend(index)

@@ -24,9 +24,12 @@ class OpenCLBackend(StridedBackend):
     numbered = True
 
     def __init__(self, index=0):
-        found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
+        found, reasons = working()
         if index >= len(found):
-            raise DeviceUnavailable(f"opencl: expected an index below {len(found)}, got {index}; see clinfo")
+            raise DeviceUnavailable(
+                f"opencl: expected a device of OpenCL that compiles under index {index}, got {len(found)} of them"
+                f"{''.join([f' ({one})' for one in reasons])}; type: pip install intel-opencl-rt intel-cmplr-lib-rt"
+            )
         super().__init__("opencl", index)
         self.place = found[index]
         self.context = cl.Context([self.place])
@@ -94,8 +97,7 @@ class OpenCLBackend(StridedBackend):
         self.program(program, **words)(self.queue, size, None, *given)
 
     def _compiled(self, program, **words):
-        with warnings.catch_warnings(action="ignore", category=cl.CompilerWarning):  # what compilers say of good code
-            return cl.Kernel(cl.Program(self.context, PROGRAMS[program].format(**words)).build(), "run")
+        return build(self.context, PROGRAMS[program].format(**words))
 
     def elementwise(self, text, tests, floats, *values, dtype=None):
         """An expression of elements of arrays that broadcast, and of numbers."""
@@ -186,6 +188,29 @@ def _holds(dtype, number):
         return True
     least, most = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     return least <= number <= most and number == int(number)
+
+
+def build(context, text):
+    """The kernel ``run`` of a program."""
+    with warnings.catch_warnings(action="ignore", category=cl.CompilerWarning):  # what compilers say of good code
+        return cl.Kernel(cl.Program(context, text).build(), "run")
+
+
+@functools.cache
+def working():
+    """The devices of all platforms that compile a program, and why others do not: a compiler may not know its processor."""
+    found, reasons = [], []
+    try:
+        for device in [device for platform in cl.get_platforms() for device in platform.get_devices()]:
+            try:
+                build(cl.Context([device]), "kernel void run() {}")
+                found.append(device)
+            except cl.Error as error:
+                said = [line for line in str(error).splitlines() if "error:" in line]
+                reasons.append(f"{device.platform.name}: {(said or [str(error)])[0].strip()}")
+    except cl.Error as error:  # no platform at all
+        reasons.append(str(error))
+    return found, reasons
 
 
 @functools.lru_cache(4096)

@@ -47,6 +47,8 @@ def _spaced(op: str, numbers: list[Any], steps: Any, base: Any, dtype: Any, devi
         given = {dtypes.kind_of(one) for one in numbers}
         dtype = dtypes.default_for("complex" if "complex" in given else "floating") if out is None else out.dtype
     dtype = dtypes.as_dtype(dtype, op)
+    if dtype.kind == "integer" and base is None:
+        start, end = int(start), int(end)
     device = as_device(device)
     result = made(device.kernels["linspace"](start, end, steps, base=base, dtype=dtype), dtype, device, requires_grad)
     return result if out is None else store(op, result, out)

@@ -14,7 +14,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.inplace import check_writable, written
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.operands import NARROW, check_tensors
 from tensorcore.ops.reductions.reduce import NotImplementedFor, over_dims, stored
 from tensorcore.ops.reductions.statistics import vector_norm
 from tensorcore.tape.mode import mode, no_grad
@@ -104,6 +104,8 @@ def _standardized(
     centre: bool,
 ) -> Tensor:
     x = input.reshape(view)
+    if input.dtype in NARROW:
+        x = x.float()  # squares of float16 overflow, also in the derivative of this
     if centre:
         x = x - x.mean(dims, True)
     made = x / ((x * x).mean(dims, True) + eps).sqrt()

@@ -32,7 +32,7 @@ __all__ = [
 @operation(samples=samples.block_diag, method=False)
 def block_diag(*tensors: Any) -> Tensor:
     """A matrix with the tensors, of at most two dims, as blocks along its diagonal, and zeros elsewhere."""
-    blocks = []
+    blocks: list[Any] = []
     for i, one in enumerate(tensors):
         if not isinstance(one, Tensor):
             raise ArgumentTypeError(f"block_diag: expected tensors, got {one!r}; wrap it in torch.tensor(...)")
@@ -43,6 +43,9 @@ def block_diag(*tensors: Any) -> Tensor:
         blocks.append(one if one.ndim == 2 else one.reshape(1, -1))  # type: ignore[attr-defined]
     if not blocks:
         raise ShapeError("block_diag: torch.block_diag: expected at least one tensor, got none; pass one")
+    if any([one.dtype is not tensors[0].dtype for one in tensors]):
+        kind = result_type(*tensors)
+        blocks = [one.to(kind) for one in blocks]
     first = blocks[0]
     kernel = first.device.kernels["block_diag"]
     if kernel and all(

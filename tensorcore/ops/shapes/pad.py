@@ -11,7 +11,7 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.pool import taken
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.operands import check_tensors, factor
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.views_part import slice_op
 from tensorcore.tensor import Tensor, new_tensor
@@ -89,7 +89,7 @@ def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor
         pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
     key = tuple([slice(before, before + n) for n, (before, _) in zip(shape, pairs, strict=True)])
     whole = tuple([n + before + after for n, (before, after) in zip(shape, pairs, strict=True)])
-    return apply(_pad, (input,), {"shape": whole, "key": key, "value": value})  # type: ignore[no-any-return]
+    return apply(_pad, (input,), {"shape": whole, "key": key, "value": factor("pad", "value", value, input.dtype)})  # type: ignore[no-any-return]
 
 
 _pad = Op("constant_pad", "input", "The input within a constant.", register=False, backward_name="ConstantPadNdBackward0",

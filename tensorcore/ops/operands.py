@@ -160,18 +160,20 @@ def factor(op: str, name: str, number: Any, compute: dtype) -> Any:
     if kind is None:
         raise ArgumentTypeError(f"{op}: expected {name} to be a number, got {number!r}; pass an int or a float")
     if kind == "complex" and compute.kind != "complex":
-        if number.imag:
-            raise DtypeError(
-                f"{op}: value cannot be converted to type {compute.name} without overflow, got {name}={number}; convert the "
-                f"tensors with .to(...)"
-            )
-        number = number.real
+        real, fits = number.real, not number.imag
+    else:
+        # As an unsigned number a negative float is nothing, where an integer wraps.
+        kept = kind != "floating" or compute.kind != "integer"
+        real, fits = number, kept or (math.isfinite(number) and (number >= 0 or compute.is_signed))
+    if not fits:
+        raise DtypeError(
+            f"{op}: value cannot be converted to type {compute.name} without overflow, got {name}={number}; convert the "
+            f"tensors with .to(...)"
+        )
     if compute.kind != "integer":
-        return bool(number) if compute.kind == "bool" else number
-    if not isinstance(number, int):
-        number = int(number) if math.isfinite(number) else 2**64
-    check_number(op, number, compute)
-    return as_number(number, compute)
+        return bool(real) if compute.kind == "bool" else real
+    check_number(op, int(real), compute)
+    return as_number(int(real), compute)
 
 
 def plain(value: Any) -> Any:

@@ -127,7 +127,7 @@ def _classified(op: Fused, input: Tensor, target: Tensor, weight: Any, ignore_in
     check_floating(op.name, input)
     made = op(
         (input, target, weight),
-        {"reduction": reduction, "ignore_index": rules.whole(op.name, "ignore_index", ignore_index)},
+        {"reduction": reduction, "ignore_index": rules.whole(op.name, "ignore_index", ignore_index, vectors=True)},
     )
     return made.reshape(()) if single and reduction == "none" else made
 
@@ -204,7 +204,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     input, target, single = _check_classes("cross_entropy", input, target, weight, ignore_index)
     classes = input.native.shape[1]
     logs = log_softmax(input, 1)
-    options = {"ignore_index": rules.whole("cross_entropy", "ignore_index", ignore_index)}
+    options = {"ignore_index": rules.whole("cross_entropy", "ignore_index", ignore_index, vectors=True)}
     plain = _nll_loss((logs, target, weight), {"reduction": reduction, **options})
     if weight is not None:
         logs = logs * weight.reshape(1, -1, *[1] * (len(input.native.shape) - 2))

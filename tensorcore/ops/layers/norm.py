@@ -226,6 +226,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
             f"group_norm: Expected at least 2 dimensions for input tensor but received {len(shape)}, got "
             f"{list(shape)}; unsqueeze it"
         )
+    num_groups = rules.whole("group_norm", "num_groups", num_groups)
     if num_groups <= 0 or shape[1] % num_groups:
         raise ShapeError(
             "group_norm: Expected number of channels in input to be divisible by num_groups, got input of shape "

@@ -51,6 +51,7 @@ def _adding(name: str) -> Op:
     )  # fmt: skip
 
 
+_PLAIN = frozenset([int, float])
 _addmm, _addmv, _baddbmm = _adding("addmm"), _adding("addmv"), _adding("baddbmm")
 
 
@@ -70,7 +71,7 @@ def _add_product(
     one_dtype(name, x, y, input)
     if not x.device is y.device is input.device:
         input, x, y = lifted(name, input, x, y)
-    if (beta != 1 and type(beta) is not float) or (alpha != 1 and type(alpha) is not float) or x.dtype.kind == "integer":
+    if type(beta) not in _PLAIN or type(alpha) not in _PLAIN or x.dtype.kind == "integer":
         beta, alpha = factor(name, "beta", beta, x.dtype), factor(name, "alpha", alpha, x.dtype)
     if type(x) is Tensor is type(y) and x.device.kernels["addmm"]:
         made = apply(op, (input, x, y), {"beta": beta, "alpha": alpha})

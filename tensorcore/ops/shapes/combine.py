@@ -88,6 +88,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         check_tensors("combinations", input=input)
     if input.ndim != 1:
         raise ShapeError(f"combinations: Expect a 1D vector, but got shape {list(input.shape)}; flatten it")
+    r = rules.whole("combinations", "r", r)
     if r < 0:
         raise UsageError(f"combinations: Expect a non-negative number, but got {r}; pass 0 or more")
     if not r:
@@ -110,7 +111,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         check_tensors("vander", x=x)
     if x.ndim != 1:
         raise ShapeError(f"vander: x must be a one-dimensional tensor, got {x.ndim}-D; flatten it")
-    n = x.native.shape[0] if N is None else int(N)
+    n = x.native.shape[0] if N is None else rules.whole("vander", "N", N)
     if n < 0:
         raise UsageError(f"vander: N must be non-negative, got {N}; pass 0 or more")
     if x.dtype.kind in ("bool", "integer"):

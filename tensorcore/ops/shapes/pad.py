@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore.errors import ArgumentTypeError, GradientError, KernelMissing, ShapeError, UsageError
+from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
@@ -130,7 +131,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(..., channels * r**2, height, width) as (..., channels, height * r, width * r)."""
     if type(input) is not Tensor:
         check_tensors("pixel_shuffle", input=input)
-    shape, r = tuple(input.native.shape), upscale_factor
+    shape, r = tuple(input.native.shape), rules.whole("pixel_shuffle", "upscale_factor", upscale_factor)
     if len(shape) < 3:
         raise ShapeError(
             f"pixel_shuffle: expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
@@ -151,7 +152,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(..., channels, height * r, width * r) as (..., channels * r**2, height, width)."""
     if type(input) is not Tensor:
         check_tensors("pixel_unshuffle", input=input)
-    shape, r = tuple(input.native.shape), downscale_factor
+    shape, r = tuple(input.native.shape), rules.whole("pixel_unshuffle", "downscale_factor", downscale_factor)
     if len(shape) < 3:
         raise ShapeError(
             f"pixel_unshuffle: expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"

@@ -66,7 +66,11 @@ def message(raises, call, *arguments, **options):
 
 def test_an_index_alone_is_the_accelerators():
     """``device=1`` means the second device of the first kind whose memory is not the host's."""
-    with isolated_registry(Offering("toy", count=lambda: 2)):
+
+    class Far(Toy):
+        capabilities = Capabilities(host=False)
+
+    with isolated_registry(Offering("toy", factory=lambda index: Far("toy", index))):
         assert device(1) is device("toy", 1)
         assert device(0) is device("toy")
         assert device(0).index == 0
@@ -216,7 +220,11 @@ def test_an_index_of_another_type_is_a_type_error(wrong, shown):
 
 def test_an_index_out_of_range_says_how_many_there_are():
     """count bounds the index."""
-    with isolated_registry(Offering("toy", count=lambda: 2)):
+
+    class Far(Toy):
+        capabilities = Capabilities(host=False)
+
+    with isolated_registry(Offering("toy", factory=lambda index: Far("toy", index))):
         assert device("toy:1").index == 1
         assert message(DeviceUnavailable, device, "toy:5") == (
             "device: expected an index of 'toy' below 2, got 5; this machine has 2 of that kind"

@@ -68,12 +68,11 @@ def test_an_index_alone_is_the_accelerators():
     """``device=1`` means the second device of the first kind whose memory is not the host's."""
 
     class Far(Toy):
-        capabilities = Capabilities(host=False)
+        capabilities = Capabilities(dtypes=("float32",))
 
     with isolated_registry(Offering("toy", factory=lambda index: Far("toy", index))):
         assert device(1) is device("toy", 1)
         assert device(0) is device("toy")
-        assert device(0).index == 0
 
 
 def test_an_index_without_an_accelerator_is_refused():
@@ -220,11 +219,7 @@ def test_an_index_of_another_type_is_a_type_error(wrong, shown):
 
 def test_an_index_out_of_range_says_how_many_there_are():
     """count bounds the index."""
-
-    class Far(Toy):
-        capabilities = Capabilities(host=False)
-
-    with isolated_registry(Offering("toy", factory=lambda index: Far("toy", index))):
+    with isolated_registry(Offering("toy", count=lambda: 2)):
         assert device("toy:1").index == 1
         assert message(DeviceUnavailable, device, "toy:5") == (
             "device: expected an index of 'toy' below 2, got 5; this machine has 2 of that kind"

@@ -90,6 +90,9 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "a cross product of two dtypes": lambda t: t.linalg.cross(t.ones(3), t.ones(3).double()),
     "a number times a vector as matrices": lambda t: t.matmul(t.ones(()), t.ones(3)),
     "no numbers times no vector as matrices": lambda t: t.matmul(t.ones(()), t.ones(0)),
+    "a source without dims for a matrix of places": lambda t: t.zeros(4, 5).scatter(
+        0, t.zeros(2, 5, dtype=t.int64), t.tensor(3.0)
+    ),
     "a complex factor of a real product": lambda t: t.addmm(t.ones(2, 2), t.ones(2, 2), t.ones(2, 2), alpha=1j),
     "a factor that int8 does not hold": lambda t: t.addmv(
         t.ones(2, dtype=t.int8), t.ones(2, 2, dtype=t.int8), t.ones(2, dtype=t.int8), beta=float("inf")
@@ -146,6 +149,7 @@ RESULTS: dict[str, Callable[[Any], Any]] = {
     "a tensor as dim": lambda t: t.ones(2, 3).sum(t.tensor(1)),
     "a vector of one element as dims": lambda t: t.ones(2, 3).sum(t.tensor([1])),
     "a vector of one element as shape": lambda t: t.arange(6).reshape(t.tensor([6])),
+    "a vector of one element as size of parts": lambda t: t.arange(5).split(t.tensor([2]))[1],
     "a vector of one element as index": lambda t: t.arange(6).select(0, t.tensor([4])),
     "a vector of one element as diagonal": lambda t: t.ones(3, 3).tril(t.tensor([1])),
     "a negative factor of uint8": lambda t: t.addmv(

@@ -304,7 +304,8 @@ def split(
     if split_size is not None:
         split_size_or_sections = split_size  # what the method calls it
     if isinstance(split_size_or_sections, (Tensor, np.generic)):
-        split_size_or_sections = split_size_or_sections.tolist()
+        given = split_size_or_sections.tolist()
+        split_size_or_sections = given[0] if isinstance(given, list) and len(given) == 1 else given
     if not isinstance(split_size_or_sections, int):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     if type(tensor) is not Tensor:

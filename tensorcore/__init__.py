@@ -143,7 +143,7 @@ _register_wrapper("trace", _trace_of)
 # Imported when a program first names them.
 _ROOMS = (
     "__config__", "_dynamo", "_inductor", "accelerator", "amp", "ao", "array_api", "backends", "compiler", "cpu",
-    "cuda", "distributed", "distributions", "fft", "func", "fx", "futures", "hub", "jit", "lazy", "linalg", "mps",
+    "cuda", "distributed", "distributions", "fft", "func", "fx", "futures", "hub", "jit", "lazy", "library", "linalg", "mps",
     "multiprocessing", "nn", "onnx", "optim", "profiler", "quantization", "quasirandom", "random", "signal", "sparse", "special",
     "testing", "types", "utils", "version", "wrappers", "xpu",
 )  # fmt: skip

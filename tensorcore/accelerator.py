@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore.accelerators import Devices
-from tensorcore.backend.registry import backends
-from tensorcore.backend.registry import device as find_device
+from tensorcore.backend.registry import accelerator
 from tensorcore.errors import DeviceUnavailable
 
 __all__ = [
@@ -17,11 +16,7 @@ __all__ = [
 
 def current_accelerator(check_available: bool = False) -> Any:
     """The first device that plugins offer whose memory is not the host's; None where there is none."""
-    for name in backends():
-        device = find_device(name)
-        if device.wraps is None and device.capabilities.values and not device.capabilities.host:
-            return device
-    return None
+    return accelerator()
 
 
 def is_available() -> bool:

@@ -54,6 +54,7 @@ FLOORS = {
     "tensorcore.compiler": 7,
     "tensorcore.hub": 7,
     "tensorcore.jit": 7,
+    "tensorcore.library": 7,
     "tensorcore.mps": 7,
     "tensorcore.memory": 7,
     "tensorcore.futures": 7,

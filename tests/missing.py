@@ -21,7 +21,7 @@ ROOMS = (
     "optim.lr_scheduler", "autograd", "autograd.functional", "autograd.forward_ad", "autograd.graph", "func", "amp", "utils.data",
     "utils.checkpoint", "distributions", "distributed", "distributed.algorithms", "distributed.optim", "distributed.fsdp",
     "distributed.tensor", "distributed.tensor.parallel", "distributed.pipelining", "distributed.checkpoint",
-    "distributed.device_mesh", "distributed.nn.functional", "nn.parallel", "multiprocessing", "random", "serialization", "cuda",
+    "distributed.device_mesh", "distributed.nn.functional", "nn.parallel", "multiprocessing", "random", "serialization", "cuda", "library",
 )  # fmt: skip
 WHOLE = "(the whole module)"
 # Why names are missing: the first expression that the whole name matches decides, then the room.
@@ -57,6 +57,7 @@ ROOM_REASONS = {
     "distributed.pipelining": "schedules of several stages a rank, and splitting a traced model, which are not written",
     "distributed.tensor.parallel": "not written: there are `PrepareModuleInput` and `PrepareModuleOutput`, and losses of whole "
     "logits",
+    "library": "PyTorch's dispatcher: `custom_op` and its registrations are here",
     "fft": "no function of Fourier transforms",
     "func": "helpers for what this library has no need of",
     "serialization": "helpers inside PyTorch's own module",

@@ -36,7 +36,8 @@ from tensorcore.errors import (
 )
 
 __all__ = [
-    "PluginState", "Registry", "attempt", "backends", "communicator", "communicators", "device", "isolated_registry", "kept",
+    "PluginState", "Registry", "accelerator", "attempt", "backends", "communicator", "communicators", "device",
+    "isolated_registry", "kept",
     "made_devices", "make_current", "own_names", "plugins", "register_builtin", "register_wrapper", "why_not",
 ]  # fmt: skip
 
@@ -308,10 +309,11 @@ _wrappers: dict[str, Callable[[str], Backend]] = {}
 _process = _current = Registry()
 
 
-def device(type: str | Backend, index: int | None = None) -> Backend:
+def device(type: str | int | Backend, index: int | None = None) -> Backend:
     """The device ``"name"``, ``"name:index"`` or ``("name", index)``: the backend object itself, always the same one.
 
-    The index is 0 where none is given; a backend object is returned as it is. The first call looks for plugins.
+    The index is 0 where none is given; a backend object is returned as it is, and an index alone is one of the
+    accelerator's. The first call looks for plugins.
 
     Raises UnknownDevice for a name that no plugin offers or a string of another form, DeviceUnavailable where a
     plugin offers it and it cannot be used here, PluginError for a plugin that breaks the rules, and
@@ -321,7 +323,22 @@ def device(type: str | Backend, index: int | None = None) -> Backend:
         found = _current.spellings.get(type)
         if found is not None:
             return found
-    return _current.device(type, index)
+    if type.__class__ is int and index is None:
+        found = accelerator()
+        if found is None:
+            raise DeviceUnavailable(
+                f"device: Cannot access accelerator device when none is available, got {type}; name one"
+            )
+        return _current.device(found.name, type)
+    return _current.device(type, index)  # type: ignore[arg-type]
+
+
+def accelerator() -> Backend | None:
+    """The first device that plugins offer whose memory is not the host's; None where there is none."""
+    for made in map(device, backends()):
+        if made.wraps is None and made.capabilities.values and not made.capabilities.host:
+            return made
+    return None
 
 
 def make_current(made: Backend) -> None:

@@ -40,7 +40,7 @@ class UninitializedTensorMixin:
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary tensor of this shape, whose values are undefined; the object stays the same."""
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-        made = empty(*sizes, device=device or self.device, dtype=dtype or self.dtype)
+        made = empty(*sizes, device=self.device if device is None else device, dtype=dtype or self.dtype)
         wants = self.__dict__.pop("_requires_grad", False)
         found: Any = self
         found.__class__ = Tensor

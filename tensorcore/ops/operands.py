@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from tensorcore.tensor import Tensor
 
 __all__ = [
     "NARROW", "alike", "arguments", "as_argument", "as_number", "check_number", "check_optional", "check_tensors",
-    "common_device", "lifted", "once_rounded", "one_device", "plain", "result_type",
+    "common_device", "factor", "lifted", "once_rounded", "one_device", "plain", "result_type",
 ]  # fmt: skip
 
 NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
@@ -150,6 +151,29 @@ def check_number(op: str, number: Any, compute: dtype) -> None:
                 f"{op}: value cannot be converted to type {compute.name} without overflow, got {number}; use one within "
                 f"[{limits.min}, {limits.max}]"
             )
+
+
+def factor(op: str, name: str, number: Any, compute: dtype) -> Any:
+    """A number that scales tensors of this dtype, cut off for integers; raises for what is no number or does not fit."""
+    number = plain(number)
+    kind = kind_of(number)
+    if kind is None:
+        raise ArgumentTypeError(f"{op}: expected {name} to be a number, got {number!r}; pass an int or a float")
+    if kind == "complex" and compute.kind != "complex":
+        real, fits = number.real, not number.imag
+    else:
+        # As an unsigned number a negative float is nothing, where an integer wraps.
+        kept = kind != "floating" or compute.kind != "integer"
+        real, fits = number, kept or (math.isfinite(number) and (number >= 0 or compute.is_signed))
+    if not fits:
+        raise DtypeError(
+            f"{op}: value cannot be converted to type {compute.name} without overflow, got {name}={number}; convert the "
+            f"tensors with .to(...)"
+        )
+    if compute.kind != "integer":
+        return bool(real) if compute.kind == "bool" else real
+    check_number(op, int(real), compute)
+    return as_number(int(real), compute)
 
 
 def plain(value: Any) -> Any:

@@ -109,14 +109,21 @@ def check_out(op: Op, inputs: Sequence[Any], out: Any, final: dtype) -> None:
 
 # Those whose ``out`` has the result's dtype and no other, as PyTorch's.
 EXACT = frozenset([
-    "abs", "addbmm", "addmm", "addmv", "alias_copy", "as_strided_copy", "baddbmm", "bitwise_not", "bmm",
-    "bucketize", "ceil", "conj_physical", "cross", "diagonal_copy", "dot", "expand_copy", "floor", "frac", "gather",
-    "hardshrink", "heaviside", "histc", "index_add", "index_copy", "inner", "isin", "isneginf", "isposinf",
-    "linalg.cross", "log_softmax", "logcumsumexp", "masked_select", "matmul", "mm", "multinomial", "mv",
-    "nan_to_num", "nanquantile", "narrow_copy", "neg", "nonzero", "permute_copy", "quantile", "renorm", "round",
-    "scatter", "scatter_add", "searchsorted", "sgn", "sign", "signbit", "slice_scatter", "softmax", "softplus",
-    "softshrink", "squeeze_copy", "t_copy", "take_along_dim", "tensordot", "transpose_copy", "tril", "triu",
-    "trunc", "unfold_copy", "unsqueeze_copy", "vdot", "view_copy",
+    "abs", "addbmm", "addmm", "addmv", "alias_copy", "amax", "amin", "aminmax", "arange", "argmax", "argmin",
+    "as_strided_copy", "avg_pool2d", "avg_pool3d", "baddbmm", "bitwise_not", "bmm", "bucketize", "ceil",
+    "chain_matmul", "complex", "conj_physical", "cross", "cummax", "cummin", "cumprod", "cumsum", "diag", "diagonal_copy", "dot",
+    "expand_copy", "eye", "fftfreq", "rfftfreq", "floor", "frac", "frexp", "gather", "hardshrink",
+    "heaviside", "histc", "index_add", "index_copy", "index_select", "inner", "isin", "isneginf", "isposinf",
+    "kthvalue", "linalg.cholesky", "linalg.cross", "linalg.det", "linalg.eigh", "linalg.eigvalsh",
+    "linalg.inv", "linalg.lu_solve", "linalg.matrix_norm", "linalg.matrix_power", "linalg.multi_dot",
+    "linalg.norm", "linalg.qr", "linalg.slogdet", "linalg.solve", "linalg.solve_triangular", "linalg.svd",
+    "linalg.svdvals", "linalg.vector_norm", "linspace", "log_softmax", "logcumsumexp", "logspace", "lu_solve",
+    "masked_select", "matmul", "matrix_power", "max", "median", "min", "mm", "mode", "msort", "multinomial",
+    "mv", "nan_to_num", "nanmedian", "nanquantile", "narrow_copy", "neg", "nonzero", "norm", "permute_copy",
+    "polar", "quantile", "rand", "randint", "randn", "randperm", "range", "renorm", "round", "scatter",
+    "scatter_add", "searchsorted", "sgn", "sign", "signbit", "slice_scatter", "slogdet", "softmax",
+    "softplus", "softshrink", "sort", "sum", "squeeze_copy", "t_copy", "take", "take_along_dim", "tensordot", "topk",
+    "transpose_copy", "tril", "triu", "trunc", "unfold_copy", "unsqueeze_copy", "vdot", "view_copy", "where",
 ])  # fmt: skip
 
 

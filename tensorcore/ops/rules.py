@@ -26,11 +26,20 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
-def whole(op: str, name: str, value: Any) -> int:
-    """An argument that is an int, or a whole number of NumPy's or a tensor's; bool and float are refused, as in PyTorch."""
+def whole(op: str, name: str, value: Any, *, vectors: bool = False) -> int:
+    """An argument that is an int, or a whole number of NumPy's or a tensor's; bool and float are refused, as in PyTorch.
+
+    With ``vectors`` a tensor of one element may have dims: PyTorch takes it among sizes, and where a size or a place may be
+    symbolic, but not as any other int.
+    """
     if type(value) is int:
         return value
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if (
+        isinstance(value, bool)
+        or not hasattr(value, "__index__")
+        or (getattr(value, "ndim", 0) and not vectors)
+        or getattr(getattr(value, "dtype", None), "kind", None) == "bool"
+    ):
         raise ArgumentTypeError(f"{op}: expected {name} to be an int, got {value!r}; pass an int such as 0 or -1")
     return int(value.__index__())
 
@@ -39,8 +48,6 @@ def wrap_dim(op: str, dim: int, ndim: int) -> int:
     """``dim`` counted from the front; a 0-d tensor has the dims 0 and -1."""
     span = max(ndim, 1)
     if type(dim) is not int:
-        if getattr(dim, "ndim", 0):
-            raise ArgumentTypeError(f"{op}: expected dim to be an int, got {dim!r}; pass an int such as 0 or -1")
         dim = whole(op, "dim", dim)
     if -span <= dim < span:
         return dim % span
@@ -55,8 +62,8 @@ def wrap_dims(op: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[int,
     if dim is None:
         return tuple(range(ndim))
     if isinstance(dim, int) or hasattr(dim, "__index__") or not hasattr(dim, "__iter__"):
-        return (wrap_dim(op, whole(op, "dim", dim), ndim),)
-    dims = tuple([wrap_dim(op, one if type(one) is int else whole(op, "dim", one), ndim) for one in dim])
+        return (wrap_dim(op, whole(op, "dim", dim, vectors=True), ndim),)
+    dims = tuple([wrap_dim(op, one if type(one) is int else whole(op, "dim", one, vectors=True), ndim) for one in dim])
     if len(set(dims)) != len(dims):
         raise ShapeError(f"{op}: expected each dim once, got dim={tuple(dim)}; leave out what appears multiple times")
     return dims

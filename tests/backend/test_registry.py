@@ -64,6 +64,23 @@ def message(raises, call, *arguments, **options):
     return str(caught.value)
 
 
+def test_an_index_alone_is_the_accelerators():
+    """``device=1`` means the second device of the first kind whose memory is not the host's."""
+
+    class Far(Toy):
+        capabilities = Capabilities(dtypes=("float32",))
+
+    with isolated_registry(Offering("toy", factory=lambda index: Far("toy", index))):
+        assert device(1) is device("toy", 1)
+        assert device(0) is device("toy")
+
+
+def test_an_index_without_an_accelerator_is_refused():
+    """Where every device is the host's, or there is none, an index alone means nothing."""
+    with isolated_registry(Offering()):
+        assert "none is available" in message(DeviceUnavailable, device, 0)
+
+
 def test_a_name_gives_index_zero():
     """device("toy") is the backend of index 0."""
     with isolated_registry(Offering("toy")):

@@ -88,6 +88,47 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
         }.items()
     },
     "a cross product of two dtypes": lambda t: t.linalg.cross(t.ones(3), t.ones(3).double()),
+    "a number times a vector as matrices": lambda t: t.matmul(t.ones(()), t.ones(3)),
+    "no numbers times no vector as matrices": lambda t: t.matmul(t.ones(()), t.ones(0)),
+    "a source without dims for a matrix of places": lambda t: t.zeros(4, 5).scatter(
+        0, t.zeros(2, 5, dtype=t.int64), t.tensor(3.0)
+    ),
+    "a complex factor of a real product": lambda t: t.addmm(t.ones(2, 2), t.ones(2, 2), t.ones(2, 2), alpha=1j),
+    "a factor that int8 does not hold": lambda t: t.addmv(
+        t.ones(2, dtype=t.int8), t.ones(2, 2, dtype=t.int8), t.ones(2, dtype=t.int8), beta=float("inf")
+    ),
+    "a negative fraction at the edge of uint8": lambda t: t.nn.functional.pad(
+        t.ones(2, dtype=t.uint8), (1, 1), value=-1.0
+    ),
+    "a str as factor": lambda t: t.addcdiv(t.ones(2), t.ones(2), t.ones(2), value="x"),
+    "a complex factor of real quotients": lambda t: t.addcdiv(t.ones(2), t.ones(2), t.ones(2), value=1j),
+    **{
+        f"a vector of one element as {name}": call
+        for name, call in {
+            "chunks": lambda t: t.ones(2, 3).chunk(t.tensor([1])),
+            "steps": lambda t: t.linspace(0, 1, t.tensor([3])),
+            "offset": lambda t: t.ones(4, 4).diagonal(t.tensor([1])),
+            "diagonal": lambda t: t.ones(4, 4).diag(t.tensor([1])),
+            "power": lambda t: t.ones(4, 4).matrix_power(t.tensor([2])),
+            "bins": lambda t: t.ones(4).histc(t.tensor([3])),
+            "window": lambda t: t.ones(4).unfold(0, t.tensor([3]), 1),
+            "turns": lambda t: t.ones(4, 4).rot90(t.tensor([1])),
+            "times": lambda t: t.ones(4, 4).diff(t.tensor([1])),
+            "correction": lambda t: t.ones(4, 4).var(0, correction=t.tensor([1])),
+            "beta": lambda t: t.addmm(t.ones(4, 4), t.ones(4, 4), t.ones(4, 4), beta=t.tensor([1])),
+            "decimals": lambda t: t.ones(3).round(decimals=t.tensor([1])),
+            "start_dim": lambda t: t.ones(4, 4).flatten(t.tensor([0])),
+            "upscale_factor": lambda t: t.nn.functional.pixel_shuffle(t.ones(1, 4, 2, 2), t.tensor([2])),
+            "num_groups": lambda t: t.nn.functional.group_norm(t.ones(2, 4), t.tensor([2])),
+            "row": lambda t: t.tril_indices(t.tensor([1]), 3),
+            "N": lambda t: t.vander(t.ones(3), t.tensor([2])),
+            "order": lambda t: t.polygamma(t.tensor([1]), t.ones(3)),
+            "p": lambda t: t.mvlgamma(t.ones(3) * 4, t.tensor([1])),
+            "r": lambda t: t.combinations(t.ones(3), t.tensor([2])),
+            "dim": lambda t: t.ones(2, 3).cumsum(t.tensor([0])),
+        }.items()
+    },
+    "a bool tensor as dim": lambda t: t.ones(2, 3).cumsum(t.tensor(False)),
 }
 
 
@@ -106,6 +147,20 @@ def test_refused_as_pytorch_refuses(what: str, torch: Any) -> None:
 RESULTS: dict[str, Callable[[Any], Any]] = {
     "a whole number of NumPy's as dim": lambda t: t.ones(2, 3).sum(np.int64(1)),
     "a tensor as dim": lambda t: t.ones(2, 3).sum(t.tensor(1)),
+    "a vector of one element as dims": lambda t: t.ones(2, 3).sum(t.tensor([1])),
+    "a vector of one element as shape": lambda t: t.arange(6).reshape(t.tensor([6])),
+    "a vector of one element as size of parts": lambda t: t.arange(5).split(t.tensor([2]))[1],
+    "a vector of one element as index": lambda t: t.arange(6).select(0, t.tensor([4])),
+    "a vector of one element as diagonal": lambda t: t.ones(3, 3).tril(t.tensor([1])),
+    "a negative factor of uint8": lambda t: t.addmv(
+        t.ones(2, dtype=t.uint8), t.ones(2, 2, dtype=t.uint8), t.ones(2, dtype=t.uint8), beta=-1
+    ),
+    "a negative edge of uint8": lambda t: t.constant_pad_nd(t.ones(2, dtype=t.uint8), (1, 1), -1),
+    "fractions as ends of integers": lambda t: t.linspace(4.3, 0, 9, dtype=t.int64),
+    "a quotient of halves beside complex numbers": lambda t: t.addcdiv(
+        t.ones(2, dtype=t.complex64), t.full((2,), 0.1).half(), t.full((2,), 0.3).half(), value=3
+    ),
+    "a number without dims of double precision in a block": lambda t: t.block_diag(t.ones(2, 2), t.ones(()).double()),
     "products that uint8 does not hold": lambda t: t.addcmul(
         t.ones(1), t.full((1,), 200, dtype=t.uint8), t.full((1,), 2, dtype=t.uint8)
     ),

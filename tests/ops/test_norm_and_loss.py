@@ -76,6 +76,44 @@ def test_errors_are_those_of_pytorch(call: Any, error: type[Exception]) -> None:
         call()
 
 
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("dtype", [tc.float32, tc.float64, tc.bfloat16])
+def test_the_mean_over_ignored_targets_alone_is_nan_with_a_gradient_of_zeros(dtype: Any, recorded: bool) -> None:
+    """A batch in which every target is ignored moves no parameter, also where the walk is recorded."""
+    scores = tc.tensor([[0.5, -1.0, 2.0], [1.0, 0.0, -0.5]], dtype=dtype, requires_grad=True)
+    loss = tc.nn.functional.cross_entropy(scores, tc.tensor([-100, -100]))
+    (gradient,) = tc.autograd.grad(loss, scores, create_graph=recorded)
+    assert loss.isnan().item()
+    assert gradient.tolist() == [[0.0] * 3] * 2
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_classes_that_are_ruled_out_have_a_gradient_of_zeros(recorded: bool) -> None:
+    """A score of -inf for a class that is not the target's leaves the others' gradients finite."""
+    scores = tc.tensor([[0.0, float("-inf"), 0.0]], requires_grad=True)
+    loss = tc.nn.functional.cross_entropy(scores, tc.tensor([0]))
+    (gradient,) = tc.autograd.grad(loss, scores, create_graph=recorded)
+    assert gradient.tolist() == [[-0.5, 0.0, 0.5]]
+
+
+def test_the_gradient_of_certain_chances_is_large_and_finite() -> None:
+    """Chances of exactly 0 and 1, as a sigmoid gives them, divide by 1e-12 and not by 0."""
+    chances = tc.tensor([0.0, 1.0, 1.0, 0.5], dtype=tc.float64, requires_grad=True)
+    loss = tc.nn.functional.binary_cross_entropy(chances, tc.tensor([0.5, 0.75, 1.0, 1.0]).double(), reduction="sum")
+    loss.backward()
+    assert loss.item() == pytest.approx(50 + 25 + 0.6931471805599453)
+    assert chances.grad.tolist() == pytest.approx([-0.5e12, 0.25e12, 0.0, -2.0])
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_squares_of_halves_do_not_overflow_in_rms_norm(recorded: bool) -> None:
+    """The gradient of values whose squares float16 does not hold is that of single precision, rounded."""
+    x = tc.tensor([[300.0, 400.0]], dtype=tc.float16, requires_grad=True)
+    made = tc.nn.functional.rms_norm(x, (2,))
+    (gradient,) = tc.autograd.grad(made[0, 0], x, create_graph=recorded)
+    assert gradient.tolist() == [[pytest.approx(1.81e-3, rel=0.01), pytest.approx(-1.3576e-3, rel=0.01)]]
+
+
 def test_ignored_targets_count_for_nothing() -> None:
     """The mean is over the others."""
     made = entropy.nll_loss(tc.tensor([[-1.0, -2.0], [-3.0, -5.0]]), tc.tensor([1, 0]), ignore_index=0)

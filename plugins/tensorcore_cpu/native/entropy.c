@@ -163,7 +163,7 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
     return answer;
 }
 
-/* The gradient of each place's loss, weighted. */
+/* The gradient of each place's loss, weighted: 0 for what is ignored, also where that is everything and the mean is NaN. */
 static bool spread_gradient(class_call *call, PyArrayObject *g, const void *each, double weights) {
     npy_intp size = TYPE_SIZE[call->type];
     call->gradients = malloc((size_t)(call->places * size));
@@ -176,11 +176,11 @@ static bool spread_gradient(class_call *call, PyArrayObject *g, const void *each
     if (call->type == TYPE_F32) {
         const float *from = PyArray_DATA(g), *weight = each;
         for (npy_intp i = 0; i < call->places; i++)
-            ((float *)call->gradients)[i] = weight[i] * (one_each ? from[i] : (float)factor);
+            ((float *)call->gradients)[i] = weight[i] ? weight[i] * (one_each ? from[i] : (float)factor) : 0;
     } else {
         const double *from = PyArray_DATA(g), *weight = each;
         for (npy_intp i = 0; i < call->places; i++)
-            ((double *)call->gradients)[i] = weight[i] * (one_each ? from[i] : factor);
+            ((double *)call->gradients)[i] = weight[i] ? weight[i] * (one_each ? from[i] : factor) : 0;
     }
     return true;
 }

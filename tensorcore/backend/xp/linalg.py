@@ -43,7 +43,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             return dot(x.reshape(-1, x.shape[-1]) if x.size else x.reshape(rows(x), x.shape[-1]), y).reshape(
                 *x.shape[:-1], y.shape[-1]
             )
-        if y.ndim == 1 and x.ndim < 3 and (x.ndim == 1 or x.flags.forc):
+        if y.ndim == 1 and 0 < x.ndim < 3 and (x.ndim == 1 or x.flags.forc):
             return xp.asarray(dot(x, y))  # of vectors with any step
         return xp.asarray(matmul_(fit_for_blas(x), fit_for_blas(y)))
 

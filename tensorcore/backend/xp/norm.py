@@ -208,16 +208,21 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
                           *, needs: Any, reduction: str, ignore_index: int) -> Grads:  # fmt: skip
         return put(g, x.shape, x.dtype, target, each, weights, reduction, ignore_index), None, None
 
+    def shares(g: Native, each: Native, weights: Native, reduction: str) -> Native:
+        """What comes to each place: nothing to what is ignored, also where that is everything and the mean is NaN."""
+        full = wide(g)
+        if reduction == "none":
+            return each * full.reshape(each.shape)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return xp.where(each == 0, each, each * (full / weights if reduction == "mean" else full))
+
     def put(
         g: Native, shape: Any, kind: Any, target: Native, each: Native, weights: Native, reduction: str, ignored: int
     ) -> Native:
         made = xp.zeros(shape, kind)
         flat = target.reshape(each.shape)
         index = xp.where(flat != ignored, flat, 0)[:, None, :]
-        full = wide(g)
-        amount = -each * (
-            full.reshape(each.shape) if reduction == "none" else full / weights if reduction == "mean" else full
-        )
+        amount = -shares(g, each, weights, reduction)
         xp.put_along_axis(_rows(made), index, amount.astype(kind, copy=False)[:, None, :], axis=1)
         return made
 
@@ -231,10 +236,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         g: Native, x: Native, target: Native, weight: Any, logs: Native, each: Native, weights: Native,
         *, needs: Any, reduction: str, ignore_index: int,
     ) -> Grads:  # fmt: skip
-        full = wide(g)
-        amount = each * (
-            full.reshape(each.shape) if reduction == "none" else full / weights if reduction == "mean" else full
-        )
+        amount = shares(g, each, weights, reduction)
         made = xp.ascontiguousarray(xp.exp(logs))
         rows = _rows(made)
         rows *= amount[:, None, :]

@@ -163,7 +163,7 @@ def _like(
             f"{op}: argument 'input' must be Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)"
         )
     shape = tuple(input.native.shape)
-    dtype, device = dtype or input.dtype, device or input.device
+    dtype, device = dtype or input.dtype, input.device if device is None else device
     if type(input) is not Tensor and not value and hasattr(input, "emptied"):  # a sparse tensor of no elements
         return input.emptied(dtype, device, requires_grad)  # type: ignore[no-any-return]
     order: Any = None
@@ -284,7 +284,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = No
 def new_empty_strided(self: Tensor, size: Any, stride: Any, *, dtype: Any = None, device: Any = None,
                       requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Undefined values with these strides, in the dtype and on the device of this tensor."""
-    dtype, device = dtype or self.dtype, device or self.device
+    dtype, device = dtype or self.dtype, self.device if device is None else device
     return empty_strided(size, stride, dtype=dtype, device=device, requires_grad=requires_grad)
 
 
@@ -314,7 +314,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if device is None and Default.device is not None:
         device = get_default_device()
     if isinstance(data, Tensor):
-        return data.to(device or data.device, dtype or data.dtype)  # type: ignore[attr-defined]
+        return data.to(data.device if device is None else device, dtype or data.dtype)  # type: ignore[attr-defined]
     if isinstance(data, np.ndarray) and (device is None or as_device(device).capabilities.host):
         shared = from_numpy(data)
         return shared if dtype is None else shared.to(dtype)  # type: ignore[attr-defined]

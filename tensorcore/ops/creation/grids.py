@@ -47,6 +47,8 @@ def _spaced(op: str, numbers: list[Any], steps: Any, base: Any, dtype: Any, devi
         given = {dtypes.kind_of(one) for one in numbers}
         dtype = dtypes.default_for("complex" if "complex" in given else "floating") if out is None else out.dtype
     dtype = dtypes.as_dtype(dtype, op)
+    if dtype.kind == "integer" and base is None:
+        start, end = int(start), int(end)
     device = as_device(device)
     result = made(device.kernels["linspace"](start, end, steps, base=base, dtype=dtype), dtype, device, requires_grad)
     return result if out is None else store(op, result, out)
@@ -76,7 +78,9 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any =
     m = n if m is None else m
     if n < 0 or m < 0:
         raise ShapeError(f"eye: n must be greater or equal to 0, got {min(n, m)}; pass sizes >= 0")
-    dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, "eye")
+    if dtype is None:
+        dtype = dtypes.get_default_dtype() if out is None else out.dtype
+    dtype = dtypes.as_dtype(dtype, "eye")
     device = as_device(device)
     result = made(device.kernels["eye"](n, m, dtype=dtype), dtype, device, requires_grad)
     return result if out is None else store("eye", result, out)

@@ -173,7 +173,7 @@ def created(op: str, kind: str, size: Any, out: Any, dtype: Any, device: Any, re
              default: dtypes.dtype | None = None, **options: Any) -> Tensor:  # fmt: skip
     shape = rules.as_shape(op, size)
     if out is not None:
-        found, device = out.dtype, out.device
+        found, device = dtypes.as_dtype(dtype, op) if dtype is not None else out.dtype, out.device
     else:
         found = dtypes.as_dtype(dtype, op) if dtype is not None else default or dtypes.get_default_dtype()
         device = _drawn_on(op, as_device(device))
@@ -225,7 +225,7 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
     """The numbers from 0 to n - 1 in random order."""
     if layout is not None:
         only_strided("randperm", layout)
-    found = out.dtype if out is not None else dtypes.int64 if dtype is None else dtypes.as_dtype(dtype, "randperm")
+    found = dtypes.as_dtype(dtype, "randperm") if dtype is not None else dtypes.int64 if out is None else out.dtype
     device = out.device if out is not None else _drawn_on("randperm", as_device(device))
     if generator is not None and not isinstance(generator, Generator):
         raise ArgumentTypeError(

@@ -132,7 +132,8 @@ def _like(
             f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
         )
     if (input.is_contiguous() and memory_format is None) or mode.levels:
-        return created(op, kind, (tuple(input.native.shape),), None, dtype or input.dtype, device or input.device,
+        return created(op, kind, (tuple(input.native.shape),), None, dtype or input.dtype,
+                       input.device if device is None else device,
                        requires_grad, generator, **options)  # fmt: skip
     made = empty_like(input, dtype=dtype, device=device, memory_format=memory_format)
     return _fill(op, made, kind, generator, **options).requires_grad_(requires_grad)  # type: ignore[attr-defined, no-any-return]

@@ -189,7 +189,7 @@ def check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim:
             f"{len(places)} and {len(shape)}; "
             f"expand or unsqueeze it"
         )
-    if src is not None and src.native.shape and max(len(src.native.shape), 1) != max(len(places), 1):
+    if src is not None and max(len(src.native.shape), 1) != max(len(places), 1):
         raise ShapeError(
             f"{op}: Index tensor must have the same number of dimensions as src tensor, got {len(places)} and "
             f"{len(src.native.shape)}; expand or unsqueeze it"

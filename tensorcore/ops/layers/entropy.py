@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from math import prod
+from math import nan, prod
 from typing import Any
 
 from tensorcore import dtypes
@@ -11,11 +11,12 @@ from tensorcore.backend.base import Backend, Native
 from tensorcore.errors import ArgumentError, DimensionError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.fused import Fused
-from tensorcore.ops.kinds import operation
+from tensorcore.ops.kinds import composite, operation
 from tensorcore.ops.layers.loss import check_reduction, reduced
 from tensorcore.ops.layers.norm import log_softmax
 from tensorcore.ops.linalg.affine import linear
 from tensorcore.ops.operands import check_optional, check_tensors, result_type
+from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import check_floating
 from tensorcore.ops.reductions.reduce import sum as total
 from tensorcore.ops.samples import loss as samples
@@ -28,24 +29,27 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _one_hot(target: Tensor, classes: int, dtype: Any, ignore_index: int) -> Tensor:
-    """Ones at the classes along dim 1, zeros elsewhere and for what is ignored."""
+def _chosen(target: Tensor, classes: int, ignore_index: int) -> Tensor:
+    """Whether a place along dim 1 is the target's class; nowhere for what is ignored."""
     shape = tuple(target.native.shape)
     line = target.device.kernels["arange"](0, 1, classes, dtype=dtypes.int64)
     numbers = new_tensor(line, dtypes.int64, target.device).reshape(1, classes, *[1] * (len(shape) - 1))
     aimed = target.detach().unsqueeze(1)
     apart = (numbers != aimed) + (aimed != ignore_index).ne(True)
-    return apart.ne(True).to(dtype)
+    return apart.ne(True)  # type: ignore[no-any-return]
 
 
 def _nll(input: Tensor, target: Tensor, weight: Tensor | None, *, reduction: str, ignore_index: int) -> Tensor:
-    hot = _one_hot(target, input.native.shape[1], input.dtype, ignore_index)
+    chosen = _chosen(target, input.native.shape[1], ignore_index)
+    shares = chosen.to(input.dtype)
     if weight is not None:
-        hot = hot * weight.reshape(1, -1, *[1] * (len(input.native.shape) - 2))
-    each = -total(hot * input, 1)
-    if reduction == "mean":
-        return total(each) / total(hot)
-    return reduced(each, reduction)
+        shares = shares * weight.reshape(1, -1, *[1] * (len(input.native.shape) - 2))
+    if reduction != "mean":
+        return reduced(-total(where(chosen, input, 0.0) * shares, 1), reduction)
+    # The mean of nothing is NaN, and its gradient is 0.
+    count = total(shares)
+    shares = shares / where(count == 0, 1.0, count)
+    return where(count == 0, nan, 0.0).to(input.dtype) - total(where(chosen, input, 0.0) * shares)  # type: ignore[attr-defined]
 
 
 def _log_nll(input: Tensor, target: Tensor, weight: Tensor | None, **options: Any) -> Tensor:
@@ -127,7 +131,7 @@ def _classified(op: Fused, input: Tensor, target: Tensor, weight: Any, ignore_in
     check_floating(op.name, input)
     made = op(
         (input, target, weight),
-        {"reduction": reduction, "ignore_index": rules.whole(op.name, "ignore_index", ignore_index)},
+        {"reduction": reduction, "ignore_index": rules.whole(op.name, "ignore_index", ignore_index, vectors=True)},
     )
     return made.reshape(()) if single and reduction == "none" else made
 
@@ -204,7 +208,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
     input, target, single = _check_classes("cross_entropy", input, target, weight, ignore_index)
     classes = input.native.shape[1]
     logs = log_softmax(input, 1)
-    options = {"ignore_index": rules.whole("cross_entropy", "ignore_index", ignore_index)}
+    options = {"ignore_index": rules.whole("cross_entropy", "ignore_index", ignore_index, vectors=True)}
     plain = _nll_loss((logs, target, weight), {"reduction": reduction, **options})
     if weight is not None:
         logs = logs * weight.reshape(1, -1, *[1] * (len(input.native.shape) - 2))
@@ -216,7 +220,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
             if weight is None
             else total(
                 weight
-                * total(_one_hot(target, classes, input.dtype, ignore_index).transpose(0, 1).reshape(classes, -1), 1)
+                * total(_chosen(target, classes, ignore_index).to(input.dtype).transpose(0, 1).reshape(classes, -1), 1)
             )
         )
         smooth = total(smooth) / divisor
@@ -277,10 +281,7 @@ def _chances(op: str, input: Tensor, target: Tensor) -> None:
         )
 
 
-@operation(samples=samples.probabilities, method=False)
-def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None,
-                         reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
-    """Cross entropy of probabilities of yes or no; logarithms are taken as at least -100."""
+def _check_bce(input: Any, target: Any, weight: Any, size_average: Any, reduce: Any, reduction: str) -> tuple[Any, ...]:
     reduction = check_reduction("binary_cross_entropy", reduction, size_average, reduce)
     check_optional("binary_cross_entropy", weight=weight)
     _chances("binary_cross_entropy", input, target)
@@ -297,9 +298,33 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
                 raise ShapeError(
                     f"binary_cross_entropy: all elements of {name} should be between 0 and 1, got others; apply sigmoid first"
                 )
-    yes, no = input.log().clamp(min=-100.0), (1.0 - input).log().clamp(min=-100.0)
-    each = (target - 1.0) * no - target * yes
+    return input, target, weight, None, None, reduction
+
+
+def _each_of(g: Tensor, input: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
+    """What comes to each element's loss."""
+    g = g if weight is None else g * weight
+    return g / float(prod(input.native.shape)) if reduction == "mean" else g
+
+
+# Of a chance that is 0 or 1 the gradient is large, not infinite: a formula of its own, as PyTorch's.
+@composite(
+    inputs="input target weight", check=_check_bce, samples=samples.probabilities, method=False,
+    grads=dict(
+        input=lambda g, input, target, weight, reduction:
+            _each_of(g, input, weight, reduction) * (input - target) / (input * (1.0 - input)).clamp(min=1e-12),
+        target=lambda g, input, weight, reduction: _each_of(g, input, weight, reduction) * ((1.0 - input).log() - input.log()),
+    ),
+)  # fmt: skip
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None,
+                         reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
+    """Cross entropy of probabilities of yes or no; logarithms are taken as at least -100."""
+    each = (target - 1.0) * _log(1.0 - input) - target * _log(input)
     return reduced(each if weight is None else each * weight, reduction)
+
+
+def _log(chance: Tensor) -> Tensor:
+    return chance.log().clamp(min=-100.0)  # type: ignore[attr-defined, no-any-return]
 
 
 def _bce_logits(input: Tensor, target: Tensor, weight: Any, pos_weight: Any, *, reduction: str) -> Tensor:

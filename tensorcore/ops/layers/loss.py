@@ -6,6 +6,7 @@ import warnings
 from math import log, pi
 from typing import Any
 
+from tensorcore.dtypes import promote_types
 from tensorcore.errors import ArgumentError, DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
@@ -162,7 +163,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between ``x1`` and ``x2`` along ``dim``; each length is at least ``eps``."""
     check_tensors("cosine_similarity", x1=x1, x2=x2)
-    kind = result_type(x1, x2)
+    kind = promote_types(x1.dtype, x2.dtype)
     if not kind.is_floating_point:
         raise DtypeError(
             f"cosine_similarity: expected common dtype to be floating point, got {kind}; convert them with .float()"

@@ -14,7 +14,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.inplace import check_writable, written
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.operands import NARROW, check_tensors
 from tensorcore.ops.reductions.reduce import NotImplementedFor, over_dims, stored
 from tensorcore.ops.reductions.statistics import vector_norm
 from tensorcore.tape.mode import mode, no_grad
@@ -104,6 +104,8 @@ def _standardized(
     centre: bool,
 ) -> Tensor:
     x = input.reshape(view)
+    if input.dtype in NARROW:
+        x = x.float()  # squares of float16 overflow, also in the derivative of this
     if centre:
         x = x - x.mean(dims, True)
     made = x / ((x * x).mean(dims, True) + eps).sqrt()
@@ -224,6 +226,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
             f"group_norm: Expected at least 2 dimensions for input tensor but received {len(shape)}, got "
             f"{list(shape)}; unsqueeze it"
         )
+    num_groups = rules.whole("group_norm", "num_groups", num_groups)
     if num_groups <= 0 or shape[1] % num_groups:
         raise ShapeError(
             "group_norm: Expected number of channels in input to be divisible by num_groups, got input of shape "

@@ -256,7 +256,9 @@ def _wanted(op: str, sizes: Ints, output_size: Any) -> Ints:
     if output_size is None or isinstance(output_size, int):
         wanted = (output_size,) * ndim
     else:
-        wanted = tuple([None if one is None else rules.whole(op, "output_size", one) for one in output_size])
+        wanted = tuple(
+            [None if one is None else rules.whole(op, "output_size", one, vectors=True) for one in output_size]
+        )
     if len(wanted) == 1:
         wanted *= ndim
     if len(wanted) != ndim:

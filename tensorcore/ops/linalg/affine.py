@@ -23,7 +23,7 @@ from tensorcore.ops.linalg.products import (
     rows_of,
 )
 from tensorcore.ops.older import taking_older
-from tensorcore.ops.operands import NARROW, check_optional, check_tensors, lifted, once_rounded
+from tensorcore.ops.operands import NARROW, check_optional, check_tensors, factor, lifted, once_rounded
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import nn as samples
 from tensorcore.tape.memory import next_order
@@ -39,7 +39,7 @@ __all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "bilinear", "linear"]
 
 def _adding(name: str) -> Op:
     def scaled(g: Tensor, by: Any) -> Tensor:
-        return g if by == 1 else g * by
+        return g if by == 1 else g * (by.conjugate() if type(by) is complex else by)
 
     return Op(
         name, "input mat1 mat2", "A scaled tensor plus a scaled product.", kernel="addmm", register=False,
@@ -51,6 +51,7 @@ def _adding(name: str) -> Op:
     )  # fmt: skip
 
 
+_PLAIN = frozenset([int, float])
 _addmm, _addmv, _baddbmm = _adding("addmm"), _adding("addmv"), _adding("baddbmm")
 
 
@@ -70,9 +71,8 @@ def _add_product(
     one_dtype(name, x, y, input)
     if not x.device is y.device is input.device:
         input, x, y = lifted(name, input, x, y)
-    if x.dtype.kind == "integer":
-        # PyTorch cuts them off here, and refuses them in addr.
-        beta, alpha = int(beta), int(alpha)
+    if type(beta) not in _PLAIN or type(alpha) not in _PLAIN or x.dtype.kind == "integer":
+        beta, alpha = factor(name, "beta", beta, x.dtype), factor(name, "alpha", alpha, x.dtype)
     if type(x) is Tensor is type(y) and x.device.kernels["addmm"]:
         made = apply(op, (input, x, y), {"beta": beta, "alpha": alpha})
     else:

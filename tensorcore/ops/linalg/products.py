@@ -298,6 +298,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
 def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
     """Each matrix multiplied with itself ``n`` times by squaring; its inverse for negative ``n``."""
     check_tensors("matrix_power", input=input)
+    n = rules.whole("matrix_power", "n", n)
     shape = tuple(input.native.shape)
     if len(shape) < 2 or shape[-1] != shape[-2]:
         raise ShapeError(f"matrix_power: A must be batches of square matrices, got {list(shape)}")

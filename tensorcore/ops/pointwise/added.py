@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tensorcore import dtypes
 from tensorcore.errors import DtypeError
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import same
 from tensorcore.ops.kinds import BOOL, INTEGER, composite
 from tensorcore.ops.older import taking_older
-from tensorcore.ops.operands import NARROW, check_tensors, once_rounded, plain, result_type
+from tensorcore.ops.operands import NARROW, check_tensors, factor, once_rounded, result_type
 from tensorcore.ops.pointwise.arithmetic import _add, _div, mul
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.samples import elementwise as samples
@@ -29,10 +28,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
     """``input + value * tensor1 * tensor2``, element by element."""
     check_tensors("addcmul", input=input, tensor1=tensor1, tensor2=tensor2)
     compute = result_type(input, tensor1, tensor2)
-    value = plain(value)
-    if dtypes.kind_of(value) is None:
-        raise DtypeError(f"addcmul: expected value to be a number, got {value!r}; pass an int or a float")
-    value = int(value) if compute.kind == "integer" else value
+    value = factor("addcmul", "value", value, compute)
     if compute in NARROW:
         return once_rounded(addcmul, compute, input, tensor1, tensor2, value=value)
     tensor1 = tensor1.to(compute)  # type: ignore[attr-defined]
@@ -56,4 +52,6 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1, 
         )
     if (compute := result_type(input, tensor1, tensor2)) in NARROW:
         return once_rounded(addcdiv, compute, input, tensor1, tensor2, value=value)
+    value = factor("addcdiv", "value", value, compute)
+    tensor1, tensor2 = tensor1.to(compute), tensor2.to(compute)  # type: ignore[attr-defined]
     return _add(input, _div(tensor1 if value == 1 else tensor1 * value, tensor2))

@@ -40,6 +40,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
                 f"diff: diff expects prepend or append to be the same dimension as input, got {name} of {one.ndim} dims "
                 f"for {input.ndim}; reshape it"
             )
+    n = rules.whole("diff", "n", n)
     if n < 0:
         raise UsageError(f"diff: order must be non-negative but got {n}; pass 0 or more")
     if not n:  # as it is, whatever else is asked for

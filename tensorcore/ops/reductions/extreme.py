@@ -144,7 +144,7 @@ def _extreme_forms(whole: Op, along: Op, pairwise: str) -> Callable[..., Any]:
             return (
                 getattr(input, pairwise)(other)
                 if out is None
-                else store(whole.name, getattr(input, pairwise)(other), out)
+                else store(pairwise, getattr(input, pairwise)(other), out)
             )
         if dim is None:
             return _extreme_call(whole, input, None, False, out)

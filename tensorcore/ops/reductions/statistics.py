@@ -12,7 +12,7 @@ from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.operands import check_tensors, plain
+from tensorcore.ops.operands import check_tensors, factor, plain
 from tensorcore.ops.reductions.extreme import ties
 from tensorcore.ops.reductions.reduce import Dims, count_of, kept, over_dims, return_type, stored
 from tensorcore.tensor import Tensor
@@ -73,6 +73,7 @@ def _spread_of(op: Op, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, co
         raise ArgumentTypeError(f"{op.name}: expected unbiased or correction, got both; pass correction alone")
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
+    correction = factor(op.name, "correction", correction, dtypes.float64)
     if input.dtype.kind not in ("floating", "complex"):
         raise DtypeError(
             f"{op.name}: std and var only support floating point and complex dtypes, got {input.dtype}; convert it "

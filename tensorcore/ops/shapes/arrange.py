@@ -105,7 +105,7 @@ def _triangle(op: Op, upper: bool, input: Tensor, diagonal: int, out: Tensor | N
         check_tensors(op.name, input=input)
     if input.ndim < 2:
         raise ShapeError(f"{op.name}: input tensor must have at least 2 dimensions, got {input.ndim}; use unsqueeze")
-    made = apply(op, (input,), {"diagonal": rules.whole(op.name, "diagonal", diagonal), "upper": upper})
+    made = apply(op, (input,), {"diagonal": rules.whole(op.name, "diagonal", diagonal, vectors=True), "upper": upper})
     return made if out is None else store(op.name, made, out)
 
 

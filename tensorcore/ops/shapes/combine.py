@@ -32,7 +32,7 @@ __all__ = [
 @operation(samples=samples.block_diag, method=False)
 def block_diag(*tensors: Any) -> Tensor:
     """A matrix with the tensors, of at most two dims, as blocks along its diagonal, and zeros elsewhere."""
-    blocks = []
+    blocks: list[Any] = []
     for i, one in enumerate(tensors):
         if not isinstance(one, Tensor):
             raise ArgumentTypeError(f"block_diag: expected tensors, got {one!r}; wrap it in torch.tensor(...)")
@@ -43,6 +43,9 @@ def block_diag(*tensors: Any) -> Tensor:
         blocks.append(one if one.ndim == 2 else one.reshape(1, -1))  # type: ignore[attr-defined]
     if not blocks:
         raise ShapeError("block_diag: torch.block_diag: expected at least one tensor, got none; pass one")
+    if any([one.dtype is not tensors[0].dtype for one in tensors]):
+        kind = result_type(*tensors)
+        blocks = [one.to(kind) for one in blocks]
     first = blocks[0]
     kernel = first.device.kernels["block_diag"]
     if kernel and all(
@@ -85,6 +88,7 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
         check_tensors("combinations", input=input)
     if input.ndim != 1:
         raise ShapeError(f"combinations: Expect a 1D vector, but got shape {list(input.shape)}; flatten it")
+    r = rules.whole("combinations", "r", r)
     if r < 0:
         raise UsageError(f"combinations: Expect a non-negative number, but got {r}; pass 0 or more")
     if not r:
@@ -107,7 +111,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         check_tensors("vander", x=x)
     if x.ndim != 1:
         raise ShapeError(f"vander: x must be a one-dimensional tensor, got {x.ndim}-D; flatten it")
-    n = x.native.shape[0] if N is None else int(N)
+    n = x.native.shape[0] if N is None else rules.whole("vander", "N", N)
     if n < 0:
         raise UsageError(f"vander: N must be non-negative, got {N}; pass 0 or more")
     if x.dtype.kind in ("bool", "integer"):

@@ -51,7 +51,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     for one in args:
         if isinstance(one, dtypes.dtype) or one in (float, int, bool, complex):
             dtype = one
-        elif isinstance(one, (Backend, str)):
+        elif isinstance(one, (Backend, str)) or type(one) is int:
             device = one
         elif isinstance(one, Tensor):
             dtype, device = one.dtype, one.device

@@ -271,7 +271,7 @@ def repeat_interleave(
         return repeat_interleave(arange(input.numel(), device=input.device), input)
     check_tensors("repeat_interleave", input=input)
     if not isinstance(repeats, Tensor):
-        repeats = rules.whole("repeat_interleave", "repeats", repeats)
+        repeats = rules.whole("repeat_interleave", "repeats", repeats, vectors=True)
     if dim is None:
         input, dim = input.reshape(-1), 0  # type: ignore[attr-defined]
     at = rules.wrap_dim("repeat_interleave", dim, input.ndim)

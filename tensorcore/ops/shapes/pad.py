@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from tensorcore.errors import ArgumentTypeError, GradientError, KernelMissing, ShapeError, UsageError
+from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.pool import taken
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.operands import check_tensors, factor
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.views_part import slice_op
 from tensorcore.tensor import Tensor, new_tensor
@@ -89,7 +90,7 @@ def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor
         pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
     key = tuple([slice(before, before + n) for n, (before, _) in zip(shape, pairs, strict=True)])
     whole = tuple([n + before + after for n, (before, after) in zip(shape, pairs, strict=True)])
-    return apply(_pad, (input,), {"shape": whole, "key": key, "value": value})  # type: ignore[no-any-return]
+    return apply(_pad, (input,), {"shape": whole, "key": key, "value": factor("pad", "value", value, input.dtype)})  # type: ignore[no-any-return]
 
 
 _pad = Op("constant_pad", "input", "The input within a constant.", register=False, backward_name="ConstantPadNdBackward0",
@@ -130,7 +131,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(..., channels * r**2, height, width) as (..., channels, height * r, width * r)."""
     if type(input) is not Tensor:
         check_tensors("pixel_shuffle", input=input)
-    shape, r = tuple(input.native.shape), upscale_factor
+    shape, r = tuple(input.native.shape), rules.whole("pixel_shuffle", "upscale_factor", upscale_factor)
     if len(shape) < 3:
         raise ShapeError(
             f"pixel_shuffle: expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"
@@ -151,7 +152,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(..., channels, height * r, width * r) as (..., channels * r**2, height, width)."""
     if type(input) is not Tensor:
         check_tensors("pixel_unshuffle", input=input)
-    shape, r = tuple(input.native.shape), downscale_factor
+    shape, r = tuple(input.native.shape), rules.whole("pixel_unshuffle", "downscale_factor", downscale_factor)
     if len(shape) < 3:
         raise ShapeError(
             f"pixel_unshuffle: expects input to have at least 3 dimensions, but got input with {len(shape)} dimension(s)"

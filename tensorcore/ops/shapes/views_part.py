@@ -98,7 +98,7 @@ def select_key(op: str, input: Tensor, dim: int, index: Any) -> tuple[Any, ...]:
     if not shape:
         raise DimensionError(f"{op}: select() cannot be applied to a 0-dim tensor, got one; use item()")
     at = rules.wrap_dim(op, dim, len(shape))
-    index = rules.whole("select", "index", index)
+    index = rules.whole("select", "index", index, vectors=True)
     if not -shape[at] <= index < shape[at]:
         raise DimensionError(
             f"{op}: expected index in the range [{-shape[at]}, {shape[at] - 1}], got {index}; it is out of range for "
@@ -120,7 +120,7 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         raise ShapeError(
             f"narrow: start must be an 0-dim integral Tensor, got {start.dtype} of shape {list(start.shape)}"
         )
-    begin, size = rules.whole("narrow", "start", start), shape[at]
+    begin, size = rules.whole("narrow", "start", start, vectors=True), shape[at]
     if length < 0:
         raise ShapeError(f"narrow: narrow(): length must be non-negative, got {length}; take fewer from elsewhere")
     if not -size <= begin <= size:
@@ -141,9 +141,7 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor
     if type(input) is not Tensor:
         check_tensors("narrow_copy", input=input)
     part = narrow(input, dim, start, length)
-    if out is not None:
-        return store("narrow_copy", part, out)
-    return part.contiguous().clone()  # type: ignore[attr-defined]
+    return part.contiguous().clone() if out is None else store("narrow_copy", part, out)  # type: ignore[attr-defined]
 
 
 @operation(samples=samples.diagonal)
@@ -164,9 +162,9 @@ def diagonal_options(op: str, shape: tuple[int, ...], offset: int, dim1: int, di
 @method
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """All windows of ``size`` elements along a dim, ``step`` apart; the windows' elements lie along a new last dim."""
-    shape = input.native.shape
-    at = rules.wrap_dim("unfold", dimension, len(shape))
+    shape, at = input.native.shape, rules.wrap_dim("unfold", dimension, len(input.native.shape))
     have = shape[at] if shape else 1
+    size, step = rules.whole("unfold", "size", size), rules.whole("unfold", "step", step)
     if size < 0 or size > have:
         raise ShapeError(
             f"unfold: maximum size for tensor at dimension {dimension} is {have}, got size {size}; take fewer"
@@ -223,7 +221,8 @@ def _strided_arguments(
         )
     if shape and min(shape) < 0:
         raise ShapeError(f"{op}: expected sizes >= 0, got {list(shape)}; use sizes >= 0")
-    start = input.storage_offset() if storage_offset is None else rules.whole(op, "storage_offset", storage_offset)
+    start = input.storage_offset() if storage_offset is None else storage_offset
+    start = rules.whole(op, "storage_offset", start, vectors=True)
     if start < 0:
         raise ShapeError(
             f"{op}: Tensor: invalid storage offset {start}, got a negative one; count from the storage's start"
@@ -305,7 +304,8 @@ def split(
     if split_size is not None:
         split_size_or_sections = split_size  # what the method calls it
     if isinstance(split_size_or_sections, (Tensor, np.generic)):
-        split_size_or_sections = split_size_or_sections.tolist()
+        given = split_size_or_sections.tolist()
+        split_size_or_sections = given[0] if isinstance(given, list) and len(given) == 1 else given
     if not isinstance(split_size_or_sections, int):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     if type(tensor) is not Tensor:

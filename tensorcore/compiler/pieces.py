@@ -344,6 +344,11 @@ class _Run:
         self.busy = True
         try:
             self._compute()
+        except BaseException:
+            for one in self.order:
+                if id(one) in self.made and one.dtype.kind in "fc":
+                    one[...] = np.nan  # whoever goes on with it shall see it
+            raise
         finally:
             self._begin()
             self.busy = False

@@ -157,6 +157,29 @@ def test_an_error_is_that_of_eager_at_its_line() -> None:
     assert compiled(tc.ones(3), True).tolist() == [5.0] * 3
 
 
+def test_values_that_could_not_be_computed_are_no_numbers() -> None:
+    """Where a program fails, its error comes at the read, and who kept an array of it finds NaN there."""
+    kept: list[tc.Tensor] = []
+
+    def failing(group: Any) -> Any:
+        def run(*natives: Any, out: Any = None) -> Any:
+            raise MemoryError("no room")
+
+        return run
+
+    def function(x: tc.Tensor) -> float:
+        y = x * 3 + 1
+        kept.append(y)
+        return y.sum().item()
+
+    compiled = tc.compile(function, backend=failing, options=BREAKS)
+    for _ in range(5):  # as it is, until it is clear that its list grows; then to see layouts, and kernel by kernel
+        compiled(tc.ones(3))
+    with pytest.raises(MemoryError, match="no room"):
+        compiled(tc.ones(3))
+    assert [one.isnan().all().item() for one in kept] == [False] * (len(kept) - 1) + [True]
+
+
 def test_writes_to_what_others_hold_are_seen() -> None:
     """A buffer that is written through a view, between reads, is seen by its holder at the read and after the call."""
     table = tc.zeros(2, 3)

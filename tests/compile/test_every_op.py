@@ -70,3 +70,23 @@ def test_an_op_is_the_same_compiled(name: str) -> None:
             expected = outcome(run, [tc.from_numpy(np.array(one)) for one in arrays], differentiate)
             for _ in range(3):
                 assert outcome(compiled, [tc.from_numpy(np.array(one)) for one in arrays], differentiate) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_op_between_reads_is_the_same_in_pieces(name: str) -> None:
+    """Of operands whose values are put off, in a call that reads its results, an op gives bits and gradients of eager."""
+    run, arrays = program(name, next(iter(calls_of(name))))
+
+    def floating(given: tuple[tc.Tensor, ...], change: Any) -> tuple[tc.Tensor, ...]:
+        return tuple([change(one) if one.dtype.is_floating_point else one for one in given])
+
+    def reading(*leaves: tc.Tensor) -> tuple[tc.Tensor, ...]:
+        made = floating(run(*floating(leaves, lambda one: one * 1.5)), lambda one: one * 2)
+        if sum([one.detach().sum().item() for one in made if one.dtype.is_floating_point and one.numel()], 0.0) > 1e9:
+            return made
+        return floating(made, lambda one: one.neg())
+
+    compiled = tc.compile(reading, backend=stepwise, options={"breaks": True})
+    expected = outcome(reading, [tc.from_numpy(np.array(one)) for one in arrays], True)
+    for _ in range(4):
+        assert outcome(compiled, [tc.from_numpy(np.array(one)) for one in arrays], True) == expected

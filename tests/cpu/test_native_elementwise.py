@@ -263,6 +263,18 @@ def test_a_result_can_have_a_place():
         add(x, x, out=np.empty(3, np.float32))
 
 
+@pytest.mark.parametrize(
+    ("name", "options"), [("gelu", {"approximate": "none"}), ("leaky_relu", {"negative_slope": 0.1})]
+)
+def test_a_result_of_an_op_with_options_can_have_a_place(name, options):
+    """The bits in a given array are those of a new one."""
+    native, _ = kernel(name)
+    x = np.linspace(-4, 4, 101, dtype=np.float32)
+    place = np.empty_like(x)
+    assert native(x, **options, out=place) is place
+    assert_same(place, native(x, **options))
+
+
 def test_large_arrays_are_cut_into_pieces():
     """Over many rows, with threads, nothing is left out and nothing is done twice."""
     add, fallback = kernel("add")

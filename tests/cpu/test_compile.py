@@ -142,6 +142,10 @@ def test_halves_round_after_each_step(dtype):
 def test_random_programs_have_the_bits_of_their_steps(sample):
     """Chains, masks, broadcast and strided operands, values that are read twice, several outputs."""
     made, program = sample
+    if CPU.compile(program) is None:
+        last = [program.steps[one.number - len(program.inputs)] for one in program.outputs]
+        assert all(own_in_single(step.kernel, step.makes[0].dtype.name) for step in last)
+        return
     answers = compiled(program)(*made.arrays)
     assert len(answers) == len(program.outputs)
     for value, got in zip(program.outputs, answers, strict=True):

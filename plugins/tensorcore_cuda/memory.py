@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import Any, NoReturn
+
+from tensorcore_cuda.probe import FORKED
 
 __all__ = ["Memory"]
 
@@ -25,6 +28,8 @@ class Memory:
         if Memory._pool is None:
             Memory._pool = cupy.get_default_memory_pool()
             cupy.cuda.set_allocator(self.allocator(Memory._pool))
+            if hasattr(os, "register_at_fork"):
+                os.register_at_fork(after_in_child=lambda: cupy.cuda.set_allocator(_refuse))
 
     def allocator(self, pool: Any) -> Any:
         """What CuPy calls for memory: the pool, with the bytes that were asked for noted on the block, which is larger."""
@@ -100,6 +105,10 @@ class Memory:
         if guard is None:
             guard = block.__dict__["guard"] = _Guard(self.cupy, self.index, home)
         guard.streams.add(stream)
+
+
+def _refuse(size: int) -> NoReturn:
+    raise RuntimeError(f"cuda: expected the process that uses the device, got one that it has forked; {FORKED}")
 
 
 _BY_DEVICE: dict[int, Memory] = {}

@@ -445,6 +445,6 @@ WRITES = frozenset(["copy", "fill", "sgd_step", "adam_step", "step", "track_stat
 
 # The shapes of these depend on values.
 NEEDS_VALUES = frozenset(
-    ["bincount", "count_true", "highest", "lowest", "masked_select", "nonzero", "nonzero_by_dim", "unique", "unscale",
+    ["bincount", "count_true", "highest", "lowest", "masked_select", "nonzero", "nonzero_by_dim", "norms", "unique", "unscale",
      "unique_consecutive"]
 )  # fmt: skip

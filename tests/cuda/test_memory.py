@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import warnings
+
 import pytest
 
 import tensorcore as tc
@@ -94,3 +97,26 @@ def test_kernels_are_compiled_for_the_devices_that_are_here() -> None:
     before = tc.cuda.memory_allocated()
     tc.cuda.ipc_collect()
     assert tc.cuda.memory_allocated() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_is_told_what_to_do() -> None:
+    """CUDA does not outlive a fork: new tensors say so there, where the runtime has an error code."""
+    tc.ones(1, device="cuda")
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which pytest may have
+        child = os.fork()
+    if not child:
+        try:
+            text = str(tc.ones(2, device="cuda"))
+        except RuntimeError as error:
+            text = str(error)
+        os.write(writer, text.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        text = file.read()
+    assert "take the 'spawn' start method" in text
+    assert tc.ones(1, device="cuda").tolist() == [1.0]

@@ -29,6 +29,8 @@ def test_nothing_heavy_is_imported(standin_driver) -> None:
 import os, sys, tensorcore as tc
 assert "cuda" in tc.backends()
 assert "cupy" not in sys.modules
+from tensorcore_cuda import probe
+assert not probe._started
 child = os.fork()
 if child == 0:
     os._exit(0 if tc.ones(2, device="cuda").sum().item() == 2 else 1)
@@ -36,6 +38,25 @@ assert os.waitpid(child, 0)[1] == 0
 print("fine")
 """
     assert run(program, TENSORCORE_CUDA_DRIVER=str(standin_driver)) == "fine"
+
+
+@pytest.mark.parametrize(
+    "visible, count, started",
+    [(None, 3, False), ("1", 1, False), ("2,0", 2, False), ("0,7,1", 1, False), ("GPU-1f", 3, True), ("0,0", 3, True)],
+)
+@pytest.mark.parametrize("how", ["NVML", "MIG", "WITHOUT_NVML"])
+def test_the_driver_is_started_where_nothing_else_knows(
+    standin_driver, monkeypatch, visible, count, started, how
+) -> None:
+    """Numbers are counted as the driver does, up to the first that is none; names, MIG and no NVML are asked of the driver."""
+    from tensorcore_cuda import probe
+
+    monkeypatch.setenv("TENSORCORE_STANDIN_DEVICES", "3")
+    monkeypatch.setenv(f"TENSORCORE_STANDIN_{how}", "1")
+    monkeypatch.setattr(probe, "_started", [])
+    started = started or how != "NVML"
+    assert probe._asked.__wrapped__(visible, os.getpid()) == (3 if started else count)
+    assert bool(probe._started) == started
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ class OpenCLBackend(StridedBackend):
             "amin": functools.partial(self.reduce, "b != b || b < a ? b : a", None),
             "cast": lambda x, *, dtype: self.elementwise("a", False, False, x, dtype=dtype.numpy),
             "matmul": self.matmul,
+            "pow": self.pow,
             "prod": functools.partial(self.reduce, "a * b", "1"),
             "sum": functools.partial(self.reduce, "a + b", "0"),
             "where": self.where,
@@ -113,6 +114,13 @@ class OpenCLBackend(StridedBackend):
         made = self.empty(shape, result)
         self.elements(text, made, *inputs)
         return made
+
+    def pow(self, x, y):
+        """C's power; those of 0.5 and -0.5 are by the square root, which differs at -0 and -inf."""
+        roots = {} if isinstance(y, clarray.Array) else {0.5: "sqrt(a)", -0.5: "1 / sqrt(a)"}
+        if roots and y in roots:
+            return self.elementwise(roots[y], False, True, x)
+        return self.elementwise("pow(a, b)", False, True, x, y)
 
     def where(self, condition, x, y):
         """``x`` where the condition holds, else ``y``."""

@@ -205,7 +205,7 @@ def _run(
 
     def operands() -> tuple[Native, ...]:
         """The arrays there; a number beside bfloat16 as an array of it, for NumPy makes float32 of the two."""
-        given = there(natives)
+        given: tuple[Native, ...] = there(natives)
         if not any(getattr(one, "dtype", None) == _BFLOAT16 for one in given):
             return given
         return tuple([other.from_host(np.array(one, _BFLOAT16)) if type(one) in (int, float) else one for one in given])

@@ -14,6 +14,7 @@ from .kernels import BINARY, CTYPES, FLOATS, PROGRAMS, TESTS, UNARY
 
 __all__ = ["OpenCLBackend"]
 
+ROOTS = {0.5: "sqrt(a)", -0.5: "1 / sqrt(a)"}
 BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 
 
@@ -117,9 +118,8 @@ class OpenCLBackend(StridedBackend):
 
     def pow(self, x, y):
         """C's power; those of 0.5 and -0.5 are by the square root, which differs at -0 and -inf."""
-        roots = {} if isinstance(y, clarray.Array) else {0.5: "sqrt(a)", -0.5: "1 / sqrt(a)"}
-        if roots and y in roots:
-            return self.elementwise(roots[y], False, True, x)
+        if not isinstance(y, clarray.Array) and y in ROOTS:
+            return self.elementwise(ROOTS[y], False, True, x)
         return self.elementwise("pow(a, b)", False, True, x, y)
 
     def where(self, condition, x, y):

@@ -92,7 +92,7 @@ lint: $(VENV)/.extra-lint
 # What follows from the stubs for users: no settings of ours, and other people's libraries unknown.
 types: $(VENV)/.extra-types
 	$(BIN)/mypy --config-file= --ignore-missing-imports --follow-imports silent $(wildcard examples/*.py) \
-		examples/backends/*/tensorcore_* plugins/template/tensorcore_mine
+		$(dir $(wildcard examples/backends/*/tensorcore_*/__init__.py)) plugins/template/tensorcore_mine
 	$(BIN)/pyright
 
 format: $(VENV)/.extra-lint

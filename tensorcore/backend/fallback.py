@@ -10,11 +10,12 @@ from contextvars import ContextVar
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+
+from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, KernelMissing
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from tensorcore.backend.base import Backend, Native
 
 __all__ = ["LEDGER", "Entry", "FallbackWarning", "Ledger", "fallback", "run_elsewhere"]
@@ -83,6 +84,7 @@ class Ledger:
         return "\n".join(lines)
 
 
+_BFLOAT16 = dtypes.bfloat16.numpy
 LEDGER = Ledger()  # of the whole process, in all threads
 
 
@@ -195,7 +197,18 @@ def _run(
             return value
         array = backend.to_host(value)
         moved += array.nbytes
+        # In the order in which it lies in memory, which results of single elements take over.
+        order = sorted(range(array.ndim), key=lambda i: -backend.strides(value)[i])
+        if array.flags.c_contiguous and order != sorted(order) and 0 not in backend.strides(value):
+            array = np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
         return other.from_host(array)
+
+    def operands() -> tuple[Native, ...]:
+        """The arrays there; a number beside bfloat16 as an array of it, for NumPy makes float32 of the two."""
+        given: tuple[Native, ...] = there(natives)
+        if not any(getattr(one, "dtype", None) == _BFLOAT16 for one in given):
+            return given
+        return tuple([other.from_host(np.array(one, _BFLOAT16)) if type(one) in (int, float) else one for one in given])
 
     def back(value: Any) -> Any:
         nonlocal moved
@@ -208,7 +221,7 @@ def _run(
         return _placed(backend, array)
 
     out = options.pop("out", None)
-    result = back(other.kernels[name](*there(natives), **{key: there(one) for key, one in options.items()}))
+    result = back(other.kernels[name](*operands(), **{key: there(one) for key, one in options.items()}))
     if out is None:
         return result, moved
     backend.kernels["copy"](out, result)

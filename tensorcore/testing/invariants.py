@@ -25,17 +25,21 @@ REGULAR = {
 }  # fmt: skip
 
 
-def defined(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of either library with arguments that it is defined for, and what is defined of its results."""
+def defined(name: str, function: Callable[..., Any], results: bool = True) -> Callable[..., Any]:
+    """The function of either library with arguments that it is defined for, and what is defined of its results.
+
+    Without ``results`` these are as they are: layouts can be compared where values cannot.
+    """
     before = ARGUMENTS.get(name)
-    if before is None and name not in RESULTS:
+    if before is None and not (results and name in RESULTS):
         return function
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
         if before is not None and args:
             args = before(args, options)
-        return unique(name, function(*args, **options))
+        made = function(*args, **options)
+        return unique(name, made) if results else made
 
     return call
 

@@ -42,6 +42,17 @@ def test_a_missing_kernel_is_refused_by_default(poor) -> None:
         tc.ones(2, device=poor).exp()
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32"])
+def test_a_number_takes_the_dtype_of_the_array_beside_it(poor, dtype: str) -> None:
+    """Also where NumPy would make float32 of bfloat16 and a number: ``neg`` is a product with -1 where it is missing."""
+    poor.find_kernel = lambda name: None if name in ("mul", "neg") else XPBackend.find_kernel(poor, name)
+    with tc.fallback("cpu") as ledger:
+        y = -tc.tensor([1.5, -2.0], dtype=getattr(tc, dtype), device=poor)
+    assert poor.dtype_of(y.native) is y.dtype is getattr(tc, dtype)
+    assert y.tolist() == [-1.5, 2.0]
+    assert [key for key, _ in ledger] == [("poor", "mul")]
+
+
 def test_an_allowed_kernel_runs_elsewhere_and_is_counted(poor) -> None:
     """The result is on the device, and the ledger has the call and the bytes of both ways."""
     x = tc.tensor([0.0, 1.0], device=poor)

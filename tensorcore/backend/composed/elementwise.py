@@ -296,7 +296,8 @@ def tanh(k: Kernels, x: Native) -> Native:
     """By ``expm1``, of sizes up to where the result is 1."""
     if k.kind(x) == "complex":
         return k.div(k.sinh(x), k.cosh(x))
-    grown = k.expm1(k.mul(k.minimum(k.abs(x), 20.0 if k.dtype(x).itemsize == 8 else 10.0), 2.0))
+    limit = {2: 5.0, 4: 10.0, 8: 20.0}[k.dtype(x).itemsize]
+    grown = k.expm1(k.mul(k.minimum(k.abs(x), limit), 2.0))
     return k.copysign(k.div(grown, k.add(grown, 2.0)), x)
 
 

@@ -14,6 +14,7 @@ from .kernels import BINARY, CTYPES, FLOATS, PROGRAMS, TESTS, UNARY
 
 __all__ = ["OpenCLBackend"]
 
+ROOTS = {0.5: "sqrt(a)", -0.5: "1 / sqrt(a)"}
 BITS = {1: "uchar", 2: "ushort", 4: "uint", 8: "ulong", 16: "ulong2"}
 
 
@@ -44,6 +45,7 @@ class OpenCLBackend(StridedBackend):
             "amin": functools.partial(self.reduce, "b != b || b < a ? b : a", None),
             "cast": lambda x, *, dtype: self.elementwise("a", False, False, x, dtype=dtype.numpy),
             "matmul": self.matmul,
+            "pow": self.pow,
             "prod": functools.partial(self.reduce, "a * b", "1"),
             "sum": functools.partial(self.reduce, "a + b", "0"),
             "where": self.where,
@@ -113,6 +115,12 @@ class OpenCLBackend(StridedBackend):
         made = self.empty(shape, result)
         self.elements(text, made, *inputs)
         return made
+
+    def pow(self, x, y):
+        """C's power; those of 0.5 and -0.5 are by the square root, which differs at -0 and -inf."""
+        if not isinstance(y, clarray.Array) and y in ROOTS:
+            return self.elementwise(ROOTS[y], False, True, x)
+        return self.elementwise("pow(a, b)", False, True, x, y)
 
     def where(self, condition, x, y):
         """``x`` where the condition holds, else ``y``."""

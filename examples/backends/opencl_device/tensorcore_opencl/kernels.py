@@ -14,7 +14,7 @@ FLOATS = {
     )
 } | {
     "abs": "fabs(a)", "round": "rint(a)", "reciprocal": "1 / a", "sigmoid": "1 / (1 + exp(-a))", "div": "a / b",
-    "pow": "pow(a, b)", "atan2": "atan2(a, b)", "copysign": "copysign(a, b)", "fmax": "fmax(a, b)",
+    "atan2": "atan2(a, b)", "copysign": "copysign(a, b)", "fmax": "fmax(a, b)",
     "fmin": "fmin(a, b)", "fmod": "fmod(a, b)", "hypot": "hypot(a, b)", "nextafter": "nextafter(a, b)",
 }  # fmt: skip
 UNARY = {"neg": "-a", "positive": "a", "square": "a * a", "relu": "a != a ? a : a > 0 ? a : 0",

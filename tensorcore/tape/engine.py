@@ -68,10 +68,10 @@ def walk(
     heap: list[tuple[int, Node]] = []
     watched = targets is not None or mode.anomaly or mode.around is not None
     before, walks = mode.enabled, mode.walks
-    mode.walks = (*walks, Walk(roots, wanted, targets))
-    mode.enabled = create
-    mode.settle()
-    try:
+    try:  # from here on, for a Ctrl-C may come after any call
+        mode.walks = (*walks, Walk(roots, wanted, targets))
+        mode.enabled = create
+        mode.settle()
         for edge, g in roots:
             if targets is None or _leads(edge, wanted, targets):
                 _arrive(edge, g, pending, heap)

@@ -94,7 +94,13 @@ def test_bad_arguments_are_refused(load, words, tmp_path):
 def test_an_interrupt_draws_what_there_is(tmp_path):
     """Ctrl-C ends the training, and the picture of what was trained is drawn."""
     command = [sys.executable, str(EXAMPLES / "vae.py"), "--steps", "1000000", "--out", str(tmp_path)]
-    program = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    program = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # what runs in the background ignores it
+    )
     try:
         while "loss=" not in program.stderr.read(40):
             assert program.poll() is None

@@ -127,7 +127,7 @@ def walk(
                             heappush(heap, (edge.order, edge))
                             if edge.order < youngest:
                                 youngest = edge.order
-                    elif type(held) is list and type(g.native) is g.device.array:
+                    elif type(held) is list and g.device is held[0].device and type(g.native) is g.device.array:
                         held = held[0]
                         held.device.kernels["add"](held.native, g.native, out=held.native)
                     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from math import e, inf, nan, pi
 
-from tensorcore import autograd, dtypes, interop, memory, ops, printing, serialization, storage, threads
+from tensorcore import autograd, dtypes, guests, interop, memory, ops, printing, serialization, storage, threads
 from tensorcore._version import __version__
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as _find_device
@@ -203,3 +203,6 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_ROOMS, *_ELSEWHERE, *ops.METHODS, *ops.late.FUNCTIONS})
+
+
+guests.welcome()

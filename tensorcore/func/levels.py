@@ -148,6 +148,13 @@ class BatchedBackend(Backend):
             found = level.over(found)
         return found
 
+    def home(self, native: Any) -> Backend:
+        """The device of a native array: this one, or one that it is made of."""
+        device: Any = self
+        while type(device) is type(self) and not (type(native) is BatchedArray and native.level is device.level):
+            device = device.inner
+        return device  # type: ignore[no-any-return]
+
     def lift(self, tensor: Tensor) -> Tensor:
         return lift(tensor, self)
 

@@ -150,7 +150,9 @@ def kept_out(node: Node, g: Any) -> Any:
         out = object.__new__(Tensor)
         out.native = one
         out.dtype = dtypes[i]
-        out.device = node.extra["device"] if g is None else _device_of(g)
+        device = node.extra["device"] if g is None else _device_of(g)
+        home = getattr(device, "home", None)  # below the level of vmap that differentiates a call made outside of it
+        out.device = device if home is None else home(one)
         out.node = (
             (Output(node, i) if several else node) if mode.enabled and dtypes[i].kind in _DIFFERENTIABLE else None
         )

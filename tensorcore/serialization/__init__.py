@@ -11,6 +11,8 @@ from tensorcore.serialization.copies import rebuild_storage, rebuild_tensor
 
 __all__ = ["load", "save"]
 
+DEVICES_PRIORITY = 10  # that of the host in PyTorch, which is the first of its own
+
 
 class Options:
     """What files are written and read with.
@@ -19,11 +21,13 @@ class Options:
         checksums: whether each part gets a CRC-32 when it is written, and is compared with it when it is read.
         mmap_flags: how ``load(mmap=True)`` maps: ``mmap.MAP_PRIVATE`` where None, or ``mmap.MAP_SHARED``.
         safe: what ``weights_only`` may build beside tensors and plain containers, by full name.
+        packages: what ``register_package`` was given, those of the lowest priority number first.
     """
 
     checksums = True
     mmap_flags: int | None = None
     safe: dict[str, Any] = {}  # noqa: RUF012
+    packages: list[tuple[int, Any, Any]] = []  # noqa: RUF012
 
 
 def save(
@@ -157,8 +161,24 @@ def set_default_mmap_options(flags: int) -> Any:
     return _mmap_options(before)
 
 
+def register_package(priority: int, tagger: Any, deserializer: Any) -> None:
+    """Let a package name and restore storages in files.
+
+    Args:
+        priority: the lower the earlier; below 10 it is asked before the devices that are here, whose names are known,
+            and else about the names of others.
+        tagger: called with a storage that is saved, returns its name or None.
+        deserializer: called with a storage on the host and its name in the file, returns the storage to use or None.
+    """
+    Options.packages = sorted([*Options.packages, (priority, tagger, deserializer)], key=lambda one: one[0])
+
+
 def location_tag(storage: Any) -> str:
     """The name of the device that a storage is on, as files have it."""
+    for priority, tagger, _ in Options.packages:
+        tag = tagger(storage) if priority < DEVICES_PRIORITY else None
+        if tag:
+            return tag
     return str(storage.device)
 
 
@@ -167,9 +187,10 @@ def default_restore_location(storage: Any, location: str) -> Any:
 
     Raises RuntimeError where there is no such device here.
     """
-    from tensorcore.serialization.places import saved_device
+    from tensorcore.serialization.places import restored
 
-    return storage.untyped().to(saved_device(location))
+    host = storage.untyped()
+    return restored(location, host.to)
 
 
 def _by_name(safe_globals: list[Any]) -> dict[str, Any]:

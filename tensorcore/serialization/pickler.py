@@ -11,6 +11,7 @@ from tensorcore import dtypes, formats
 from tensorcore.backend.base import Backend
 from tensorcore.errors import ArgumentError
 from tensorcore.parameter import Parameter
+from tensorcore.serialization import location_tag
 from tensorcore.serialization.copies import warn_of_hooks
 from tensorcore.serialization.names import STORAGES, Global, device_name, storage_name
 from tensorcore.storage import TypedStorage, UntypedStorage, storage_of
@@ -69,7 +70,7 @@ def _of(base: Any) -> Any:
             """The storage as PyTorch's files name it."""
             key = self.storages.setdefault(view.storage, str(len(self.storages)))
             size = view.storage.nbytes() // (view.dtype.itemsize if view.dtype else 1)
-            return "storage", storage_name(view.dtype), key, sys.intern(str(view.storage.device)), size
+            return "storage", storage_name(view.dtype), key, sys.intern(location_tag(view.storage)), size
 
         def persistent_id(self, obj: Any) -> Any:
             kind = type(obj)

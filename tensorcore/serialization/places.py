@@ -12,11 +12,12 @@ from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentTypeError, DeviceError, LoadError
 from tensorcore.ops.placement import as_device, host_device
+from tensorcore.serialization import DEVICES_PRIORITY, Options
 from tensorcore.serialization.archive import Archive, damaged
 from tensorcore.serialization.names import StorageType
 from tensorcore.storage import TypedStorage, UntypedStorage, storage_of
 
-__all__ = ["Storages", "check_map", "described", "located", "saved_device", "swapped"]
+__all__ = ["Storages", "check_map", "described", "located", "restored", "swapped"]
 
 _KINDS_OF_MAP = "None, a device, its name, a dict of names, or a function of storage and name"
 
@@ -93,19 +94,36 @@ def located(map_location: Any, name: str, make: Any) -> UntypedStorage:
     """A storage that was saved on the device ``name``, made by ``make(device)`` where ``map_location`` wants it."""
     if map_location is None or isinstance(map_location, dict):
         wanted = name if map_location is None else map_location.get(name, name)
-        return make(saved_device(name) if wanted == name else as_device(wanted))  # type: ignore[no-any-return]
+        return restored(name, make) if wanted == name else make(as_device(wanted))  # type: ignore[no-any-return]
     if isinstance(map_location, (str, Backend)):
         return make(as_device(map_location))  # type: ignore[no-any-return]
     host = make(host_device())
     chosen = map_location(host, name)
     if chosen is None:
-        return host.to(saved_device(name))
+        return restored(name, host.to)
     if not isinstance(chosen, (UntypedStorage, TypedStorage)):
         raise ArgumentTypeError(
             f"load: expected the function map_location to give a storage or None, got {chosen!r}; "
             "return the storage that it was given, or its .cpu() or .cuda()"
         )
     return chosen.untyped()
+
+
+def restored(name: str, make: Any) -> Any:
+    """A storage that was saved on the device ``name``, made by ``make(device)`` there, or by a package that knows it."""
+    for priority, _, deserializer in Options.packages:
+        found = deserializer(make(host_device()), name) if priority < DEVICES_PRIORITY else None
+        if found is not None:
+            return found.untyped()
+    try:
+        device = saved_device(name)
+    except DeviceError:
+        for priority, _, deserializer in Options.packages:
+            found = deserializer(make(host_device()), name) if priority >= DEVICES_PRIORITY else None
+            if found is not None:
+                return found.untyped()
+        raise
+    return make(device)
 
 
 def saved_device(name: str) -> Backend:

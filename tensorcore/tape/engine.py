@@ -68,10 +68,10 @@ def walk(
     heap: list[tuple[int, Node]] = []
     watched = targets is not None or mode.anomaly or mode.around is not None
     before, walks = mode.enabled, mode.walks
-    mode.walks = (*walks, Walk(roots, wanted, targets))
-    mode.enabled = create
-    mode.settle()
-    try:
+    try:  # from here on, for a Ctrl-C may come after any call
+        mode.walks = (*walks, Walk(roots, wanted, targets))
+        mode.enabled = create
+        mode.settle()
         for edge, g in roots:
             if targets is None or _leads(edge, wanted, targets):
                 _arrive(edge, g, pending, heap)
@@ -127,7 +127,7 @@ def walk(
                             heappush(heap, (edge.order, edge))
                             if edge.order < youngest:
                                 youngest = edge.order
-                    elif type(held) is list and type(g.native) is g.device.array:
+                    elif type(held) is list and g.device is held[0].device and type(g.native) is g.device.array:
                         held = held[0]
                         held.device.kernels["add"](held.native, g.native, out=held.native)
                     else:

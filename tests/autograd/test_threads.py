@@ -6,7 +6,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 import tensorcore as t
+from tensorcore.tape.mode import mode
 
 
 def together(*functions: Callable[[], Any]) -> None:
@@ -85,3 +88,23 @@ def test_saved_tensor_hooks_stay_on_their_thread() -> None:
     with t.autograd.graph.saved_tensors_hooks(lambda v: log.append("packed") or v, lambda v: v):
         together(lambda: x.exp())
     assert log == []
+
+
+def test_an_interrupt_as_a_walk_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Ctrl-C between the switching off of recording and the first gradient leaves recording on."""
+    settle, calls = type(mode).settle, []
+
+    def interrupted(self: object) -> None:
+        settle(self)
+        calls.append(mode.enabled)
+        if calls == [False]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(mode), "settle", interrupted)
+    x = t.ones(2, requires_grad=True)
+    with pytest.raises(KeyboardInterrupt):
+        x.sum().backward()
+    assert t.is_grad_enabled()
+    assert calls == [False, True]
+    (2 * x).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]

@@ -146,3 +146,14 @@ def test_jacobians_of_nothing_are_empty() -> None:
     assert tuple(jacrev(lambda x: x * 2)(empty).shape) == (0, 0)
     assert tuple(jacfwd(lambda x: x.sum())(empty).shape) == (0,)
     assert tuple(jacrev(lambda x: x[:0])(tc.ones(2)).shape) == (0, 2)
+
+
+def test_a_hessian_is_differentiated() -> None:
+    """Gradients of two levels of transforms meet at a weight after both are over, and add up."""
+    weight = tc.tensor([0.5, -1.0], requires_grad=True)
+    found = hessian(lambda x: (weight * x).tanh().sum() + (weight * x * x * x).sum())(tc.tensor([1.0, 2.0]))
+    found.sum().backward()
+    x, w = tc.tensor([1.0, 2.0]), weight.detach().requires_grad_()
+    t = (w * x).tanh()
+    (-2 * t * (1 - t * t) * w * w + 6 * w * x).sum().backward()
+    tc.testing.assert_close(weight.grad, w.grad)

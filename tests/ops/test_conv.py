@@ -78,6 +78,7 @@ def test_dtype_is_kept(dtype):
     ((1, 1, 3, 3), (1, 1, 2, 2), {"padding": -1}, "negative padding"),
     ((1, 1, 3, 3), (1, 1, 2, 2), {"padding": "same", "stride": 2}, "not supported for strided"),
     ((1, 4, 3, 3), (3, 2, 2, 2), {"groups": 2}, "divisible by 2"),
+    ((1, 4, 3, 3), (0, 4, 2, 2), {}, "at least 1 channel out"),
 ])  # fmt: skip
 def test_errors(shape, weight, options, text):
     """What does not fit is a RuntimeError that says so."""

@@ -166,3 +166,26 @@ def test_in_place_forms_write_their_input() -> None:
         assert form(x) is x
         assert x[1].item() == 2.0
         assert -1.0 < x[0].item() < 0.0
+
+
+@pytest.mark.parametrize("corners", [False, True])
+@pytest.mark.parametrize("size", [(1, 1, 28, 33), (1, 1, 5, 64), (1, 2, 3, 28, 7)])
+def test_places_that_nothing_moves(torch, size, corners) -> None:
+    """The grid of the identity has PyTorch's bits, so that gradients jump at its places where PyTorch's do."""
+    n = len(size) - 2
+    theta = np.eye(n, n + 1, dtype=np.float32)[None]
+    grids = [one.nn.functional.affine_grid(one.tensor(theta), size, align_corners=corners) for one in (tc, torch)]
+    assert grids[0].tolist() == grids[1].tolist()
+    image = np.random.default_rng(0).standard_normal(size).astype(np.float32)
+    slopes = []
+    for one, grid in zip((tc, torch), grids, strict=True):
+        grid.requires_grad_()
+        one.nn.functional.grid_sample(one.tensor(image), grid, align_corners=corners).sum().backward()
+        slopes.append(grid.grad.numpy())
+    assert np.allclose(*slopes, atol=1e-4)
+
+
+def test_lines_have_pytorchs_bits(torch) -> None:
+    """Float32 numbers of ``linspace`` are rounded once, as PyTorch's are."""
+    for start, end, steps in ((-1, 1, 7), (0, 1, 100), (0.1, 3.7, 64), (-250.5, 3e4, 33)):
+        assert tc.linspace(start, end, steps).tolist() == torch.linspace(start, end, steps).tolist()

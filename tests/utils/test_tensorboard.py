@@ -252,3 +252,17 @@ def test_scenes_that_cannot_be_shown(writer, call, message) -> None:
     """Shapes, kinds and counts that no plugin would show are refused when they are given."""
     with pytest.raises(ValueError, match=re.escape(message)):
         call(writer)
+
+
+def test_an_onnx_graph_is_pytorchs(tmp_path, torch) -> None:
+    """The graph of an ONNX file has PyTorch's nodes, inputs, shapes and attributes."""
+    onnx = pytest.importorskip("onnx")
+    from torch.utils.tensorboard import _onnx_graph as theirs
+
+    from tensorcore.utils.tensorboard.graph import onnx_graph
+
+    file = tmp_path / "model.onnx"
+    value = [onnx.helper.make_tensor_value_info(name, 1, shape) for name, shape in (("x", [2, 3]), ("y", [3, 2]))]
+    node = onnx.helper.make_node("Transpose", ["x"], ["y"], perm=[1, 0])
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph([node], "g", value[:1], value[1:])), file)
+    assert onnx_graph(file) == theirs.load_onnx_graph(file)

@@ -41,6 +41,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         wide: Any = np.dtype(np.complex128 if dtype.is_complex else np.float32 if narrow else np.float64)
         start, end = wide.type(kind(start)), wide.type(kind(end))
         step = (end - start) / wide.type(max(steps - 1, 1))
+        if wide == np.float32 and dtype.itemsize == 4:
+            # Products and sums are rounded once, as PyTorch's multiply-adds; the step itself is a float32.
+            wide = np.dtype(np.float64)
+            start, end, step = wide.type(start), wide.type(end), wide.type(step)
         i = xp.arange(steps)
         up, down = start + step * i.astype(wide), end - step * (steps - 1 - i).astype(wide)
         made = xp.where(i < steps // 2, up, down) if steps > 1 else xp.full((steps,), start)

@@ -195,6 +195,11 @@ def _checked(op: str, ndim: int, input: Any, weight: Any, bias: Any, transposed:
             f"input{shape} to have {wanted} channels, but got {channels} channels instead"
         )
     outs = window[1] * groups if transposed else window[0]
+    if not outs:
+        raise ShapeError(
+            f"{op}: Given groups={groups}, expected weight to have at least 1 channel out, but got weight of size {window}; "
+            "make it larger"
+        )
     if bias is not None and tuple(bias.native.shape) != (outs,):
         raise ShapeError(
             f"{op}: Given weight of size {window}, expected bias to be 1-dimensional with {outs} elements, but got bias of size "

@@ -7,12 +7,11 @@ from itertools import product
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, KernelMissing, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules
-from tensorcore.ops.creation.create import arange
+from tensorcore.ops.creation.create import arange, ones_like
+from tensorcore.ops.creation.grids import linspace
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.embedding import embedding
@@ -20,7 +19,7 @@ from tensorcore.ops.linalg.products import matmul
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.samples import resample as samples
 from tensorcore.ops.shapes.join import cat, stack
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.tensor import Tensor
 
 __all__ = ["affine_grid", "grid_sample", "grid_sampler", "grid_sampler_2d", "grid_sampler_3d"]
 
@@ -68,13 +67,13 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         raise ShapeError(
             f"affine_grid: expected one map per image, got theta of {theta.native.shape[0]} and size {list(size)}; expand it"
         )
-    base = np.ones((*size[2:], ndim + 1))
+    device, lines = theta.device, []
     for i, n in enumerate(size[2:]):
-        line = np.linspace(-1, 1, n) if n > 1 else np.zeros(n)
-        line = line if align_corners else line * ((n - 1) / n)
-        base[..., ndim - 1 - i] = line.reshape(-1, *[1] * (ndim - 1 - i))
-    device = theta.device
-    places = new_tensor(device.from_host(base.reshape(1, -1, ndim + 1).astype(theta.dtype.numpy)), theta.dtype, device)
+        # PyTorch's roundings: of a line that nothing moves, the gradient of grid_sample has a jump at each place.
+        line = linspace(-1, 1, n, dtype=theta.dtype, device=device) if n > 1 else theta.new_zeros(1)
+        line = line if align_corners else line * (n - 1) / n
+        lines.insert(0, line.reshape(-1, *[1] * (ndim - 1 - i)).expand(size[2:]))
+    places = stack([*lines, ones_like(lines[0])], -1).reshape(1, -1, ndim + 1)
     return matmul(places, theta.transpose(1, 2)).reshape(size[0], *size[2:], ndim)
 
 
@@ -207,7 +206,7 @@ def _check(input: Any, grid: Any, mode: str, padding_mode: str) -> None:
 
 def _unnormalised(x: Tensor, n: int, align_corners: bool) -> Tensor:
     """Places from -1 to 1 as numbers of elements."""
-    return (x + 1) * ((n - 1) / 2) if align_corners else ((x + 1) * n - 1) / 2
+    return (x + 1) * ((n - 1) / 2) if align_corners else (x + 1) * (n / 2) - 0.5
 
 
 def _padded(x: Tensor, n: int, padding_mode: str, align_corners: bool) -> Tensor:

@@ -10,7 +10,7 @@ from tensorcore.tensor import Tensor
 from tensorcore.utils.drawing import tape_graph
 from tensorcore.utils.tensorboard.protos import proto
 
-__all__ = ["graph_of"]
+__all__ = ["graph_of", "onnx_graph"]
 
 
 def graph_of(model: Any, inputs: Any) -> Any:
@@ -52,6 +52,27 @@ def graph_of(model: Any, inputs: Any) -> Any:
             )
         )  # fmt: skip
     return messages.GraphDef(node=made, versions=proto("compat.proto.versions_pb2").VersionDef(producer=22))
+
+
+def onnx_graph(path: Any) -> Any:
+    """The graph of an ONNX file: its inputs and outputs with their shapes, and its nodes by the first of their results."""
+    import onnx
+
+    graph = onnx.load(path).graph
+    shapes, nodes = proto("compat.proto.tensor_shape_pb2"), proto("compat.proto.node_def_pb2")
+    attribute = proto("compat.proto.attr_value_pb2").AttrValue
+    made = []
+    for one in (*graph.input, *graph.output):
+        kind = one.type.tensor_type
+        shape = shapes.TensorShapeProto(dim=[shapes.TensorShapeProto.Dim(size=dim.dim_value) for dim in kind.shape.dim])
+        known = {"dtype": attribute(type=kind.elem_type), "shape": attribute(shape=shape)}
+        made.append(nodes.NodeDef(name=one.name, op="Variable", attr=known))
+    for one in graph.node:
+        told = ", ".join([" = ".join([str(value) for _, value in field.ListFields()]) for field in one.attribute])
+        known = {"parameters": attribute(s=told.encode())}
+        made.append(nodes.NodeDef(name=one.output[0], op=one.op_type, input=one.input, attr=known))
+    versions = proto("compat.proto.versions_pb2").VersionDef(producer=22)
+    return proto("compat.proto.graph_pb2").GraphDef(node=made, versions=versions)
 
 
 def _tensors(value: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.tensor import Tensor
 from tensorcore.utils.tensorboard import scenes, summaries
-from tensorcore.utils.tensorboard.graph import graph_of
+from tensorcore.utils.tensorboard.graph import graph_of, onnx_graph
 from tensorcore.utils.tensorboard.projector import write_embedding
 from tensorcore.utils.tensorboard.protos import proto
 
@@ -323,6 +323,10 @@ class SummaryWriter:
     ) -> None:
         """The graph of a model's call: its parameters, its ops by module, and their results' shapes."""
         self._get_file_writer().add_graph(graph_of(model, input_to_model))
+
+    def add_onnx_graph(self, prot: Any) -> None:
+        """The graph of an ONNX file, whose path is given."""
+        self._get_file_writer().add_graph(onnx_graph(prot))
 
     def add_embedding(
         self,

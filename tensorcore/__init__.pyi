@@ -83,6 +83,7 @@ from tensorcore.switches import is_warn_always_enabled as is_warn_always_enabled
 from tensorcore import jit as jit
 from tensorcore.formats import layout as layout
 from tensorcore.lazy import _LazyRoom
+from tensorcore import library as library
 from tensorcore import linalg as linalg
 from tensorcore.serialization import load as load
 from tensorcore.formats import memory_format as memory_format

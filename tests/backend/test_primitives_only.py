@@ -97,6 +97,14 @@ def test_op_runs_on_primitives_alone(name: str, primitive: Primitive) -> None:
                 np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance, err_msg=context)
 
 
+def test_parts_without_elements_are_views(primitive: Primitive) -> None:
+    """A slice of nothing is taken and added to, wherever it would begin."""
+    nothing = tc.zeros(0, 3, 4, device=primitive)
+    assert nothing[:, 1:, 2:].shape == (0, 2, 2)
+    assert tc.ones(2, 3, device=primitive)[2:, 1:].shape == (0, 2)
+    assert tc.nn.functional.pad(nothing, (1, 2)).shape == (0, 3, 7)
+
+
 def test_network_trains_on_primitives_alone(primitive: Primitive) -> None:
     """Two layers learn the exclusive or, with the same loss as on the backend with all kernels."""
     losses = []

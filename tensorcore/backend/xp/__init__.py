@@ -127,7 +127,10 @@ class XPBackend(Backend):
         # The constructor checks that every element lies inside the buffer, and takes buffers of any dtype.
         size = native.itemsize
         steps = tuple([step * size for step in strides])
-        return self.over(self._owner(native), shape, native.dtype, offset * size, steps)
+        owner = self._owner(native)
+        # A part without elements may begin behind the end: the constructor knows no such place.
+        start = min(offset * size, owner.nbytes) if 0 in shape else offset * size
+        return self.over(owner, shape, native.dtype, start, steps)
 
     def over(self, native: Native, shape: tuple[int, ...], dtype: Any, start: int, strides: tuple[int, ...]) -> Native:
         """A native array over the memory of another, ``start`` bytes behind its first element; strides in bytes."""

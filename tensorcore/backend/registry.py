@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Literal
 
 from tensorcore.backend.base import Backend
@@ -37,8 +38,8 @@ from tensorcore.errors import (
 
 __all__ = [
     "PluginState", "Registry", "accelerator", "attempt", "backends", "communicator", "communicators", "device",
-    "isolated_registry", "kept",
-    "made_devices", "make_current", "own_names", "plugins", "register_builtin", "register_wrapper", "why_not",
+    "isolated_registry", "kept", "made_devices", "make_current", "own_names", "plugins", "register_builtin",
+    "register_wrapper", "why_not",
 ]  # fmt: skip
 
 Kind = Literal["device", "communicator"]
@@ -319,17 +320,14 @@ def device(type: str | int | Backend, index: int | None = None) -> Backend:
     plugin offers it and it cannot be used here, PluginError for a plugin that breaks the rules, and
     ArgumentTypeError for anything but a string or a backend. What the plugin raised is the ``__cause__``.
     """
-    if index is None and type.__class__ is str:
-        found = _current.spellings.get(type)
-        if found is not None:
-            return found
+    if index is None and type.__class__ is str and (found := _current.spellings.get(type)) is not None:
+        return found
     if type.__class__ is int and index is None:
-        found = accelerator()
-        if found is None:
+        if (chosen := accelerator()) is None:
             raise DeviceUnavailable(
                 f"device: Cannot access accelerator device when none is available, got {type}; name one"
             )
-        return _current.device(found.name, type)
+        return _current.device(chosen.name, type)
     return _current.device(type, index)  # type: ignore[arg-type]
 
 
@@ -430,8 +428,7 @@ def isolated_registry(*plugins: object, **named: object) -> Iterator[Registry]:
         plugin = given(target)
         plugin.names = (name,)
         chosen.append(plugin)
-    before = _current
-    _current = _process.isolated(chosen)
+    before, _current = _current, _process.isolated(chosen)
     restores = [keep() for keep in kept]
     try:
         yield _current
@@ -441,13 +438,7 @@ def isolated_registry(*plugins: object, **named: object) -> Iterator[Registry]:
             restore()
 
 
-def _make_meta(index: int) -> Backend:
-    from tensorcore.backend.meta import MetaBackend
-
-    return MetaBackend(index)
-
-
-register_builtin("meta", _make_meta)
+register_builtin("meta", lambda index: import_module("tensorcore.backend.meta").MetaBackend(index))
 
 
 @contextmanager

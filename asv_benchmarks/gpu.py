@@ -182,6 +182,10 @@ def _run(todo: list[Step], environment: dict[str, str], folder: Path, name: str,
             status = status or code
         print(f"gpu: {step.name}: {outcomes[step.name]}", flush=True)
         result = _result(folder, name, outcomes)
+        if step.name == "conformance" and "conformance" in result:
+            counts = sum(map(Counter, result["conformance"]["cases"].values()), Counter())
+            cases = [f"{count} {what}" for what, count in counts.most_common()]
+            print(f"gpu: conformance: {', '.join(cases)}", flush=True)
         text = page(PAGE.read_text("utf-8"), result)
         if not small:  # after each step: a run that is cut off leaves what it found
             RESULTS.mkdir(exist_ok=True)

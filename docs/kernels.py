@@ -27,6 +27,8 @@ writes this page from the kernels of `XPBackend`, which are the reference where 
 - Arrays broadcast as NumPy's do. They have one dtype, except where the line says otherwise: `cast` comes before.
 - `out` is None, or an array of the result's shape and dtype to write to.
 - Shapes, dtypes, dims and indices are checked before a kernel is called. Dims are not negative.
+- Start with what bronze asks for, about half of those that are needed: `tensorcore check NAME --level bronze -x` names the first
+  kernel that is missing.
 - Random numbers are no kernels: `Backend.random` draws them on the host, and a device may draw its own.
 """
 _SECTIONS = {

@@ -97,7 +97,8 @@ def accumulated(function):
 
 def matmul(x, y):
     """Products of matrices, small ones with zeros around them."""
-    if min(x.ndim, y.ndim) < 2 or (place := small(x, y)) is None:
+    fits = min(x.ndim, y.ndim) >= 2 and x.shape[-1] == y.shape[-2]  # or JAX says that it does not
+    if not fits or (place := small(x, y)) is None:
         return jnp.matmul(x, y)
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     count = int(np.prod(batch))

@@ -15,7 +15,7 @@ from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES
 from tensorcore.backend.xp import XPBackend
 from tensorcore.ops.define import OPS
 
-__all__ = ["page"]
+__all__ = ["needed", "page"]
 
 _HEAD = """# Kernels
 
@@ -27,11 +27,14 @@ writes this page from the kernels of `XPBackend`, which are the reference where 
 - Arrays broadcast as NumPy's do. They have one dtype, except where the line says otherwise: `cast` comes before.
 - `out` is None, or an array of the result's shape and dtype to write to.
 - Shapes, dtypes, dims and indices are checked before a kernel is called. Dims are not negative.
+- Start with what bronze asks for, about half of those that are needed: `tensorcore check NAME --level bronze -x` names the first
+  kernel that is missing.
 - Random numbers are no kernels: `Backend.random` draws them on the host, and a device may draw its own.
 """
 _SECTIONS = {
-    "Needed": "With these, and `as_strided`, every op runs and has its derivative. A device that lacks some runs the ops that do "
-    "not need them, and [a fallback](writing-a-backend.md#5-kernels-that-are-still-missing) runs the others.",
+    "Needed": "With these and `as_strided`, and three of the views below where there are complex numbers, every op runs and has its "
+    "derivative. They are for all ops together: a device that lacks some runs the ops that do not need them, and "
+    "[a fallback](writing-a-backend.md#5-kernels-that-are-still-missing) runs the others. `StridedBackend` brings the views.",
     "Made of others": "Where one is missing, it is made of the kernels above. Write it when it is slow.",
     "Whole ops": "Where one is missing, the op is computed in other ops, and its derivative too. Gold compares each with "
     "what it stands for.",
@@ -39,13 +42,19 @@ _SECTIONS = {
 }  # fmt: skip
 
 
+_EVERY = set(RULES) | set(VIEWS) | WRITES | NEEDS_VALUES
+
+
+def needed() -> set[str]:
+    """The kernels that are made of no others, without views."""
+    return _EVERY - OPTIONAL - COMPOSED - set(VIEWS)
+
+
 def page() -> str:
     """The text of the page."""
     backend = XPBackend(np, "page")
-    every = set(RULES) | set(VIEWS) | WRITES | NEEDS_VALUES
-    sections = dict(zip(_SECTIONS, (
-        every - OPTIONAL - COMPOSED - set(VIEWS), (every & COMPOSED) - set(VIEWS), every & OPTIONAL, set(VIEWS),
-    ), strict=True))  # fmt: skip
+    composed = (_EVERY & COMPOSED) - set(VIEWS)
+    sections = dict(zip(_SECTIONS, (needed(), composed, _EVERY & OPTIONAL, set(VIEWS)), strict=True))
     lines = [_HEAD]
     for title, names in sections.items():
         lines += [

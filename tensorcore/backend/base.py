@@ -29,9 +29,10 @@ Kernel = Callable[..., Any]
 class Capabilities:
     """What a backend can do, as data that tests and the frontend gate on.
 
-    ``dtypes`` names the dtypes it stores; ``host`` says that its native arrays are NumPy's, in the host's memory;
-    ``values`` that there are values at all (``meta`` has shapes only); ``views`` that ``as_strided`` shares memory;
-    ``pinned``, ``streams``, ``graphs`` and ``collectives`` name the optional protocols it implements.
+    ``dtypes`` names the dtypes it stores: tensors of others are refused where they are made or moved there.
+    ``host`` says that its native arrays are NumPy's, in the host's memory; ``values`` that there are values at all
+    (``meta`` has shapes only); ``views`` that ``as_strided`` shares memory; ``pinned``, ``streams``, ``graphs`` and
+    ``collectives`` name the optional protocols it implements.
     """
 
     __slots__ = ("collectives", "dtypes", "graphs", "host", "pinned", "streams", "values", "views")

@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
 from tensorcore.backend.registry import kept
+from tensorcore.dtypes import dtype as Dtype
+from tensorcore.errors import UnsupportedDtype
 
-__all__ = ["Default", "as_device", "get_default_device", "host_device", "set_default_device"]
+__all__ = ["Default", "as_device", "get_default_device", "host_device", "not_stored", "set_default_device"]
 
 
 class Default:
@@ -50,6 +52,12 @@ def as_device(device: Any) -> Backend:
     if device is None:
         return get_default_device()
     return device if isinstance(device, Backend) else find_device(device)
+
+
+def not_stored(op: str, dtype: Dtype, device: Backend) -> UnsupportedDtype:
+    """The error for a dtype that is not among a device's own."""
+    stored = ", ".join(sorted(device.capabilities.dtypes))
+    return UnsupportedDtype(f"{op}: expected a dtype that {device} stores, got {dtype}; convert it to one of {stored}")
 
 
 def _keep() -> Callable[[], None]:

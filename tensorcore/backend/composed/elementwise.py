@@ -22,8 +22,8 @@ __all__ = [
     "acos", "acosh", "angle", "asin", "asinh", "atan", "atanh", "bitwise_not", "bitwise_or", "ceil", "clamp",
     "clamp_max", "clamp_min", "complex", "conj_physical", "copysign", "cosh", "exp2", "fmax", "fmin", "ge", "gt",
     "hypot", "imag", "isfinite", "isinf", "isnan", "le", "log2", "log10", "logaddexp", "logaddexp2", "logical_and",
-    "logical_not", "logical_or", "logical_xor", "masked_fill", "minimum", "ne", "neg", "real", "reciprocal", "relu",
-    "remainder", "rsqrt", "sgn", "sigmoid", "sign", "signbit", "sinh", "square", "tan", "tanh", "trunc",
+    "logical_not", "logical_or", "logical_xor", "masked_fill", "minimum", "ne", "neg", "positive", "real", "reciprocal",
+    "relu", "remainder", "rsqrt", "sgn", "sigmoid", "sign", "signbit", "sinh", "square", "tan", "tanh", "trunc",
     "trunc_divide",
 ]  # fmt: skip
 
@@ -48,6 +48,11 @@ def neg(k: Kernels, x: Native) -> Native:
     if k.kind(x) == "complex":  # a product would have inf times 0 in it
         return k.complex(k.neg(k.real(x)), k.neg(k.imag(x)))
     return k.mul(x, -1.0) if k.kind(x) == "floating" else k.sub(0, x)
+
+
+@_with_out
+def positive(k: Kernels, x: Native) -> Native:
+    return k.clone(x)
 
 
 @_with_out

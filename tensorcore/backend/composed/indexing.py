@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tensorcore.backend.composed.kernels import Kernels
 
 __all__ = [
-    "add_rows", "bincount", "embedding", "embedding_gradient", "index_add", "index_copy", "index_fill", "index_select",
-    "masked_scatter", "masked_select", "max_unpool", "max_unpool_gradient", "nonzero_by_dim", "put", "take", "take_rows",
+    "add_rows", "bincount", "embedding", "embedding_gradient", "embedding_pick", "index_add", "index_copy", "index_fill",
+    "index_select",    "masked_scatter", "masked_select", "max_unpool", "max_unpool_gradient", "nonzero_by_dim", "put", "take", "take_rows",
 ]  # fmt: skip
 
 
@@ -78,9 +78,20 @@ def embedding_gradient(
     """Rows of ``g`` added up where their indices say; ``by_count`` makes that a mean."""
     flat = k.reshape(indices, (prod(indices.shape),))
     made = k.index_add(k.zeros((rows, g.shape[-1]), g), flat, k.reshape(g, (flat.shape[0], g.shape[-1])), dim=0)
+    return _by_row(k, made, flat, padding, by_count)
+
+
+def embedding_pick(k: Kernels, weight: Native, indices: Native, *, padding: int | None, by_count: bool) -> Native:
+    """The rows at ``indices``: each row over its count first, the padding's as zeros."""
+    flat = k.reshape(indices, (prod(indices.shape),))
+    rows = _by_row(k, k.clone(weight), flat, padding, by_count)
+    return k.embedding(rows, indices, padding=None, by_count=False)
+
+
+def _by_row(k: Kernels, made: Native, indices: Native, padding: int | None, by_count: bool) -> Native:
     if by_count:
-        counts = k.maximum(k.bincount(flat, weights=None, minlength=rows), 1)
-        made = k.div(made, k.reshape(k.cast(counts, dtype=k.dtype(made)), (rows, 1)))
+        counts = k.maximum(k.bincount(indices, weights=None, minlength=made.shape[0]), 1)
+        made = k.div(made, k.reshape(k.cast(counts, dtype=k.dtype(made)), (made.shape[0], 1)))
     if padding is not None:
         k.copy(k.index(made, key=(padding,)), k.zeros((), made))
     return made

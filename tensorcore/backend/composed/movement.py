@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tensorcore.dtypes import dtype
 
 __all__ = [
-    "arange", "clone", "constant_pad", "contiguous", "eye", "fill", "flip", "full", "linspace", "regather", "repeat", "repeat_interleave",
-    "roll", "rot90", "stack", "tri", "undiagonal", "unindex", "unwindows",
+    "arange", "clone", "constant_pad", "contiguous", "eye", "fill", "flip", "full", "linspace", "regather", "repeat",
+    "repeat_interleave", "roll", "rot90", "shared", "stack", "tri", "triangle_indices", "undiagonal", "unindex", "unwindows",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -56,6 +56,10 @@ def linspace(k: Kernels, start: Any, end: Any, steps: int, *, base: float | None
 
 def eye(k: Kernels, rows: int, columns: int, *, dtype: dtype) -> Native:
     return k.backend.from_host(_reference()["eye"](rows, columns, dtype=dtype))
+
+
+def triangle_indices(k: Kernels, rows: int, columns: int, offset: int, *, upper: bool, dtype: dtype) -> Native:
+    return k.backend.from_host(_reference()["triangle_indices"](rows, columns, offset, upper=upper, dtype=dtype))
 
 
 # Copies
@@ -179,3 +183,9 @@ def regather(k: Kernels, x: Native, *, own: tuple[Any, ...], wanted: tuple[Any, 
     )
     found = k.index_select(memory, k.host(to.ravel() + (wanted[2] - low)), dim=0)
     return k.reshape(found, tuple(wanted[0]))
+
+
+def shared(k: Kernels, x: Native, *, geometry: tuple[Any, ...]) -> Native:
+    """``x`` divided by how many elements of a tensor of this geometry share each place; they are counted on the host."""
+    at = in_memory(np, *geometry[:2])
+    return k.div(x, k.host(np.bincount(at.ravel(), minlength=1)[at].astype(k.dtype(x).numpy)))

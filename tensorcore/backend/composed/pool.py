@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "adaptive_avg_pool", "adaptive_avg_pool_gradient", "avg_pool", "avg_pool_gradient", "fold", "max_pool",
-    "max_pool_gradient", "unfold",
+    "max_pool_gradient", "max_pool_indices", "max_pool_pick", "unfold",
 ]  # fmt: skip
 
 ALL = (slice(None), slice(None))
@@ -38,6 +38,35 @@ def max_pool(k: Kernels, x: Native, *, counts: Any, kernel: Any, stride: Any, pa
 
 def max_pool_gradient(k: Kernels, g: Native, x: Native, made: Native, **options: Any) -> Native:
     """``g`` added up where the maxima are: at the first of equal ones, and at the last NaN."""
+    where, places = _maxima(k, x, made, options)
+    back = k.zeros(tuple(x.shape), g)
+    for i, (_, outputs, inputs) in enumerate(places):
+        into = k.index(back, key=(*ALL, *inputs))
+        chosen = k.eq(k.index(where, key=(*ALL, *outputs)), i)
+        k.copy(into, k.add(into, k.where(chosen, k.index(g, key=(*ALL, *outputs)), k.zeros((), g))))
+    return back
+
+
+def max_pool_pick(k: Kernels, x: Native, source: Native, made: Native, **options: Any) -> Native:
+    """The value of ``x`` where the maxima are."""
+    where, places = _maxima(k, source, made, options)
+    picked = k.zeros(tuple(made.shape), x)
+    for i, (_, outputs, inputs) in enumerate(places):
+        into = k.index(picked, key=(*ALL, *outputs))
+        chosen = k.eq(k.index(where, key=(*ALL, *outputs)), i)
+        k.copy(into, k.where(chosen, k.index(x, key=(*ALL, *inputs)), into))
+    return picked
+
+
+def max_pool_indices(k: Kernels, x: Native, made: Native, **options: Any) -> Native:
+    """The flat index within a channel of each maximum."""
+    sizes = tuple(x.shape[2:])
+    flat = k.host(np.arange(prod(sizes)).reshape(1, 1, *sizes))
+    return max_pool_pick(k, k.expand(flat, shape=tuple(x.shape)), x, made, **options)
+
+
+def _maxima(k: Kernels, x: Native, made: Native, options: dict[str, Any]) -> tuple[Native, Any]:
+    """For each window the number of the tap that has its maximum, and the taps."""
     places = taps(
         tuple(x.shape[2:]), *[options[name] for name in ("counts", "kernel", "stride", "padding", "dilation")]
     )
@@ -46,12 +75,7 @@ def max_pool_gradient(k: Kernels, g: Native, x: Native, made: Native, **options:
         at, part = k.index(where, key=(*ALL, *outputs)), k.index(x, key=(*ALL, *inputs))
         found = k.logical_and(k.eq(part, k.index(made, key=(*ALL, *outputs))), k.lt(at, 0))
         k.copy(at, k.where(k.logical_or(found, k.ne(part, part)), i, at))
-    back = k.zeros(tuple(x.shape), g)
-    for i, (_, outputs, inputs) in enumerate(places):
-        into = k.index(back, key=(*ALL, *inputs))
-        chosen = k.eq(k.index(where, key=(*ALL, *outputs)), i)
-        k.copy(into, k.add(into, k.where(chosen, k.index(g, key=(*ALL, *outputs)), k.zeros((), g))))
-    return back
+    return where, places
 
 
 def _wide(k: Kernels, x: Native) -> Native:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = [
     "all", "amin", "any", "argmin", "count_nonzero", "count_true", "cummax", "cummin", "cumprod", "cumsum_back",
     "highest", "index_bounds", "logcumsumexp", "logsumexp", "lowest", "max_dim", "mean", "min_dim", "nansum", "norm",
-    "put_picked", "ties", "var", "var_mean",
+    "pick", "put_picked", "shifted", "ties", "var", "var_mean",
 ]  # fmt: skip
 
 Dims = tuple[int, ...] | None
@@ -190,6 +190,11 @@ def ties(k: Kernels, x: Native, top: Native, *, dim: Dims = None, keepdim: bool 
     return k.cast(k.div(weights, k.sum(weights, dim=dim, keepdim=True)), dtype=kind)
 
 
+def pick(k: Kernels, x: Native, at: Native, *, dim: int) -> Native:
+    """The elements at the positions ``at`` along ``dim``."""
+    return k.gather(x, at, dim=dim) if x.shape else k.clone(x)
+
+
 def put_picked(k: Kernels, x: Native, at: Native, *, dim: int, size: int, unique: bool = True) -> Native:
     """Zeros with ``size`` elements along ``dim``, and ``x`` added at the positions ``at``."""
     if not x.shape:
@@ -220,3 +225,12 @@ def index_bounds(k: Kernels, x: Native) -> tuple[int, int]:
 
 def _reduced(shape: tuple[int, ...], dim: Dims) -> tuple[int, ...]:
     return tuple([size for i, size in enumerate(shape) if dim is not None and i not in dim])
+
+
+def shifted(k: Kernels, x: Native, *, dim: int, step: int) -> Native:
+    """The elements moved along ``dim``, with zeros in the free places."""
+    made, n = k.zeros(tuple(x.shape), x), x.shape[dim]
+    if abs(step) < n:
+        to, source = ((step, n), (0, n - step)) if step > 0 else ((0, n + step), (-step, n))
+        k.copy(k.part(made, dim, *to), k.part(x, dim, *source))
+    return made

@@ -26,7 +26,7 @@ from tensorcore.ops import rules, samples
 from tensorcore.ops.creation.literal import as_scalar, host_array
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.output import store
-from tensorcore.ops.placement import Default, as_device, get_default_device, host_device
+from tensorcore.ops.placement import Default, as_device, get_default_device, host_device, not_stored
 from tensorcore.ops.shortage import again
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -56,6 +56,8 @@ def _filled(op: str, size: Any, value: Any, dtype: Any, device: Any, requires_gr
         return out if value is None else out.fill_(value)  # type: ignore[attr-defined]
     wanted = wanted or dtypes.get_default_dtype()
     target = as_device(device)
+    if device is not None and wanted.name not in target.capabilities.dtypes:
+        raise not_stored(op, wanted, target)
     if value is not None and not (type(value) is int and 0 <= value <= 1):  # zeros and ones are in every dtype
         value = as_scalar(op, value, wanted, shape)
     try:
@@ -294,8 +296,10 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     array, found = host_array("tensor", data, None if dtype is None else dtypes.as_dtype(dtype, "tensor"))
     if device is None and isinstance(data, Tensor):
         device = data.device
-    device = as_device(device)
-    new = made(device.from_host(array), found, device, requires_grad and not pin_memory)
+    target = as_device(device)
+    if device is not None and found.name not in target.capabilities.dtypes:
+        raise not_stored("tensor", found, target)
+    new = made(target.from_host(array), found, target, requires_grad and not pin_memory)
     return _pinned(new, requires_grad) if pin_memory else new
 
 

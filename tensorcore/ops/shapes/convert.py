@@ -16,6 +16,7 @@ from tensorcore.ops.inplace import attach, check_recordable, check_same_device, 
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import check_apart, written
+from tensorcore.ops.placement import not_stored
 from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -69,6 +70,10 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         ) is not None:
             made = met.lift(input)
         else:
+            if input.dtype.name not in target.capabilities.dtypes:
+                if dtype is None or dtypes.as_dtype(dtype, "to").name not in target.capabilities.dtypes:
+                    raise not_stored("to", input.dtype, target)
+                input = to(input, dtype)  # converted before it goes there
             native = _moved(input, target, bool(kwargs.get("non_blocking")))
             made = new_tensor(native, input.dtype, target)
             if mode.enabled and input.node is not None:

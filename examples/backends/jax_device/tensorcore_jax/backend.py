@@ -31,67 +31,123 @@ NAMED = {
 SMALL = 4096  # elements up to which XLA takes longer to compile a program than to run it
 LINE = 64  # the shortest line; on the CPU a shorter one is not faster
 
+# XLA compiles a program for every shape. Small arrays on the CPU are laid out in lines, of which few lengths exist.
+
+
+def small(*arrays):
+    """The CPU that all of these small arrays are on, which are NumPy's beside at least one of JAX; else None."""
+    [place, *_] = next(one.devices() for one in arrays if isinstance(one, jax.Array))
+    return place if place.platform == "cpu" and max(one.size for one in arrays) <= SMALL else None
+
+
+def line(size, shortest=LINE):
+    """The length of the line for so many elements."""
+    return max(shortest, 1 << (size - 1).bit_length())
+
 
 def elementwise(function):
-    """A function of elements, on arrays that broadcast and on numbers, which take the arrays' dtype.
-
-    XLA compiles a program for every shape, so small arrays on the CPU are laid out in lines, of which few lengths exist.
-    """
+    """A function of elements, on arrays that broadcast and on numbers, which take the arrays' dtype."""
 
     def kernel(*given, **options):
         dtype = next(one.dtype for one in reversed(given) if hasattr(one, "dtype"))
         values: list = [one if hasattr(one, "dtype") else np.asarray(one, dtype) for one in given]
         shape = np.broadcast_shapes(*[one.shape for one in values])
-        [place, *_] = next(one.devices() for one in values if isinstance(one, jax.Array))
         size = int(np.prod(shape))
-        if size > SMALL or place.platform != "cpu":
+        if size > SMALL or (place := small(*values)) is None:
             return function(*map(jnp.asarray, values), **options)
-        lines = [np.zeros(max(LINE, 1 << (size - 1).bit_length()), one.dtype) for one in values]
-        for line, one in zip(lines, values, strict=True):
-            line[:size] = np.broadcast_to(one, shape).ravel()
+        lines = [np.zeros(line(size), one.dtype) for one in values]
+        for each, one in zip(lines, values, strict=True):
+            each[:size] = np.broadcast_to(one, shape).ravel()
         done = function(*jax.device_put(lines, place), **options)
         return jax.device_put(np.asarray(done)[:size].reshape(shape), place)
 
     return kernel
 
 
-def reduction(function):
-    """A reduction under the interface's names for its options."""
+def reduction(function, neutral=None):
+    """A function of slices; what fills a line is ``neutral``, or where there is no such element the slice's first one."""
 
-    def kernel(x, *, dim=None, keepdim=False, dtype=None):
-        kind = dtype.numpy if dtype else x.dtype
-        # Two bytes are too few to add up in; the result is rounded once.
-        narrow = x.dtype.itemsize <= 2 and x.dtype.kind not in "iub"
-        return function(x.astype(np.float32) if narrow else x.astype(kind), axis=dim, keepdims=keepdim).astype(kind)
+    def kernel(x, *, dim=None, keepdim=False, **options):
+        if x.size == 0 or (place := small(x)) is None:
+            return function(x, axis=dim, keepdims=keepdim, **options)
+        dims = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+        kept = [one for one in range(x.ndim) if one not in dims]
+        rows = np.asarray(x).transpose(*kept, *dims).reshape(int(np.prod([x.shape[one] for one in kept])), -1)
+        lines = np.zeros((line(rows.shape[0]), line(rows.shape[1])), x.dtype)
+        lines[: rows.shape[0]] = rows[:, :1] if neutral is None else neutral
+        lines[: rows.shape[0], : rows.shape[1]] = rows
+        done = np.asarray(function(jax.device_put(lines, place), axis=1, keepdims=False, **options))[: rows.shape[0]]
+        shape = [1 if one in dims else n for one, n in enumerate(x.shape) if keepdim or one not in dims]
+        return jax.device_put(done.reshape(shape), place)
 
     return kernel
 
 
-def extreme(function):
-    """The largest or smallest element of slices."""
-    return lambda x, *, dim=None, keepdim=False: function(x, axis=dim, keepdims=keepdim)
+def accumulated(function):
+    """A sum or a product in the dtype that is asked for."""
+
+    def reduce(x, *, axis, keepdims, dtype=None):
+        kind = dtype.numpy if dtype else x.dtype
+        # Two bytes are too few to add up in; the result is rounded once.
+        narrow = x.dtype.itemsize <= 2 and x.dtype.kind not in "iub"
+        return function(x.astype(np.float32) if narrow else x.astype(kind), axis=axis, keepdims=keepdims).astype(kind)
+
+    return reduce
+
+
+def matmul(x, y):
+    """Products of matrices, small ones with zeros around them."""
+    fits = min(x.ndim, y.ndim) >= 2 and x.shape[-1] == y.shape[-2]  # or JAX says that it does not
+    if not fits or (place := small(x, y)) is None:
+        return jnp.matmul(x, y)
+    batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
+    count = int(np.prod(batch))
+    given = []
+    for one in (x, y):
+        there = np.broadcast_to(np.asarray(one), (*batch, *one.shape[-2:])).reshape(count, *one.shape[-2:])
+        lines = np.zeros([line(count, 1), *[line(n, 8) for n in one.shape[-2:]]], one.dtype)
+        lines[:count, : one.shape[-2], : one.shape[-1]] = there
+        given.append(jax.device_put(lines, place))
+    done = np.asarray(jnp.matmul(*given))[:count, : x.shape[-2], : y.shape[-1]]
+    return jax.device_put(done.reshape(*batch, x.shape[-2], y.shape[-1]), place)
+
+
+def arange(start, step, length, *, dtype):
+    """As many numbers, from the front of a line."""
+    made = (start + step * jnp.arange(line(length) if length <= SMALL else length)).astype(dtype.numpy)
+    return jax.device_put(np.asarray(made)[:length]) if length <= SMALL else made
+
+
+def moved(function):
+    """A function of both libraries that computes nothing, called with the one that small arrays move by."""
+
+    def kernel(x, **options):
+        arrays = x if isinstance(x, (list, tuple)) else [x]
+        place = small(*arrays)
+        return function(jnp, x, **options) if place is None else jax.device_put(function(np, x, **options), place)
+
+    return kernel
 
 
 DENSE = {
     **{name: elementwise(getattr(jnp, NAMED.get(name, name))) for name in [*SAME, *NAMED]},
-    "all": lambda x, *, dim=None, keepdim=False: jnp.all(x != 0, axis=dim, keepdims=keepdim),
-    "amax": extreme(jnp.max),
-    "amin": extreme(jnp.min),
-    "any": lambda x, *, dim=None, keepdim=False: jnp.any(x != 0, axis=dim, keepdims=keepdim),
-    "arange": lambda start, step, length, *, dtype: (start + step * jnp.arange(length)).astype(dtype.numpy),
-    "argmax": extreme(jnp.argmax),
-    "argmin": extreme(jnp.argmin),
+    "all": reduction(lambda x, **options: jnp.all(x != 0, **options)),
+    "amax": reduction(jnp.max),
+    "amin": reduction(jnp.min),
+    "any": reduction(lambda x, **options: jnp.any(x != 0, **options)),
+    "arange": arange,
+    "argmax": reduction(jnp.argmax),
+    "argmin": reduction(jnp.argmin),
     "cast": elementwise(lambda x, *, dtype: x.astype(dtype.numpy)),
-    "cat": lambda xs, *, dim, shape: jnp.concatenate([one for one in xs if one.shape != (0,)] or xs, dim),
+    "cat": moved(lambda xp, xs, *, dim, shape: xp.concatenate([one for one in xs if one.shape != (0,)] or xs, dim)),
     "clone": lambda x: x,
     "contiguous": lambda x: x,
-    "flip": lambda x, *, dims: jnp.flip(x, dims),
-    "full": lambda shape, value, *, dtype: jnp.full(shape, value, dtype.numpy),
-    "index_bounds": lambda x: (int(x.min()), int(x.max())) if x.size else (0, -1),
-    "matmul": jnp.matmul,
-    "prod": reduction(jnp.prod),
-    "stack": lambda xs, *, dim: jnp.stack(xs, dim),
-    "sum": reduction(jnp.sum),
+    "flip": moved(lambda xp, x, *, dims: xp.flip(x, dims)),
+    "index_bounds": lambda x: (int(reduction(jnp.min)(x)), int(reduction(jnp.max)(x))) if x.size else (0, -1),
+    "matmul": matmul,
+    "prod": reduction(accumulated(jnp.prod), 1),
+    "stack": moved(lambda xp, xs, *, dim: xp.stack(xs, dim)),
+    "sum": reduction(accumulated(jnp.sum), 0),
     "where": elementwise(jnp.where),
 }
 

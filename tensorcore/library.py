@@ -42,7 +42,9 @@ class CustomOpDef:
         for device in _named(devices):
             self._kernels[device] = function
         self._listed = self._schema.endswith("-> Tensor[]")
-        self._backward = self._setup = self._vmap = None
+        self._backward: Callable[..., Any] | None = None
+        self._setup: Callable[..., Any] | None = None
+        self._vmap: Callable[..., Any] | None = None
         self._recorded = _recorded(self)
         _DEFINED[name] = self
         if not hasattr(ops, space):
@@ -142,7 +144,7 @@ def _recorded(definition: CustomOpDef) -> Any:
         *flat, (lengths, keywords) = values
         args = _closed(flat, lengths)
         # What runs sees tensors that require no grad, whatever came.
-        plain = [one.detach() if isinstance(one, Tensor) else one for one in flat]  # type: ignore[attr-defined]
+        plain = [one.detach() if isinstance(one, Tensor) else one for one in flat]
         options = {key: one.detach() if isinstance(one, Tensor) else one for key, one in keywords.items()}
         tensors = [one for one in (*plain, *options.values()) if isinstance(one, Tensor)]
         made = definition._run(tensors, _closed(plain, lengths), options)
@@ -176,10 +178,11 @@ def _recorded(definition: CustomOpDef) -> Any:
         return (*opened, *each[len(wanted) :], None)
 
     def vmap(info: Any, in_dims: Any, *values: Any) -> Any:
+        assert mapped is not None
         *flat, (lengths, keywords) = values
         return mapped(info, tuple(_closed(in_dims[:-1], lengths)), *_closed(flat, lengths), **keywords)
 
-    parts = {"forward": staticmethod(forward), "backward": staticmethod(gradients)}
+    parts: dict[str, Any] = {"forward": staticmethod(forward), "backward": staticmethod(gradients)}
     if mapped is not None:
         parts["vmap"] = staticmethod(vmap)
     return type(definition._name, (Function,), parts)

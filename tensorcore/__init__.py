@@ -144,8 +144,8 @@ _register_wrapper("trace", _trace_of)
 _ROOMS = (
     "__config__", "_dynamo", "_inductor", "accelerator", "amp", "ao", "array_api", "backends", "compiler", "cpu",
     "cuda", "distributed", "distributions", "fft", "func", "fx", "futures", "hub", "jit", "lazy", "library", "linalg", "mps",
-    "multiprocessing", "nn", "onnx", "optim", "profiler", "quantization", "quasirandom", "random", "signal", "sparse", "special",
-    "testing", "types", "utils", "version", "wrappers", "xpu",
+    "multiprocessing", "nn", "onnx", "optim", "profiler", "quantization", "quasirandom", "random", "return_types", "signal", "sparse",
+    "special", "testing", "types", "utils", "version", "wrappers", "xpu",
 )  # fmt: skip
 # Names of those rooms that PyTorch has here too.
 _ELSEWHERE = {
@@ -165,6 +165,7 @@ _ELSEWHERE = {
     **dict.fromkeys(["Event", "Stream"], "cuda.streams"),
     "get_device_module": "accelerators",
     "GradScaler": "amp",
+    "AcceleratorError": "errors",
     "OutOfMemoryError": "errors",
     "compile": "compiler",
     "evaluate": "lazy",

@@ -6,6 +6,7 @@
     │   └── UnsupportedDtype  (NotImplementedError) a dtype that an op has no code for
     ├── DivisionError     (RuntimeError, ZeroDivisionError)  integers divided by zero
     ├── DeviceError       (RuntimeError)        devices that do not match
+    │   ├── AcceleratorError                    a device that failed amid its work
     │   ├── UnknownDevice                       no plugin offers a device of that name
     │   └── DeviceUnavailable                   a plugin offers it and it cannot be used here
     ├── DimensionError    (IndexError)          a dim or an index out of range
@@ -32,6 +33,7 @@ from __future__ import annotations
 from pickle import UnpicklingError
 
 __all__ = [
+    "AcceleratorError",
     "ArgumentError",
     "ArgumentTypeError",
     "ConversionError",
@@ -78,6 +80,10 @@ class DivisionError(TensorcoreError, RuntimeError, ZeroDivisionError):
 
 class DeviceError(TensorcoreError, RuntimeError):
     """Devices that do not match."""
+
+
+class AcceleratorError(DeviceError):
+    """A device that failed amid its work: what is on it is lost."""
 
 
 class UnknownDevice(DeviceError):

@@ -15,7 +15,8 @@ from tensorcore.errors import ArgumentError, ArgumentTypeError, GradientError, K
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
 
-__all__ = ["CustomOpDef", "custom_op", "infer_schema", "register_autograd", "register_fake", "register_kernel"]
+__all__ = ["CustomOpDef", "custom_op", "infer_schema", "register_autograd", "register_fake", "register_kernel",
+           "register_vmap"]  # fmt: skip
 
 _DEFINED: dict[str, CustomOpDef] = {}
 _WORDS = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", dtypes.dtype: "ScalarType",
@@ -40,7 +41,11 @@ class CustomOpDef:
         self._kernels: dict[str | None, Callable[..., Any]] = {}
         for device in _named(devices):
             self._kernels[device] = function
-        self._recorded = _recorded(self, None, None)
+        self._listed = self._schema.endswith("-> Tensor[]")
+        self._backward: Callable[..., Any] | None = None
+        self._setup: Callable[..., Any] | None = None
+        self._vmap: Callable[..., Any] | None = None
+        self._recorded = _recorded(self)
         _DEFINED[name] = self
         if not hasattr(ops, space):
             setattr(ops, space, SimpleNamespace())
@@ -79,28 +84,34 @@ class CustomOpDef:
                 f"register_autograd: Cannot register autograd formula for non-functional operator, got {self._qualname}, which "
                 f"writes to {', '.join(self._mutates)}; return a new tensor"
             )
-        self._recorded = _recorded(self, backward, setup_context)
+        self._backward, self._setup = backward, setup_context
+        self._recorded = _recorded(self)
+
+    def register_vmap(self, func: Any = None, /) -> Any:
+        """Let ``func``, or what this decorates, run inside ``vmap``: ``func(info, in_dims, *args)`` answers results and out_dims."""
+
+        def enter(function: Callable[..., Any]) -> Callable[..., Any]:
+            self._vmap = function
+            self._recorded = _recorded(self)
+            return function
+
+        return enter if func is None else enter(func)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        tensors = [one for one in (*bound.args, *bound.kwargs.values()) if isinstance(one, Tensor)]
-        within = [
-            each for one in bound.args if isinstance(one, (list, tuple)) for each in one if isinstance(each, Tensor)
-        ]
+        flat, lengths = _opened(bound.args)
+        tensors = [one for one in (*flat, *bound.kwargs.values()) if isinstance(one, Tensor)]
         recorded = mode.enabled and any(one.requires_grad for one in tensors)
-        if mode.enabled and any(one.requires_grad for one in within):
-            raise GradientError(
-                f"{self._qualname}: expected tensors in a list not to require grad, got one that does; pass it by itself"
-            )
         if recorded and self._mutates:
             raise GradientError(
                 f"{self._qualname}: writes to {', '.join(self._mutates)} and has no gradient, got a tensor that requires grad; "
                 f"detach() it"
             )
-        if recorded:
-            return self._recorded.apply(*bound.args, bound.kwargs)
-        return self._run([*tensors, *within], bound.args, bound.kwargs)
+        if not recorded and not (mode.levels and self._vmap):
+            return self._run(tensors, bound.args, bound.kwargs)
+        made = self._recorded.apply(*flat, (lengths, bound.kwargs))
+        return list(made) if self._listed else made
 
     def _run(self, tensors: Sequence[Tensor], args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         device = tensors[0].device if tensors else None
@@ -125,20 +136,23 @@ class CustomOpDef:
         return f"<CustomOpDef({self._qualname})>"
 
 
-def _recorded(definition: CustomOpDef, backward: Any, setup: Any) -> Any:
-    """The Function of an operator. The last argument of its ``apply`` is the dict of the operator's keywords."""
+def _recorded(definition: CustomOpDef) -> Any:
+    """The Function of an operator. Tensors of lists are arguments of its ``apply``; the last one tells how they belong together."""
+    backward, setup, mapped = definition._backward, definition._setup, definition._vmap
 
     def forward(ctx: Any, *values: Any) -> Any:
-        *args, keywords = values
+        *flat, (lengths, keywords) = values
+        args = _closed(flat, lengths)
         # What runs sees tensors that require no grad, whatever came.
-        plain = [one.detach() if isinstance(one, Tensor) else one for one in args]  # type: ignore[attr-defined]
+        plain = [one.detach() if isinstance(one, Tensor) else one for one in flat]
         options = {key: one.detach() if isinstance(one, Tensor) else one for key, one in keywords.items()}
         tensors = [one for one in (*plain, *options.values()) if isinstance(one, Tensor)]
-        made = definition._run(tensors, plain, options)
+        made = definition._run(tensors, _closed(plain, lengths), options)
         if setup is not None:
             more = {"keyword_only_inputs": keywords} if keywords else {}
             setup(ctx=ctx, inputs=tuple(args), output=made, **more)
-        return made
+        ctx._lengths = lengths
+        return tuple(made) if definition._listed else made
 
     def gradients(ctx: Any, *grads: Any) -> Any:
         if backward is None:
@@ -146,11 +160,48 @@ def _recorded(definition: CustomOpDef, backward: Any, setup: Any) -> Any:
                 f"{definition._qualname}: Trying to backward through it but no autograd formula was registered, got a "
                 f"gradient; use register_autograd"
             )
-        found = backward(ctx, *grads)
-        return (*(found if isinstance(found, tuple) else (found,)), None)
+        needs = ctx.needs_input_grad
+        ctx.needs_input_grad = tuple(_closed(needs[:-1], ctx._lengths))
+        try:
+            found = backward(ctx, list(grads)) if definition._listed else backward(ctx, *grads)
+        finally:
+            ctx.needs_input_grad = needs
+        each = found if isinstance(found, tuple) else (found,)
+        wanted = [length for _, length in zip(each, ctx._lengths, strict=False)]
+        for one, length in zip(each, wanted, strict=False):
+            if length is not None and not (isinstance(one, list) and len(one) == length):
+                raise GradientError(
+                    f"{definition._qualname}: Expected the return from backward to be of the same structure as the inputs, got "
+                    f"{one!r} for a list of {length} tensors; return a list of as many gradients or None"
+                )
+        opened = [two for one, n in zip(each, wanted, strict=False) for two in ((one,) if n is None else one)]
+        return (*opened, *each[len(wanted) :], None)
 
-    parts = {"forward": staticmethod(forward), "backward": staticmethod(gradients)}
+    def vmap(info: Any, in_dims: Any, *values: Any) -> Any:
+        assert mapped is not None
+        *flat, (lengths, keywords) = values
+        return mapped(info, tuple(_closed(in_dims[:-1], lengths)), *_closed(flat, lengths), **keywords)
+
+    parts: dict[str, Any] = {"forward": staticmethod(forward), "backward": staticmethod(gradients)}
+    if mapped is not None:
+        parts["vmap"] = staticmethod(vmap)
     return type(definition._name, (Function,), parts)
+
+
+def _opened(args: Sequence[Any]) -> tuple[list[Any], list[int | None]]:
+    """The arguments with lists of tensors laid open, and the length of each that was one, None for the others."""
+    lengths = [
+        len(one) if isinstance(one, (list, tuple)) and any(isinstance(each, Tensor) for each in one) else None
+        for one in args
+    ]
+    flat = [each for one, n in zip(args, lengths, strict=True) for each in ((one,) if n is None else one)]
+    return flat, lengths
+
+
+def _closed(flat: Sequence[Any], lengths: Sequence[int | None]) -> list[Any]:
+    """The arguments that ``_opened`` laid open, with their lists."""
+    rest = iter(flat)
+    return [next(rest) if n is None else [next(rest) for _ in range(n)] for n in lengths]
 
 
 def _shares(one: Any, other: Tensor) -> bool:
@@ -204,6 +255,11 @@ def register_fake(op: Any, func: Any = None, /) -> Any:
 def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context: Any = None) -> None:
     """As the operator's own ``register_autograd``."""
     _definition("register_autograd", op).register_autograd(backward, setup_context=setup_context)
+
+
+def register_vmap(op: Any, func: Any = None, /) -> Any:
+    """As the operator's own ``register_vmap``, also as a decorator."""
+    return _definition("register_vmap", op).register_vmap(func)
 
 
 def infer_schema(

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, KernelMissing, ShapeError, UsageError
+from tensorcore.formats import sparse_coo, sparse_csr
 from tensorcore.ops import rules
 from tensorcore.ops.creation.create import arange, full
 from tensorcore.ops.pointwise.choice import where
@@ -17,7 +18,7 @@ from tensorcore.ops.sparse.making import sparse_coo_tensor
 
 __all__ = [
     "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor", "addmm", "check_sparse_tensor_invariants",
-    "log_softmax", "mm", "sampled_addmm", "softmax", "sum",
+    "log_softmax", "mm", "sampled_addmm", "softmax", "spdiags", "sum",
 ]  # fmt: skip
 
 
@@ -87,6 +88,38 @@ def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0) 
 def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
     """The sum of all elements, or of those along dims: dense where no dim with indices is left, else sparse."""
     return total(_sparse("sum", input)[0], dim, dtype)
+
+
+def spdiags(diagonals: Any, offsets: Any, shape: Any, layout: Any = None) -> Any:
+    """The matrix of ``shape`` whose diagonal ``offsets[i]`` (0 the main one, above it positive) is row i of ``diagonals``.
+
+    An element stands in the column that it has in its row. In COO where ``layout`` is None; ``torch.sparse_csr`` is the other one.
+    """
+    offsets = offsets.reshape(-1)
+    if diagonals.dim() > 2 or len(shape) != 2:
+        raise UsageError(
+            f"spdiags: Diagonals must be vector or matrix and the shape 2-dimensional, got {list(diagonals.shape)} and "
+            f"{list(shape)}"
+        )
+    rows = diagonals if diagonals.dim() == 2 else diagonals.reshape(1, -1)
+    if rows.shape[0] != len(offsets):
+        raise UsageError(
+            f"spdiags: Number of diagonals ({rows.shape[0]}) does not match the number of offsets ({len(offsets)}), got both"
+        )
+    if offsets.dtype is not dtypes.int64:
+        raise UsageError(f"spdiags: Offset Tensor must have dtype Long but got {offsets.dtype}; use .long()")
+    if len(offsets.unique()) != len(offsets):
+        raise UsageError(f"spdiags: Offset tensor contains duplicate values, got {offsets.tolist()}")
+    if layout not in (None, sparse_coo, sparse_csr):
+        raise UsageError(
+            f"spdiags: Only output layouts (Sparse, SparseCsr) are supported here, got {layout!r}; use torch.sparse_csr"
+        )
+    columns = arange(rows.shape[1], device=offsets.device).expand(rows.shape)
+    lines = columns - offsets.unsqueeze(1)
+    inside = (lines >= 0) & (lines < shape[0]) & (columns < shape[1])
+    places = cat([lines[inside], columns[inside]]).reshape(2, -1)
+    made = sparse_coo_tensor(places, rows[inside], tuple(shape))
+    return made.to_sparse_csr() if layout is sparse_csr else made
 
 
 def _typed(name: str, dtype: dtypes.dtype) -> Any:

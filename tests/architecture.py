@@ -36,6 +36,7 @@ FLOORS = {
     "tensorcore.linalg": 5,
     "tensorcore.signal": 5,
     "tensorcore.quasirandom": 5,
+    "tensorcore.return_types": 5,
     "tensorcore.sparse": 5,
     "tensorcore.special": 5,
     "tensorcore.lazy": 6,

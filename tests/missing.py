@@ -22,6 +22,7 @@ ROOMS = (
     "utils.checkpoint", "distributions", "distributed", "distributed.algorithms", "distributed.optim", "distributed.fsdp",
     "distributed.tensor", "distributed.tensor.parallel", "distributed.pipelining", "distributed.checkpoint",
     "distributed.device_mesh", "distributed.nn.functional", "nn.parallel", "multiprocessing", "random", "serialization", "cuda", "library",
+    "nn.grad", "nn.attention", "nn.attention.bias", "testing", "cpu", "sparse", "cuda.memory", "cuda.random", "masked", "nested",
 )  # fmt: skip
 WHOLE = "(the whole module)"
 # Why names are missing: the first expression that the whole name matches decides, then the room.
@@ -57,6 +58,12 @@ ROOM_REASONS = {
     "distributed.pipelining": "schedules of several stages a rank, and splitting a traced model, which are not written",
     "distributed.tensor.parallel": "not written: there are `PrepareModuleInput` and `PrepareModuleOutput`, and losses of whole "
     "logits",
+    "cpu": "what one kind of processor can do is its plugin's to say",
+    "cuda.memory": "the allocator's own settings and counts",
+    "masked": "a prototype in PyTorch; `masked_fill` and `where` with a mask do the same",
+    "nested": "a prototype in PyTorch: batches of tensors of several lengths; `nn.utils.rnn` pads and packs them",
+    "nn.attention": "choosing among one vendor's kernels",
+    "sparse": "kernels for one vendor's GPUs",
     "library": "PyTorch's dispatcher: `custom_op` and its registrations are here",
     "fft": "no function of Fourier transforms",
     "func": "helpers for what this library has no need of",

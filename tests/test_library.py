@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 
 import tensorcore as tc
-from tensorcore.library import CustomOpDef, custom_op, infer_schema, register_autograd, register_fake, register_kernel
+from tensorcore.library import (
+    CustomOpDef,
+    custom_op,
+    infer_schema,
+    register_autograd,
+    register_fake,
+    register_kernel,
+    register_vmap,
+)
 
 
 @pytest.fixture
@@ -126,6 +134,62 @@ def test_keywords_come_apart() -> None:
     op(a, k=4.0).sum().backward()
     assert a.grad.tolist() == [4.0, 4.0]
     del tc.ops.tests
+
+
+@pytest.fixture
+def joined() -> Iterator[CustomOpDef]:
+    """A number times the sum of a list times each of the list, as a list."""
+
+    def scaled(x: tc.Tensor, several: list[tc.Tensor], n: int) -> list[tc.Tensor]:
+        return [x * one * n for one in several]
+
+    yield custom_op("tests::scaled", scaled, mutates_args=())
+    del tc.ops.tests
+
+
+def test_gradients_of_lists_are_lists(joined: CustomOpDef) -> None:
+    """Tensors in a list require grad as others; backward gets a list for a list and answers one, needs_input_grad too."""
+    seen = []
+
+    def setup(ctx: Any, inputs: Any, output: Any) -> None:
+        x, several, ctx.n = inputs
+        ctx.save_for_backward(x, *several)
+
+    def backward(ctx: Any, grads: list[Any]) -> Any:
+        seen.append(ctx.needs_input_grad)
+        x, *several = ctx.saved_tensors
+        return sum(g * one * ctx.n for g, one in zip(grads, several, strict=True)), [g * x * ctx.n for g in grads], None
+
+    joined.register_autograd(backward, setup_context=setup)
+    x, a, b = tc.tensor(3.0), tc.tensor(2.0, requires_grad=True), tc.tensor(5.0)
+    made = joined(x, [a, b], 2)
+    assert isinstance(made, list)
+    (made[0] + 10 * made[1]).backward()
+    assert (a.grad.item(), b.grad, seen) == (6.0, None, [(False, [True, False], False)])
+    x.requires_grad_()
+    first, second = tc.autograd.grad(joined(x, [a, b], 2), (x, a))
+    assert (first.item(), second.item()) == (14.0, 6.0)
+    assert [one.item() for one in joined(x.detach(), [b], 1)] == [15.0]
+    for wrong in (lambda ctx, g: (g[0], g[0], None), lambda ctx, g: (g[0], [g[0]], None)):
+        joined.register_autograd(wrong)
+        with pytest.raises(RuntimeError, match="same structure as the inputs"):
+            joined(x, [a, b], 2)[0].backward()
+
+
+def test_vmap_runs_the_registered_function(joined: CustomOpDef) -> None:
+    """It gets the dims of the examples in the structure of the arguments, recorded or not; out_dims place those of its result."""
+    seen = []
+
+    @register_vmap("tests::scaled")
+    def mapped(info: Any, in_dims: Any, x: Any, several: Any, n: int) -> Any:
+        seen.append((info.batch_size, in_dims))
+        return [x * one * n for one in several], [0] * len(several)
+
+    a = tc.tensor(2.0, requires_grad=True)
+    for one in (a, a.detach()):
+        made = tc.vmap(lambda x: joined(x, [one, x], 3))(tc.arange(3.0))  # noqa: B023
+        assert [part.tolist() for part in made] == [[0.0, 6.0, 12.0], [0.0, 3.0, 12.0]]
+    assert seen == [(3, (0, [None, 0], None))] * 2
 
 
 def typed(

@@ -165,7 +165,10 @@ class Function:
         if mode.levels:
             from tensorcore.func.vmapping import call_mapped
 
-            args = lifted(cls.__name__, *args)
+            # What is no tensor, such as a string, is passed on.
+            tensors: Any = [one for one in args if isinstance(one, Tensor)]
+            tensors = iter(lifted(cls.__name__, *tensors) if tensors else ())
+            args = tuple([next(tensors) if isinstance(one, Tensor) else one for one in args])
             if op.maps:
                 return call_mapped(cls, args)
         ctx.needs_input_grad = needs = tuple([isinstance(one, Tensor) and one.node is not None for one in args])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from tensorcore.accelerators import DeviceContext, Devices
@@ -105,6 +106,8 @@ __all__ += list(_TYPES)
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("memory", "random"):
+        return import_module(f"tensorcore.cuda.{name}")
     if name in _GRAPHS:  # they bring modules and custom functions in
         from tensorcore.cuda import graphs
 

@@ -42,7 +42,7 @@ LAYERS = {
 }  # fmt: skip
 
 _FAMILY = {name: family for family, names in LAYERS.items() for name in names.split()}
-_ROOMS = ("functional", "init", "modules", "parallel", "utils")
+_ROOMS = ("functional", "grad", "init", "modules", "parallel", "utils")
 
 __all__ = ["Buffer", "Module", "Parameter", "functional", "init", "utils"]
 __all__ += list(_FAMILY)

@@ -96,6 +96,9 @@ LATE: dict[str, dict[str, str]] = {
         functions="binary_cross_entropy_with_logits kl_div",
         layers="binary_cross_entropy cross_entropy linear_cross_entropy nll_loss",
     ),
+    "layers.fake_quantize": dict(
+        functions="fake_quantize_per_channel_affine fake_quantize_per_tensor_affine",
+    ),
     "signals.fourier": dict(
         rooms="fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft irfft2 "
         "irfftn rfft rfft2 rfftfreq rfftn",

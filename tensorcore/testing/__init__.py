@@ -12,12 +12,13 @@ from typing import Any
 
 __all__ = [
     "DeviceLost", "Faults", "NullBackend", "PyrefBackend", "SimBackend", "assert_allclose", "assert_close", "check", "isolated_registry",
+    "make_tensor",
 ]  # fmt: skip
 
 _FROM = {
     "DeviceLost": "testing.sim", "Faults": "testing.sim", "SimBackend": "testing.sim", "NullBackend": "testing.devices",
     "PyrefBackend": "testing.devices", "assert_allclose": "testing.close",
-    "assert_close": "testing.close", "isolated_registry": "backend.registry",
+    "assert_close": "testing.close", "isolated_registry": "backend.registry", "make_tensor": "testing.creation",
 }  # fmt: skip
 
 

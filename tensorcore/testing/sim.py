@@ -18,7 +18,7 @@ from tensorcore.backend.shapes import RULES
 from tensorcore.backend.strided import Memory, StridedArray, StridedBackend
 from tensorcore.backend.strides import contiguous_strides
 from tensorcore.backend.xp import XPBackend
-from tensorcore.errors import ArgumentError, DeviceError, OutOfMemoryError, ValuesMissing
+from tensorcore.errors import AcceleratorError, ArgumentError, OutOfMemoryError, ValuesMissing
 
 __all__ = ["DeviceLost", "Faults", "SimBackend"]
 
@@ -28,7 +28,7 @@ _AT_ONCE = frozenset([*(set(XPBackend(np).table) - set(RULES)), "inverse", "inde
 _POISON = 0xFF  # as a float's bytes a NaN, as an integer's -1
 
 
-class DeviceLost(DeviceError):
+class DeviceLost(AcceleratorError):
     """The device stopped answering; everything on it is gone."""
 
 

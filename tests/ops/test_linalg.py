@@ -137,3 +137,12 @@ def test_a_cross_product_takes_no_bools() -> None:
     vectors = tc.ones(2, 3, dtype=tc.bool)
     with pytest.raises(NotImplementedError, match="\"cross\" not implemented for 'Bool'"):
         tc.cross(vectors, vectors, dim=1)
+
+
+def test_tensordot_counts_dims_by_a_tensor_of_one() -> None:
+    """A tensor of one number, also of one dim, says how many dims meet, as in PyTorch; a list of one is refused."""
+    a, b = tc.ones(2, 3), tc.ones(3, 2)
+    for dims in (tc.tensor(1), tc.tensor([1]), tc.tensor([[1], [0]])):
+        assert tc.tensordot(a, b, dims=dims).tolist() == [[3.0, 3.0]] * 2
+    with pytest.raises(RuntimeError):
+        tc.tensordot(a, b, dims=[1])

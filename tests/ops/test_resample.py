@@ -186,6 +186,10 @@ def test_places_that_nothing_moves(torch, size, corners) -> None:
 
 
 def test_lines_have_pytorchs_bits(torch) -> None:
-    """Float32 numbers of ``linspace`` are rounded once, as PyTorch's are."""
-    for start, end, steps in ((-1, 1, 7), (0, 1, 100), (0.1, 3.7, 64), (-250.5, 3e4, 33)):
-        assert tc.linspace(start, end, steps).tolist() == torch.linspace(start, end, steps).tolist()
+    """Numbers of ``linspace`` are rounded once, those of 16 bits at every step, as PyTorch's are."""
+    for start, end, steps in ((-1, 1, 7), (0, 1, 100), (0.1, 3.7, 64), (-250.5, 3e4, 33), (5, -2.3, 290), (0.1, 2, 1)):
+        for kind in ("float32", "float64", "float16", "bfloat16"):
+            found, expected = [
+                lib.linspace(start, end, steps, dtype=getattr(lib, kind)).tolist() for lib in (tc, torch)
+            ]
+            assert found == expected, kind

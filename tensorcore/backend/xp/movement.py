@@ -39,14 +39,23 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         kind = complex if dtype.is_complex else float
         narrow = dtype.itemsize <= 4 and dtype.is_floating_point and base is None
         wide: Any = np.dtype(np.complex128 if dtype.is_complex else np.float32 if narrow else np.float64)
-        start, end = wide.type(kind(start)), wide.type(kind(end))
-        step = (end - start) / wide.type(max(steps - 1, 1))
-        if wide == np.float32 and dtype.itemsize == 4:
-            # Products and sums are rounded once, as PyTorch's multiply-adds; the step itself is a float32.
-            wide = np.dtype(np.float64)
+        halves = narrow and dtype.itemsize == 2
+
+        def rounded(x: Any) -> Any:
+            """As the 16 bit dtypes keep it, which PyTorch's kernel computes every step in."""
+            return x.astype(backend.xp_dtype(dtype)).astype(wide) if halves else x
+
+        last = max(steps - 1, 1)
+        start, end, count = [rounded(wide.type(kind(one))) for one in (start, end, last)]
+        step = rounded(rounded(end - start) / count)
+        if dtype.is_floating_point and base is None and not halves:
+            # Products and sums are rounded once, as PyTorch's multiply-adds; the step itself is of the dtype.
+            wider = np.longdouble if dtype.itemsize == 8 and xp is np else np.float64
+            wide = np.dtype(wider)
             start, end, step = wide.type(start), wide.type(end), wide.type(step)
         i = xp.arange(steps)
-        up, down = start + step * i.astype(wide), end - step * (steps - 1 - i).astype(wide)
+        up = start + rounded(step * i.astype(wide))
+        down = end - rounded(step * (steps - 1 - i).astype(wide))
         made = xp.where(i < steps // 2, up, down) if steps > 1 else xp.full((steps,), start)
         if base is not None:
             made = xp.power(wide.type(base), made)

@@ -93,6 +93,8 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, attn
     From "Attention Is All You Need", Vaswani et al. 2017.
     """
     op = "scaled_dot_product_attention"
+    if hasattr(attn_mask, "as_mask"):  # a mask without elements, of nn.attention.bias
+        attn_mask, is_causal = attn_mask.as_mask(is_causal, query.device)
     _check(op, query, key, value, attn_mask, is_causal)
     if not 0.0 <= dropout_p <= 1.0:
         raise UsageError(

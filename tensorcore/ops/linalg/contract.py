@@ -233,7 +233,8 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         dims: how many of the last dims of ``a`` meet the first ones of ``b``; or two lists of dims.
     """
     if isinstance(dims, Tensor):
-        dims = dims.tolist()
+        # One number, however many dims it has, counts dims, as in PyTorch.
+        dims = int(dims.item()) if dims.numel() == 1 else dims.tolist()
     check_tensors("tensordot", a=a, b=b)
     x, y = tuple(a.native.shape), tuple(b.native.shape)
     if isinstance(dims, int):

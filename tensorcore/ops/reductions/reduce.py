@@ -65,6 +65,10 @@ def over_dims(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., An
     return enter
 
 
+# Those that were made so far, by their names.
+RETURN_TYPES: dict[str, Any] = {}
+
+
 def return_type(name: str, fields: str = "values indices") -> Any:
     """The named tuple that an op of several results returns; it prints as PyTorch's does."""
     made = namedtuple(name, fields)  # type: ignore[misc]
@@ -75,6 +79,7 @@ def return_type(name: str, fields: str = "values indices") -> Any:
         return f"torch.return_types.{name}(\n{parts})"
 
     made.__repr__ = show  # type: ignore[method-assign, assignment]
+    RETURN_TYPES[name] = made
     return made
 
 

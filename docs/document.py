@@ -94,7 +94,7 @@ def _tensor_stub() -> str:
         "    native: Any",
         "    node: Any",
         "    version: Any",
-        "    origin: Any",
+        "    trail: Any",
         "    __hash__: Callable[[], _b.int]  # type: ignore[assignment]",
         "    def __init__(self, *args: Any, **kwargs: Any) -> None: ...",
     ]

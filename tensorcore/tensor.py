@@ -15,7 +15,7 @@ from tensorcore.dtypes import dtype, get_default_dtype
 from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError, UsageError
 from tensorcore.formats import contiguous_format
 from tensorcore.tape.engine import Eager
-from tensorcore.tape.memory import Version, writes
+from tensorcore.tape.memory import Version, View, writes
 from tensorcore.tape.mode import makers, mode
 from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Node, Output, is_leaf, leaf
 
@@ -53,12 +53,12 @@ class Tensor:
         dtype, device: of all elements. ``device`` is the backend itself.
         node: where the values came from on the tape: a Node, an Output of one, or None.
         version: shared by all tensors of one memory; None until that memory is shared or written.
-        origin: of whom this is a view, None if of nobody.
+        trail: of a view what its ``origin`` is made of once somebody asks, or that; None if it is a view of nobody.
         inference: set on those made in inference mode, and on no other.
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "device", "dtype", "frozen", "inference", "native", "node", "origin", "version",
+        "__dict__", "__weakref__", "device", "dtype", "frozen", "inference", "native", "node", "trail", "version",
     )  # fmt: skip
 
     __array_ufunc__ = None  # ndarray * tensor asks the tensor, instead of looping over it
@@ -69,7 +69,7 @@ class Tensor:
     native: Any
     node: Any
     version: Version | None
-    origin: Any
+    trail: Any
 
     # Shape and memory
 
@@ -162,7 +162,7 @@ class Tensor:
 
     def is_inference(self) -> bool:
         """Whether its memory was made in inference mode. Autograd may save it all the same: its writes are counted too."""
-        return getattr(self if self.origin is None else self.origin.base, "inference", False)
+        return getattr(self if self.trail is None else self.origin.base, "inference", False)
 
     @property
     def is_meta(self) -> bool:
@@ -355,18 +355,26 @@ class Tensor:
         return writes(self.version)
 
     @property
+    def origin(self) -> Any:
+        """Of whom this is a view, None if of nobody. Most views are never asked: it is made when one is."""
+        trail = self.trail
+        if type(trail) is tuple:
+            trail = self.trail = View.taken(*trail)
+        return trail
+
+    @property
     def _base(self) -> Tensor | None:
-        return None if self.origin is None else self.origin.base
+        return None if self.trail is None else self.origin.base
 
     def _is_view(self) -> bool:
-        return self.origin is not None
+        return self.trail is not None
 
     # Values on the host
 
     def item(self) -> Any:
         """The value of a tensor with one element as a Python number."""
         native = self.native
-        if prod(native.shape) != 1:
+        if native.shape and prod(native.shape) != 1:
             raise UsageError(
                 f"item: a Tensor with {prod(native.shape)} elements cannot be converted to Scalar, got shape "
                 f"{list(native.shape)}; use tolist(), or index one element"
@@ -446,5 +454,5 @@ def new_tensor(native: Any, dtype: dtype, device: Any, cls: type = Tensor) -> An
     made.native = native
     made.dtype = dtype
     made.device = device
-    made.node = made.version = made.origin = None
+    made.node = made.version = made.trail = None
     return made

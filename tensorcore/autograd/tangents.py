@@ -50,7 +50,7 @@ SILENT = Alias()  # of a node where tangents end
 def record_alias(tensor: Tensor, op: Any = _ALIAS) -> Tensor:
     """The tensor, in the same memory, behind a node of its own."""
     made = new_tensor(tensor.native, tensor.dtype, tensor.device)
-    made.version, made.origin = tensor.version, tensor.origin
+    made.version, made.trail = tensor.version, tensor.trail
     made.node = bare_node(op, (tensor.node,), tuple(tensor.native.shape), tensor.dtype)
     return made  # type: ignore[no-any-return]
 

@@ -348,7 +348,7 @@ class _Call:
                 lines.append(f"r{i}.version = Version()")
             if path is not None:
                 steps = self.script.name(one.origin.steps)
-                lines.append(f"r{i}.origin = View({path}, {steps}, {one.origin.kind!r})")
+                lines.append(f"r{i}.trail = View({path}, {steps}, {one.origin.kind!r})")
         return lines
 
     def _tape(self, saved: list[int], op: Any) -> list[str]:

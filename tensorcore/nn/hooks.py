@@ -289,7 +289,7 @@ def _watched(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int] | None
         if one.version is None:
             one.version = Version()
         passed.version = one.version
-        passed.origin = View(one, (), "several")
+        passed.trail = View(one, (), "several")
         made.append(passed)
     record(_pass_through, inputs, None, made)
     result = list(values)

@@ -137,7 +137,7 @@ def _without_values(cls: Any, device: Any, dtype: Any) -> Any:
     self = object.__new__(cls)
     self.dtype = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, cls.__name__)
     self.device = as_device(device)
-    self.node = self.version = self.origin = None
+    self.node = self.version = self.trail = None
     return self
 
 

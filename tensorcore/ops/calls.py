@@ -62,7 +62,7 @@ def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Cal
         made.native = native
         made.dtype = result or input.dtype
         made.device = device
-        made.node = made.version = made.origin = None
+        made.node = made.version = made.trail = None
         edge = input.node
         if edge is not None and differentiable:
             if not unusual.threads or mode.plain:
@@ -143,7 +143,7 @@ def binary(
         made.native = native
         made.dtype = result or input.dtype
         made.device = device
-        made.node = made.version = made.origin = None
+        made.node = made.version = made.trail = None
         edge = input.node
         if (edge is not None or other_edge is not None) and differentiable:
             if not unusual.threads or mode.plain:
@@ -219,7 +219,7 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
         made.native = made_native
         made.dtype = input.dtype
         made.device = device
-        made.node = made.version = made.origin = None
+        made.node = made.version = made.trail = None
         edge = input.node
         if edge is not None and differentiable:
             if not unusual.threads or mode.plain:
@@ -318,7 +318,7 @@ def apply(op: Op, inputs: Sequence[Tensor | None], options: dict[str, Any] | Non
     made.native = native
     made.dtype = dtype
     made.device = device
-    made.node = made.version = made.origin = None
+    made.node = made.version = made.trail = None
     if recorded and op.grads and mode.enabled:
         record(op, inputs, options, made)
     return made

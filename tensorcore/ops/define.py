@@ -157,7 +157,7 @@ def kept_out(node: Node, g: Any) -> Any:
             (Output(node, i) if several else node) if mode.enabled and dtypes[i].kind in _DIFFERENTIABLE else None
         )
         out.version = version
-        out.origin = None
+        out.trail = None
         made.append(out)
     return tuple(made) if several else made[0]
 

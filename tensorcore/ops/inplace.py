@@ -136,7 +136,7 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
 
 def _write(op: Op, input: Tensor, others: Sequence[Any]) -> bool:
     """The ordinary write, done at once: nothing to record, one dtype, memory of its own. False where it is another one."""
-    if (input.node is not None or input.origin is not None) and mode.enabled:
+    if (input.node is not None or input.trail is not None) and mode.enabled:
         return False
     native, device = input.native, input.device
     if hasattr(input, "inference"):
@@ -194,7 +194,7 @@ def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
             f"{input.dtype.name} to write to; use the form without underscore"
         )
     check_same_device(name, input, result.device)
-    if input.origin is not None:
+    if input.trail is not None:
         # The result may be the end of several calls; to the base it is one copy into the part.
         return input.copy_(result)  # type: ignore[attr-defined, no-any-return]
     input.device.kernels["copy"](input.native, result.native)
@@ -229,7 +229,7 @@ def attach(tensor: Tensor, node: Any, position: int = 0) -> None:
         return
     for reference in list(version.views):
         one = reference()
-        if one is not None and one.origin is not None and one.origin.base is base and one is not base:
+        if one is not None and one.trail is not None and one.origin.base is base and one is not base:
             node = one.origin.replay(base).node if one.origin.kind != "custom" else _lost(one)
             _keep_retaining(one, node)
             one.node = node

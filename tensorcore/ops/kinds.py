@@ -411,7 +411,7 @@ def _with_signature(op: Op, parameters: Any, run: Callable[..., Any], quick: fro
             "            if type(native) is device.array:",
             "                made = new(Tensor)",
             "                made.native, made.dtype, made.device = native, dtype, device",
-            "                made.node = made.version = made.origin = None",
+            "                made.node = made.version = made.trail = None",
             "                return made",
         ]
     lines.append(f"    return run({passed})")

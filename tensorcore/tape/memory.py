@@ -68,11 +68,19 @@ class View:
 
     parent: View | None
 
-    def __init__(self, base: Any, steps: tuple[Any, ...], kind: str) -> None:
+    def __init__(self, base: Any, steps: Any, kind: str) -> None:
         self.base = base
         self.kind = kind
         self.op = self.parent = None
         self.options = steps
+
+    @classmethod
+    def taken(cls, base: Any, parent: View | None, op: Any, options: dict[str, Any], kind: str) -> View:
+        """The View of one step, which a view op took."""
+        view = cls(base, options, kind)
+        view.parent = parent
+        view.op = op
+        return view
 
     @property
     def steps(self) -> tuple[tuple[Any, dict[str, Any]], ...]:

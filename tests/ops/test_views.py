@@ -375,3 +375,29 @@ def test_a_clone_of_an_expanded_tensor_is_row_major_in_its_new_dim() -> None:
     """A dim of stride 0 comes to lie where a new dim would, not inside the others."""
     assert tc.ones(3, 4).expand(2, 3, 4).clone().stride() == (12, 4, 1)
     assert tc.ones(4, 3).t().expand(2, 3, 4).clone().stride() == (12, 1, 3)
+
+
+def test_lasting_views_follow_their_base_while_others_come_and_go():
+    """A recorded write to a base reaches every view that is alive, whatever views were taken and dropped in between."""
+    base, kept = tc.zeros(8), []
+    for i in range(8):
+        kept.append(base[i : i + 1])
+        for _ in range(i):
+            base.view(2, 4)
+    base.mul_(tc.ones(8, requires_grad=True))
+    assert [one.grad_fn is not None and one._base is base for one in kept] == [True] * 8
+
+
+@pytest.mark.parametrize("sizes", [(-1, 2), (4, -1), (-1,), (2, -1, 2), ((-1, 4),)])
+def test_one_size_may_be_left_to_be_found(sizes):
+    """-1 in ``view`` and ``reshape`` stands for what remains, and has its gradient."""
+    x = tc.arange(8.0, requires_grad=True)
+    for form in (x.view, x.reshape):
+        made = form(*sizes)
+        assert made.numel() == 8
+        (grad,) = tc.autograd.grad(made.sum(), x)
+        assert grad.tolist() == [1.0] * 8
+    with pytest.raises(RuntimeError, match="one dimension can be inferred"):
+        x.view(-1, -1)
+    with pytest.raises(RuntimeError, match="invalid"):
+        x.view(-1, 3)

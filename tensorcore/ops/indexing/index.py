@@ -9,6 +9,7 @@ from tensorcore import dtypes
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
+from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.parse import ALL, Indices, masks, parse, whole
 from tensorcore.ops.inplace import attach, check_writable
@@ -74,11 +75,15 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     if kind is int:
         shape = self.native.shape
         if shape and -shape[0] <= key < shape[0]:
-            return _show_select(self, {"key": (key,)})
+            key = (key,)
+            native = self.device.kernels["index"](self.native, key=key) if type(self) is Tensor else None
+            return _show_select(self, {"key": key}, native)
     elif kind is slice:
         shape = self.native.shape
         if shape:
-            return _show_slice(self, {"key": (whole(key, shape[0]),)})
+            key = (whole(key, shape[0]),)
+            native = self.device.kernels["index"](self.native, key=key) if type(self) is Tensor else None
+            return _show_slice(self, {"key": key}, native)
     elif kind is tuple:
         shape = self.native.shape
         if len(key) == 2 and key[0] is Ellipsis and key[1] is None:
@@ -102,7 +107,9 @@ def getitem(self: Tensor, key: Any) -> Tensor:
                 basic.append(one)
             else:
                 if last is not None:
-                    return last(self, {"key": tuple(basic)})
+                    key = tuple(basic)
+                    native = self.device.kernels["index"](self.native, key=key) if type(self) is Tensor else None
+                    return last(self, {"key": key}, native)
             if not basic and type(key[0]) is Tensor:
                 for one in key:
                     if (
@@ -130,6 +137,25 @@ def getitem(self: Tensor, key: Any) -> Tensor:
 
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value``: a number, or a tensor that broadcasts to the place."""
+    kind = type(key)
+    if (
+        (type(value) is float or type(value) is int)
+        and type(self) is Tensor
+        and self.node is None
+        and self.trail is None
+        and (kind is int or kind is slice)
+        and self.dtype in PLAIN_FLOATS
+        and not hasattr(self, "inference")
+    ):
+        # One frame for a number in a tensor of its own.
+        native, device = self.native, self.device
+        shape = native.shape
+        # Contiguous memory holds no element twice.
+        if shape and (kind is slice or -shape[0] <= key < shape[0]) and device.is_contiguous(native):
+            place = device.kernels["index"](native, key=(key if kind is int else whole(key, shape[0]),))
+            device.kernels["copy"](place, device.kernels["full"]((), value, dtype=self.dtype))
+            written(self)
+            return
     if not isinstance(value, Tensor):
         if kind_of(value) is None:
             raise ArgumentTypeError(
@@ -138,11 +164,10 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
                 f"torch.tensor(...)"
             )
         value = _number(self, value)
-    kind = type(key)
     if (
         self.node is None
         and (kind is int or kind is slice)
-        and not (mode.enabled and (value.node is not None or self.origin is not None))
+        and not (mode.enabled and (value.node is not None or self.trail is not None))
         and value.device is self.device
         and not value.dtype.is_complex
         and (value.version is None or value.version is not self.version)

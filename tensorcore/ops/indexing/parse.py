@@ -160,6 +160,9 @@ def masks(one: Tensor | None, input: Tensor, at: int) -> list[Tensor | None]:
 
 def whole(key: slice, size: int) -> slice:
     """A slice with every number filled in, inside ``size``."""
+    start, stop = key.start, key.stop
+    if key.step is None and type(start) is int and type(stop) is int and 0 <= start <= stop <= size:
+        return slice(start, stop, 1)
     start, stop, step = key.indices(size)
     if step < 1:
         raise ArgumentError(f"index: step must be greater than zero, got {step}; use flip")

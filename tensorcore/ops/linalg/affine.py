@@ -196,7 +196,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
             made.native = native = kernel(input.native, weight.native, bias.native)
             made.dtype = input.dtype
             made.device = device
-            made.node = made.version = made.origin = None
+            made.node = made.version = made.trail = None
             edge, weight_edge, bias_edge = input.node, weight.node, bias.node
             if edge is not None or weight_edge is not None or bias_edge is not None:
                 made.node = node = object.__new__(Node)

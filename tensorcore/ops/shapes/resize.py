@@ -45,7 +45,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
             device.kernels["copy"](
                 device.as_strided(grown, (have,), (1,), 0), device.as_strided(self.native, (have,), (1,), offset)
             )
-        self.native, self.version, self.origin = grown, None, None
+        self.native, self.version, self.trail = grown, None, None
         offset = 0
     self.native = device.as_strided(self.native, shape, rules.contiguous_strides(shape), offset)
     written(self)

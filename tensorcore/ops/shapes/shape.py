@@ -45,8 +45,10 @@ _expand = view_op("expand", "Dims of size 1 repeated without a copy.", kernel="e
 _alias = view_op("alias", "The same memory as it is.", kernel="index", grad=lambda g, key: g)
 _reinterpret = Op("reinterpret", "input", "The same bits as another dtype.", register=False)
 # Read once: a third of the time of a short call goes to attributes.
-_show_view, _show_transpose, _show_unsqueezed = (op.view for op in (_view, _transpose, _unsqueeze))  # type: ignore[attr-defined]
+_show_view, _show_unsqueezed = _view.view, _unsqueeze.view  # type: ignore[attr-defined]
+_show_permuted, _show_transpose, _show_t = (op.view for op in (_permute, _transpose, _t))  # type: ignore[attr-defined]
 _SWAP, _KEEP = {"dims": (1, 0)}, ({"dims": ()}, {"dims": (0,)})
+_REVERSED = [tuple(range(ndim - 1, -1, -1)) for ndim in range(5)]
 
 
 @operation(samples=samples.view)
@@ -65,9 +67,17 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
         shape = () if size is None and dtype is None else (dtype if size is None else size,)
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         return _view_dtype(input, shape[0])
-    sizes, old = _sizes("view", input, shape), input.native.shape
+    count = 1
+    for one in shape:  # sizes in full are counted here, all others in ``_sizes``
+        if type(one) is not int or one < 1:
+            sizes = _sizes("view", input, shape)
+            break
+        count *= one
+    else:
+        sizes = shape if count == prod(input.native.shape) else _sizes("view", input, shape)
     native = input.device.kernels["view"](input.native, shape=sizes)
     if native is None:
+        old = input.native.shape
         raise ShapeError(
             f"view: view size is not compatible with input tensor's size and stride (at least one dimension spans across "
             f"two contiguous subspaces), got shape {list(old)} and strides {input.stride()}; Use .reshape(...) instead"
@@ -76,15 +86,24 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
 
 
 def _sizes(op: str, input: Tensor, sizes: Any) -> tuple[int, ...]:
-    """The sizes of as many elements as ``input`` has; without another frame where they are ints given in full."""
+    """The sizes of as many elements as ``input`` has; without another frame where they are ints that fit, one may be -1."""
     given = sizes[0] if len(sizes) == 1 and type(sizes[0]) is tuple else sizes
     count = prod(input.native.shape)
+    known, holes = 1, 0
     for one in given:
         if type(one) is not int or one < 0:
-            break
+            if type(one) is not int or one < -1:
+                break
+            holes += 1
+        else:
+            known *= one
     else:
-        if prod(given) == count:
-            return given  # type: ignore[no-any-return]
+        if not holes:
+            if known == count:
+                return given  # type: ignore[no-any-return]
+        elif holes == 1 and known and not count % known:
+            at = given.index(-1)
+            return (*given[:at], count // known, *given[at + 1 :])
     return rules.infer_size(op, rules.as_shape(op, sizes), count)
 
 
@@ -125,7 +144,15 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     """The same elements in another ``shape``: a view where possible, else a copy. One size may be -1."""
     if type(input) is not Tensor:
         check_tensors("reshape", input=input)
-    sizes = _sizes("reshape", input, sizes if shape is None else (shape,))
+    count = 1
+    for one in sizes:
+        if type(one) is not int or one < 1:
+            sizes = _sizes("reshape", input, sizes if shape is None else (shape,))
+            break
+        count *= one
+    else:
+        if shape is not None or count != prod(input.native.shape):
+            sizes = _sizes("reshape", input, sizes if shape is None else (shape,))
     native = input.device.kernels["view"](input.native, shape=sizes)
     if native is not None:
         return _show_view(input, {"shape": sizes}, native)
@@ -143,6 +170,13 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     if type(input) is not Tensor:
         check_tensors("permute", input=input)
     ndim = len(input.native.shape)
+    for one in order:
+        if type(one) is not int or one < 0:
+            break
+    else:
+        if dims is None and sorted(order) == [*range(ndim)] and type(input) is Tensor:
+            native = input.device.kernels["permute"](input.native, dims=order)
+            return _show_permuted(input, {"dims": order}, native)  # type: ignore[no-any-return]
     order = rules.as_shape("permute", order if dims is None else (dims,))
     if len(order) != ndim:
         raise ShapeError(
@@ -158,9 +192,14 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
         check_tensors("transpose", input=input)
     ndim = len(input.native.shape)
     if type(dim0) is int and type(dim1) is int and -ndim <= dim0 < ndim and -ndim <= dim1 < ndim:
-        dims = list(range(ndim))
-        dims[dim0], dims[dim1] = dims[dim1], dims[dim0]
-        return _show_transpose(input, {"dims": tuple(dims)})
+        if ndim == 2:
+            dims: tuple[int, ...] = (1, 0) if (dim0 ^ dim1) & 1 else (0, 1)
+        else:
+            swapped = list(range(ndim))
+            swapped[dim0], swapped[dim1] = swapped[dim1], swapped[dim0]
+            dims = tuple(swapped)
+        native = input.device.kernels["permute"](input.native, dims=dims) if type(input) is Tensor else None
+        return _show_transpose(input, {"dims": dims}, native)
     return _show_transpose(input, {"dims": _swapped("transpose", input, dim0, dim1)})
 
 
@@ -194,7 +233,8 @@ def t(input: Tensor) -> Tensor:
         check_tensors("t", input=input)
     ndim = len(input.native.shape)
     if ndim == 2:
-        return _t.view(input, _SWAP)
+        native = input.device.kernels["permute"](input.native, dims=(1, 0)) if type(input) is Tensor else None
+        return _show_t(input, _SWAP, native)
     if ndim > 2:
         raise ShapeError(f"t: t() expects a tensor with <= 2 dimensions, got {ndim}D; use transpose(dim0, dim1)")
     return _t.view(input, _KEEP[ndim])
@@ -328,28 +368,29 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     ndim = len(input.native.shape)
     if type(dim) is not int or not 0 <= dim <= ndim:
         dim = rules.wrap_dim("unsqueeze", dim, ndim + 1)
-    return _show_unsqueezed(input, {"dim": dim})
+    native = input.device.kernels["unsqueeze"](input.native, dim=dim) if type(input) is Tensor else None
+    return _show_unsqueezed(input, {"dim": dim}, native)
 
 
 def _reshaping(name: str, function: Any) -> None:
     """An in-place form that changes how the tensor shows its memory, and none of the values."""
 
     def call(input: Tensor, *args: Any, **named: Any) -> Tensor:
-        if input.node is not None or input.origin is not None:
+        if input.node is not None or input.trail is not None:
             check_writable(name, input)
         op, options = function(input, *args, **named)
-        view = input.origin
+        trail = input.trail
         before = new_tensor(input.native, input.dtype, input.device)
-        before.node, before.version, before.origin = input.node, input.version, view
+        before.node, before.version, before.trail = input.node, input.version, trail
         made = op.view(before, options)
         input.native = made.native
-        if view is not None:
+        if trail is not None:
             # It stays a view of its base, in its new shape.
-            input.origin = made.origin
+            input.trail = made.trail
         if input.version is not None:
             input.version.bump()
         if input.node is not None and mode.enabled:
-            attach(input, made.node) if view is None else setattr(input, "node", made.node)
+            attach(input, made.node) if trail is None else setattr(input, "node", made.node)
         return input
 
     call.__name__ = call.__qualname__ = name
@@ -386,7 +427,9 @@ def _transposed(name: str, doc: str) -> None:
     def get(self: Tensor) -> Tensor:
         ndim = len(self.native.shape)
         if name == "T":
-            return _permute.view(self, {"dims": tuple(range(ndim - 1, -1, -1))})
+            dims = _REVERSED[ndim] if ndim < len(_REVERSED) else tuple(range(ndim - 1, -1, -1))
+            native = self.device.kernels["permute"](self.native, dims=dims) if type(self) is Tensor else None
+            return _show_permuted(self, {"dims": dims}, native)
         if name == "H" and ndim not in (0, 2):
             raise ShapeError(f"H: tensor.H is only supported on matrices (2-D tensors), got {ndim}-D; use mH")
         if name in ("mT", "mH") and ndim == 1:

@@ -8,7 +8,7 @@ from weakref import ref
 
 from tensorcore.ops.define import Op
 from tensorcore.ops.record import record
-from tensorcore.tape.memory import Version, View, next_order
+from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode, unusual
 from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor
@@ -23,6 +23,9 @@ def viewing(op: Op, dtype_of: Callable[[Any], Any] | None = None) -> Callable[..
 
     It shares the version of ``input``, and its history follows the base's. Written out in one frame:
     half of what ``x.t()`` costs is bookkeeping that separate functions would double.
+
+    ``show`` takes the kernel's answer too, where the caller has asked with the keywords written out: half the time of
+    ``**options``. Only of a tensor that is exactly a Tensor, for one of another class may be sparse.
 
     Args:
         dtype_of: the view's dtype from that of ``input``, where it is another one.
@@ -50,19 +53,14 @@ def viewing(op: Op, dtype_of: Callable[[Any], Any] | None = None) -> Callable[..
             version = input.version = Version()
         made.version = version
         made.node = None
-        made.origin = view = new(View)
-        view.parent = parent = input.origin
-        view.op = op
-        view.options = options
-        if parent is None:
-            view.base = input
-            view.kind = "plain"
+        if input.trail is None:
+            made.trail = (input, None, op, options, "plain")
         else:
-            view.base = parent.base
-            view.kind = parent.kind
+            parent = input.origin
+            made.trail = (parent.base, parent, op, options, parent.kind)
         if unusual.threads and not mode.plain:
             if not mode.enabled:
-                view.kind = "unrecorded"
+                made.trail = (*made.trail[:4], "unrecorded")
             else:
                 if input.node is not None:
                     record(op, (input,), options, made)
@@ -79,14 +77,22 @@ def viewing(op: Op, dtype_of: Callable[[Any], Any] | None = None) -> Callable[..
             node.shape = native.shape
             node.dtype = dtype
             node.order = next_order()
-        elif dtype.kind == "integer" or dtype.kind == "bool":
+        elif not (dtype.is_floating_point or dtype.is_complex):
             return made
         # The good path of version.watch(made).
         views = version.views
-        if views is None or len(views) >= version.limit:
-            version.watch(made)
-        else:
-            views.append(ref(made))
+        if views is None:
+            version.views = [ref(made)]
+            return made
+        if views:
+            # Most views are gone before the next one is taken: the last place is free then.
+            last = views.pop()
+            if last() is not None:
+                views.append(last)
+                if len(views) >= version.limit:
+                    version.watch(made)
+                    return made
+        views.append(ref(made))
         return made
 
     return show

@@ -64,7 +64,7 @@ class Sparse(Tensor):
         values = parts[-1]
         made.native = _NoArray(Size(shape))
         made.dtype, made.device = values.dtype, values.device
-        made.version = made.origin = None
+        made.version = made.trail = None
         made.parts = parts
         made.coalesced = coalesced
         return made

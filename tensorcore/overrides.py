@@ -1,8 +1,8 @@
 """Classes that have a say in what functions do with them: ``__torch_function__`` of tensors' subclasses, and modes.
 
 An ordinary call asks nobody. The first subclass of Tensor that a program defines (or the first mode it enters) gives every
-public function another code object, which looks at the arguments first; the function itself stays the same object, so a
-table that is keyed by functions, or a name that was imported before, goes on working.
+public function a body that looks at the arguments first (``amp.bodies``); the function itself stays the same object, so a table
+that is keyed by functions, or a name that was imported before, goes on working.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from tensorcore import ops
+from tensorcore.amp.bodies import innermost, interpose
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.tensor import Tensor
 
@@ -187,13 +188,13 @@ def listen() -> None:
     if _listening:
         return
     _listening.update(_public())
-    for functions in list(_listening.values()):
-        for function, name in functions.items():
-            if "_plain" not in (function.__kwdefaults__ or {}):
-                _intercept(function, name)
+    for function, name in {one: name for functions in _listening.values() for one, name in functions.items()}.items():
+        _intercept(function, name)
     for name in _PROPERTIES:
         read = getattr(Tensor, name)
-        getter = FunctionType(read.fget.__code__, read.fget.__globals__, name, None, read.fget.__closure__)
+        plain = innermost(read.fget)  # torch.real looks by itself already
+        getter = FunctionType(plain.__code__, plain.__globals__, name, plain.__defaults__, plain.__closure__)
+        getter.__kwdefaults__ = plain.__kwdefaults__
         asking = property(getter, read.fset, read.fdel, read.__doc__)
         _intercept(getter, name, asking.__get__)
         setattr(Tensor, name, asking)
@@ -237,32 +238,17 @@ def _public() -> dict[str, dict[FunctionType, str]]:
 
 
 def _intercept(function: FunctionType, name: str, public: Any = None) -> None:
-    """Let ``function`` look at its arguments before it runs: it keeps its identity, and its code moves into another one."""
-    closure = function.__closure__
-    plain = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, closure)
-    plain.__kwdefaults__, plain.__annotations__ = function.__kwdefaults__, function.__annotations__
-    plain.__dict__.update(function.__dict__)
-    function.__code__ = _looking(len(closure or ())).replace(co_name=name)
-    function.__defaults__ = None
-    function.__kwdefaults__ = {"_plain": plain, "_ask": functools.partial(_ask, public or function, name in _MAKERS)}
-    function.__wrapped__ = plain  # type: ignore[attr-defined]  # whose signature is shown
+    """Let ``function`` look at its arguments before it runs."""
+    public, maker = public or function, name in _MAKERS
 
+    def make(plain: Any) -> Any:
+        def looking(*args: Any, **kwargs: Any) -> Any:
+            found = _ask(public, maker, args, kwargs)
+            return plain(*args, **kwargs) if found is None else found[0]
 
-@functools.cache
-def _looking(cells: int) -> Any:
-    """The code of a function that looks first, with as many free variables as the one whose place it takes."""
-    names = [f"c{index}" for index in range(cells)]
-    made: dict[str, Any] = {}
-    exec(  # a function's code can only be replaced by one with as many free variables
-        f"def outer({', '.join(names)}):\n"
-        f"    def call(*args, _plain, _ask, **kwargs):\n"
-        f"        found = _ask(args, kwargs)\n"
-        f"        return _plain(*args, **kwargs) if found is None else found[0]\n"
-        + (f"        {', '.join(names)}\n" if names else "")
-        + "    return call\n",
-        made,
-    )
-    return made["outer"](*names).__code__
+        return looking
+
+    interpose(function, make)
 
 
 def _ask(public: Any, maker: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:

@@ -56,3 +56,22 @@ class Sub(tc.Tensor): pass
 assert tc.add.__code__ is not code
 """
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_autocast_goes_on_around_and_inside_of_listening_functions():
+    """A subclass defined before, in the midst of or after a region changes neither the region nor what comes after it."""
+    script = """
+import tensorcore as tc
+a = tc.ones(2, 2)
+with tc.autocast("cpu", dtype=tc.bfloat16):
+    assert (a @ a).dtype is tc.bfloat16
+    class Sub(tc.Tensor): pass
+    assert (a @ a).dtype is tc.bfloat16 and type(a.as_subclass(Sub) @ a) is Sub
+assert (a @ a).dtype is tc.float32 and type(a.as_subclass(Sub) @ a) is Sub and type(tc.matmul(a, a)) is tc.Tensor
+with tc.autocast("cpu", dtype=tc.bfloat16):
+    assert (a @ a).dtype is tc.bfloat16 and (a.as_subclass(Sub) @ a).dtype is tc.bfloat16
+with tc.profiler.profile():
+    tc.matmul(a, a)
+assert (a @ a).dtype is tc.float32 and type(a.as_subclass(Sub) @ a) is Sub
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

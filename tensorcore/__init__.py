@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from math import e, inf, nan, pi
+from typing import Any
 
 from tensorcore import autograd, dtypes, guests, interop, memory, ops, printing, serialization, storage, threads
 from tensorcore._version import __version__
@@ -81,6 +82,36 @@ for _name in ("mkldnn", "nested", "quantized", "sparse", "sparse_csr"):
 del _name
 
 
+def _subclassed(cls: type, **options: object) -> None:
+    super(Tensor, cls).__init_subclass__(**options)
+    if cls.__module__.partition(".")[0] != "tensorcore":  # ours say by ``instead`` what is done with them
+        _overrides().listen()
+
+
+def _overrides() -> Any:
+    return import_module("tensorcore.overrides")
+
+
+def _torch_function(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    return _overrides().default(cls, func, types, args, kwargs)
+
+
+def _make_subclass(cls: type, data: Tensor, require_grad: Any = False) -> Any:
+    return _overrides().make_subclass(cls, data, require_grad)
+
+
+def _as_subclass(self: Tensor, cls: type) -> Any:
+    """The same values, memory and history as a tensor of a subclass of Tensor."""
+    return _overrides().as_subclass(self, cls)
+
+
+Tensor.__init_subclass__ = classmethod(_subclassed)
+Tensor.__torch_function__ = classmethod(_torch_function)
+Tensor._make_subclass = staticmethod(_make_subclass)
+Tensor.as_subclass = _as_subclass
+ops.calls.strangers = lambda *given: _overrides().ask(*given)
+
+
 class _DeviceType(type):
     def __instancecheck__(cls, instance: object) -> bool:
         if not isinstance(instance, str):
@@ -142,9 +173,10 @@ _register_wrapper("trace", _trace_of)
 
 # Imported when a program first names them.
 _ROOMS = (
-    "__config__", "_dynamo", "_inductor", "accelerator", "amp", "ao", "array_api", "backends", "compiler", "cpu",
+    "_C", "__config__", "_dynamo", "_inductor", "accelerator", "amp", "ao", "array_api", "backends", "compiler", "cpu",
     "cuda", "distributed", "distributions", "fft", "func", "fx", "futures", "hub", "jit", "lazy", "library", "linalg", "mps",
-    "multiprocessing", "nn", "onnx", "optim", "profiler", "quantization", "quasirandom", "random", "return_types", "signal", "sparse",
+    "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "quantization", "quasirandom", "random", "return_types",
+    "signal", "sparse",
     "special", "testing", "types", "utils", "version", "wrappers", "xpu",
 )  # fmt: skip
 # Names of those rooms that PyTorch has here too.

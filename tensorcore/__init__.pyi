@@ -95,6 +95,7 @@ from tensorcore import nn as nn
 from tensorcore.tape.mode import no_grad as no_grad
 from tensorcore import onnx as onnx
 from tensorcore import optim as optim
+from tensorcore import overrides as overrides
 from tensorcore import profiler as profiler
 from tensorcore.dtypes import promote_types as promote_types
 from tensorcore import quantization as quantization
@@ -142,6 +143,7 @@ from tensorcore import xpu as xpu
 
 __version__: _b.str
 device = Backend
+Any: Any
 BFloat16Tensor: Any
 BoolTensor: Any
 ByteTensor: Any

@@ -439,6 +439,7 @@ class Tensor:
             grad_fn=None if fn is None else fn.name().rpartition(":")[2],
             requires_grad=self.node is not None,
             default_dtype=get_default_dtype(),
+            prefix="tensor(" if type(self) is Tensor else f"{type(self).__name__}(",
         )
         return "Parameter containing:\n" + text if self.__dict__.get("_is_param") else text
 

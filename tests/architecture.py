@@ -49,6 +49,8 @@ FLOORS = {
     "tensorcore._inductor": 7,
     "tensorcore.autograd.profiler": 7,
     "tensorcore.array_api": 8,
+    "tensorcore._C": 8,
+    "tensorcore.overrides": 8,
     "tensorcore.guests": 8,
     "tensorcore.accelerator": 7,
     "tensorcore.accelerators": 7,

@@ -13,11 +13,13 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
-__all__ = ["Body", "count", "cover", "uncover"]
+__all__ = ["Body", "count", "cover", "innermost", "interpose", "uncover"]
 
 _lock = threading.Lock()
 # Functions that ``cover`` took, and the twins that stand for what they ran: regions begin and end in the twins meanwhile.
 _twins: dict[FunctionType, FunctionType] = {}
+# What functions ran before ``interpose``, for good: regions begin and end in there.
+_plains: dict[FunctionType, FunctionType] = {}
 
 
 class Body:
@@ -30,18 +32,18 @@ class Body:
     __slots__ = ("_code", "_other", "function", "own")
 
     def __init__(self, function: FunctionType, make: Callable[[FunctionType], Callable[..., Any]]) -> None:
-        own = _twin(_twins.get(function, function))
+        own = _twin(innermost(function))
         code = own.__code__
         self.function, self.own = function, own
         self._code, self._other = code, _calling(make(own), code.co_freevars)
 
     def exchange(self) -> None:
         """Let the function run its other body."""
-        _twins.get(self.function, self.function).__code__ = self._other
+        innermost(self.function).__code__ = self._other
 
     def restore(self) -> None:
         """Let the function run its own body."""
-        _twins.get(self.function, self.function).__code__ = self._code
+        innermost(self.function).__code__ = self._code
 
 
 class Count:
@@ -98,6 +100,22 @@ def uncover() -> None:
         for function, twin in _twins.items():
             function.__code__ = twin.__code__
         _twins.clear()
+
+
+def interpose(function: FunctionType, make: Callable[[FunctionType], Callable[..., Any]]) -> None:
+    """Let a function run what ``make`` answers from now on, inside of covers and outside of regions; once a function."""
+    with _lock:
+        runs = _twins.get(function, function)
+        plain = _plains[function] = _twin(runs)
+        plain.__annotations__ = function.__annotations__
+        plain.__dict__.update(function.__dict__)
+        runs.__code__ = _calling(make(plain), runs.__code__.co_freevars)
+        function.__wrapped__ = plain  # type: ignore[attr-defined]  # whose signature is shown
+
+
+def innermost(function: FunctionType) -> FunctionType:
+    """The function whose code the regions exchange for this one."""
+    return _plains.get(function) or _twins.get(function, function)
 
 
 def _twin(function: FunctionType) -> FunctionType:

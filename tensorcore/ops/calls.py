@@ -39,6 +39,10 @@ _PLAIN_INTEGERS = frozenset([dtypes.int32, dtypes.int64])
 _LOW, _HIGH = -(2**31), 2**31 - 1
 
 
+def strangers(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    """What inputs of classes that are no tensors make of a call; None if they have no say. ``overrides`` replaces it."""
+
+
 def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Callable[..., Tensor]:
     """The call of an elementwise op of one tensor.
 
@@ -193,6 +197,8 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
                 rest["dim"] = dim
             if keepdim:
                 rest["keepdim"] = keepdim
+            if not isinstance(input, Tensor) and (made := strangers(op.name, (input,), rest)) is not None:
+                return made
             return slow(input, **rest)
         device = input.device
         native = input.native
@@ -338,6 +344,10 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
         from tensorcore.ops.creation.create import from_numpy
 
         inputs = [from_numpy(one) if type(one) is np.ndarray else one for one in inputs]
+    if not all([isinstance(one, Tensor) or kind_of(one) is not None for one in inputs]):
+        found = strangers(op.name, inputs, {} if out is None else {"out": out})
+        if found is not None:
+            return found
     if not isinstance(first, Tensor) and (op.tensor_first or not any([isinstance(one, Tensor) for one in inputs])):
         raise ArgumentTypeError(
             f"{op.name}: expected argument '{op.inputs[0]}' to be a Tensor, got {first!r}; wrap it in torch.tensor(...)"

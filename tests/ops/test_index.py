@@ -385,3 +385,25 @@ def test_bucketize_counts_the_boundaries_below() -> None:
     boundaries = tc.tensor([1.0, 3.0, 5.0])
     assert tc.bucketize(tc.tensor([0.0, 3.0, 9.0]), boundaries).tolist() == [0, 1, 3]
     assert tc.bucketize(tc.tensor([0.0, 3.0, 9.0]), boundaries, right=True).tolist() == [0, 2, 3]
+
+
+@pytest.mark.parametrize("sizes", [(0,), (0, 2, 2), (2, 0), (2, 0, 1)])
+@pytest.mark.parametrize("where", ["cpu", "lazy:cpu"])
+def test_scatter_at_no_index_changes_nothing_whatever_its_rank(sizes: tuple[int, ...], where: str) -> None:
+    """An index without elements may be of any rank, as in PyTorch; gradients go to the input as they come."""
+    nowhere = tc.empty(*sizes, dtype=tc.int64, device=where)
+    x = grid(2, 3).to(where).requires_grad_()
+    source = tc.ones(2, 3, dtype=tc.float64, device=where, requires_grad=True)
+    for made in (
+        x.scatter(0, nowhere, 7.0),
+        x.scatter(1, nowhere, source),
+        x.scatter_add(1, nowhere, source),
+        x.scatter_reduce(0, nowhere, source, "amax", include_self=False),
+        x.detach().clone().scatter_add_(0, nowhere, source.detach()),
+    ):
+        assert made.tolist() == x.tolist()
+        if made.requires_grad:
+            x.grad = None
+            made.sum().backward()
+            assert x.grad.tolist() == [[1.0] * 3] * 2
+            assert source.grad is None or not source.grad.any()

@@ -158,3 +158,10 @@ def test_a_pooled_value_may_be_written_over(torch, name):
     with tc.autograd.forward_ad.dual_level():
         x = tc.autograd.forward_ad.make_dual(tc.tensor(values), tc.ones(*values.shape, dtype=tc.float64))
         assert tc.autograd.forward_ad.unpack_dual(getattr(tc.nn.functional, name)(x, 2).relu_()).tangent.max() == 1
+
+
+def test_avg_pool3d_wants_a_window_that_fits_without_its_padding():
+    """Unlike in one and two dims, the kernel may not be larger than the input, padded or not; as in PyTorch."""
+    with pytest.raises(RuntimeError, match="smaller than kernel size"):
+        tc.nn.functional.avg_pool3d(tc.ones(1, 1, 2, 2, 2), 3, padding=1)
+    assert tc.nn.functional.avg_pool2d(tc.ones(1, 1, 2, 2), 3, padding=1).shape == (1, 1, 1, 1)

@@ -15,7 +15,7 @@ from tensorcore.ops.shapes.shape import _alias, _unsqueeze
 from tensorcore.ops.shapes.views_part import select_op, slice_op
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["ALL", "Indices", "check_places", "long", "masks", "parse", "whole"]
+__all__ = ["ALL", "Indices", "check_places", "check_scattered", "long", "masks", "parse", "whole"]
 
 Indices = tuple[Tensor | None, ...]
 ALL = slice(None)
@@ -211,3 +211,14 @@ def check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim:
                 f"{i}; make it smaller"
             )
     return at
+
+
+def check_scattered(op: str, input: Tensor, index: Tensor, src: Any, dim: int) -> tuple[int, Tensor, Any]:
+    """``dim`` from the front, the index, and the source: an empty index, which may be of any rank, in the input's."""
+    at = check_places(op, input, index, src, dim)
+    rank = max(len(input.native.shape), 1)
+    if len(index.native.shape) != rank and not index.numel():
+        nowhere = (0,) * rank
+        index = index.reshape(nowhere)  # type: ignore[attr-defined]
+        src = src if src is None else src.reshape(-1)[:0].reshape(nowhere)
+    return at, index, src

@@ -13,7 +13,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.index import nothing
-from tensorcore.ops.indexing.parse import check_places, long
+from tensorcore.ops.indexing.parse import check_places, check_scattered, long
 from tensorcore.ops.indexing.scatter_gradients import padded, reduce_gradients
 from tensorcore.ops.inplace import _before, attach, check_writable
 from tensorcore.ops.kinds import method, operation
@@ -282,10 +282,10 @@ def scatter(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None, 
     given = isinstance(src, Tensor)
     if given:
         same_dtype(name, input, src, "src")
-        at = check_places(name, input, index, src, dim)
+        at, index, src = check_scattered(name, input, index, src, dim)
     else:
         src = scalar(name, input, src)
-        at = check_places(name, input, index, None, dim)
+        at, index, _ = check_scattered(name, input, index, None, dim)
         src = src.expand(index.native.shape)  # type: ignore[attr-defined]
     if reduce is None:
         return call(_scatter if given else _scatter_value, (input, index, src), {"dim": at}, ShapeError, write)
@@ -302,7 +302,7 @@ def scatter_add(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, 
     if not isinstance(src, Tensor):
         raise ArgumentTypeError(f"{name}: expected src to be a Tensor, got {src!r}; use scatter(..., reduce='add')")
     same_dtype(name, input, src, "src")
-    at = check_places(name, input, index, src, dim)
+    at, index, src = check_scattered(name, input, index, src, dim)
     return call(_scatter_add, (input, index, src), {"dim": at}, ShapeError, write)
 
 
@@ -327,7 +327,7 @@ def scatter_reduce(name: str, input: Tensor, dim: int, index: Tensor, src: Tenso
         raise UnsupportedDtype(
             f'{name}: "{reduce}" not implemented for {input.dtype.name}, got tensors of it; use another reduce'
         )
-    at = check_places(name, input, index, src, dim)
+    at, index, src = check_scattered(name, input, index, src, dim)
     options = {"dim": at, "reduce": reduce, "include_self": include_self}
     return call(_scatter_reduce, (input, index, src), options, ShapeError, write)
 

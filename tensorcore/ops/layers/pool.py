@@ -213,6 +213,10 @@ def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, 
     options = _placed(op, tuple(input.native.shape[2:]), kernel_size, stride, padding, 1, ceil_mode)
     options = {"counts": options["counts"], "kernel": options["kernel"], "stride": options["stride"],
                "padding": options["padding"], "count_padding": bool(count_include_pad), "divisor": divisor}  # fmt: skip
+    if ndim == 3 and any([k > n for k, n in zip(options["kernel"], input.native.shape[2:], strict=True)]):
+        raise ShapeError(
+            f"{op}: input image {list(input.native.shape[2:])} smaller than kernel size, got {list(options['kernel'])}; pad it first"
+        )
     made = apply(_avg, (input,), options)
     return made if batched else made.squeeze(0)  # type: ignore[no-any-return]
 

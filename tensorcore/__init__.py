@@ -176,8 +176,7 @@ _ROOMS = (
     "_C", "__config__", "_dynamo", "_inductor", "accelerator", "amp", "ao", "array_api", "backends", "compiler", "cpu",
     "cuda", "distributed", "distributions", "fft", "func", "fx", "futures", "hub", "jit", "lazy", "library", "linalg", "mps",
     "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "quantization", "quasirandom", "random", "return_types",
-    "signal", "sparse",
-    "special", "testing", "types", "utils", "version", "wrappers", "xpu",
+    "signal", "sparse", "special", "testing", "types", "utils", "version", "wrappers", "xpu",
 )  # fmt: skip
 # Names of those rooms that PyTorch has here too.
 _ELSEWHERE = {

@@ -246,6 +246,7 @@ def _intercept(function: FunctionType, name: str, public: Any = None) -> None:
             found = _ask(public, maker, args, kwargs)
             return plain(*args, **kwargs) if found is None else found[0]
 
+        looking.__code__ = looking.__code__.replace(co_name=name)  # accounts of lazy tensors say what was called
         return looking
 
     interpose(function, make)

@@ -38,6 +38,8 @@ names = [name for name in ("add", "exp", "sum", "cat", "softmax", "einsum") if i
 before = [(getattr(tc, name), str(inspect.signature(getattr(tc, name))), getattr(tc, name).__name__) for name in names]
 class Sub(tc.Tensor): pass
 assert before == [(getattr(tc, name), str(inspect.signature(getattr(tc, name))), getattr(tc, name).__name__) for name in names]
+(tc.ones(2, device="lazy") + 1).tolist()
+assert [one.cause for one in tc.lazy.realisations()] == ["tolist"]
 assert type(softmax(Sub([1.0, 2.0]), 0)) is Sub and type(softmax(tc.ones(2), dim=0)) is tc.Tensor
 """
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -35,7 +35,7 @@ class Body:
         own = _twin(innermost(function))
         code = own.__code__
         self.function, self.own = function, own
-        self._code, self._other = code, _calling(make(own), code.co_freevars)
+        self._code, self._other = code, _calling(make(own), code)
 
     def exchange(self) -> None:
         """Let the function run its other body."""
@@ -89,7 +89,7 @@ def cover(makers: Mapping[FunctionType, Callable[[FunctionType], Callable[..., A
     with _lock:
         for function, make in makers.items():
             twin = _twin(function)
-            code = _calling(make(twin), function.__code__.co_freevars)
+            code = _calling(make(twin), function.__code__)
             _twins[function] = twin
             function.__code__ = code
 
@@ -109,7 +109,7 @@ def interpose(function: FunctionType, make: Callable[[FunctionType], Callable[..
         plain = _plains[function] = _twin(runs)
         plain.__annotations__ = function.__annotations__
         plain.__dict__.update(function.__dict__)
-        runs.__code__ = _calling(make(plain), runs.__code__.co_freevars)
+        runs.__code__ = _calling(make(plain), runs.__code__)
         function.__wrapped__ = plain  # type: ignore[attr-defined]  # whose signature is shown
 
 
@@ -127,9 +127,9 @@ def _twin(function: FunctionType) -> FunctionType:
     return own
 
 
-def _calling(wrapper: Callable[..., Any], names: tuple[str, ...]) -> CodeType:
-    """A body that calls ``wrapper`` with all that it is given."""
-    code = _body(names)
+def _calling(wrapper: Callable[..., Any], instead_of: CodeType) -> CodeType:
+    """A body that calls ``wrapper`` with all that it is given, under the name of the one that it stands in for."""
+    code = _body(instead_of.co_freevars).replace(co_name=instead_of.co_name)
     return code.replace(co_consts=tuple(wrapper if one == "wrapper" else one for one in code.co_consts))
 
 

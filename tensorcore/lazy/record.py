@@ -259,7 +259,7 @@ def is_inside(code: CodeType) -> bool:
     if name in inside_files:
         return True
     # What this package compiles itself has a name in brackets, as in "<backward of sum>".
-    inside = name.startswith((_PACKAGE, "<frozen", "<backward of", "<call of", "<plan"))
+    inside = name.startswith((_PACKAGE, "<frozen", "<backward of", "<call of", "<plan", "<exchanged"))
     (inside_files if inside else outside_files).add(name)
     return inside
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from math import e, inf, nan, pi
-from typing import Any
+from typing import Any as _Any
 
 from tensorcore import autograd, dtypes, guests, interop, memory, ops, printing, serialization, storage, threads
 from tensorcore._version import __version__
@@ -88,19 +88,19 @@ def _subclassed(cls: type, **options: object) -> None:
         _overrides().listen()
 
 
-def _overrides() -> Any:
+def _overrides() -> _Any:
     return import_module("tensorcore.overrides")
 
 
-def _torch_function(cls: type, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def _torch_function(cls: type, func: _Any, types: _Any, args: _Any = (), kwargs: _Any = None) -> _Any:
     return _overrides().default(cls, func, types, args, kwargs)
 
 
-def _make_subclass(cls: type, data: Tensor, require_grad: Any = False) -> Any:
+def _make_subclass(cls: type, data: Tensor, require_grad: _Any = False) -> _Any:
     return _overrides().make_subclass(cls, data, require_grad)
 
 
-def _as_subclass(self: Tensor, cls: type) -> Any:
+def _as_subclass(self: Tensor, cls: type) -> _Any:
     """The same values, memory and history as a tensor of a subclass of Tensor."""
     return _overrides().as_subclass(self, cls)
 

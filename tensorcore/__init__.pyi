@@ -143,7 +143,6 @@ from tensorcore import xpu as xpu
 
 __version__: _b.str
 device = Backend
-Any: Any
 BFloat16Tensor: Any
 BoolTensor: Any
 ByteTensor: Any

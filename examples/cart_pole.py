@@ -7,7 +7,8 @@
 Eight carts play 64 steps, and the net learns from what it saw: that is one update. The environments and the draws of
 actions come from the seed, so the whole game is the same in both libraries as long as the numbers are.
 
-After 120 updates the pole stays up for 500 of 500 steps in each of ten new episodes (15 s on one thread).
+After 300 updates the pole stays up for 500 of 500 steps in each of ten new episodes (10 s on one thread); with the
+seeds 1 to 5 between 496 and 500. Another processor rounds otherwise, and plays another game.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def loss_of(torch: Any, actor: Any, critic: Any, x: Any, action: Any, chance: An
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
     ratio = torch.exp(policy.log_prob(action) - chance)
     gain = torch.min(ratio * advantage, ratio.clamp(1 - CLIP, 1 + CLIP) * advantage).mean()
-    error = torch.nn.functional.smooth_l1_loss(critic(x).squeeze(-1), target)
+    error = torch.nn.functional.mse_loss(critic(x).squeeze(-1), target)
     return 0.5 * error - gain - 0.01 * policy.entropy().mean()
 
 
@@ -61,7 +62,7 @@ class CartPole(Example):
     """The game, and how long the pole stays up."""
 
     name = "cart_pole"
-    steps, smoke_steps = 120, 22
+    steps, smoke_steps = 300, 22
     unit = "update"
 
     def __init__(self, torch: Any, given: Namespace, way: Way) -> None:
@@ -80,7 +81,7 @@ class CartPole(Example):
         """Play and learn by turns; the loss is that of the update's last part."""
         torch, actor, critic = self.torch, self.actor, self.critic
         parameters = [*actor.parameters(), *critic.parameters()]
-        optimizer = torch.optim.Adam(parameters, lr=1e-3, eps=1e-5)
+        optimizer = torch.optim.Adam(parameters, lr=5e-4, eps=1e-5)
         schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, steps)
 
         @self.way.compile

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "add_rows", "bincount", "embedding", "embedding_gradient", "embedding_pick", "index_add", "index_copy", "index_fill",
-    "index_select",    "masked_scatter", "masked_select", "max_unpool", "max_unpool_gradient", "nonzero_by_dim", "put", "take", "take_rows",
+    "index_select", "masked_scatter", "masked_select", "max_unpool", "max_unpool_gradient", "nonzero_by_dim", "put", "take",
+    "take_rows",
 ]  # fmt: skip
 
 

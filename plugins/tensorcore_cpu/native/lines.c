@@ -174,7 +174,7 @@ static PyObject *run_mode(const native_kernel *kernel, PyObject *const *args, Py
     if (type == TYPE_NONE)
         return NULL;
     for (int i = 0; i < PyArray_NDIM(x); i++)
-        if (i != dim || options[KEEPDIM] == Py_True)
+        if (i != dim || (options[KEEPDIM] && PyObject_IsTrue(options[KEEPDIM]) == 1))
             shape[ndim++] = i == dim ? 1 : PyArray_DIM(x, i);
     PyArrayObject *values = native_empty(ndim, shape, type), *places = values ? native_empty(ndim, shape, TYPE_I64) : NULL;
     if (!places) {

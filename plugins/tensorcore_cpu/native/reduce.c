@@ -34,7 +34,7 @@ static bool fold(PyObject *object, PyObject *dim, PyObject *keepdim, folded *mad
     if (made->type == TYPE_NONE || !PyArray_IS_C_CONTIGUOUS(made->array) || !PyArray_SIZE(made->array))
         return false;
     int ndim = PyArray_NDIM(made->array);
-    bool reduced[NATIVE_DIMS], keep = keepdim && keepdim == Py_True;
+    bool reduced[NATIVE_DIMS], keep = keepdim && PyObject_IsTrue(keepdim) == 1;
     bool all = !dim || dim == Py_None;
     for (int i = 0; i < ndim; i++)
         reduced[i] = all;

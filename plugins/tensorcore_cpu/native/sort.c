@@ -267,7 +267,7 @@ static PyObject *run_order(const native_kernel *kernel, PyObject *const *args, P
     for (int i = 0; i < ndim; i++) {
         if (op == SORT || i != at)
             shape[dims++] = PyArray_DIM(x, i);
-        else if (options[KEEPDIM] == Py_True)
+        else if (options[KEEPDIM] && PyObject_IsTrue(options[KEEPDIM]) == 1)
             shape[dims++] = 1;
     }
     native_around(x, at, &before, &inner);

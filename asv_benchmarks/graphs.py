@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from .table import shown
+from .units import shown
 
 __all__ = ["ALONE", "Point", "Suite", "labels", "read", "write"]
 

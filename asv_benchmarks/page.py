@@ -14,6 +14,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .units import shown
+
 __all__ = ["CAUSES", "UNKNOWN", "Cause", "explained", "known_causes", "missed", "unexplained", "write"]
 
 SLOW = 3.0  # the ratio from which an op is listed
@@ -154,8 +156,6 @@ def _summary(results: list[Result]) -> str:
 
 
 def _rows(results: list[Result]) -> str:
-    from .table import shown
-
     lines: list[str] = []
     for group in dict.fromkeys(one["group"] for one in results):
         lines += [

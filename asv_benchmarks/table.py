@@ -22,9 +22,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from . import page
 from .harness import Comparison, open_peer, versions
 from .lines import Line, all_lines
-from .units import duration, size
+from .units import shown
 
-__all__ = ["HUGE_PAGES", "KEPT", "main", "shown"]
+__all__ = ["HUGE_PAGES", "KEPT", "main"]
 
 LINE = "{:<60} {:>7} {:>11} {:>11} {:>7} {:>15} {:>7}  {}"
 KEPT = Path(__file__).parents[1] / ".asv" / "tables"
@@ -114,11 +114,6 @@ def printed(result: Result) -> str:
     return LINE.format(
         result["row"], result["threads"], *sides, f"{result['ratio']:.3f}", spread, target, result["verdict"]
     ).rstrip()
-
-
-def shown(number: float, unit: str) -> str:
-    """Seconds, bytes or a count, as people read them."""
-    return duration(number) if unit == "s" else size(number) if unit == "bytes" else f"{number:.0f}"
 
 
 def _parser() -> argparse.ArgumentParser:

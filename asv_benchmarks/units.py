@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["duration", "size"]
+__all__ = ["duration", "shown", "size"]
 
 
 def duration(seconds: float) -> str:
@@ -17,3 +17,8 @@ def duration(seconds: float) -> str:
 def size(count: float) -> str:
     """Bytes in the unit that suits: 312 kB, 96.1 MB."""
     return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
+
+
+def shown(number: float, unit: str) -> str:
+    """Seconds, bytes or a count, as people read them."""
+    return duration(number) if unit == "s" else size(number) if unit == "bytes" else f"{number:.0f}"

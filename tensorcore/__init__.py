@@ -194,7 +194,7 @@ _ELSEWHERE = {
     "fallback": "backend.fallback",
     "Future": "futures",
     **dict.fromkeys(["Event", "Stream"], "cuda.streams"),
-    "get_device_module": "accelerators",
+    "get_device_module": "accelerator",
     "GradScaler": "amp",
     "AcceleratorError": "errors",
     "OutOfMemoryError": "errors",

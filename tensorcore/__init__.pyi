@@ -63,7 +63,7 @@ from tensorcore.amp.state import get_autocast_dtype as get_autocast_dtype
 from tensorcore.amp.state import get_autocast_gpu_dtype as get_autocast_gpu_dtype
 from tensorcore.dtypes import get_default_dtype as get_default_dtype
 from tensorcore.determinism import get_deterministic_debug_mode as get_deterministic_debug_mode
-from tensorcore.accelerators import get_device_module as get_device_module
+from tensorcore.accelerator import get_device_module as get_device_module
 from tensorcore.switches import get_float32_matmul_precision as get_float32_matmul_precision
 from tensorcore.threads import get_num_interop_threads as get_num_interop_threads
 from tensorcore.threads import get_num_threads as get_num_threads

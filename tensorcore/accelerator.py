@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from tensorcore.accelerators import Devices
 from tensorcore.backend.registry import accelerator
-from tensorcore.errors import DeviceUnavailable
+from tensorcore.errors import DeviceUnavailable, UsageError
 
 __all__ = [
-    "current_accelerator", "current_device_idx", "current_device_index", "device_count", "empty_cache", "is_available",
-    "max_memory_allocated", "memory_allocated", "memory_stats", "set_device_idx", "set_device_index", "synchronize",
+    "current_accelerator", "current_device_idx", "current_device_index", "device_count", "empty_cache", "get_device_module",
+    "is_available", "max_memory_allocated", "memory_allocated", "memory_stats", "set_device_idx", "set_device_index",
+    "synchronize",
 ]  # fmt: skip
 
 
@@ -75,3 +78,18 @@ def _devices() -> Devices:
             "is_available() first"
         )
     return Devices(found.type)
+
+
+def get_device_module(device: Any = None) -> ModuleType:
+    """The room of a kind of device: ``torch.cuda`` for ``"cuda:1"``; that of the accelerator, else ``torch.cpu``, for None."""
+    if device is None:
+        found = current_accelerator()
+        kind = "cpu" if found is None else found.type
+    else:
+        kind = device.partition(":")[0] if isinstance(device, str) else device.type
+    try:
+        return import_module(f"tensorcore.{kind}")
+    except ModuleNotFoundError:
+        raise UsageError(
+            f"get_device_module: expected a kind of device that has a room in torch, got {device!r}; ask the device itself"
+        ) from None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 from tensorcore.backend.registry import device as find_device
@@ -11,24 +10,7 @@ from tensorcore.backend.registry import make_current
 from tensorcore.errors import ArgumentError, DeviceUnavailable, UnknownDevice, UsageError
 from tensorcore.ops.creation.create import from_numpy
 
-__all__ = ["DeviceContext", "Devices", "Properties", "get_device_module"]
-
-
-def get_device_module(device: Any = None) -> ModuleType:
-    """The room of a kind of device: ``torch.cuda`` for ``"cuda:1"``; that of the accelerator, else ``torch.cpu``, for None."""
-    from tensorcore.accelerator import current_accelerator
-
-    if device is None:
-        found = current_accelerator()
-        kind = "cpu" if found is None else found.type
-    else:
-        kind = device.partition(":")[0] if isinstance(device, str) else device.type
-    try:
-        return import_module(f"tensorcore.{kind}")
-    except ModuleNotFoundError:
-        raise UsageError(
-            f"get_device_module: expected a kind of device that has a room in torch, got {device!r}; ask the device itself"
-        ) from None
+__all__ = ["DeviceContext", "Devices", "Properties"]
 
 
 class Devices:

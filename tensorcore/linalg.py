@@ -7,9 +7,9 @@ from tensorcore.ops.linalg.cholesky import cholesky, cholesky_ex, ldl_factor, ld
 from tensorcore.ops.linalg.determinant import det, slogdet
 from tensorcore.ops.linalg.eigen import eig, eigh, eigvals, eigvalsh
 from tensorcore.ops.linalg.lu import lu, lu_factor, lu_factor_ex, lu_solve
-from tensorcore.ops.linalg.matrix_function import cross, diagonal, matrix_exp, multi_dot, vander, vecdot
+from tensorcore.ops.linalg.matrix_function import cross, diagonal, matrix_exp, matrix_power, multi_dot, vander, vecdot
 from tensorcore.ops.linalg.matrix_norm import cond, matrix_norm, matrix_rank, norm
-from tensorcore.ops.linalg.products import matmul, matrix_power
+from tensorcore.ops.linalg.products import matmul
 from tensorcore.ops.linalg.qr import householder_product, qr
 from tensorcore.ops.linalg.solve import inv, inv_ex, solve, solve_ex, tensorinv, tensorsolve
 from tensorcore.ops.linalg.svd import lstsq, pinv, svd, svdvals

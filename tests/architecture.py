@@ -90,6 +90,30 @@ LINES = 460
 
 # Deliberate exceptions: (where, what) -> why.
 UPWARD_IMPORTS: dict[tuple[str, str], str] = {}
+# Imports inside functions that close a circle.
+WAYS_BACK: dict[tuple[str, str], str] = {
+    ("tensorcore.backend.base", "tensorcore.backend.fallback"): "a missing kernel asks the policy once it is called",
+    ("tensorcore.backend.base", "tensorcore.backend.registry"): "a device is pickled as what finds it again",
+    ("tensorcore.backend.composed.movement", "tensorcore.backend.xp"): "the reference makes what is then sent over",
+    ("tensorcore.backend.watch", "tensorcore.backend.registry"): "who looks at all devices begins with those there are",
+    (
+        "tensorcore.distributions.kl",
+        "tensorcore.distributions.kl_mixed",
+    ): "formulas are written down when one is asked for",
+    (
+        "tensorcore.distributions.kl",
+        "tensorcore.distributions.kl_same",
+    ): "formulas are written down when one is asked for",
+    ("tensorcore.distributed.tensor.mesh", "tensorcore.distributed.tensor.api"): "tensors enter a mesh as in programs",
+    ("tensorcore.guests", "tensorcore"): "guests enter by the front door",
+    ("tensorcore.nn.module", "tensorcore.compiler"): "Module.compile is a door to it",
+    ("tensorcore.ops.creation.create", "tensorcore.ops.sparse.making"): "layout= may ask for a sparse tensor",
+    (
+        "tensorcore.ops.sparse.base",
+        "tensorcore.ops.sparse.arithmetic",
+    ): "operators of sparse tensors are written with them",
+    ("tensorcore.overrides", "tensorcore"): "lists what is behind the front door",
+}
 DEVICE_NAMES: dict[tuple[str, str], str] = {}
 LONG_FILES: dict[str, str] = {}
 PRINTING = {"tensorcore.cli": "its output is the terminal's", "tensorcore.__main__": "starts the command line"}
@@ -139,9 +163,15 @@ def private_imports_of_plugins(modules: Mapping[str, Module]) -> list[str]:
 
 
 def import_cycles(modules: Mapping[str, Module]) -> list[str]:
-    """Circles among the imports that run when a module is imported."""
+    """Circles among the imports, those inside functions too; imports for types alone are free."""
     graph = {
-        name: sorted({i.target for i in imports_of(module, modules) if i.at_import and i.target in modules})
+        name: sorted(
+            {
+                target
+                for target, _, at_import, typing_only in imports_of(module, modules)
+                if target in modules and not typing_only and (at_import or (name, target) not in WAYS_BACK)
+            }
+        )
         for name, module in modules.items()
     }
     found, done = [], set()

@@ -8,17 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from tensorcore.autograd.differences import GradcheckError, host_of, name_of, outputs_of, reals, units_of
 from tensorcore.autograd.walks import grad
-from tensorcore.errors import ArgumentError, TensorcoreError
+from tensorcore.errors import ArgumentError
 from tensorcore.ops.creation.create import from_numpy
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
-
-
-class GradcheckError(TensorcoreError, RuntimeError):
-    """A derivative that the finite differences do not confirm."""
 
 
 def gradcheck(
@@ -178,11 +175,11 @@ def _check(
                     "multiple "
                     f"times gives different values, got a difference of {np.abs(mine - other).max():g} for output {o} "
                     "of "
-                    f"{_name(func)} with respect to input {i}; raise nondet_tol if that is expected"
+                    f"{name_of(func)} with respect to input {i}; raise nondet_tol if that is expected"
                 )
             if not np.allclose(mine, numbers, rtol=rtol, atol=atol):
                 raise GradcheckError(
-                    f"gradcheck: Jacobian mismatch for output {o} of {_name(func)} with respect to input {i},\n"
+                    f"gradcheck: Jacobian mismatch for output {o} of {name_of(func)} with respect to input {i},\n"
                     f"numerical:\n{numbers}\nanalytical:\n{mine}\n(rows are elements of the input, columns of the "
                     "output; a "
                     f"complex number takes two); correct the backward"
@@ -194,12 +191,12 @@ def _check(
 def _analytical(func: Any, given: Any, checked: list[int], dtypes: bool) -> list[list[np.ndarray]]:
     """For each output and input the real Jacobian from the backward, one walk for each element of the output."""
     values = _copies(given)
-    outputs = _outputs(func, values)
+    outputs = outputs_of(func, values)
     targets = [values[i] for i in checked]
     result = []
     for output in outputs:
         columns: list[list[np.ndarray]] = [[] for _ in targets]
-        for unit in _units(output):
+        for unit in units_of(output):
             if output.requires_grad:
                 found = grad(output, targets, unit, retain_graph=True, allow_unused=True)
             else:
@@ -207,11 +204,11 @@ def _analytical(func: Any, given: Any, checked: list[int], dtypes: bool) -> list
             for k, (g, target) in enumerate(zip(found, targets, strict=True)):
                 if g is not None and dtypes and g.dtype is not target.dtype:
                     raise GradcheckError(
-                        f"gradcheck: expected a gradient of {target.dtype} for input {checked[k]} of {_name(func)}, "
+                        f"gradcheck: expected a gradient of {target.dtype} for input {checked[k]} of {name_of(func)}, "
                         f"got {g.dtype}; cast it in the backward"
                     )
-                columns[k].append(_reals(np.zeros(tuple(target.shape), target.dtype.numpy) if g is None else _host(g)))
-        sizes = [_reals(_host(target)).size for target in targets]
+                columns[k].append(reals(np.zeros(tuple(target.shape), target.dtype.numpy) if g is None else host_of(g)))
+        sizes = [reals(host_of(target)).size for target in targets]
         result.append(
             [np.stack(each, 1) if each else np.zeros((size, 0)) for each, size in zip(columns, sizes, strict=True)]
         )
@@ -220,11 +217,11 @@ def _analytical(func: Any, given: Any, checked: list[int], dtypes: bool) -> list
 
 def _numerical(func: Any, given: Any, checked: list[int], eps: float) -> list[list[np.ndarray]]:
     """For each output and input the real Jacobian from central differences."""
-    count = len(_outputs(func, _copies(given)))
+    count = len(outputs_of(func, _copies(given)))
     result: list[list[Any]] = [[] for _ in range(count)]
     for i in checked:
         rows: list[list[np.ndarray]] = [[] for _ in range(count)]
-        host = _host(given[i])
+        host = host_of(given[i])
         parts = (1.0, 1.0j) if given[i].dtype.is_complex else (1.0,)
         for position in np.ndindex(host.shape):
             for part in parts:
@@ -234,12 +231,12 @@ def _numerical(func: Any, given: Any, checked: list[int], eps: float) -> list[li
                     moved[position] += step * part
                     values = list(_copies(given))
                     values[i] = _like(moved, given[i])
-                    ends.append([_reals(_host(one)).astype(np.float64) for one in _outputs(func, values)])
+                    ends.append([reals(host_of(one)).astype(np.float64) for one in outputs_of(func, values)])
                 for o, (high, low) in enumerate(zip(*ends, strict=True)):
                     rows[o].append((high - low) / (2 * eps))
         for o in range(count):
             result[o].append(rows[o])
-    widths = [_reals(_host(one)).size for one in _outputs(func, _copies(given))]
+    widths = [reals(host_of(one)).size for one in outputs_of(func, _copies(given))]
     return [
         [np.stack(rows, 0) if rows else np.zeros((0, width)) for rows in per_input]
         for per_input, width in zip(result, widths, strict=True)
@@ -258,33 +255,23 @@ def _check_undefined(func: Any, given: Any, checked: list[int]) -> None:
         others[o] = one
         together = grad(outputs, targets, others, retain_graph=True, allow_unused=True)
         for i, a, b in zip(checked, alone, together, strict=True):
-            left = 0 if a is None else _host(a)
-            right = 0 if b is None else _host(b)
+            left = 0 if a is None else host_of(a)
+            right = 0 if b is None else host_of(b)
             if not np.allclose(left, right, equal_nan=True):
                 raise GradcheckError(
-                    f"gradcheck: expected the same gradient of input {i} of {_name(func)} whether the gradients of the "
+                    f"gradcheck: expected the same gradient of input {i} of {name_of(func)} whether the gradients of the "
                     "other "
                     f"outputs are undefined or zeros, got {left} and {right}; treat None as zeros in the backward"
                 )
 
 
 def _differentiable(func: Callable[..., Any], values: Sequence[Any]) -> list[Tensor]:
-    return [one for one in _outputs(func, values) if one.requires_grad]
-
-
-def _outputs(func: Any, values: Any) -> list[Tensor]:
-    """The floating results of a call."""
-    found = func(*values)
-    return [
-        one
-        for one in (found if isinstance(found, (tuple, list)) else (found,))
-        if isinstance(one, Tensor) and one.dtype.kind in ("floating", "complex")
-    ]
+    return [one for one in outputs_of(func, values) if one.requires_grad]
 
 
 def _copies(given: Any) -> tuple[Any, ...]:
     """The inputs with memory of their own, so that a function that writes to them does not spoil the next run."""
-    return tuple([_like(_host(one).copy(), one) if isinstance(one, Tensor) else one for one in given])
+    return tuple([_like(host_of(one).copy(), one) if isinstance(one, Tensor) else one for one in given])
 
 
 def _like(host: np.ndarray, tensor: Tensor) -> Tensor:
@@ -296,28 +283,6 @@ def _like(host: np.ndarray, tensor: Tensor) -> Tensor:
             made.copy_(values)
         values = made
     return values.requires_grad_() if tensor.requires_grad else values
-
-
-def _host(tensor: Tensor) -> np.ndarray:
-    return tensor.detach().device.to_host(tensor.native)
-
-
-def _reals(host: np.ndarray) -> np.ndarray:
-    """The numbers one by one, a complex one as its two parts."""
-    flat = np.ascontiguousarray(host).reshape(-1)
-    return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
-
-
-def _units(output: Tensor) -> list[Tensor]:
-    """The gradients that pick one real number of the output each."""
-    made = []
-    shape = tuple(output.shape)
-    for position in np.ndindex(shape):
-        for part in (1.0, 1.0j) if output.dtype.is_complex else (1.0,):
-            host = np.zeros(shape, output.dtype.numpy)
-            host[position] = part
-            made.append(from_numpy(host).to(output.device))
-    return made
 
 
 def _random_like(output: Tensor, random: np.random.Generator, strided: bool) -> Tensor:
@@ -337,7 +302,3 @@ def _ones_like(output: Tensor) -> Tensor:
 
 def _zeros_like(output: Tensor) -> Tensor:
     return from_numpy(np.zeros(tuple(output.shape), output.dtype.numpy)).to(output.device)
-
-
-def _name(func: Any) -> str:
-    return getattr(func, "__name__", type(func).__name__)

@@ -10,45 +10,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tensorcore.backend import shapes
 from tensorcore.backend.base import Kernel
-from tensorcore.backend.decompose import OPTIONAL
 from tensorcore.errors import GradientError
-from tensorcore.func.levels import BatchedArray, BatchedBackend
+from tensorcore.func.arrays import BatchedArray
+
+if TYPE_CHECKING:
+    from tensorcore.func.levels import BatchedBackend
 
 __all__ = [
-    "RULES", "Rule", "aligned", "any_batched", "batched_kernel", "everyone", "is_array", "looped", "made", "reshaped", "rule",
+    "RULES", "Rule", "aligned", "any_batched", "everyone", "is_array", "looped", "made", "reshaped", "rule",
     "shared", "written",
 ]  # fmt: skip
 
-Rule = Callable[[BatchedBackend, str, Kernel], Kernel]
+Rule = Callable[["BatchedBackend", str, Kernel], Kernel]
 Shape = tuple[int, ...]
-
-
-def batched_kernel(backend: BatchedBackend, name: str) -> Kernel | None:
-    """The kernel of that name on a level, None where the wrapped backend has none or ops should decompose it."""
-    from tensorcore.func import batching_joint, batching_matrices, batching_views
-
-    kernel = backend.inner.kernels[name]
-    if not kernel:
-        return None
-    families = (RULES, batching_views.RULES, batching_joint.RULES, batching_matrices.RULES)
-    rule = next((family[name] for family in families if name in family), None) or _by_shape(name)
-    if rule is not None:
-        return rule(backend, name, kernel)
-    return None if name in OPTIONAL else looped(backend, name, kernel)
-
-
-def _by_shape(name: str) -> Rule | None:
-    """The rule of a kernel's kind, as its shape rule tells it."""
-    known = shapes.RULES.get(name)
-    if known is not None and known.shape is shapes.broadcast:
-        return elementwise
-    if known is not None and known.shape in (shapes.reduced, shapes.reduced_twice, shapes.kept_dim):
-        return along
-    return unseen if name in shapes.NEEDS_VALUES else None
 
 
 # What rules are made of

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.base import Kernel
 from tensorcore.dtypes import int64
 from tensorcore.func.batching import Rule, aligned, any_batched, everyone, made, reshaped, rule, shared, written
-from tensorcore.func.levels import BatchedBackend
+
+if TYPE_CHECKING:
+    from tensorcore.func.levels import BatchedBackend
 
 __all__ = ["RULES"]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.base import Kernel
 from tensorcore.func.batching import Rule, everyone, made, reshaped, rule
-from tensorcore.func.levels import BatchedBackend
+
+if TYPE_CHECKING:
+    from tensorcore.func.levels import BatchedBackend
 
 __all__ = ["RULES"]
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.base import Kernel
+from tensorcore.func.arrays import BatchedArray
 from tensorcore.func.batching import Rule, aligned, any_batched, is_array, shared, written
-from tensorcore.func.levels import BatchedArray, BatchedBackend
+
+if TYPE_CHECKING:
+    from tensorcore.func.levels import BatchedBackend
 
 __all__ = ["RULES"]
 

@@ -15,12 +15,14 @@ import numpy as np
 from tensorcore.backend.base import Backend, Capabilities, Kernel, KernelTable
 from tensorcore.dtypes import dtype
 from tensorcore.errors import GradientError, ValuesMissing
+from tensorcore.func.arrays import BatchedArray
+from tensorcore.func.kernels import batched_kernel
 from tensorcore.ops.inplace import bare_node, share_version
 from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["BatchedArray", "BatchedBackend", "Level", "enter", "leave", "lift", "to_active"]
+__all__ = ["BatchedBackend", "Level", "enter", "leave", "lift", "to_active"]
 
 Shape = tuple[int, ...]
 _ids = itertools.count()
@@ -67,44 +69,6 @@ class Level:
                 f"appear like same randomness. If this is necessary for your usage, please file an issue with functorch; "
                 f"draw into a new tensor"
             )
-
-
-class BatchedArray:
-    """The native array of a level: one example's shape over an array of the wrapped backend.
-
-    Attributes:
-        inner: the array; its first dim counts the examples if ``batched``, else all examples share it.
-        viewed: whether other arrays show the same memory.
-    """
-
-    __slots__ = ("batched", "inner", "level", "shape", "viewed")
-
-    def __init__(self, level: Level, inner: Any, batched: bool) -> None:
-        self.level = level
-        self.inner = inner
-        self.batched = batched
-        self.shape = tuple(inner.shape[1:]) if batched else tuple(inner.shape)
-        self.viewed = False
-
-    __array_ufunc__ = None  # a NumPy kernel that meets one by mistake fails instead of looping
-
-    @property
-    def ndim(self) -> int:
-        """The number of dims of one example."""
-        return len(self.shape)
-
-    @property
-    def dtype(self) -> Any:
-        """As the wrapped array has it."""
-        return self.inner.dtype
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return int(self.inner.itemsize)
-
-    def __repr__(self) -> str:
-        return f"BatchedArray(shape={self.shape}, batched={self.batched})"
 
 
 class BatchedBackend(Backend):
@@ -236,8 +200,6 @@ class BatchedBackend(Backend):
         return self.make(self.inner.kernels["stack"](drawn, dim=0), True)
 
     def find_kernel(self, name: str) -> Kernel | None:
-        from tensorcore.func.batching import batched_kernel
-
         return batched_kernel(self, name)
 
     # The device as programs see it: the wrapped one

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tensorcore.errors import ArgumentError, GradientError
-from tensorcore.func.levels import BatchedArray, Level, enter, leave
+from tensorcore.func.arrays import BatchedArray
+from tensorcore.func.levels import Level, enter, leave
 from tensorcore.func.trees import Spec, broadcast_prefix, tree_flatten, tree_unflatten
 from tensorcore.ops.shapes.join import cat
 from tensorcore.tape.mode import mode

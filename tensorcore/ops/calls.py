@@ -17,6 +17,7 @@ from tensorcore import dtypes
 from tensorcore.dtypes import dtype, kind_of
 from tensorcore.errors import ArgumentTypeError, ShapeError
 from tensorcore.ops import rules
+from tensorcore.ops.creation.arrays import from_numpy
 from tensorcore.ops.define import Op
 from tensorcore.ops.operands import arguments, common_device, one_device
 from tensorcore.ops.output import check_out, store, written
@@ -341,8 +342,6 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
         if hasattr(type(one), "instead"):  # a sparse tensor, which has no native array
             return one.instead(op.name, inputs, options)
     if any(type(one) is np.ndarray for one in inputs):  # tensor * array, in PyTorch by way of NumPy
-        from tensorcore.ops.creation.create import from_numpy
-
         inputs = [from_numpy(one) if type(one) is np.ndarray else one for one in inputs]
     if not all([isinstance(one, Tensor) or kind_of(one) is not None for one in inputs]):
         found = strangers(op.name, inputs, {} if out is None else {"out": out})

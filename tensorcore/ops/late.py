@@ -41,6 +41,9 @@ LATE: dict[str, dict[str, str]] = {
         rooms="airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 i0e i1 i1e modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 "
         "modified_bessel_k1 scaled_modified_bessel_k0 scaled_modified_bessel_k1 spherical_bessel_j0",
     ),
+    "indexing.buckets": dict(
+        functions="bucketize searchsorted",
+    ),
     "reductions.calculus": dict(
         both="diff",
         functions="cumulative_trapezoid gradient trapezoid trapz",
@@ -130,7 +133,7 @@ LATE: dict[str, dict[str, str]] = {
         functions="histogramdd",
     ),
     "linalg.older": dict(
-        both="cholesky lu lu_solve pinverse qr svd triangular_solve",
+        both="cholesky lu lu_solve norm pinverse qr svd triangular_solve",
     ),
     "layers.implicit": dict(
         layers="log_softmax softmax softmin",
@@ -158,11 +161,10 @@ LATE: dict[str, dict[str, str]] = {
     ),
     "indexing.masked": dict(
         both="argwhere bincount masked_fill masked_scatter masked_select nonzero put take",
-        functions="bucketize",
         methods="masked_fill_ masked_scatter_ put_",
     ),
     "linalg.matrix_function": dict(
-        both="matrix_exp",
+        both="matrix_exp matrix_power",
         rooms="cross diagonal multi_dot vander vecdot",
     ),
     "linalg.matrix_norm": dict(
@@ -237,7 +239,6 @@ LATE: dict[str, dict[str, str]] = {
     ),
     "reductions.sort": dict(
         both="argsort kthvalue median mode msort nanmedian sort topk unique unique_consecutive",
-        functions="searchsorted",
     ),
     "sparse.making": dict(
         functions="sparse_compressed_tensor sparse_coo_tensor sparse_csr_tensor spmm",
@@ -247,7 +248,7 @@ LATE: dict[str, dict[str, str]] = {
         both="istft stft",
     ),
     "reductions.statistics": dict(
-        both="norm std var",
+        both="std var",
         functions="std_mean var_mean",
         rooms="vector_norm",
     ),

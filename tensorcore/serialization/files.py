@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from tensorcore.errors import ArgumentError, ArgumentTypeError, LoadError, TensorcoreError
-from tensorcore.serialization import Options
 from tensorcore.serialization.archive import Archive, ArchiveWriter
 from tensorcore.serialization.atomic import atomic_file
+from tensorcore.serialization.options import Options
 from tensorcore.serialization.pickler import pickler_class
 from tensorcore.serialization.places import Storages, check_map
 from tensorcore.serialization.unpickler import SafeUnpickler, Survey, free_class

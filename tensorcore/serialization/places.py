@@ -12,9 +12,9 @@ from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentTypeError, DeviceError, LoadError
 from tensorcore.ops.placement import as_device, host_device
-from tensorcore.serialization import DEVICES_PRIORITY, Options
 from tensorcore.serialization.archive import Archive, damaged
 from tensorcore.serialization.names import StorageType
+from tensorcore.serialization.options import DEVICES_PRIORITY, Options
 from tensorcore.storage import TypedStorage, UntypedStorage, storage_of
 
 __all__ = ["Storages", "check_map", "described", "located", "restored", "swapped"]

@@ -7,7 +7,8 @@ from typing import Any
 
 import tensorcore.distributed as dist
 from tensorcore.autograd.function import Function
-from tensorcore.distributed.tensor.mesh import MeshArray, MeshBackend, backend_of
+from tensorcore.distributed.tensor.arrays import MeshArray
+from tensorcore.distributed.tensor.mesh import MeshBackend, backend_of
 from tensorcore.distributed.tensor.moving import moved
 from tensorcore.distributed.tensor.placements import Placement, Replicate, part_of, placed
 from tensorcore.errors import ArgumentError, ArgumentTypeError

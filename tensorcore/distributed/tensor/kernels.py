@@ -10,16 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend import shapes
 from tensorcore.backend.base import Kernel
 from tensorcore.backend.decompose import OPTIONAL
+from tensorcore.distributed.tensor.arrays import MeshArray
 from tensorcore.distributed.tensor.labels import LABELS, Labels, elementwise
-from tensorcore.distributed.tensor.mesh import MeshArray, MeshBackend
 from tensorcore.distributed.tensor.moving import cost_of
 from tensorcore.distributed.tensor.placements import Partial, Placement, Replicate, Shard, shard_size
 from tensorcore.errors import UsageError
+
+if TYPE_CHECKING:
+    from tensorcore.distributed.tensor.mesh import MeshBackend
 
 __all__ = ["mesh_kernel"]
 

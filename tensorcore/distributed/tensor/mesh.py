@@ -13,56 +13,17 @@ from typing import Any
 import numpy as np
 
 from tensorcore.backend.base import Backend, Capabilities, Kernel, KernelTable
+from tensorcore.distributed.tensor.arrays import MeshArray
+from tensorcore.distributed.tensor.kernels import mesh_kernel
 from tensorcore.distributed.tensor.moving import moved
 from tensorcore.distributed.tensor.placements import Placement, Replicate, part_of
 from tensorcore.dtypes import dtype, from_numpy_dtype
 from tensorcore.errors import DeviceError
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["MeshArray", "MeshBackend", "backend_of"]
+__all__ = ["MeshBackend", "backend_of"]
 
 Shape = tuple[int, ...]
-
-
-class MeshArray:
-    """The native array of a mesh.
-
-    Attributes:
-        shape: of the whole.
-        placements: for each dim of the mesh, which part a rank has.
-        local: this rank's part, an array of the wrapped backend.
-        copied: whether it was asked for as a view, and could only be a copy: nobody sees what is written to it.
-    """
-
-    __slots__ = ("copied", "local", "placements", "shape")
-
-    def __init__(self, shape: Shape, placements: tuple[Placement, ...], local: Any, copied: bool = False) -> None:
-        self.shape, self.placements, self.local, self.copied = shape, placements, local, copied
-
-    __array_ufunc__ = None  # a NumPy kernel that meets one by mistake fails instead of looping
-
-    @property
-    def ndim(self) -> int:
-        """The number of dims."""
-        return len(self.shape)
-
-    @property
-    def dtype(self) -> Any:
-        """As the part has it."""
-        return self.local.dtype
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return int(self.local.dtype.itemsize)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the whole."""
-        return prod(self.shape) * self.itemsize
-
-    def __repr__(self) -> str:
-        return f"MeshArray(shape={self.shape}, placements={self.placements})"
 
 
 class MeshBackend(Backend):
@@ -198,8 +159,6 @@ class MeshBackend(Backend):
         self.inner.synchronize()
 
     def find_kernel(self, name: str) -> Kernel | None:
-        from tensorcore.distributed.tensor.kernels import mesh_kernel
-
         return mesh_kernel(self, name)
 
     def _dense(self, native: Any) -> Any:

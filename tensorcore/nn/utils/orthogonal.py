@@ -12,7 +12,7 @@ from tensorcore.nn.utils import parametrize
 from tensorcore.ops.creation.create import zeros_like
 from tensorcore.ops.creation.grids import eye
 from tensorcore.ops.creation.random import randn
-from tensorcore.ops.linalg.products import matrix_power
+from tensorcore.ops.linalg.matrix_function import matrix_power
 from tensorcore.ops.shapes.join import cat
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from math import ceil, isfinite, prod
 from typing import Any
 
@@ -13,7 +12,6 @@ from tensorcore.backend.base import Backend
 from tensorcore.backend.places import kept_strides
 from tensorcore.dtypes import dtype as Dtype
 from tensorcore.errors import (
-    ArgumentError,
     ArgumentTypeError,
     ConversionError,
     DtypeError,
@@ -23,12 +21,12 @@ from tensorcore.errors import (
 )
 from tensorcore.formats import is_sparse, only_strided, order_of, preserve_format
 from tensorcore.ops import rules, samples
+from tensorcore.ops.creation.arrays import from_numpy
 from tensorcore.ops.creation.literal import as_scalar, host_array
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.output import store
-from tensorcore.ops.placement import Default, as_device, get_default_device, host_device, not_stored
+from tensorcore.ops.placement import Default, as_device, get_default_device, not_stored
 from tensorcore.ops.shortage import again
-from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -325,39 +323,6 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return tensor(data, dtype=dtype, device=device)
 
 
-def from_numpy(ndarray: np.ndarray) -> Tensor:
-    """A tensor on the host that shares the memory of a NumPy array."""
-    if not isinstance(ndarray, np.ndarray):
-        raise ArgumentTypeError(
-            f"from_numpy: expected np.ndarray (got {type(ndarray).__name__}); use torch.tensor(...)"
-        )
-    if not ndarray.dtype.isnative:
-        raise ArgumentError(
-            f"from_numpy: given numpy array has byte order different from the native byte order, got {ndarray.dtype}; "
-            f"convert it with array.astype(array.dtype.newbyteorder('='))"
-        )
-    found = dtypes.from_numpy_dtype(ndarray.dtype)
-    if any(step < 0 for step in ndarray.strides):
-        raise ArgumentError(
-            f"from_numpy: At least one stride in the given numpy array is negative, got strides {ndarray.strides}, and "
-            f"tensors with negative strides are not supported; use array.copy()"
-        )
-    if any(step % found.itemsize for step in ndarray.strides):
-        raise ArgumentError(
-            f"from_numpy: given numpy array strides not a multiple of the element byte size, got {ndarray.strides}; "
-            f"use array.copy()"
-        )
-    if not ndarray.flags.writeable:
-        warnings.warn(
-            "from_numpy: expected a writable array, got one that is not: writes to the tensor will fail; copy the "
-            "array to "
-            "protect its data or make it writable before",
-            stacklevel=2,
-        )
-    device = host_device()
-    return new_tensor(device.share_host(ndarray), found, device)
-
-
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
            device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Numbers from ``start`` up to, and not including, ``end``, ``step`` apart."""
@@ -411,44 +376,3 @@ def _bound(name: str, value: Any) -> Any:
     if kind == "complex" or not isfinite(value):
         raise ConversionError(f"arange: unsupported range, got {name}={value}; pass finite real numbers")
     return value
-
-
-@method
-def fill_(input: Tensor, value: Any) -> Tensor:
-    """Write one value into every element."""
-    return _fill(input, value)
-
-
-def _fill(input: Tensor, value: Any, name: str = "fill_op") -> Tensor:
-    from tensorcore.ops.shapes import convert
-
-    if not isinstance(value, Tensor):
-        if dtypes.kind_of(value) is None:
-            raise ArgumentTypeError(f"fill_: expected value to be a number or a 0-d Tensor, got {value!r}; use copy_")
-        number = as_scalar("fill_", value, input.dtype, input.native.shape)
-        if (input.node is None or not mode.enabled) and input.is_contiguous():  # type: ignore[attr-defined]
-            convert.check_writable("fill_", input)
-            input.device.kernels["fill"](input.native, number)
-            convert.written(input)
-            return input
-        value = full((), number, dtype=input.dtype, device=input.device)
-    if value.native.shape:
-        raise ShapeError(
-            f"fill_: only supports 0-dimension value tensor but got tensor with {len(value.native.shape)} dimensions; "
-            "use copy_"
-        )
-    repeated = [i for i, step in enumerate(input.stride()) if step == 0 and input.native.shape[i] > 1]  # type: ignore[attr-defined]
-    if repeated and not (mode.enabled and (input.node is not None or value.node is not None)):
-        # Every element gets the same value, so one of those that share a place stands for all.
-        part = input
-        for dim in repeated:
-            part = part.narrow(dim, 0, 1)  # type: ignore[attr-defined]
-        convert.write(getattr(convert, name), part, value)
-        return input
-    return convert.write(getattr(convert, name), input, value)
-
-
-@method
-def zero_(input: Tensor) -> Tensor:
-    """Write zero into every element."""
-    return _fill(input, 0, "zero_op")

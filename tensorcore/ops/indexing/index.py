@@ -163,7 +163,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
                 f"got {value!r}; wrap it in "
                 f"torch.tensor(...)"
             )
-        value = _number(self, value)
+        value = number_of(self, value)
     if (
         self.node is None
         and (kind is int or kind is slice)
@@ -230,7 +230,7 @@ def _checked(op: str, input: Any, indices: Any, values: Any) -> tuple[Any, ...]:
 Tensor.index_put_ = index_put_  # type: ignore[attr-defined]
 
 
-def _number(self: Tensor, value: Any) -> Tensor:
+def number_of(self: Tensor, value: Any) -> Tensor:
     """A number as a 0-d tensor of the dtype and on the device of ``self``."""
     dtype = self.dtype
     kind = kind_of(value)

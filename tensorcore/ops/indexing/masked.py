@@ -16,13 +16,13 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import index as samples
+from tensorcore.ops.shapes.join import cat
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "argwhere",
     "bincount",
-    "bucketize",
     "masked_fill",
     "masked_scatter",
     "masked_select",
@@ -136,17 +136,6 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(input)
 
 
-def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False,
-              out: Tensor | None = None) -> Tensor:  # fmt: skip
-    """The number of the bucket, between two of the ``boundaries``, that each value falls into."""
-    check_tensors("bucketize", boundaries=boundaries)
-    if boundaries.ndim != 1:
-        raise ShapeError(f"bucketize: boundaries tensor must be 1 dimension, got {boundaries.ndim}; flatten it")
-    from tensorcore.ops.reductions.sort import searchsorted
-
-    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)
-
-
 _bincount = Op("bincount", "input weights", "How often each value is met, weighted.", register=False,
                grads=dict(weights=without_derivative("bincount")))  # fmt: skip
 
@@ -214,8 +203,6 @@ def _unselected(g: Tensor, shape: tuple[int, ...]) -> Tensor:
     total = prod(shape)
     rest = total - g.numel()
     if rest:
-        from tensorcore.ops.shapes.join import cat
-
         g = cat([g, g.new_zeros(rest)])  # type: ignore[attr-defined]
     return g.reshape(shape)  # type: ignore[attr-defined]
 

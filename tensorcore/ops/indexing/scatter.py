@@ -12,7 +12,7 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, Gra
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
-from tensorcore.ops.indexing.index import nothing
+from tensorcore.ops.indexing.index import nothing, number_of
 from tensorcore.ops.indexing.parse import check_places, check_scattered, long
 from tensorcore.ops.indexing.scatter_gradients import padded, reduce_gradients
 from tensorcore.ops.inplace import _before, attach, check_writable
@@ -194,9 +194,7 @@ def scalar(op: str, input: Tensor, value: Any) -> Tensor:
         return value.to(input.device, input.dtype)  # type: ignore[attr-defined]
     if kind_of(value) is None:
         raise ArgumentTypeError(f"{op}: expected value to be a number or a 0-d Tensor, got {value!r}; pass a number")
-    from tensorcore.ops.indexing.index import _number
-
-    return _number(input, value)
+    return number_of(input, value)
 
 
 def _picked(op: Op, input: Tensor, index: Tensor, at: int) -> Tensor | None:

@@ -7,6 +7,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, KernelMissing, ShapeError, UsageError
 from tensorcore.ops.creation.create import arange
+from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.indexing.masked import masked_fill
 from tensorcore.ops.indexing.scatter import gather, index_add, index_reduce
 from tensorcore.ops.kinds import operation
@@ -14,7 +15,6 @@ from tensorcore.ops.layers.embedding import embedding
 from tensorcore.ops.operands import check_optional
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import sum as total
-from tensorcore.ops.reductions.sort import searchsorted
 from tensorcore.ops.samples import nn as samples
 from tensorcore.tensor import Tensor
 

@@ -10,10 +10,11 @@ from tensorcore.ops import rules
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.matrices import check_square, identity, is_recorded, twin
-from tensorcore.ops.linalg.products import chain_matmul, one_dtype
+from tensorcore.ops.linalg.products import chain_matmul, matmul, one_dtype
 from tensorcore.ops.linalg.products import cross as _cross
-from tensorcore.ops.linalg.solve import solution
+from tensorcore.ops.linalg.solve import inv, solution
 from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import stored
@@ -21,7 +22,7 @@ from tensorcore.ops.samples import linalg as samples
 from tensorcore.ops.shapes.join import cat
 from tensorcore.tensor import Tensor
 
-__all__ = ["cross", "diagonal", "matrix_exp", "multi_dot", "vander", "vecdot"]
+__all__ = ["cross", "diagonal", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
 
 # Higham, "The scaling and squaring method for the matrix exponential revisited" (2005): the coefficients of the
 # numerator of Pade's approximant of a degree, and the 1-norm up to which it is exact to a dtype's precision.
@@ -175,3 +176,35 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     first = x.new_ones((*shape, 1), dtype=dtype)  # type: ignore[attr-defined]
     repeated = x.unsqueeze(-1).expand((*shape, count - 1))  # type: ignore[attr-defined]
     return cat([first, repeated.cumprod(-1).to(dtype)], -1)
+
+
+@operation(samples=samples.matrix_power)
+def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
+    """Each matrix multiplied with itself ``n`` times by squaring; its inverse for negative ``n``."""
+    check_tensors("matrix_power", input=input)
+    n = rules.whole("matrix_power", "n", n)
+    shape = tuple(input.native.shape)
+    if len(shape) < 2 or shape[-1] != shape[-2]:
+        raise ShapeError(f"matrix_power: A must be batches of square matrices, got {list(shape)}")
+    if n < 0 and input.dtype.kind in ("bool", "integer"):
+        raise DtypeError(
+            f"matrix_power: Expected a floating point or complex tensor to invert, got {input.dtype.name}; use .float()"
+        )
+    if n == 0:
+        unit = identity(input, shape[-1])
+        # A constant, but recorded as PyTorch's is: its gradient is zero.
+        made = where(unit == unit, unit, input)
+    else:
+        if n < 0 and input.dtype.itemsize <= 2:
+            raise DtypeError(
+                f"matrix_power: Low precision dtypes not supported to invert, got {input.dtype.name}; use .float()"
+            )
+        base = input if n > 0 else inv(input)
+        made, left = None, abs(n)
+        while left:
+            if left & 1:
+                made = base if made is None else matmul(made, base)
+            left >>= 1
+            base = matmul(base, base) if left else base
+        made = made.clone() if made is input else made
+    return made if out is None else store("matrix_power", made, out)

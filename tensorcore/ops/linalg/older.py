@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorcore.errors import UsageError
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.cholesky import factored
 from tensorcore.ops.linalg.lu import lu_factor_ex
 from tensorcore.ops.linalg.lu import lu_solve as _lu_solve
 from tensorcore.ops.linalg.matrices import check_matrix, check_same, check_sides, check_square, stretched
+from tensorcore.ops.linalg.matrix_norm import matrix_norm
 from tensorcore.ops.linalg.qr import qr as _qr
 from tensorcore.ops.linalg.svd import decomposed, pseudo_inverse
 from tensorcore.ops.linalg.triangular import solved
 from tensorcore.ops.output import store
-from tensorcore.ops.reductions.reduce import return_type, stored
+from tensorcore.ops.reductions.reduce import Dims, over_dims, return_type, stored
+from tensorcore.ops.reductions.statistics import vector_norm
 from tensorcore.ops.samples import linalg as samples
+from tensorcore.ops.samples import norm as norms
 from tensorcore.tensor import Tensor
 
-__all__ = ["cholesky", "lu", "lu_solve", "pinverse", "qr", "svd", "triangular_solve"]
+__all__ = ["cholesky", "lu", "lu_solve", "norm", "pinverse", "qr", "svd", "triangular_solve"]
 
 _Qr, _Svd = return_type("qr", "Q R"), return_type("svd", "U S V")
 _Triangular = return_type("triangular_solve", "solution cloned_coefficient")
@@ -86,3 +90,25 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """As ``linalg.pinv`` with another default of ``rtol``."""
     check_matrix("linalg.pinv", input)
     return pseudo_inverse("linalg.pinv", input, None, rcond, False)
+
+
+@over_dims(samples=norms)
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: Dims = None,
+    keepdim: bool = False,
+    out: Tensor | None = None,
+    dtype: Any = None,
+) -> Tensor:
+    """The p-norm of the elements along ``dim``, or of all; ``"fro"`` is the 2-norm over any number of dims.
+
+    ``"nuc"`` is the nuclear norm of the matrices in two dims, the last two where ``dim`` is None.
+    """
+    if p == "nuc":
+        return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype, out=out)
+    if isinstance(p, str):
+        if p != "fro":
+            raise UsageError(f"norm: expected p to be a number or 'fro', got {p!r}; linalg.matrix_norm has others")
+        p = 2
+    return vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype, out=out)

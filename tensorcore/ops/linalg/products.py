@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
@@ -17,12 +15,11 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.arithmetic import mul
-from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.samples import nn as samples
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.tensor import Tensor
 
 __all__ = [
-    "bmm", "chain_matmul", "cross", "dot", "ger", "inner", "kron", "matmul", "matrix_power", "mm", "mv", "outer", "trace", "vdot",
+    "bmm", "chain_matmul", "cross", "dot", "ger", "inner", "kron", "matmul", "mm", "mv", "outer", "trace", "vdot",
 ]  # fmt: skip
 
 
@@ -292,45 +289,6 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
 
     made = multiply(0, count - 1)
     return made if out is None else store("chain_matmul", made, out)
-
-
-@operation(samples=samples.matrix_power)
-def matrix_power(input: Tensor, n: int, *, out: Tensor | None = None) -> Tensor:
-    """Each matrix multiplied with itself ``n`` times by squaring; its inverse for negative ``n``."""
-    check_tensors("matrix_power", input=input)
-    n = rules.whole("matrix_power", "n", n)
-    shape = tuple(input.native.shape)
-    if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ShapeError(f"matrix_power: A must be batches of square matrices, got {list(shape)}")
-    if n < 0 and input.dtype.kind in ("bool", "integer"):
-        raise DtypeError(
-            f"matrix_power: Expected a floating point or complex tensor to invert, got {input.dtype.name}; use .float()"
-        )
-    if n == 0:
-        unit = input.device.from_host(np.eye(shape[-1]).astype(input.dtype.numpy))
-        unit = new_tensor(unit, input.dtype, input.device)
-        # A constant, but recorded as PyTorch's is: its gradient is zero.
-        made = where(unit == unit, unit, input)
-    else:
-        if n < 0 and input.dtype.itemsize <= 2:
-            raise DtypeError(
-                f"matrix_power: Low precision dtypes not supported to invert, got {input.dtype.name}; use .float()"
-            )
-        base = input if n > 0 else _inverse(input)
-        made, left = None, abs(n)
-        while left:
-            if left & 1:
-                made = base if made is None else matmul(made, base)
-            left >>= 1
-            base = matmul(base, base) if left else base
-        made = made.clone() if made is input else made
-    return made if out is None else store("matrix_power", made, out)
-
-
-def _inverse(input: Tensor) -> Tensor:
-    from tensorcore.ops.linalg.solve import inv
-
-    return inv(input)
 
 
 take_diagonal = Op("take_diagonal", "input", "Elements of equal index along two dims.", register=False, backward_name="DiagonalBackward0",

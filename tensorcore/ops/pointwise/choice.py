@@ -12,6 +12,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, method, operation
 from tensorcore.ops.operands import as_argument, check_number, check_tensors, one_device, plain, result_type
 from tensorcore.ops.output import store
+from tensorcore.ops.pointwise.complex import complex
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import elementwise as samples
 from tensorcore.tape.mode import mode
@@ -253,8 +254,6 @@ def nan_to_num(
     if input.dtype.kind in ("bool", "integer"):
         return input.clone()  # type: ignore[attr-defined]
     if input.dtype.is_complex:
-        from tensorcore.ops.pointwise.complex import complex
-
         parts = [nan_to_num(part, nan, posinf, neginf) for part in (input.real, input.imag)]  # type: ignore[attr-defined]
         return complex(*parts)
     limits = dtypes.finfo(input.dtype)

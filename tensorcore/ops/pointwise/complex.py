@@ -207,14 +207,13 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 def _angle_grad(g: Tensor, input: Tensor) -> Tensor:
-    from tensorcore.ops.pointwise.choice import where
-
     if not input.dtype.is_complex:
         return g.new_zeros(g.shape)  # type: ignore[attr-defined]
     # d angle / d(x + iy) = (-y + ix) / |z|**2, and 0 at 0.
     square = input.real * input.real + input.imag * input.imag  # type: ignore[attr-defined]
-    safe = where(square == 0, 1.0, square)
-    return where(square == 0, 0.0, g * complex(-input.imag / safe, input.real / safe))  # type: ignore[attr-defined]
+    nowhere = square == 0
+    safe = square.masked_fill(nowhere, 1.0)
+    return (g * complex(-input.imag / safe, input.real / safe)).masked_fill(nowhere, 0.0)  # type: ignore[attr-defined]
 
 
 angle = elementwise("angle", "input", "The angle of each element in radians: of a real one 0 or pi.", gives="float-real",

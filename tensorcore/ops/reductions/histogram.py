@@ -10,12 +10,12 @@ from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageEr
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.creation.grids import linspace
+from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import NotImplementedFor, return_type, stored
-from tensorcore.ops.reductions.sort import searchsorted
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.tensor import Tensor, new_tensor
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
+from tensorcore.errors import DimensionError, DtypeError, ShapeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
@@ -18,7 +17,7 @@ from tensorcore.tape.mode import mode as thread
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "argsort", "kthvalue", "median", "mode", "msort", "nanmedian", "searchsorted", "sort", "topk", "unique",
+    "argsort", "kthvalue", "median", "mode", "msort", "nanmedian", "sort", "topk", "unique",
     "unique_consecutive",
 ]  # fmt: skip
 
@@ -56,7 +55,6 @@ _Sort, _Topk, _Kthvalue, _Mode = return_type("sort"), return_type("topk"), retur
 _Median, _Nanmedian = return_type("median"), return_type("nanmedian")
 _median = Op("median", "input", "The median of all elements.", register=False, grads=dict(
     input=lambda g, input, out: ties_gradient(g, input, out)))  # fmt: skip
-_searchsorted = Op("searchsorted", "sorted_sequence input", "Where values would be put.", register=False)
 _nanmedian = Op("nanmedian", "input", "The median of all elements but NaN.", register=False, grads=_median.grads)
 
 
@@ -223,59 +221,3 @@ def _chosen(input: Tensor, natives: Any, return_inverse: bool, return_counts: bo
     if return_counts:
         answer.append(new_tensor(natives[2], dtypes.int64, input.device))
     return values if len(answer) == 1 else tuple(answer)
-
-
-@operation(samples=samples.sorted_rows, method=False)
-def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
-                 side: str | None = None, out: Tensor | None = None, sorter: Tensor | None = None) -> Tensor:  # fmt: skip
-    """Where each value of ``input`` would be put in a sorted sequence so that it stays sorted.
-
-    Args:
-        sorted_sequence: sorted along its last dim; of one dim, or with the leading dims of ``input``.
-        right: after equal elements instead of before them; ``side="right"`` says the same.
-        sorter: indices along the last dim that put the sequence in order, for one that is not.
-    """
-    if type(sorted_sequence) is not Tensor:
-        check_tensors("searchsorted", sorted_sequence=sorted_sequence)
-    if side not in (None, "left", "right"):
-        raise ShapeError(f"searchsorted: side can only be 'left' or 'right' but got {side!r}; pass one of them")
-    if not isinstance(input, Tensor):
-        if dtypes.kind_of(input) is None:
-            raise ArgumentTypeError(
-                f"searchsorted: expected input to be a Tensor or a number, got {input!r}; wrap it in torch.tensor(...)"
-            )
-        input = sorted_sequence.new_full((), input)
-    shape, wanted = sorted_sequence.native.shape, input.native.shape
-    if not shape:
-        raise ShapeError(
-            "searchsorted: boundaries tensor should have positive dimension, got a 0-d sequence; unsqueeze it first"
-        )
-    if sorter is not None:
-        sorted_sequence = _in_order(sorted_sequence, sorter)
-    if len(shape) != 1 and tuple(shape[:-1]) != tuple(wanted[:-1]):
-        raise ShapeError(
-            f"searchsorted: expected a sequence of one dim or the leading dims of input, got {list(shape)} and "
-            f"{list(wanted)}; expand one of them"
-        )
-    made = apply(
-        _searchsorted,
-        (sorted_sequence.detach(), input.detach()),
-        {"right": right or side == "right"},
-        dtype=dtypes.int64,
-    )
-    return stored("searchsorted", made.to(dtypes.int32) if out_int32 else made, out)
-
-
-def _in_order(sequence: Tensor, sorter: Tensor) -> Tensor:
-    if not isinstance(sorter, Tensor) or sorter.dtype is not dtypes.int64:
-        raise DtypeError(
-            f"searchsorted: sorter must be a tensor of long dtype, got {sorter!r}; pass what argsort gives"
-        )
-    if tuple(sorter.native.shape) != tuple(sequence.native.shape):
-        raise ShapeError(
-            f"searchsorted: boundary and sorter must have the same size, got {list(sequence.shape)} and "
-            f"{list(sorter.shape)}; pass what argsort gives"
-        )
-    from tensorcore.ops.indexing.scatter import gather
-
-    return gather(sequence.detach(), -1, sorter)

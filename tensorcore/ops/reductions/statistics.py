@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
@@ -17,7 +17,7 @@ from tensorcore.ops.reductions.extreme import ties
 from tensorcore.ops.reductions.reduce import Dims, count_of, kept, over_dims, return_type, stored
 from tensorcore.tensor import Tensor
 
-__all__ = ["norm", "std", "std_mean", "var", "var_mean", "vector_norm"]
+__all__ = ["std", "std_mean", "var", "var_mean", "vector_norm"]
 
 
 def _away(input: Tensor, dim: Any) -> Tensor:
@@ -217,27 +217,3 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
         )
     options = {"p": float(ord), "dim": dims, "keepdim": keepdim}
     return stored("linalg.vector_norm", apply(_norm, (x,), options, dtype=x.dtype.to_real()), out)
-
-
-@over_dims(samples=samples.norm)
-def norm(
-    input: Tensor,
-    p: float | str | None = "fro",
-    dim: Dims = None,
-    keepdim: bool = False,
-    out: Tensor | None = None,
-    dtype: Any = None,
-) -> Tensor:
-    """The p-norm of the elements along ``dim``, or of all; ``"fro"`` is the 2-norm over any number of dims.
-
-    ``"nuc"`` is the nuclear norm of the matrices in two dims, the last two where ``dim`` is None.
-    """
-    if p == "nuc":
-        from tensorcore.ops.linalg.matrix_norm import matrix_norm
-
-        return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim, dtype=dtype, out=out)
-    if isinstance(p, str):
-        if p != "fro":
-            raise UsageError(f"norm: expected p to be a number or 'fro', got {p!r}; linalg.matrix_norm has others")
-        p = 2
-    return vector_norm(input, 2 if p is None else p, dim, keepdim, dtype=dtype, out=out)

@@ -14,7 +14,7 @@ import numpy as np
 __all__ = [
     "cholesky_solve", "components", "cond", "diagonal", "factor", "frobenius_norm", "hermitian", "hermitian_only", "householder",
     "invertible", "ldl_solve", "linalg_cross", "linalg_vander", "low_rank", "lstsq", "lu_old", "lu_solve", "lu_solve_old",
-    "lu_unpack", "matrices", "matrix_exp", "matrix_norm", "matrix_rank", "multi_dot", "norm", "nuclear_norm", "ormqr",
+    "lu_unpack", "matrices", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank", "multi_dot", "norm", "nuclear_norm", "ormqr",
     "pinv", "pinverse", "positive", "positive_old", "qr", "qr_old",  "solve", "solve_triangular", "square", "svd",
     "svd_old", "tensorinv", "tensorsolve", "triangular_solve", "vecdot",
 ]  # fmt: skip
@@ -128,6 +128,12 @@ def lu_old(array: Make) -> Iterator[Call]:
     """With and without the places of zero pivots."""
     yield (_far(array, 3, 3),), {}
     yield (_far(array, 2, 4, 3),), {"get_infos": True}
+
+
+def matrix_power(array: Make) -> Iterator[Call]:
+    """Powers of both signs."""
+    for n in (0, 1, 2, 5, -2):
+        yield (array(3, 3) + 4 * np.eye(3), n), {}
 
 
 def tensorinv(array: Make) -> Iterator[Call]:

@@ -10,7 +10,7 @@ import numpy as np
 __all__ = [
     "addmm", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
     "conv_transpose3d", "cross", "einsum", "embedding", "embedding_bag", "fold", "fractional2d", "fractional3d",
-    "inner", "linear", "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "matmul", "matrix_power",
+    "inner", "linear", "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "matmul",
     "max_unpool1d", "max_unpool2d", "max_unpool3d", "pad", "pixel_shuffle", "pixel_unshuffle", "pool1d", "pool2d",
     "pool3d", "tensordot", "unfold",
 ]  # fmt: skip
@@ -68,12 +68,6 @@ def linear(array: Make) -> Iterator[Call]:
     yield (array(2, 3), array(4, 3)), {}
     yield (array(3), array(4, 3), array(4)), {}
     yield (array(2, 5, 3), array(4, 3), array(4)), {}
-
-
-def matrix_power(array: Make) -> Iterator[Call]:
-    """Powers of both signs."""
-    for n in (0, 1, 2, 5, -2):
-        yield (array(3, 3) + 4 * np.eye(3), n), {}
 
 
 def cross(array: Make) -> Iterator[Call]:

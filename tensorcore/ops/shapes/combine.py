@@ -15,10 +15,10 @@ from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, Shap
 from tensorcore.formats import only_strided
 from tensorcore.ops import rules
 from tensorcore.ops.creation.create import arange, from_numpy
+from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors, result_type
 from tensorcore.ops.output import store
-from tensorcore.ops.reductions.sort import searchsorted
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.ops.shapes.join import cat
 from tensorcore.tensor import Size, Tensor, new_tensor

@@ -7,10 +7,12 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
-from tensorcore.errors import ArgumentTypeError
+from tensorcore.errors import ArgumentTypeError, ShapeError
 from tensorcore.formats import contiguous_format, order_of, preserve_format, strided
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
+from tensorcore.ops.creation.create import full
+from tensorcore.ops.creation.literal import as_scalar
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import attach, check_recordable, check_same_device, check_writable
 from tensorcore.ops.kinds import method, operation
@@ -21,7 +23,7 @@ from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["clone", "contiguous", "copy_", "to", "type_as"]
+__all__ = ["clone", "contiguous", "copy_", "fill_", "to", "type_as", "zero_"]
 
 # The walk fits each gradient to the dtype of the tensor it belongs to, so a cast passes it on.
 _cast = Op("to", "input", "The same values in another dtype.", kernel="cast", grads=dict(input=same),
@@ -34,8 +36,8 @@ _written = dict(input=lambda g: g.new_zeros(g.shape), src=same)
 _copy = Op("copy", "input src", "The values of src in the memory of input.", grads=_written,
            backward_name="torch::autograd::CopyBackwards", register=False)  # fmt: skip
 # Zeros and one value for all, which have names of their own on the tape.
-fill_op = Op("fill", "input src", "One value in the memory of input.", grads=_written, register=False)
-zero_op = Op("zero", "input src", "Zeros in the memory of input.", grads=_written, register=False)
+_fill_op = Op("fill", "input src", "One value in the memory of input.", grads=_written, register=False)
+_zero_op = Op("zero", "input src", "Zeros in the memory of input.", grads=_written, register=False)
 _move = Op("move", "input", "The same values on another device.", register=False, backward_name="ToCopyBackward0",
            grads=dict(input=lambda g, source, target: g.to(source)))  # fmt: skip
 
@@ -207,3 +209,42 @@ for _name, _target in {
     "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
 }.items():  # fmt: skip
     _as(_name, _target)
+
+
+@method
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Write one value into every element."""
+    return _fill(input, value, _fill_op)
+
+
+def _fill(input: Tensor, value: Any, op: Op) -> Tensor:
+    if not isinstance(value, Tensor):
+        if dtypes.kind_of(value) is None:
+            raise ArgumentTypeError(f"fill_: expected value to be a number or a 0-d Tensor, got {value!r}; use copy_")
+        number = as_scalar("fill_", value, input.dtype, input.native.shape)
+        if (input.node is None or not mode.enabled) and input.is_contiguous():  # type: ignore[attr-defined]
+            check_writable("fill_", input)
+            input.device.kernels["fill"](input.native, number)
+            written(input)
+            return input
+        value = full((), number, dtype=input.dtype, device=input.device)
+    if value.native.shape:
+        raise ShapeError(
+            f"fill_: only supports 0-dimension value tensor but got tensor with {len(value.native.shape)} dimensions; "
+            "use copy_"
+        )
+    repeated = [i for i, step in enumerate(input.stride()) if step == 0 and input.native.shape[i] > 1]  # type: ignore[attr-defined]
+    if repeated and not (mode.enabled and (input.node is not None or value.node is not None)):
+        # Every element gets the same value, so one of those that share a place stands for all.
+        part = input
+        for dim in repeated:
+            part = part.narrow(dim, 0, 1)  # type: ignore[attr-defined]
+        write(op, part, value)
+        return input
+    return write(op, input, value)
+
+
+@method
+def zero_(input: Tensor) -> Tensor:
+    """Write zero into every element."""
+    return _fill(input, 0, _zero_op)

@@ -10,6 +10,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
+from tensorcore.ops.creation.create import arange
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import check_tensors, result_type
@@ -260,8 +261,6 @@ def repeat_interleave(
             the result the indices.
         output_size: the result's length along ``dim``, where the caller knows it.
     """
-    from tensorcore.ops.creation.create import arange
-
     if repeats is None:
         if input.ndim != 1 or input.dtype.kind != "integer":
             raise ShapeError(

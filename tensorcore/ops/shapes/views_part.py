@@ -18,6 +18,7 @@ from tensorcore.ops.kinds import view as view_op
 from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
+from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.ops.shapes.views import several_views
 from tensorcore.tensor import Tensor
 
@@ -441,15 +442,11 @@ dsplit = _numpy_split("dsplit", 3, "Views of the parts along the third dim.")
 
 
 def _restack(g: list[Any], dim: int, shape: tuple[int, ...]) -> Tensor:
-    from tensorcore.ops.shapes.join import stack
-
     one = next(each for each in g if each is not None)
     return stack([one.new_zeros(one.shape) if each is None else each for each in g], dim)
 
 
 def _rejoin(g: list[Any], dim: int, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
-    from tensorcore.ops.shapes.join import cat
-
     one = next(each for each in g if each is not None)
     return cat(
         [

@@ -9,7 +9,8 @@ from tensorcore.errors import DtypeError, KernelMissing, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.creation.create import arange, full, zeros
 from tensorcore.ops.fused import Fused
-from tensorcore.ops.reductions.sort import searchsorted, unique
+from tensorcore.ops.indexing.buckets import searchsorted
+from tensorcore.ops.reductions.sort import unique
 from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.ops.sparse.base import ZERO_AT_ZERO, Sparse, linear
 from tensorcore.ops.sparse.layouts import Coo

@@ -8,9 +8,10 @@ from tensorcore import dtypes
 from tensorcore.errors import DimensionError, KernelMissing, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.creation.create import arange, tensor, zeros
+from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.indexing.masked import bincount
 from tensorcore.ops.pointwise.choice import where
-from tensorcore.ops.reductions.sort import searchsorted, unique
+from tensorcore.ops.reductions.sort import unique
 from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.ops.sparse.base import Sparse, linear
 

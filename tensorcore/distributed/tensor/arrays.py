@@ -1,0 +1,53 @@
+"""The native arrays of a mesh."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from tensorcore.distributed.tensor.placements import Placement
+
+__all__ = ["MeshArray"]
+
+Shape = tuple[int, ...]
+
+
+class MeshArray:
+    """The native array of a mesh.
+
+    Attributes:
+        shape: of the whole.
+        placements: for each dim of the mesh, which part a rank has.
+        local: this rank's part, an array of the wrapped backend.
+        copied: whether it was asked for as a view, and could only be a copy: nobody sees what is written to it.
+    """
+
+    __slots__ = ("copied", "local", "placements", "shape")
+
+    def __init__(self, shape: Shape, placements: tuple[Placement, ...], local: Any, copied: bool = False) -> None:
+        self.shape, self.placements, self.local, self.copied = shape, placements, local, copied
+
+    __array_ufunc__ = None  # a NumPy kernel that meets one by mistake fails instead of looping
+
+    @property
+    def ndim(self) -> int:
+        """The number of dims."""
+        return len(self.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """As the part has it."""
+        return self.local.dtype
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return int(self.local.dtype.itemsize)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole."""
+        return prod(self.shape) * self.itemsize
+
+    def __repr__(self) -> str:
+        return f"MeshArray(shape={self.shape}, placements={self.placements})"

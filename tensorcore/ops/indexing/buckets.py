@@ -1,0 +1,83 @@
+"""Where values belong in what is sorted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tensorcore import dtypes
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
+from tensorcore.ops import samples
+from tensorcore.ops.calls import apply
+from tensorcore.ops.define import Op
+from tensorcore.ops.indexing.scatter import gather
+from tensorcore.ops.kinds import operation
+from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.reductions.reduce import stored
+from tensorcore.tensor import Tensor
+
+__all__ = ["bucketize", "searchsorted"]
+
+_searchsorted = Op("searchsorted", "sorted_sequence input", "Where values would be put.", register=False)
+
+
+@operation(samples=samples.sorted_rows, method=False)
+def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
+                 side: str | None = None, out: Tensor | None = None, sorter: Tensor | None = None) -> Tensor:  # fmt: skip
+    """Where each value of ``input`` would be put in a sorted sequence so that it stays sorted.
+
+    Args:
+        sorted_sequence: sorted along its last dim; of one dim, or with the leading dims of ``input``.
+        right: after equal elements instead of before them; ``side="right"`` says the same.
+        sorter: indices along the last dim that put the sequence in order, for one that is not.
+    """
+    if type(sorted_sequence) is not Tensor:
+        check_tensors("searchsorted", sorted_sequence=sorted_sequence)
+    if side not in (None, "left", "right"):
+        raise ShapeError(f"searchsorted: side can only be 'left' or 'right' but got {side!r}; pass one of them")
+    if not isinstance(input, Tensor):
+        if dtypes.kind_of(input) is None:
+            raise ArgumentTypeError(
+                f"searchsorted: expected input to be a Tensor or a number, got {input!r}; wrap it in torch.tensor(...)"
+            )
+        input = sorted_sequence.new_full((), input)
+    shape, wanted = sorted_sequence.native.shape, input.native.shape
+    if not shape:
+        raise ShapeError(
+            "searchsorted: boundaries tensor should have positive dimension, got a 0-d sequence; unsqueeze it first"
+        )
+    if sorter is not None:
+        sorted_sequence = _in_order(sorted_sequence, sorter)
+    if len(shape) != 1 and tuple(shape[:-1]) != tuple(wanted[:-1]):
+        raise ShapeError(
+            f"searchsorted: expected a sequence of one dim or the leading dims of input, got {list(shape)} and "
+            f"{list(wanted)}; expand one of them"
+        )
+    made = apply(
+        _searchsorted,
+        (sorted_sequence.detach(), input.detach()),
+        {"right": right or side == "right"},
+        dtype=dtypes.int64,
+    )
+    return stored("searchsorted", made.to(dtypes.int32) if out_int32 else made, out)
+
+
+def _in_order(sequence: Tensor, sorter: Tensor) -> Tensor:
+    if not isinstance(sorter, Tensor) or sorter.dtype is not dtypes.int64:
+        raise DtypeError(
+            f"searchsorted: sorter must be a tensor of long dtype, got {sorter!r}; pass what argsort gives"
+        )
+    if tuple(sorter.native.shape) != tuple(sequence.native.shape):
+        raise ShapeError(
+            f"searchsorted: boundary and sorter must have the same size, got {list(sequence.shape)} and "
+            f"{list(sorter.shape)}; pass what argsort gives"
+        )
+    return gather(sequence.detach(), -1, sorter)
+
+
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False,
+              out: Tensor | None = None) -> Tensor:  # fmt: skip
+    """The number of the bucket, between two of the ``boundaries``, that each value falls into."""
+    check_tensors("bucketize", boundaries=boundaries)
+    if boundaries.ndim != 1:
+        raise ShapeError(f"bucketize: boundaries tensor must be 1 dimension, got {boundaries.ndim}; flatten it")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right, out=out)

@@ -184,6 +184,20 @@ def test_counts_follow_a_tensor() -> None:
     assert tc.memory.memory_reserved() <= tc.memory.max_memory_reserved()
 
 
+def test_the_host_has_the_counts_of_a_device() -> None:
+    """``cpu`` tells of its allocator in the words of ``cuda``."""
+    names = [one for one in tc.cpu.__all__ if "memory" in one]
+    assert set(names) <= set(tc.cuda.__all__)
+    held = tc.empty(1 << 20)
+    assert tc.cpu.memory_allocated() == tc.memory.memory_allocated() >= held.nbytes
+    assert tc.cpu.memory_stats()["allocated_bytes.current"] == tc.cpu.memory_allocated()
+    assert tc.cpu.max_memory_allocated() >= tc.cpu.memory_allocated()
+    assert tc.cpu.memory_snapshot()[0]["nbytes"] >= held.nbytes
+    del held
+    tc.cpu.empty_cache()
+    assert tc.cpu.memory_stats()["cached_bytes.current"] == 0
+
+
 def test_summary_lists_counts_and_holders() -> None:
     """Every count in a readable unit, and the largest holders."""
     held = tc.ones(1 << 20)

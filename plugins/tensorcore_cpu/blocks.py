@@ -220,9 +220,8 @@ class Blocks:
     @staticmethod
     @functools.lru_cache(4096)
     def size_class(nbytes: int) -> int:
-        """Eight classes to each doubling (at most an eighth is wasted), whole huge pages from 2 MiB on."""
-        step = 1 << max((nbytes - 1).bit_length() - 4, 0)
-        return _round_up(nbytes, step if nbytes <= _HUGE_PAGE else max(step, _HUGE_PAGE))
+        """Eight classes to each doubling: at most an eighth is wasted, and of a mapping only addresses."""
+        return _round_up(nbytes, 1 << max((nbytes - 1).bit_length() - 4, 0))
 
     def make(self, size: int) -> memoryview:
         """New memory of ``size`` bytes; raises one of NO_ROOM."""
@@ -325,7 +324,8 @@ def _huge_mapping(size: int) -> memoryview:
                 mapping = _mapping(size + _HUGE_PAGE)
                 start = -address(mapping) % _HUGE_PAGE
         with contextlib.suppress(OSError):  # a kernel built without them
-            mapping.madvise(mmap.MADV_HUGEPAGE)
+            # What is beyond the last whole one stays on small pages, of which only those in use take memory.
+            mapping.madvise(mmap.MADV_HUGEPAGE, start, size // _HUGE_PAGE * _HUGE_PAGE)
     return memoryview(mapping)[start : start + size]
 
 

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
+from tensorcore.accelerators import Devices
 from tensorcore.cpu import amp
 
 __all__ = [
-    "Event", "Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "is_available",
-    "is_initialized", "set_device", "stream", "synchronize",
+    "Event", "Stream", "StreamContext", "amp", "current_device", "current_stream", "device_count", "empty_cache", "is_available",
+    "is_initialized", "max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved", "memory_snapshot",
+    "memory_stats", "memory_summary", "reset_peak_memory_stats", "set_device", "stream", "synchronize",
 ]  # fmt: skip
+
+# The allocator's counts, which PyTorch has for devices alone.
+_devices = Devices("cpu")
+
+empty_cache = _devices.empty_cache
+max_memory_allocated = _devices.max_memory_allocated
+max_memory_reserved = _devices.max_memory_reserved
+memory_allocated = _devices.memory_allocated
+memory_reserved = _devices.memory_reserved
+memory_snapshot = _devices.memory_snapshot
+memory_stats = _devices.memory_stats
+memory_summary = _devices.memory_summary
+reset_peak_memory_stats = _devices.reset_peak_memory_stats
 
 
 def is_available() -> bool:

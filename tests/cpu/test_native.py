@@ -11,6 +11,7 @@ import pytest
 import tensorcore
 from tensorcore_cpu import native
 
+from .memory import linux
 from .native import kernel, needs_native
 
 pytestmark = needs_native
@@ -181,6 +182,35 @@ def test_large_results_lie_in_cached_blocks():
     assert after["cached_bytes.current"] >= values.nbytes
     assert device.empty_cache() >= values.nbytes
     assert device.memory_stats()["cached_bytes.current"] == 0
+
+
+@linux
+def test_an_array_of_whole_huge_pages_takes_no_third_of_them():
+    """Beyond its last whole huge page a block lies on small ones: 4 MiB take 4 MiB and a few pages."""
+    program = """
+import mmap
+import tensorcore as tc
+ones = tc.ones(1024, 1024)
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * mmap.PAGESIZE
+before = resident()
+made = [ones + ones for _ in range(16)]
+print((resident() - before) // made[0].nbytes)
+"""
+    assert int(run(program)) in range(15, 18)
+
+
+def test_a_block_serves_an_array_that_is_a_little_smaller():
+    """An unused block goes to an array of seven eighths of its size too, and not to one of half."""
+    device = tensorcore.device("cpu")
+    device.empty_cache()
+    add, _ = kernel("add")
+    large, smaller, half = (np.ones((rows, 1000), np.float32) for rows in (1200, 1100, 600))
+    add(large, large)
+    for values, hits in ((smaller, 1), (half, 0), (large, 1)):
+        before = device.memory_stats()["cache.hits"]
+        add(values, values)
+        assert device.memory_stats()["cache.hits"] == before + hits
 
 
 def test_the_cache_of_results_is_bounded():

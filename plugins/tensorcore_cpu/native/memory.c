@@ -14,6 +14,7 @@
 
 enum {
     HUGE_PAGE = 2 << 20,
+    SMALLEST_STEP = 64 << 10,
     HEADER = 64, /* keeps the array on a cache line */
     COLOURS = 16, COLOUR = 320, /* streams that begin at one place of a page each wait for one another's stores */
     ENTRIES = 512,
@@ -39,12 +40,26 @@ static struct {
     size_t ever_allocated, ever_freed;
 } counts;
 
-/* Eight sizes to each doubling, in whole huge pages. */
+/* Thirty-two sizes to each doubling: what is beyond the last whole huge page lies on small ones, of which those that are
+   used count. In whole huge pages an array of 4 MB, its header behind it, held six. */
 static size_t size_class(size_t size) {
-    size_t step = HUGE_PAGE;
-    while (step * 16 < size)
+    size_t step = SMALLEST_STEP;
+    while (step * 64 < size)
         step *= 2;
     return (size + step - 1) / step * step;
+}
+
+/* The place of the unused block that fits best, the one that came back last of those; -1 where all are smaller, or larger
+   by more than an eighth. */
+static int fitting(size_t size) {
+    int found = -1;
+    for (int i = cached_count - 1; i >= 0; i--)
+        if (cached[i].size >= size && cached[i].size <= size + size / 8 && (found < 0 || cached[i].size < cached[found].size)) {
+            found = i;
+            if (cached[i].size == size)
+                break;
+        }
+    return found;
 }
 
 static void unmap(int i) {
@@ -75,11 +90,11 @@ static void *take(void *context, size_t asked) {
     size_t size = size_class(asked + HEADER + COLOURS * COLOUR);
     pthread_mutex_lock(&lock);
     char *start = NULL;
-    for (int i = cached_count - 1; i >= 0 && !start; i--) {
-        if (cached[i].size != size)
-            continue;
-        start = cached[i].start;
-        memmove(cached + i, cached + i + 1, (size_t)(--cached_count - i) * sizeof *cached);
+    const int place = fitting(size);
+    if (place >= 0) {
+        start = cached[place].start;
+        size = cached[place].size;
+        memmove(cached + place, cached + place + 1, (size_t)(--cached_count - place) * sizeof *cached);
         counts.cached -= size;
         counts.hits++;
     }

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.backend.base import Backend
 from tensorcore.dtypes import dtype
 from tensorcore.nn.module import Module
@@ -194,6 +195,9 @@ class Guards:
             self._requires(value, name, text)
         elif isinstance(value, Optimizer):
             self._parameters_of(value, text)
+        elif isinstance(value, GradScaler):
+            for key in ("_enabled", "_scale", "_growth_tracker"):
+                self._visit(value.__dict__.get(key), f"{name}.__dict__.get({key!r})", f"{text}.{key}")
         elif isinstance(value, LRScheduler | dtype | Backend | type):
             return
         elif isinstance(value, Module):

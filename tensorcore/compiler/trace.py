@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from tensorcore import dtypes
+from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.amp.state import again, regions
 from tensorcore.amp.state import state as autocast
 from tensorcore.compiler.build import Result, Script
@@ -156,9 +157,10 @@ class _Call:
         if event is None:
             self._note_grads()
             return
-        if isinstance(event.owner, Optimizer | LRScheduler) and not self.guards.reaches(event.owner):
-            # It begins anew in each call, and a replay has but the one of the trace.
-            self.tracer.fail(f"makes its own {type(event.owner).__name__}")
+        for one in (event.owner, *event.takes):
+            if isinstance(one, Optimizer | LRScheduler | GradScaler) and not self.guards.reaches(one):
+                # It begins anew in each call, and a replay has but the one of the trace.
+                self.tracer.fail(f"makes its own {type(one).__name__}")
         self.grads = {id(one): one.node.grad for _, one in self.leaves}
         if event.clears:
             self.cleared |= {id(one) for one in event.clears if one.grad is None} - self.touched
@@ -177,7 +179,7 @@ class _Call:
                 if type(now) is not Tensor or type(now.native) is not now.device.array or now.node is not None:
                     self.tracer.fail("leaves a gradient that is sparse or recorded")
                     return
-                number = self.tracer.value_of(now.native)
+                number = self.tracer.expose(now.native)
                 self.kept.setdefault(position, set()).add(number)
             self.effects.setdefault(position, []).append((one, path, number, now))
         self.grads = {id(one): one.node.grad for _, one in self.leaves}

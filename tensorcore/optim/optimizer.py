@@ -52,7 +52,7 @@ class Optimizer:
         state: what the optimizer remembers of each parameter, e.g. its momentum.
     """
 
-    stays_aside = True  # a compiled function may hand it to calls that it leaves to Python
+    _stays_aside = True  # a compiled function may hand it to calls that it leaves to Python
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -43,7 +43,7 @@ def aside(clears: Callable[[Any], tuple[Any, ...]] | None = None) -> Callable[[C
             if tracer is None:
                 return method(self, *args, **kwargs)
             given = [one for one in (*args, *kwargs.values()) if not isinstance(one, bool | int | float | str | None)]
-            if not all(hasattr(type(one), "stays_aside") for one in given):
+            if not all(hasattr(type(one), "_stays_aside") for one in given):
                 tracer.fail(f"passes a value to {type(self).__name__}.{method.__name__}")
             event = Event(
                 functools.partial(wrapped, self, *args, **kwargs),

@@ -317,3 +317,43 @@ def test_steps_with_a_grad_scaler_are_replayed(clips) -> None:
     seen, run = course(True)
     assert seen == course(False)[0]
     assert (run.explain().traces, run.explain().replays, run.explain().eager) == (2, 4, 0)
+
+
+def _turned(model: nn.Module) -> Any:
+    grad = model.weight.grad
+    grad[0] *= 2
+    grad.view(-1)[1] = 7.0
+    return grad.view(-1)
+
+
+def _replaced(model: nn.Module) -> Any:
+    model.weight.grad = model.weight.grad.sign()
+    model.bias.grad = model.weight.grad.sum(1)
+    return model.weight.grad.clone()
+
+
+@pytest.mark.parametrize("change", [_turned, _replaced])
+def test_gradients_that_are_changed_between_steps(change) -> None:
+    """Written to through views, or replaced, after one optimizer's step: the next one takes what eager's takes."""
+
+    def course(compiled: bool) -> list[Any]:
+        tc.manual_seed(8)
+        model = nn.Linear(3, 3)
+        one, other = (tc.optim.SGD([each], lr=0.1) for each in model.parameters())
+
+        def step(x):
+            one.zero_grad()
+            other.zero_grad()
+            model(x).square().sum().backward()
+            other.step()
+            answer = change(model)
+            one.step()
+            other.step()
+            model.bias.grad.zero_()
+            return answer
+
+        run = tc.compile(step, backend=lambda program: None) if compiled else step
+        seen = [run(tc.full((2, 3), 1.0 + i)).tolist() for i in range(4)]
+        return [*seen, model.weight.tolist(), model.bias.tolist(), model.bias.grad.tolist()]
+
+    assert course(True) == course(False)

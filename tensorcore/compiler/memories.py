@@ -159,7 +159,11 @@ class Memories:
     def expose(self, native: Any) -> int:
         """The value of an array that the program holds from here on: who writes to it later writes to that very array."""
         known = self.find(native)
-        number, memory = self._value(known), known.memory
+        memory = known.memory
+        if memory.kind != "given":
+            memory.value = self.own(memory.value)
+            memory.version += 1
+        number = self._value(known)
         if memory.kind != "given":
             memory.kind, memory.base, memory.written = "given", memory.value, False
             memory.shared = known.parent is not None  # of a view it is not known whose memory a replay makes it of

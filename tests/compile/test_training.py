@@ -357,3 +357,24 @@ def test_gradients_that_are_changed_between_steps(change) -> None:
         return [*seen, model.weight.tolist(), model.bias.tolist(), model.bias.grad.tolist()]
 
     assert course(True) == course(False)
+
+
+def test_a_gradient_made_of_numbers_is_made_in_each_call() -> None:
+    """What an optimizer writes into it in place, zeros for instance, is not what the next call begins with."""
+
+    def course(compiled: bool) -> list[Any]:
+        weight = nn.Parameter(tc.ones(3))
+        optimizer = tc.optim.SGD([weight], lr=0.5)
+
+        def step(x):
+            weight.grad = tc.tensor([1.0, 2.0, 3.0])
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=False)
+            return x * 2
+
+        run = tc.compile(step, backend=lambda program: None) if compiled else step
+        for _ in range(4):
+            run(tc.ones(2))
+        return weight.tolist()
+
+    assert course(True) == course(False) == [-1, -3, -5]

@@ -16,6 +16,7 @@ from tensorcore.ops.creation.create import full
 from tensorcore.ops.output import written
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.shapes.join import stack
+from tensorcore.tape.aside import aside
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -96,6 +97,7 @@ class GradScaler:
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
         raise ArgumentError(f"outputs must be a Tensor or an iterable of Tensors, got {type(outputs).__name__}")
 
+    @aside()
     def unscale_(self, optimizer: Any) -> None:
         """Divide the gradients of an optimizer's parameters by the factor, once before its step."""
         if not self._enabled:
@@ -111,6 +113,7 @@ class GradScaler:
         state["found_inf_per_device"] = self._look(optimizer, factor)
         state["stage"] = OptState.UNSCALED
 
+    @aside()
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """The optimizer's step with gradients divided by the factor; no step where one of them is not finite."""
         if not self._enabled:
@@ -141,7 +144,7 @@ class GradScaler:
                 "future GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let "
                 "the optimizer use them directly.",
                 FutureWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             return optimizer.step(*args, **kwargs, grad_scaler=self)
         unscaled = state["stage"] is OptState.UNSCALED
@@ -155,6 +158,7 @@ class GradScaler:
         finally:
             del optimizer.grad_scale, optimizer.found_inf
 
+    @aside()
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Adjust the factor to what the steps of this iteration found, or set it."""
         if not self._enabled:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 from tensorcore.backend.base import Backend
 from tensorcore.backend.program import Program, Step, Value
+from tensorcore.compiler.guards import is_record
 from tensorcore.compiler.memories import Memories, Segment
 from tensorcore.dtypes import dtype
 from tensorcore.lazy.kinds import STAYS, reads
@@ -19,20 +21,25 @@ __all__ = ["Result", "Script", "needed_steps", "program_of"]
 class Result:
     """What a traced call answered with: how to write it as an expression.
 
+    Args:
+        known: expressions for tensors and containers that were there before the call, by ``id``.
+        reaches: whether an object is one that the guards name, so that it is answered as it is.
+
     Attributes:
         tensors: those in it that the call made, in order.
         text: the expression, in which these are ``r0``, ``r1``, ...
         failed: why a replay cannot answer with it, None where it can.
     """
 
-    def __init__(self, value: Any, known: dict[int, str], script: Script) -> None:
+    def __init__(self, value: Any, known: dict[int, str], script: Script, reaches: Callable[[Any], bool]) -> None:
         self.tensors: list[Tensor] = []
         self.failed: str | None = None
-        self._known, self._script = known, script
+        self._known, self._script, self._reaches = known, script, reaches
         self._places: dict[int, int] = {}
-        self.text = self._expression(value)
+        self.text = self.expression(value)
 
-    def _expression(self, value: Any) -> str:
+    def expression(self, value: Any) -> str:
+        """A value that the call made, or found, in terms of what a replay has."""
         if id(value) in self._known:
             return self._known[id(value)]
         if isinstance(value, Tensor):
@@ -46,18 +53,30 @@ class Result:
                 self._places[id(value)] = len(self.tensors)
                 self.tensors.append(value)
             return f"r{self._places[id(value)]}"
-        if _constant(value):
+        if _constant(value) or ((isinstance(value, list | dict) or is_record(value)) and self._reaches(value)):
             return self._script.name(value)
         if isinstance(value, tuple) and (hasattr(value, "_fields") or type(value) is tuple):
-            inside = "".join(f"{self._expression(one)}, " for one in value)
+            inside = "".join(f"{self.expression(one)}, " for one in value)
             return f"({inside})" if type(value) is tuple else f"{self._script.name(type(value))}({inside})"
         if type(value) is list:
-            return f"[{''.join(f'{self._expression(one)}, ' for one in value)}]"
-        if type(value) is dict:
-            items = [f"{self._script.name(key)}: {self._expression(one)}, " for key, one in value.items()]
-            return f"{{{''.join(items)}}}"
+            return f"[{''.join(f'{self.expression(one)}, ' for one in value)}]"
+        if type(value) in (dict, OrderedDict):
+            made = self._items(value)
+            return made if type(value) is dict else f"{self._script.name(OrderedDict)}({made})"
+        if is_record(value):
+            return f"{self._script.name(_record)}({self._script.name(type(value))}, {self._items(vars(value))})"
         self.failed = f"answers with a {type(value).__name__}, which a replay cannot make"
         return self._script.name(value)
+
+    def _items(self, items: dict[Any, Any]) -> str:
+        return f"{{{''.join(f'{self._script.name(key)}: {self.expression(one)}, ' for key, one in items.items())}}}"
+
+
+def _record(kind: type, state: dict[str, Any]) -> Any:
+    """A dataclass with these attributes, whatever its ``__init__`` does."""
+    made = object.__new__(kind)
+    made.__dict__.update(state)
+    return made
 
 
 def _constant(value: Any) -> bool:

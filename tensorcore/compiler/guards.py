@@ -9,6 +9,7 @@ that no code named which ran in it are let go (``Guards.narrow``, ``tensorcore.c
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import operator
 import sys
@@ -16,6 +17,9 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
+from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.backend.base import Backend
 from tensorcore.dtypes import dtype
 from tensorcore.nn.module import Module
@@ -24,7 +28,7 @@ from tensorcore.optim.schedule import LRScheduler
 from tensorcore.tape.node import is_leaf
 from tensorcore.tensor import Tensor
 
-__all__ = ["Guards", "flat_tensors"]
+__all__ = ["Guards", "flat_tensors", "is_record"]
 
 _PLAIN = (int, float, bool, str, type(None), complex, bytes)
 _MANY = 1000  # items of one container that are looked at
@@ -44,6 +48,8 @@ class Guards:
     Attributes:
         arguments: the tensors among the arguments, in order, as pairs of an expression and a tensor.
         tensors: those that were reached otherwise, with how to name them.
+        containers: the lists, dicts and dataclasses among the arguments, as triples of an expression, the container and what
+            was in it before the call, by key.
         lines: for each guard the expression, what it looks at, and an expression that shows that.
     """
 
@@ -56,6 +62,8 @@ class Guards:
         self.lines: list[tuple[str, str, str]] = []
         self.arguments: list[tuple[str, Tensor]] = []
         self.tensors: list[tuple[str, Tensor]] = []
+        self.containers: list[tuple[str, Any, dict[Any, Any]]] = []
+        self.literals: dict[str, Any] = {}  # the names within the expressions of arguments
         self._seen: dict[int, Any] = {}
         self.add(f"len(args) == {len(args)}", "the number of arguments", "len(args)")
         for i, one in enumerate(args):
@@ -75,7 +83,7 @@ class Guards:
         exec(compile(source, "<guards>", "exec"), self.names)
         self.check: Callable[[tuple[Any, ...], dict[str, Any]], bool] = self.names["check"]
         # The tensors of the call that was traced live no longer than its caller wants.
-        self.arguments, self.tensors, self._seen, self._call = [], [], {}, (None, (), {})
+        self.arguments, self.tensors, self.containers, self._seen, self._call = [], [], [], {}, (None, (), {})
 
     def narrow(self, named: frozenset[str], needed: set[int]) -> None:
         """Let go of the guards of attributes that are not among some names, while all guards still hold.
@@ -113,13 +121,24 @@ class Guards:
         elif type(value) in (list, tuple) and len(value) <= _MANY:
             self.add(f"type({path}) is {type(value).__name__} and len({path}) == {len(value)}", f"the length of {text}",
                         f"len({path})")  # fmt: skip
+            if type(value) is list:
+                self.containers.append((path, value, dict(enumerate(value))))
             for i, one in enumerate(value):
                 self._argument(one, f"{path}[{i}]", f"{text}[{i}]")
         elif type(value) is dict and len(value) <= _MANY:
             self.add(f"type({path}) is dict and {path}.keys() == {self.name(frozenset(value))}", f"the keys of {text}",
                         f"sorted({path}, key=str)")  # fmt: skip
+            self.containers.append((path, value, dict(value)))
             for key, one in value.items():
-                self._argument(one, f"{path}[{self._literal(key)}]", f"{text}[{key!r}]")
+                self._argument(one, f"{path}[{self.literal(key)}]", f"{text}[{key!r}]")
+        elif is_record(value):
+            kept = vars(value)
+            self.add(f"type({path}) is {self.name(type(value))} and {path}.__dict__.keys() == {self.name(frozenset(kept))}",
+                     f"the type of {text}", f"type({path}).__name__")  # fmt: skip
+            self.containers.append((path, value, dict(kept)))
+            for key, one in kept.items():
+                self._argument(one, f"{path}.{key}", f"{text}.{key}")
+            self._class(type(value), text)
         else:
             self._visit(value, path, text)
 
@@ -149,15 +168,15 @@ class Guards:
 
     def _visit(self, value: Any, path: str, text: str) -> None:
         """Guard a value that ``path`` leads to, and what can be reached from it."""
-        if isinstance(value, _PLAIN):
+        if isinstance(value, (*_PLAIN, np.generic)):
             if value != value:
                 self.add(f"{path} != {path}", text, path)
-            elif type(value) in _PLAIN:
+            elif type(value) in _PLAIN or isinstance(value, np.generic):
                 kind = "None" if value is None else None
                 test = (
                     f"{path} is None"
                     if kind
-                    else f"type({path}) is {self.name(type(value))} and {path} == {self._literal(value)}"
+                    else f"type({path}) is {self.name(type(value))} and {path} == {self.literal(value)}"
                 )
                 self.add(test, text, path)
             else:
@@ -176,6 +195,9 @@ class Guards:
             self._requires(value, name, text)
         elif isinstance(value, Optimizer):
             self._parameters_of(value, text)
+        elif isinstance(value, GradScaler):
+            for key in ("_enabled", "_scale", "_growth_tracker"):
+                self._visit(value.__dict__.get(key), f"{name}.__dict__.get({key!r})", f"{text}.{key}")
         elif isinstance(value, LRScheduler | dtype | Backend | type):
             return
         elif isinstance(value, Module):
@@ -294,8 +316,20 @@ class Guards:
         self.names[name] = value
         return name
 
-    def _literal(self, value: Any) -> str:
-        return repr(value) if type(value) in (int, str, bool) else self.name(value)
+    def literal(self, value: Any) -> str:
+        """A key as part of an expression."""
+        if type(value) in (int, str, bool):
+            return repr(value)
+        name = self.name(value)
+        self.literals[name] = value
+        return name
+
+
+def is_record(value: Any) -> bool:
+    """Whether an object is a dataclass all of whose state is in its attributes."""
+    kind = type(value)
+    plain = dataclasses.is_dataclass(kind) and kind.__new__ is object.__new__ and kind.__setattr__ is object.__setattr__
+    return plain and not isinstance(value, Module) and not _slots(kind)
 
 
 def flat_tensors(value: Any) -> Iterator[Tensor]:
@@ -308,6 +342,8 @@ def flat_tensors(value: Any) -> Iterator[Tensor]:
     elif isinstance(value, dict):
         for one in value.values():
             yield from flat_tensors(one)
+    elif is_record(value):
+        yield from flat_tensors(vars(value))
 
 
 def _called(function: Any) -> str:

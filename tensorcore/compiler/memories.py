@@ -72,6 +72,7 @@ class Memories:
         reason: why the call cannot be replayed, None while it can.
         segments: the steps written down.
         given, constants: arrays that came in from outside, and that Python data made, by the number of their value.
+        exposed: values that the program holds, as a gradient, since a call that Python made.
         specs, strides: of values by number; strides of those that do not lie in row-major order.
     """
 
@@ -81,6 +82,7 @@ class Memories:
         self.segments = [Segment()]
         self.given: dict[int, Any] = {}
         self.constants: dict[int, Any] = {}
+        self.exposed: set[int] = set()
         self.specs: dict[int, Spec] = {}
         self.strides: dict[int, tuple[int, ...]] = {}
         self._known: dict[int, Known] = {}
@@ -133,7 +135,12 @@ class Memories:
         for memory in list(self._memories.values()):  # an array may end meanwhile
             if memory.kind != "given":
                 root = self._root(memory.value)
-                if root in taken or root in self.given or (root in self.constants and root != memory.base):
+                if (
+                    root in taken
+                    or root in self.given
+                    or root in self.exposed
+                    or (root in self.constants and root != memory.base)
+                ):
                     spec = self.specs[memory.value]
                     memory.value = self.emit("clone", (Value(memory.value),), {}, spec)[0]
                     memory.version += 1
@@ -148,6 +155,20 @@ class Memories:
     def checks(self, position: int) -> bool:
         """Whether a segment checks values."""
         return any(step.kernel == "bounds" for step, _ in self.segments[position].steps)
+
+    def expose(self, native: Any) -> int:
+        """The value of an array that the program holds from here on: who writes to it later writes to that very array."""
+        known = self.find(native)
+        memory = known.memory
+        if memory.kind != "given":
+            memory.value = self.own(memory.value)
+            memory.version += 1
+        number = self._value(known)
+        if memory.kind != "given":
+            memory.kind, memory.base, memory.written = "given", memory.value, False
+            memory.shared = known.parent is not None  # of a view it is not known whose memory a replay makes it of
+            self.exposed.add(self._root(number))
+        return number
 
     def given_value(self, memory: Memory) -> int:
         """The number that an array from outside came in with."""

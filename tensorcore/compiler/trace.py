@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
 from tensorcore import dtypes
+from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.amp.state import again, regions
 from tensorcore.amp.state import state as autocast
 from tensorcore.compiler.build import Result, Script
 from tensorcore.compiler.gradient import CompiledBackward, Freed, external_edges, has_hooks, node_of
-from tensorcore.compiler.guards import Guards
+from tensorcore.compiler.guards import Guards, is_record
 from tensorcore.compiler.names import Names
 from tensorcore.compiler.tracer import Tracer
 from tensorcore.determinism import are_deterministic_algorithms_enabled
@@ -128,6 +129,7 @@ class _Call:
         self.reached: list[tuple[str, Tensor]] = [*guards.arguments]
         self.reached += [(guards.name(one), one) for _, one in guards.tensors]
         self.known = {id(one): path for path, one in reversed(self.reached)}
+        self.known |= {id(one): path for path, one, _ in reversed(guards.containers)}
         self.leaves = [(path, one) for path, one in self.reached if is_leaf(one.node)]
         if any(has_hooks(one.node) for _, one in self.leaves):
             tracer.reason = "uses tensors with hooks, which Python runs"
@@ -141,6 +143,7 @@ class _Call:
         self.kept: dict[int, set[int]] = {}
         self.effects: dict[int, list[tuple[Tensor, str, int | None, Any]]] = {}
         self.result: Result | None = None
+        self.replaced: list[tuple[str, str]] = []  # where the call put something else into an argument, and what
         self.values: list[int] = []
         self.needed: set[int] = set()  # tensors, by id, that the replay names
         self.ends = 0
@@ -154,9 +157,10 @@ class _Call:
         if event is None:
             self._note_grads()
             return
-        if isinstance(event.owner, Optimizer | LRScheduler) and not self.guards.reaches(event.owner):
-            # It begins anew in each call, and a replay has but the one of the trace.
-            self.tracer.fail(f"makes its own {type(event.owner).__name__}")
+        for one in (event.owner, *event.takes):
+            if isinstance(one, Optimizer | LRScheduler | GradScaler) and not self.guards.reaches(one):
+                # It begins anew in each call, and a replay has but the one of the trace.
+                self.tracer.fail(f"makes its own {type(one).__name__}")
         self.grads = {id(one): one.node.grad for _, one in self.leaves}
         if event.clears:
             self.cleared |= {id(one) for one in event.clears if one.grad is None} - self.touched
@@ -175,7 +179,7 @@ class _Call:
                 if type(now) is not Tensor or type(now.native) is not now.device.array or now.node is not None:
                     self.tracer.fail("leaves a gradient that is sparse or recorded")
                     return
-                number = self.tracer.value_of(now.native)
+                number = self.tracer.expose(now.native)
                 self.kept.setdefault(position, set()).add(number)
             self.effects.setdefault(position, []).append((one, path, number, now))
         self.grads = {id(one): one.node.grad for _, one in self.leaves}
@@ -200,7 +204,9 @@ class _Call:
             number: self.sources[id(native)] for number, native in tracer.given.items() if id(native) in self.sources
         }
         self.script = Script(tracer, numbers)
-        found = self.result = Result(result, self.known, self.script)
+        found = self.result = Result(result, self.known, self.script, self.guards.reaches)
+        self.replaced = [(place, found.expression(one)) for place, one in self._replaced()]
+        self.script.names.update(self.guards.literals)
         if found.failed:
             tracer.fail(found.failed)
             return
@@ -219,6 +225,14 @@ class _Call:
         for number, native in tracer.given.items():
             if id(native) in self.sources:
                 numbers.setdefault(number, self.sources[id(native)])
+
+    def _replaced(self) -> Iterator[tuple[str, Any]]:
+        """What the call put into lists, dicts and dataclasses that it was given, and where; other keys are guards' affair."""
+        for path, one, before in self.guards.containers:
+            now = dict(enumerate(one)) if type(one) is list else one if type(one) is dict else vars(one)
+            for key, value in now.items():
+                if key in before and value is not before[key]:
+                    yield f"{path}.{key}" if is_record(one) else f"{path}[{self.guards.literal(key)}]", value
 
     def _outermost(self, edge: Any) -> Any:
         return edge.node if type(edge) is Output else edge
@@ -281,7 +295,11 @@ class _Call:
         lines += self._results(result, saved)
         if self.backward is not None:
             lines += self._tape(saved, None if self.backward[0] == "freed" else run_back)
-        lines.append(f"return {result.text}")
+        for i, (_, text) in enumerate(self.replaced):  # all of it before the first is put in place
+            lines.append(f"n{i} = {text}")
+        lines.append(f"answer = {result.text}")
+        lines += [f"{place} = n{i}" for i, (place, _) in enumerate(self.replaced)]
+        lines.append("return answer")
         run = script.function("run(args, kwargs)", lines, needed)
         words = set(re.findall(r"\w+", run.source))  # type: ignore[attr-defined]
         self.needed = {id(one) for path, one in self.reached if path in words}

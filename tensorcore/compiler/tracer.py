@@ -225,7 +225,7 @@ class Tracer(Memories):
         if self._one_device(device, "from_host"):
             number = self._fresh()
             self.specs[number] = spec_of(result)
-            self.constants[number] = result
+            self.constants[number] = device.as_native(device.kernels["clone"](result))  # the call may write to its own
             self.enter(result, Memory("constant", number), number, device.storage_key(result))
 
     def _note_share_host(self, device: Backend, result: Any, array: Any) -> None:

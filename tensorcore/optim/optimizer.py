@@ -52,6 +52,8 @@ class Optimizer:
         state: what the optimizer remembers of each parameter, e.g. its momentum.
     """
 
+    _stays_aside = True  # a compiled function may hand it to calls that it leaves to Python
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "step" in cls.__dict__:

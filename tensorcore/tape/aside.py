@@ -17,6 +17,7 @@ class Event(NamedTuple):
     Attributes:
         run: makes it again.
         owner: whose method it is.
+        takes: the objects that it is given, which have such methods too, as an optimizer has.
         clears: tensors whose gradients it forgets.
         again: whether a second one right after the first changes nothing.
     """
@@ -25,6 +26,7 @@ class Event(NamedTuple):
     owner: Any
     clears: tuple[Any, ...] = ()
     again: bool = False
+    takes: tuple[Any, ...] = ()
 
 
 def aside(clears: Callable[[Any], tuple[Any, ...]] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -40,13 +42,15 @@ def aside(clears: Callable[[Any], tuple[Any, ...]] | None = None) -> Callable[[C
             tracer = mode.tracer
             if tracer is None:
                 return method(self, *args, **kwargs)
-            if not all(one is None or isinstance(one, bool | int | float | str) for one in (*args, *kwargs.values())):
+            given = [one for one in (*args, *kwargs.values()) if not isinstance(one, bool | int | float | str | None)]
+            if not all(hasattr(type(one), "_stays_aside") for one in given):
                 tracer.fail(f"passes a value to {type(self).__name__}.{method.__name__}")
             event = Event(
                 functools.partial(wrapped, self, *args, **kwargs),
                 self,
                 clears(self) if clears else (),
                 clears is not None,
+                tuple(given),
             )
             return tracer.call(event, lambda: method(self, *args, **kwargs))
 

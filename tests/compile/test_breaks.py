@@ -58,7 +58,7 @@ def clips_by_a_read(model: Any, optimizer: Any) -> Any:
 
 
 def scales(model: Any, optimizer: Any) -> Any:
-    """It leaves out steps whose gradients are not finite."""
+    """It leaves out steps whose gradients are not finite, and looks at the factor."""
     scaler = tc.amp.GradScaler("cpu", init_scale=1024.0)
 
     def step(x: tc.Tensor, y: tc.Tensor) -> tc.Tensor:
@@ -67,6 +67,7 @@ def scales(model: Any, optimizer: Any) -> Any:
         scaler.scale(loss).backward()
         scaler.step(optimizer)
         scaler.update()
+        assert scaler.get_scale() >= 1
         return loss.detach()
 
     return step
@@ -80,7 +81,8 @@ def test_a_step_that_reads_trains_like_eager(step_of) -> None:
     assert made[:2] == (losses, parameters)
     account = made[2].explain()
     assert account.eager == 0
-    assert account.broken == 5
+    assert account.traces + account.broken == 6
+    assert account.broken >= 4
     assert account.planned >= 3, account
 
 

@@ -396,3 +396,16 @@ def test_a_traced_call_keeps_no_array_alive() -> None:
 
     assert tc.compile(run)(tc.ones(300)).tolist() == run(tc.ones(300)).tolist()
     assert ended == [True] * 8
+
+
+def test_a_tensor_of_python_numbers_that_is_written_to() -> None:
+    """A tensor made of numbers in the call, and then changed in place, begins with these numbers in each call."""
+
+    @counted
+    def f(x):
+        factors = tc.tensor([1.0, 2.0])
+        factors.mul_(2)
+        return factors + x
+
+    assert [f(tc.zeros(2)).tolist() for _ in range(3)] == [[2, 4]] * 3
+    assert f.explain().replays == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -259,3 +260,121 @@ def test_a_step_that_lets_a_gradient_go_after_adding_to_it() -> None:
         return [step(tc.randn(3, 4), i % 3 == 2).item() for i in range(9)]
 
     assert losses(True) == losses(False)
+
+
+def test_clipping_between_two_optimizers() -> None:
+    """Gradients that are scaled after another optimizer's step are scaled in each replay too."""
+
+    def losses(compiled: bool) -> list[float]:
+        tc.manual_seed(8)
+        first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+        one, other = (tc.optim.SGD(model.parameters(), lr=0.1) for model in (first, second))
+
+        def step(x):
+            one.zero_grad()
+            other.zero_grad()
+            loss = second(first(x)).square().sum()
+            loss.backward()
+            one.step()
+            nn.utils.clip_grad_norm_(second.parameters(), 0.01)
+            other.step()
+            return loss
+
+        run = tc.compile(step, backend=lambda program: None) if compiled else step
+        return [run(tc.ones(2, 3)).item() for _ in range(4)]
+
+    assert losses(True) == losses(False)
+
+
+@pytest.mark.parametrize("clips", [False, True])
+def test_steps_with_a_grad_scaler_are_replayed(clips) -> None:
+    """Scaling, unscaling, a skipped step and the factor that grows: losses and factors of eager, traced twice at most."""
+
+    def course(compiled: bool) -> tuple[list[str], Any]:
+        tc.manual_seed(8)
+        model = nn.Linear(3, 3)
+        optimizer = tc.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        scaler = tc.amp.GradScaler("cpu", init_scale=1024.0, growth_interval=2)
+
+        def step(x):
+            optimizer.zero_grad()
+            with tc.autocast("cpu", dtype=tc.bfloat16):
+                loss = model(x).square().sum()
+            scaler.scale(loss).backward()
+            if clips:
+                scaler.unscale_(optimizer)
+                nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            scaler.step(optimizer)
+            scaler.update()
+            return loss
+
+        run = tc.compile(step, backend=lambda program: None) if compiled else step
+        seen = []
+        for factor in (1.0, 1.0, 1.0, math.inf, 1.0, 1.0):
+            seen.append(f"{run(tc.full((2, 3), factor)).item()} {scaler.get_scale()}")
+        return seen, run
+
+    seen, run = course(True)
+    assert seen == course(False)[0]
+    assert (run.explain().traces, run.explain().replays, run.explain().eager) == (2, 4, 0)
+
+
+def _turned(model: nn.Module) -> Any:
+    grad = model.weight.grad
+    grad[0] *= 2
+    grad.view(-1)[1] = 7.0
+    return grad.view(-1)
+
+
+def _replaced(model: nn.Module) -> Any:
+    model.weight.grad = model.weight.grad.sign()
+    model.bias.grad = model.weight.grad.sum(1)
+    return model.weight.grad.clone()
+
+
+@pytest.mark.parametrize("change", [_turned, _replaced])
+def test_gradients_that_are_changed_between_steps(change) -> None:
+    """Written to through views, or replaced, after one optimizer's step: the next one takes what eager's takes."""
+
+    def course(compiled: bool) -> list[Any]:
+        tc.manual_seed(8)
+        model = nn.Linear(3, 3)
+        one, other = (tc.optim.SGD([each], lr=0.1) for each in model.parameters())
+
+        def step(x):
+            one.zero_grad()
+            other.zero_grad()
+            model(x).square().sum().backward()
+            other.step()
+            answer = change(model)
+            one.step()
+            other.step()
+            model.bias.grad.zero_()
+            return answer
+
+        run = tc.compile(step, backend=lambda program: None) if compiled else step
+        seen = [run(tc.full((2, 3), 1.0 + i)).tolist() for i in range(4)]
+        return [*seen, model.weight.tolist(), model.bias.tolist(), model.bias.grad.tolist()]
+
+    assert course(True) == course(False)
+
+
+def test_a_gradient_made_of_numbers_is_made_in_each_call() -> None:
+    """What an optimizer writes into it in place, zeros for instance, is not what the next call begins with."""
+
+    def course(compiled: bool) -> list[Any]:
+        weight = nn.Parameter(tc.ones(3))
+        optimizer = tc.optim.SGD([weight], lr=0.5)
+
+        def step(x):
+            weight.grad = tc.tensor([1.0, 2.0, 3.0])
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=False)
+            return x * 2
+
+        run = tc.compile(step, backend=lambda program: None) if compiled else step
+        for _ in range(4):
+            run(tc.ones(2))
+        return weight.tolist()
+
+    assert course(True) == course(False) == [-1, -3, -5]

@@ -59,6 +59,19 @@ def test_two_operands(kernel, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("kernel", ["exp", "log", "tanh", "sigmoid", "silu", "gelu", "gelu_tanh"])
+def test_functions_within_a_chain(kernel, dtype):
+    """Between cheap steps a function has the bits of its kernel, over whole tiles, single vectors and what is left of one."""
+    values = np.concatenate([awkward(dtype, 200), np.linspace(-110, 110, 463, dtype=dtype)])
+    options = {"approximate": "tanh"} if kernel == "gelu_tanh" else {}
+    made = build(values)
+    x = made.call("mul", Value(0), 0.5)
+    x = made.call(kernel.removesuffix("_tanh"), x, **options)
+    x = made.call(kernel.removesuffix("_tanh"), made.call("add", x, Value(0)), **options)
+    same_bits(compiled(made.program(x))(*made.arrays)[0], made.values[x.number])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_what_is_stored_past_the_caches(dtype, monkeypatch):
     """Results too large for the caches have the same bits, also where they end, or begin, within a vector."""
     monkeypatch.setattr(fused, "_LAST_CACHE", 0)

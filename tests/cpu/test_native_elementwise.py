@@ -313,13 +313,13 @@ def test_roots_are_rounded_to_the_nearest():
     np.testing.assert_array_equal(native(values), fallback(values))
 
 
-def test_exp_log_and_gelu_of_any_size_and_step():
+def test_functions_of_any_size_and_step():
     """What is left of a vector, and elements that do not lie in a row, have the bits of whole vectors."""
     values = np.linspace(0.01, 30, 100, dtype=np.float32)
-    for name in ("exp", "log", "gelu", "sqrt"):
+    for name in ("exp", "log", "tanh", "sigmoid", "silu", "gelu", "sqrt"):
         native, _ = kernel(name)
         whole = native(values)
-        for count in (1, 7, 15, 16, 17, 31, 33):
+        for count in (1, 7, 15, 16, 17, 31, 33, 64, 65, 81):
             np.testing.assert_array_equal(native(values[:count]), whole[:count])
         np.testing.assert_array_equal(native(values[::3]), whole[::3])
         np.testing.assert_array_equal(native(values[::-1]), whole[::-1])

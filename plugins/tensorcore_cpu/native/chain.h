@@ -1,4 +1,4 @@
-/* Chains: cheap ops one after the other on a value that stays in registers. */
+/* Chains: ops one after the other on a value that stays in registers. */
 #ifndef TENSORCORE_NATIVE_CHAIN_H
 #define TENSORCORE_NATIVE_CHAIN_H
 
@@ -9,13 +9,15 @@ enum { CHAIN_OPS = 32, CHAIN_OPERANDS = 16 };
 /* X(name): of the value alone, and of the value x and an operand y. The forms with an r have y on the left. */
 #define CHAIN_UNARY(X) \
     X(neg) X(abs) X(square) X(cube) X(relu) X(sqrt) X(rsqrt) X(reciprocal) X(reciprocal_square) X(twice)
+#define CHAIN_FUNCTION(X) /* of the value alone too, but some dozen instructions */                           \
+    X(exp) X(log) X(tanh) X(sigmoid) X(silu) X(gelu) X(gelu_tanh)
 #define CHAIN_BINARY(X)                                                                                       \
     X(add) X(sub) X(rsub) X(mul) X(div) X(rdiv) X(maximum) X(rmaximum) X(minimum) X(rminimum) X(leaky_relu)  \
     X(raise) X(lower) /* to a bound that is no NaN */
 
 /* `stream` is a store past the caches, for what is too large to be there when it is read: the line is not fetched first. */
 #define CHAIN_CODE(name) CHAIN_##name,
-enum { CHAIN_store, CHAIN_stream, CHAIN_UNARY(CHAIN_CODE) CHAIN_BINARY(CHAIN_CODE) CHAIN_CODES };
+enum { CHAIN_store, CHAIN_stream, CHAIN_UNARY(CHAIN_CODE) CHAIN_FUNCTION(CHAIN_CODE) CHAIN_BINARY(CHAIN_CODE) CHAIN_CODES };
 
 typedef struct {
     unsigned char code, operand; /* the operand's number; for a store that of the place */

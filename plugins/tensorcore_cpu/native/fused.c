@@ -397,7 +397,7 @@ static PyTypeObject fused_type = {
 
 PyObject *native_fusible(PyObject *module, PyObject *unused) {
 #define CODE_NAME(name) #name,
-    static const char *const CODES[] = {"store", "stream", CHAIN_UNARY(CODE_NAME) CHAIN_BINARY(CODE_NAME)};
+    static const char *const CODES[] = {"store", "stream", CHAIN_UNARY(CODE_NAME) CHAIN_FUNCTION(CODE_NAME) CHAIN_BINARY(CODE_NAME)};
     PyObject *codes = PyDict_New();
     for (int code = 0; codes && code < CHAIN_CODES; code++) {
         PyObject *number = PyLong_FromLong(code);

@@ -1,5 +1,6 @@
 /* The loops of chains: a tile of vectors at a time, through all ops of the chain. */
-#include "loop.h"
+#include "functions.h"
+#include "wide.h"
 
 #include "../chain.h"
 
@@ -10,7 +11,10 @@
 #include <immintrin.h>
 #endif
 
-enum { TILE = 8 }; /* vectors: with them a predicted jump for each op weighs little, and they fit the registers */
+enum {
+    TILE = 8, /* vectors: with them a predicted jump for each op weighs little, and they fit the registers */
+    SIDE = 2, /* of them that a function takes side by side: what it needs beside the tile fits too */
+};
 
 /* The bits of a where the mask is set, else those of b; and square roots: GCC knows neither of vectors in C. */
 #if defined(__AVX512F__)
@@ -58,6 +62,9 @@ ALWAYS_INLINE vd root_of_lanes_f64(vd x) {
 #define CHOOSE CHOOSE_f32
 #define ROOT ROOT_f32
 #define STREAM STREAM_f32
+#ifdef __AVX512F__
+#define WIDE_FUNCTIONS
+#endif
 #define WITHOUT_SIGN INT32_MAX
 #include "chain_of_real.h"
 #include "as_f64.h"

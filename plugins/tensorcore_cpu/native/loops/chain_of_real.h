@@ -1,10 +1,10 @@
 /* The chain of one type. An op has the bits of its loop in elementwise.c: each is one rounding, or the same expression. */
 
-#define EACH _Pragma("GCC unroll 8") for (int k = 0; k < vectors; k++)
+#define TILED _Pragma("GCC unroll 8") for (int k = 0; k < vectors; k++)
 
 #define ALONE(name, expression)                                                                               \
     case CHAIN_##name:                                                                                        \
-        EACH {                                                                                                \
+        TILED {                                                                                               \
             VEC x = value[k];                                                                                 \
             value[k] = expression;                                                                            \
         }                                                                                                     \
@@ -12,18 +12,50 @@
 #define BESIDE(name, expression)                                                                              \
     case CHAIN_##name:                                                                                        \
         if (step) {                                                                                           \
-            EACH {                                                                                            \
+            TILED {                                                                                           \
                 VEC x = value[k], y = ((const VEC_U *)at)[k];                                                 \
                 value[k] = expression;                                                                        \
             }                                                                                                 \
         } else {                                                                                              \
             VEC y = *(const REAL *)at - (VEC){0};                                                             \
-            EACH {                                                                                            \
+            TILED {                                                                                           \
                 VEC x = value[k];                                                                             \
                 value[k] = expression;                                                                        \
             }                                                                                                 \
         }                                                                                                     \
         break;
+
+/* Vectors side by side where wide.h has the function, else element by element, as elementwise.c has it. */
+#ifdef WIDE_FUNCTIONS
+#define FUNCTION(name)                                                                                        \
+    case CHAIN_##name: {                                                                                      \
+        __m512 x[TILE];                                                                                       \
+        TILED x[k] = (__m512)value[k];                                                                        \
+        if (vectors == 1)                                                                                     \
+            name##_wide(x, 1);                                                                                \
+        else                                                                                                  \
+            _Pragma("GCC unroll 8") for (int k = 0; k < vectors; k += SIDE)                                   \
+                name##_wide(x + k, SIDE);                                                                     \
+        TILED value[k] = (VEC)x[k];                                                                           \
+        break;                                                                                                \
+    }
+#else
+#define OF_ELEMENTS(name)                                                                                     \
+    static __attribute__((noinline)) void F(name##_of_elements)(REAL *x, int count) {                         \
+        INDEPENDENT for (int i = 0; i < count; i++)                                                           \
+            x[i] = F(name##_)(x[i]);                                                                          \
+    }
+CHAIN_FUNCTION(OF_ELEMENTS)
+#undef OF_ELEMENTS
+#define FUNCTION(name)                                                                                        \
+    case CHAIN_##name: {                                                                                      \
+        _Alignas(VECTOR) REAL space[TILE * LANES];                                                            \
+        TILED ((VEC_U *)space)[k] = value[k];                                                                 \
+        F(name##_of_elements)(space, vectors * LANES);                                                        \
+        TILED value[k] = ((VEC_U *)space)[k];                                                                 \
+        break;                                                                                                \
+    }
+#endif
 
 /* So many vectors, a constant where this is called, through all ops; `offset` in bytes. */
 ALWAYS_INLINE void F(chain_through)(const chain_op *ops, int count, const char *const *operands,
@@ -31,16 +63,16 @@ ALWAYS_INLINE void F(chain_through)(const chain_op *ops, int count, const char *
     const VEC zero = {0};
     VEC value[TILE];
     if (steps[0])
-        EACH value[k] = ((const VEC_U *)(operands[0] + offset))[k];
+        TILED value[k] = ((const VEC_U *)(operands[0] + offset))[k];
     else
-        EACH value[k] = *(const REAL *)operands[0] - zero;
+        TILED value[k] = *(const REAL *)operands[0] - zero;
     for (const chain_op *op = ops, *end = ops + count; op < end; op++) {
         if (chain_stores(op->code)) {
             VEC_U *to = (VEC_U *)(places[op->operand] + offset);
             if (op->code == CHAIN_stream && (uintptr_t)to % VECTOR == 0)
-                EACH STREAM((REAL *)(to + k), value[k]);
+                TILED STREAM((REAL *)(to + k), value[k]);
             else
-                EACH to[k] = value[k];
+                TILED to[k] = value[k];
             continue;
         }
         ptrdiff_t step = steps[op->operand];
@@ -56,6 +88,7 @@ ALWAYS_INLINE void F(chain_through)(const chain_op *ops, int count, const char *
             ALONE(reciprocal, 1 / x)
             ALONE(reciprocal_square, 1 / (x * x))
             ALONE(twice, x + x)
+            CHAIN_FUNCTION(FUNCTION)
             BESIDE(add, x + y)
             BESIDE(sub, x - y)
             BESIDE(rsub, y - x)
@@ -72,9 +105,11 @@ ALWAYS_INLINE void F(chain_through)(const chain_op *ops, int count, const char *
         }
     }
 }
-#undef EACH
+#undef TILED
 #undef ALONE
 #undef BESIDE
+#undef FUNCTION
+#undef WIDE_FUNCTIONS
 
 static void F(chain)(const chain_op *ops, int count, const char *const *operands, const ptrdiff_t *steps,
                      char *const *places, ptrdiff_t size) {

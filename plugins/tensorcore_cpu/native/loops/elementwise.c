@@ -26,23 +26,7 @@ FLOATS(UNARY_OF, relu, x <= 0 ? 0 : x) /* NaN stays */
 INTEGERS(UNARY_OF, relu, x > 0 ? x : 0)
 REALS(UNARY_OF, sign, (x > 0) - (x < 0)) /* 0 for NaN */
 #ifdef __AVX512F__
-WIDE_LOOP(sqrt_rest, sqrt_wide)
-
-/* One vector in four by the instruction: the unit for it works beside those that multiply. The bits are the same. */
-static void sqrt_f32(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    ptrdiff_t i = 0;
-    if (steps[0] == 4 && steps[1] == 4)
-        for (; i + 64 <= count; i += 64) {
-            const float *x = (const float *)data[0] + i;
-            float *made = (float *)data[1] + i;
-            _mm512_storeu_ps(made, _mm512_sqrt_ps(_mm512_loadu_ps(x)));
-            for (int k = 16; k < 64; k += 16)
-                _mm512_storeu_ps(made + k, sqrt_wide(_mm512_loadu_ps(x + k)));
-        }
-    char *const rest[2] = {data[0] + i * steps[0], data[1] + i * steps[1]};
-    sqrt_rest(rest, steps, count - i);
-}
-
+WIDE_LOOP(sqrt_f32, sqrt_wide)
 UNARY_LOOP(sqrt_f64, double, double, sqrt(x))
 #else
 LIBM_OF(sqrt, sqrt)
@@ -138,12 +122,13 @@ FLOATS(BINARY_OF, legendre_polynomial_p, legendre(x, y))
 #endif
 WIDE_OF(exp)
 WIDE_OF(log)
+WIDE_OF(tanh)
+WIDE_OF(sigmoid)
+WIDE_OF(silu)
 WIDE_OF(gelu)
+WIDE_OF(gelu_tanh)
 FLOATS(FUNCTION_OF, expm1)
 FLOATS(FUNCTION_OF, log1p)
-FLOATS(FUNCTION_OF, tanh)
-FLOATS(FUNCTION_OF, sigmoid)
-FLOATS(FUNCTION_OF, silu)
 FLOATS(FUNCTION_OF, erf)
 FLOATS(FUNCTION_OF, erfinv)
 UNARY_LOOP(erfc_f32, float, float, whole_erfc_f32(x))
@@ -157,7 +142,6 @@ FLOATS(BESSEL_OF, i1, 1, false)
 FLOATS(BESSEL_OF, i1e, 1, true)
 FLOATS(BESSEL_OF, modified_bessel_i0, 0, false)
 FLOATS(BESSEL_OF, modified_bessel_i1, 1, false)
-FLOATS(FUNCTION_OF, gelu_tanh)
 
 /* Tests and comparisons */
 

@@ -145,7 +145,7 @@ static void logit_f32(const double *numbers, char *const *data, const ptrdiff_t 
             line[i - start] = x < low ? low : x > high ? high : x;
         }
         __m512 y = _mm512_loadu_ps(line);
-        _mm512_storeu_ps(line, log_wide(_mm512_div_ps(y, _mm512_sub_ps(EACH(1), y))));
+        _mm512_storeu_ps(line, log_wide_one(_mm512_div_ps(y, _mm512_sub_ps(EACH(1), y))));
         for (ptrdiff_t i = start; i < end; i++)
             AT(float, 1) = line[i - start];
     }

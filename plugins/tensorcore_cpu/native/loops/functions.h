@@ -34,8 +34,10 @@ enum { EXP_LEAST, EXP_FLUSHED, EXP_MOST, POWER_FLUSHED };
 #define EXPONENT_BIAS EXPONENT_BIAS_F32
 #define MAGIC_F32 12582912.0f
 #define MAGIC MAGIC_F32 /* 1.5 * 2^23: adding it rounds to an integer, which its low bits then hold */
-#define LN2_HIGH 0.693145751953125f
-#define LN2_LOW 1.42860682030941723e-6f
+#define LN2_HIGH_F32 0.693145751953125f
+#define LN2_LOW_F32 1.42860682030941723e-6f
+#define LN2_HIGH LN2_HIGH_F32
+#define LN2_LOW LN2_LOW_F32
 #define TANH_ONE 10.0f
 #define ERFC_ZERO 9.5f
 #define ERFC_LEAST 11.0f

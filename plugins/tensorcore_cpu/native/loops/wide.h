@@ -1,5 +1,8 @@
 /* Functions of sixteen floats at a time, for AVX-512: where functions.h divides or takes a power of two apart, instructions
-   of this set do it. What they give beside NaN, infinities and denormals is what functions.h gives. */
+   of this set do it. What they give beside NaN, infinities and denormals is what functions.h gives.
+
+   Each works on a few vectors in place, step by step for all of them: a step waits for the one before, and the processor
+   does not look far enough ahead to find the next vector by itself. How many is a constant where they are called. */
 #ifndef TENSORCORE_NATIVE_WIDE_H
 #define TENSORCORE_NATIVE_WIDE_H
 
@@ -9,45 +12,111 @@
 #ifdef __AVX512F__
 #include <immintrin.h>
 
+enum { WIDE_FEW = 4, WIDE_MOST = 8 };
+
 #define EACH(x) _mm512_set1_ps(x)
+#define WIDE_ALL _Pragma("GCC unroll 8") for (int k = 0; k < count; k++)
 
 /* Horner's rule, the highest power first. */
-ALWAYS_INLINE __m512 wide_series(__m512 x, const float *factors, int count) {
-    __m512 made = EACH(factors[0]);
+ALWAYS_INLINE void wide_series(const __m512 *x, __m512 *made, int count, const float *factors, int terms) {
+    WIDE_ALL made[k] = EACH(factors[0]);
 #pragma GCC unroll 16
-    for (int i = 1; i < count; i++)
-        made = _mm512_fmadd_ps(made, x, EACH(factors[i]));
-    return made;
+    for (int i = 1; i < terms; i++)
+        WIDE_ALL made[k] = _mm512_fmadd_ps(made[k], x[k], EACH(factors[i]));
 }
-#define WIDE_SERIES(x, ...) wide_series(x, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
+#define WIDE_SERIES(x, made, ...)                                                                             \
+    wide_series(x, made, count, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 
-ALWAYS_INLINE __m512 exp_wide(__m512 x) {
+/* 2^(i / 16), and the logarithm of what rounding it to a float left out. */
+static const float sixteenth_power[16] = {
+    1.0f, 1.04427373f, 1.09050775f, 1.13878858f, 1.18920708f, 1.24185777f, 1.29683959f, 1.35425556f,
+    1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f, 1.68179286f, 1.75625217f, 1.8340081f, 1.91520655f};
+static const float sixteenth_rest[16] = {
+    0.0f, 4.62854715e-8f, -1.19921575e-8f, 4.72978208e-8f, 3.19341815e-8f, 3.62105723e-8f, -3.09907229e-8f, -7.47521334e-9f,
+    1.71142709e-8f, -3.04768335e-8f, 5.23333421e-9f, 6.10759177e-9f, -1.4719606e-8f, -5.25879518e-9f, -6.12825968e-9f,
+    5.14060927e-9f};
+
+/* e^x, or e^-x: x = n ln 2 + r, where n is a number of sixteenths, which adding `magic` rounds to and whose last four bits
+   choose a factor. The exponent is made of n, so that infinities and NaN come from there; r, which they leave without
+   meaning, need only be small. Exact to 0.56 units in the last place. */
+ALWAYS_INLINE void wide_power(__m512 *x, int count, bool minus) {
+    const __m512 magic = EACH(MAGIC_F32 / 16), factors = _mm512_loadu_ps(sixteenth_power), rests = _mm512_loadu_ps(sixteenth_rest);
+    const __m512 high = EACH(LN2_HIGH_F32), low = EACH(LN2_LOW_F32);
+    __m512 n[WIDE_MOST], r[WIDE_MOST], factor[WIDE_MOST];
+    WIDE_ALL r[k] = _mm512_fmadd_ps(x[k], EACH(minus ? -1.44269504088896340736f : 1.44269504088896340736f), magic);
+    WIDE_ALL factor[k] = _mm512_permutexvar_ps(_mm512_castps_si512(r[k]), factors);
+    WIDE_ALL n[k] = _mm512_sub_ps(r[k], magic);
+    WIDE_ALL x[k] = minus ? _mm512_fnmsub_ps(n[k], high, x[k]) : _mm512_fnmadd_ps(n[k], high, x[k]);
+    WIDE_ALL r[k] = _mm512_fnmadd_ps(n[k], low, _mm512_add_ps(x[k], _mm512_permutexvar_ps(_mm512_castps_si512(r[k]), rests)));
+    WIDE_ALL r[k] = _mm512_range_ps(r[k], EACH(0.03f), 2); /* the one closer to 0; the number, where the other is NaN */
+    WIDE_SERIES(r, x, 0.16667058f, 0.50001619f, 1);
+    WIDE_ALL x[k] = _mm512_fmadd_ps(_mm512_mul_ps(factor[k], r[k]), x[k], factor[k]);
+    WIDE_ALL x[k] = _mm512_scalef_ps(x[k], n[k]);
+}
+
+ALWAYS_INLINE void exp_wide(__m512 *x, int count) { wide_power(x, count, false); }
+
+ALWAYS_INLINE void sigmoid_wide(__m512 *x, int count) {
+    wide_power(x, count, true);
+    WIDE_ALL x[k] = _mm512_div_ps(EACH(1), _mm512_add_ps(EACH(1), x[k]));
+}
+
+ALWAYS_INLINE void silu_wide(__m512 *x, int count) {
+    __m512 power[WIDE_MOST];
+    WIDE_ALL power[k] = x[k];
+    wide_power(power, count, true);
+    WIDE_ALL x[k] = _mm512_div_ps(x[k], _mm512_add_ps(EACH(1), power[k]));
+}
+
+/* As in functions.h. */
+ALWAYS_INLINE void gelu_tanh_wide(__m512 *x, int count) {
+    __m512 power[WIDE_MOST];
+    const __m512 twice = EACH(2 * 0.79788456080286535588f), cubic = EACH(2 * 0.79788456080286535588f * 0.044715f);
+    WIDE_ALL power[k] = _mm512_mul_ps(x[k], _mm512_fmadd_ps(cubic, _mm512_mul_ps(x[k], x[k]), twice));
+    wide_power(power, count, true);
+    WIDE_ALL x[k] = _mm512_div_ps(x[k], _mm512_add_ps(EACH(1), power[k]));
+}
+
+/* p / (p + 2) with p = e^2|x| - 1, and 2|x| = n ln 2 + 2r: numbers are small, so that ln 2 need not be taken in two parts. */
+ALWAYS_INLINE void tanh_wide(__m512 *x, int count) {
+    const __m512 sign = EACH(-0.0f), magic = EACH(MAGIC_F32);
+    __m512 r[WIDE_MOST], scale[WIDE_MOST], square[WIDE_MOST], odd[WIDE_MOST], even[WIDE_MOST];
     /* The second operand is the result where one is NaN. */
-    x = _mm512_max_ps(EACH(-104), _mm512_min_ps(EACH(89), x));
-    __m512 n = _mm512_sub_ps(_mm512_fmadd_ps(x, EACH(1.44269504088896340736f), EACH(MAGIC_F32)), EACH(MAGIC_F32));
-    __m512 r = _mm512_fnmadd_ps(n, EACH(0.693145751953125f), x);
-    r = _mm512_fnmadd_ps(n, EACH(1.42860682030941723e-6f), r);
-    __m512 made = WIDE_SERIES(r, 0.0013926250831497612f, 0.0083632328836826182f, 0.041666554212984150f,
-                              0.16666576666119928f, 0.5f, 1, 1);
-    return _mm512_scalef_ps(made, n);
+    WIDE_ALL r[k] = _mm512_min_ps(EACH(10), _mm512_andnot_ps(sign, x[k]));
+    WIDE_ALL scale[k] = _mm512_fmadd_ps(r[k], EACH(2 * 1.44269504088896340736f), magic);
+    WIDE_ALL r[k] = _mm512_fnmadd_ps(_mm512_sub_ps(scale[k], magic), EACH(0.34657359027997265f), r[k]);
+    WIDE_ALL scale[k] = _mm512_castsi512_ps(_mm512_slli_epi32(
+        _mm512_add_epi32(_mm512_castps_si512(scale[k]), _mm512_set1_epi32(EXPONENT_BIAS_F32)), 23));
+    /* In pairs of powers, which wait for one another less often. */
+    WIDE_ALL square[k] = _mm512_mul_ps(r[k], r[k]);
+    WIDE_ALL odd[k] = _mm512_fmadd_ps(r[k], EACH(32 * 0.0083632328836826182f), EACH(16 * 0.041666554212984150f));
+    WIDE_ALL even[k] = _mm512_fmadd_ps(r[k], EACH(8 * 0.16666576666119928f), EACH(2));
+    WIDE_ALL odd[k] = _mm512_fmadd_ps(square[k], EACH(64 * 0.0013926250831497612f), odd[k]);
+    WIDE_ALL even[k] = _mm512_fmadd_ps(odd[k], square[k], even[k]);
+    WIDE_ALL even[k] = _mm512_fmadd_ps(square[k], even[k], _mm512_add_ps(r[k], r[k]));
+    WIDE_ALL even[k] = _mm512_fmadd_ps(even[k], scale[k], _mm512_sub_ps(scale[k], EACH(1)));
+    WIDE_ALL even[k] = _mm512_div_ps(even[k], _mm512_add_ps(even[k], EACH(2)));
+    WIDE_ALL x[k] = _mm512_or_ps(even[k], _mm512_and_ps(sign, x[k]));
 }
 
 /* With x = 2^n (1 + f), f from -1/4 to 1/2: n ln 2 + f - f^2 / 2 + f^3 times a series in f. Of a negative number the
    mantissa is NaN, of 0 and infinity the exponent is what the logarithm is. */
-ALWAYS_INLINE __m512 log_wide(__m512 x) {
-    __m512 mantissa = _mm512_getmant_ps(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan);
-    __m512 n = _mm512_sub_ps(_mm512_getexp_ps(x), _mm512_getexp_ps(mantissa));
-    __m512 f = _mm512_sub_ps(mantissa, EACH(1)), square = _mm512_mul_ps(f, f);
-    __m512 series = WIDE_SERIES(f, 0.042871978133916855f, -0.09561339765787125f, 0.11680682003498077f,
-                                -0.12639310956001282f, 0.14268305897712708f, -0.16660816967487335f,
-                                0.20000140368938446f, -0.25000056624412537f, 0.3333333432674408f, -0.5f);
-    __m512 small = _mm512_fmadd_ps(n, EACH(1.42860682030941723e-6f), _mm512_mul_ps(square, series));
-    return _mm512_fmadd_ps(n, EACH(0.693145751953125f), _mm512_add_ps(f, small));
+ALWAYS_INLINE void log_wide(__m512 *x, int count) {
+    __m512 n[WIDE_MOST], f[WIDE_MOST], series[WIDE_MOST];
+    WIDE_ALL f[k] = _mm512_getmant_ps(x[k], _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan);
+    WIDE_ALL n[k] = _mm512_sub_ps(_mm512_getexp_ps(x[k]), _mm512_getexp_ps(f[k]));
+    WIDE_ALL f[k] = _mm512_sub_ps(f[k], EACH(1));
+    WIDE_SERIES(f, series, 0.042871978133916855f, -0.09561339765787125f, 0.11680682003498077f, -0.12639310956001282f,
+                0.14268305897712708f, -0.16660816967487335f, 0.20000140368938446f, -0.25000056624412537f,
+                0.3333333432674408f, -0.5f);
+    WIDE_ALL series[k] = _mm512_mul_ps(_mm512_mul_ps(f[k], f[k]), series[k]);
+    WIDE_ALL series[k] = _mm512_fmadd_ps(n[k], EACH(LN2_LOW_F32), series[k]);
+    WIDE_ALL x[k] = _mm512_fmadd_ps(n[k], EACH(LN2_HIGH_F32), _mm512_add_ps(f[k], series[k]));
 }
 
 /* Rounded to the nearest as the instruction rounds, which takes twice as long: a test counts all floats of two
    binades. Denormals would lose digits on the way; 0, infinity, negative numbers and NaN have no inverse root to begin with. */
-ALWAYS_INLINE __m512 sqrt_wide(__m512 x) {
+ALWAYS_INLINE __m512 sqrt_of_vector(__m512 x) {
     const __m512i bits = _mm512_castps_si512(x), least = _mm512_set1_epi32(0x0c800000); /* 2^-102: its last place is normal */
     if (_mm512_cmpge_epu32_mask(_mm512_sub_epi32(bits, least), _mm512_set1_epi32(0x7f800000 - 0x0c800000)))
         return _mm512_sqrt_ps(x);
@@ -58,44 +127,72 @@ ALWAYS_INLINE __m512 sqrt_wide(__m512 x) {
     return _mm512_fmadd_ps(_mm512_fnmadd_ps(root, root, x), half, root);
 }
 
-/* As gelu_share_f32, with 1 / (y + 3) by a step of Newton's from 14 bits. */
-ALWAYS_INLINE __m512 gelu_wide(__m512 x) {
-    const __m512 sign = EACH(-0.0f);
-    __m512 y = _mm512_min_ps(EACH(1e30f), _mm512_add_ps(_mm512_andnot_ps(sign, x), EACH(3))), u = _mm512_rcp14_ps(y);
-    u = _mm512_fmadd_ps(_mm512_fnmadd_ps(y, u, EACH(1)), u, u);
-    __m512 series = WIDE_SERIES(u, -497.824033231f, 927.564951563f, -644.001873172f, 177.912247068f, -16.9220121137f,
-                                10.2350496735f, 2.9943214473f, 1.20391940991f, 0.398833890853f);
-    __m512 power = _mm512_mul_ps(_mm512_mul_ps(x, x), EACH(-0.72134752044448170368f));
-    power = _mm512_max_ps(EACH(-200), power); /* 2 to which is 0 */
-    __m512 n = _mm512_sub_ps(_mm512_add_ps(power, EACH(MAGIC_F32)), EACH(MAGIC_F32)), r = _mm512_sub_ps(power, n);
-    __m512 bell = WIDE_SERIES(r, 0.00133908633647f, 0.00967603191832f, 0.0555035711422f, 0.240221074853f, 0.693147188026f,
-                              1.00000007545f);
-    __m512 tail = _mm512_mul_ps(_mm512_scalef_ps(bell, n), _mm512_mul_ps(u, series));
-    __mmask16 right = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_GT_OQ);
-    return _mm512_mul_ps(x, _mm512_mask_sub_ps(tail, right, EACH(1), tail));
+/* One vector in four by the instruction: the unit for it works beside those that multiply. */
+ALWAYS_INLINE void sqrt_wide(__m512 *x, int count) {
+    WIDE_ALL x[k] = k % 4 ? sqrt_of_vector(x[k]) : _mm512_sqrt_ps(x[k]);
 }
 
-/* A loop of the elementwise family over `function` of sixteen floats; what does not lie in a row passes through one vector. */
+/* As gelu_share_f32, with 1 / (y + 3) by a step of Newton's from 14 bits. */
+ALWAYS_INLINE void gelu_wide(__m512 *x, int count) {
+    __m512 y[WIDE_MOST], u[WIDE_MOST], n[WIDE_MOST], tail[WIDE_MOST];
+    WIDE_ALL y[k] = _mm512_min_ps(EACH(1e30f), _mm512_add_ps(_mm512_andnot_ps(EACH(-0.0f), x[k]), EACH(3)));
+    WIDE_ALL u[k] = _mm512_rcp14_ps(y[k]);
+    WIDE_ALL u[k] = _mm512_fmadd_ps(_mm512_fnmadd_ps(y[k], u[k], EACH(1)), u[k], u[k]);
+    WIDE_SERIES(u, tail, -497.824033231f, 927.564951563f, -644.001873172f, 177.912247068f, -16.9220121137f, 10.2350496735f,
+                2.9943214473f, 1.20391940991f, 0.398833890853f);
+    WIDE_ALL tail[k] = _mm512_mul_ps(u[k], tail[k]);
+    WIDE_ALL y[k] = _mm512_mul_ps(_mm512_mul_ps(x[k], x[k]), EACH(-0.72134752044448170368f));
+    WIDE_ALL y[k] = _mm512_max_ps(EACH(-200), y[k]); /* 2 to which is 0 */
+    WIDE_ALL n[k] = _mm512_sub_ps(_mm512_add_ps(y[k], EACH(MAGIC_F32)), EACH(MAGIC_F32));
+    WIDE_ALL y[k] = _mm512_sub_ps(y[k], n[k]);
+    WIDE_SERIES(y, u, 0.00133908633647f, 0.00967603191832f, 0.0555035711422f, 0.240221074853f, 0.693147188026f,
+                1.00000007545f);
+    WIDE_ALL tail[k] = _mm512_mul_ps(_mm512_scalef_ps(u[k], n[k]), tail[k]);
+    WIDE_ALL {
+        __mmask16 right = _mm512_cmp_ps_mask(x[k], _mm512_setzero_ps(), _CMP_GT_OQ);
+        x[k] = _mm512_mul_ps(x[k], _mm512_mask_sub_ps(tail[k], right, EACH(1), tail[k]));
+    }
+}
+
+/* Of one vector. */
+#define WIDE_ONE(function)                                                                                    \
+    ALWAYS_INLINE __m512 function##_one(__m512 x) {                                                           \
+        function(&x, 1);                                                                                      \
+        return x;                                                                                             \
+    }
+WIDE_ONE(exp_wide)
+WIDE_ONE(log_wide)
+
+/* A loop of the elementwise family over `function`; what does not lie in a row passes through one vector. */
 #define WIDE_LOOP(name, function)                                                                             \
-    static void name(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                            \
+    static void name(char *const *data, const ptrdiff_t *steps, ptrdiff_t size) {                             \
         if (steps[0] == 4 && steps[1] == 4) {                                                                 \
-            const float *x = (const float *)data[0];                                                          \
+            const float *from = (const float *)data[0];                                                       \
             float *made = (float *)data[1];                                                                   \
+            const int count = WIDE_FEW;                                                                       \
+            __m512 x[WIDE_FEW];                                                                               \
             ptrdiff_t i = 0;                                                                                  \
-            for (; i + 16 <= count; i += 16)                                                                  \
-                _mm512_storeu_ps(made + i, function(_mm512_loadu_ps(x + i)));                                 \
-            if (i < count) {                                                                                  \
-                const __mmask16 rest = (__mmask16)((1u << (count - i)) - 1);                                  \
-                _mm512_mask_storeu_ps(made + i, rest, function(_mm512_mask_loadu_ps(EACH(1), rest, x + i)));  \
+            for (; i + 16 * count <= size; i += 16 * count) {                                                 \
+                WIDE_ALL x[k] = _mm512_loadu_ps(from + i + 16 * k);                                           \
+                function(x, count);                                                                           \
+                WIDE_ALL _mm512_storeu_ps(made + i + 16 * k, x[k]);                                           \
+            }                                                                                                 \
+            for (; i < size; i += 16) {                                                                       \
+                const __mmask16 rest = size - i < 16 ? (__mmask16)((1u << (size - i)) - 1) : (__mmask16)-1;   \
+                x[0] = _mm512_mask_loadu_ps(EACH(1), rest, from + i);                                         \
+                function(x, 1);                                                                               \
+                _mm512_mask_storeu_ps(made + i, rest, x[0]);                                                  \
             }                                                                                                 \
             return;                                                                                           \
         }                                                                                                     \
-        for (ptrdiff_t begin = 0; begin < count; begin += 16) {                                               \
+        for (ptrdiff_t begin = 0; begin < size; begin += 16) {                                                \
             float space[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};                               \
-            const ptrdiff_t piece = count - begin < 16 ? count - begin : 16;                                  \
+            const ptrdiff_t piece = size - begin < 16 ? size - begin : 16;                                    \
             for (ptrdiff_t i = 0; i < piece; i++)                                                             \
                 space[i] = *(const float *)(data[0] + (begin + i) * steps[0]);                                \
-            _mm512_storeu_ps(space, function(_mm512_loadu_ps(space)));                                        \
+            __m512 x = _mm512_loadu_ps(space);                                                                \
+            function(&x, 1);                                                                                  \
+            _mm512_storeu_ps(space, x);                                                                       \
             for (ptrdiff_t i = 0; i < piece; i++)                                                             \
                 *(float *)(data[1] + (begin + i) * steps[1]) = space[i];                                      \
         }                                                                                                     \
@@ -109,17 +206,22 @@ ALWAYS_INLINE void exp_less_f64(const double *x, double less, double *out, ptrdi
         out[i] = exp__f64(x[i] - less);
 }
 
-ALWAYS_INLINE void exp_less_f32(const float *x, float less, float *out, ptrdiff_t count) {
+ALWAYS_INLINE void exp_less_f32(const float *x, float less, float *out, ptrdiff_t size) {
     ptrdiff_t i = 0;
 #ifdef __AVX512F__
-    for (; i + 16 <= count; i += 16)
-        _mm512_storeu_ps(out + i, exp_wide(_mm512_sub_ps(_mm512_loadu_ps(x + i), EACH(less))));
-    if (i < count) {
-        const __mmask16 rest = (__mmask16)((1u << (count - i)) - 1);
-        _mm512_mask_storeu_ps(out + i, rest, exp_wide(_mm512_sub_ps(_mm512_maskz_loadu_ps(rest, x + i), EACH(less))));
+    __m512 y[WIDE_FEW];
+    for (; i + 16 * WIDE_FEW <= size; i += 16 * WIDE_FEW) {
+        const int count = WIDE_FEW;
+        WIDE_ALL y[k] = _mm512_sub_ps(_mm512_loadu_ps(x + i + 16 * k), EACH(less));
+        exp_wide(y, count);
+        WIDE_ALL _mm512_storeu_ps(out + i + 16 * k, y[k]);
+    }
+    for (; i < size; i += 16) {
+        const __mmask16 rest = size - i < 16 ? (__mmask16)((1u << (size - i)) - 1) : (__mmask16)-1;
+        _mm512_mask_storeu_ps(out + i, rest, exp_wide_one(_mm512_sub_ps(_mm512_maskz_loadu_ps(rest, x + i), EACH(less))));
     }
 #else
-    INDEPENDENT for (; i < count; i++)
+    INDEPENDENT for (; i < size; i++)
         out[i] = exp__f32(x[i] - less);
 #endif
 }

@@ -173,8 +173,8 @@ _register_wrapper("trace", _trace_of)
 
 # Imported when a program first names them.
 _ROOMS = (
-    "_C", "__config__", "_dynamo", "_inductor", "accelerator", "amp", "ao", "array_api", "backends", "compiler", "cpu",
-    "cuda", "distributed", "distributions", "fft", "func", "fx", "futures", "hub", "jit", "lazy", "library", "linalg", "mps",
+    "_C", "__config__", "_dynamo", "_inductor", "_utils", "accelerator", "amp", "ao", "array_api", "backends", "compiler", "cpu",
+    "cuda", "distributed", "distributions", "fft", "func", "functional", "fx", "futures", "hub", "jit", "lazy", "library", "linalg", "mps",
     "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "quantization", "quasirandom", "random", "return_types",
     "signal", "sparse", "special", "testing", "types", "utils", "version", "wrappers", "xpu",
 )  # fmt: skip
@@ -209,7 +209,8 @@ _ELSEWHERE = {
         "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
     ], "amp.state"),
     **dict.fromkeys([
-        "_assert", "get_float32_matmul_precision", "is_warn_always_enabled", "set_float32_matmul_precision", "set_flush_denormal",
+        "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_type",
+        "_check_value", "get_float32_matmul_precision", "is_warn_always_enabled", "set_float32_matmul_precision", "set_flush_denormal",
         "set_warn_always",
     ], "switches"),
 }  # fmt: skip

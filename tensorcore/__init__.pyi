@@ -54,8 +54,10 @@ from tensorcore.backend.fallback import fallback as fallback
 from tensorcore import fft as fft
 from tensorcore.dtypes import finfo as finfo
 from tensorcore.interop import from_dlpack as from_dlpack
+from tensorcore.interop import from_file as from_file
 from tensorcore.interop import frombuffer as frombuffer
 from tensorcore import func as func
+from tensorcore import functional as functional
 from tensorcore import futures as futures
 from tensorcore import fx as fx
 from tensorcore.amp.state import get_autocast_cpu_dtype as get_autocast_cpu_dtype

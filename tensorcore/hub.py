@@ -21,6 +21,15 @@ HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _places: dict[str, str] = {}
 
 
+def __getattr__(name: str) -> Any:
+    """``tqdm``, the progress bar that libraries borrow from here: imported when asked for, as it is no dependency."""
+    if name == "tqdm":
+        from tqdm.auto import tqdm
+
+        return tqdm
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def get_dir() -> str:
     """The cache: what ``set_dir`` named, else ``$TORCH_HOME/hub``, else ``~/.cache/torch/hub``, as PyTorch has it."""
     return _places["hub"] if "hub" in _places else os.path.join(_get_torch_home(), "hub")

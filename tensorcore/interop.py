@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from functools import cache
@@ -12,7 +13,7 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.backend import registry
 from tensorcore.backend.base import Backend
-from tensorcore.errors import ArgumentError, ArgumentTypeError, DeviceError, GradientError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DeviceError, GradientError, UsageError
 from tensorcore.ops import late
 from tensorcore.ops.creation.create import as_tensor, from_numpy, made, tensor
 from tensorcore.ops.define import OPS
@@ -21,7 +22,7 @@ from tensorcore.ops.output import written
 from tensorcore.ops.placement import as_device, host_device
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["asarray", "from_dlpack", "frombuffer", "to_dlpack"]
+__all__ = ["asarray", "from_dlpack", "from_file", "frombuffer", "to_dlpack"]
 
 _STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
@@ -65,6 +66,31 @@ def asarray(
     if copy is True and converted is found and not isinstance(obj, np.generic):
         converted = found.clone()  # type: ignore[attr-defined]
     return converted.requires_grad_() if requires_grad and not converted.requires_grad else converted
+
+
+def from_file(
+    filename: Any, shared: bool | None = None, size: int = 0, *, dtype: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """The first ``size`` elements of a file, mapped into memory: read when they are touched.
+
+    Args:
+        filename: the path of a file of raw elements.
+        shared: True to write changes back to the file, which is made, or grows, where it is short; else they stay in memory.
+        size: how many elements.
+    """
+    wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, "from_file")
+    if shared:
+        with open(filename, "ab") as file:
+            file.truncate(max(file.tell(), size * wanted.itemsize))
+    if os.path.getsize(filename) < size * wanted.itemsize:
+        raise UsageError(
+            f"from_file: expected a file of at least {size * wanted.itemsize} bytes, got {os.path.getsize(filename)}; pass the "
+            f"size that it has, or shared=True to let it grow"
+        )
+    mapped = (
+        np.memmap(filename, wanted.numpy, "r+" if shared else "c", shape=(size,)) if size else np.empty(0, wanted.numpy)
+    )
+    return from_numpy(np.asarray(mapped)).requires_grad_(requires_grad)
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:

@@ -23,7 +23,11 @@ class TracerWarning(Warning):
     """What PyTorch's tracer warns of; nothing is traced here, so it is only filtered."""
 
 
-ScriptModule = Module  # for programs that derive from it: methods run as Python
+class ScriptModule(Module):
+    """A module whose methods run as the Python that they are, for programs that derive from it; ``script`` makes none."""
+
+
+RecursiveScriptModule = ScriptModule
 
 
 def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
@@ -44,6 +48,15 @@ def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **options: Any
 def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
     """The function itself."""
     return fn
+
+
+_script_if_tracing = script_if_tracing
+
+
+def _unwrap_optional(x: Any) -> Any:
+    """The value, which must not be None."""
+    assert x is not None, "Unwrapping null optional"
+    return x
 
 
 def script_method(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -159,10 +172,11 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
     )
 
 
-# Typing's words, which older models import from here.
+# Typing's words, which models import from here, with PyTorch's own for one number or several.
 annotations = ModuleType(f"{__name__}.annotations")  # type: ignore[assignment]
 annotations.__dict__.update(
     {name: getattr(typing, name) for name in ("Any", "Dict", "List", "Optional", "Tuple", "Union")}
+    | {f"BroadcastingList{dims}": typing.List for dims in (1, 2, 3)}  # noqa: UP006
 )
 sys.modules[annotations.__name__] = annotations  # type: ignore[attr-defined, assignment]
 __path__: list[str] = []

@@ -55,6 +55,10 @@ class UntypedStorage:
 
     __len__ = size = nbytes
 
+    def __sizeof__(self) -> int:
+        """What ``sys.getsizeof`` counts: this object and its memory, which those who add up sizes mean."""
+        return object.__sizeof__(self) + self.nbytes()
+
     def element_size(self) -> int:
         """Bytes of one element: 1."""
         return 1

@@ -1,14 +1,17 @@
-"""Switches that PyTorch has for exactness against speed: the precision of products, denormals, repeated warnings."""
+"""Switches that PyTorch has for exactness against speed: the precision of products, denormals, repeated warnings, checks."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
-from tensorcore.errors import ArgumentTypeError
+from tensorcore.errors import ArgumentTypeError, UsageError
 
 __all__ = [
-    "Switches", "_assert", "get_float32_matmul_precision", "is_warn_always_enabled", "set_float32_matmul_precision",
+    "Switches", "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_type",
+    "_check_value", "get_float32_matmul_precision", "is_warn_always_enabled", "set_float32_matmul_precision",
     "set_flush_denormal", "set_warn_always",
 ]  # fmt: skip
 
@@ -16,6 +19,33 @@ __all__ = [
 def _assert(condition: Any, message: str) -> None:
     """``assert`` as a function, under the name that PyTorch's traceable programs call."""
     assert condition, message
+
+
+def _assert_async(condition: Any, message: str = "Expected Tensor with single nonzero value, but got zero") -> None:
+    """Raise RuntimeError where a tensor of one element is zero; PyTorch's does so when its device gets there."""
+    if not condition.item():
+        raise UsageError(f"_assert_async: {message}; got {condition.item()}")
+
+
+def _check_with(kind: type[Exception], cond: bool, message: Callable[[], Any] | None = None) -> None:
+    if not isinstance(cond, bool):
+        raise ArgumentTypeError(f"_check: cond must be a bool, but got {type(cond).__name__}; compare, or call bool()")
+    if not cond:
+        raise kind("Expected cond to be True, but got False" if message is None else str(message()))
+
+
+# The checks of traceable programs: each raises its own kind of error, with the text of ``message()``.
+_check = partial(_check_with, RuntimeError)
+_check_index = partial(_check_with, IndexError)
+_check_value = partial(_check_with, ValueError)
+_check_type = partial(_check_with, TypeError)
+_check_not_implemented = partial(_check_with, NotImplementedError)
+
+
+def _check_is_size(i: Any, message: Callable[[], Any] | None = None, *, max: Any = None) -> None:
+    """Raise RuntimeError unless ``0 <= i``, and ``i <= max`` where there is one."""
+    _check(bool(i >= 0), message)
+    _check(max is None or bool(i <= max), message)
 
 
 class Switches:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tensorcore.backend.base import Backend
+from tensorcore.dtypes import dtype
+from tensorcore.formats import layout
 from tensorcore.storage import TypedStorage, UntypedStorage
 from tensorcore.tensor import Size, Tensor
 
@@ -16,6 +18,6 @@ Number = int | float | bool
 Storage = TypedStorage | UntypedStorage
 
 _bool, _complex, _float, _int = bool, complex, float, int
-_device = Backend
+_device, _dtype, _layout = Backend, dtype, layout
 _size = Size | list[int] | tuple[int, ...]
 _TensorOrTensors = Tensor | Sequence[Tensor]

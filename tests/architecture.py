@@ -50,6 +50,8 @@ FLOORS = {
     "tensorcore.autograd.profiler": 7,
     "tensorcore.array_api": 8,
     "tensorcore._C": 8,
+    "tensorcore._utils": 5,
+    "tensorcore.functional": 8,
     "tensorcore.overrides": 8,
     "tensorcore.guests": 8,
     "tensorcore.accelerator": 7,

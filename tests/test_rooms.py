@@ -335,6 +335,9 @@ def test_scripts_are_python():
     assert tc.jit.script(Net())(3) == 6
     assert tc.jit.trace(Net(), (1,))(other(2)) == 4
     assert tc.jit.wait(tc.jit.fork(double, 4)) == 8
+    # A program that tells scripted modules apart takes an ordinary one for what it is.
+    assert isinstance(Net(), tc.jit.RecursiveScriptModule)
+    assert not isinstance(tc.nn.Linear(1, 1), tc.jit.ScriptModule)
     assert tc.jit.isinstance([1], list)
     with pytest.raises(UsageError, match="state_dict"):
         tc.jit.save(Net(), "a.pt")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -183,3 +184,9 @@ def test_an_array_of_someone_else_is_a_storage_of_its_own() -> None:
     x = tc.from_numpy(np.arange(12.0).reshape(3, 4)[1:, 1::2])
     assert (x.storage_offset(), x.stride(), x.untyped_storage().nbytes()) == (0, (4, 2), 7 * 8)
     assert x.storage().tolist() == [5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0]
+
+
+def test_a_storage_counts_its_memory() -> None:
+    """``sys.getsizeof`` of a storage grows with its bytes, as summaries that add up sizes expect."""
+    small, large = (sys.getsizeof(tc.zeros(count).untyped_storage()) for count in (8, 1024))
+    assert large - small == 4 * 1016

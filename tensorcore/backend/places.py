@@ -119,7 +119,7 @@ def kept_strides(shape: Shape, operands: Sequence[tuple[Shape, Shape]]) -> Shape
         extra = len(shape) - len(have)
         wide.append((0,) * extra + tuple([0 if size == 1 else step for size, step in zip(have, strides, strict=True)]))
     # An insertion sort from the innermost dim out: a dim moves inwards past those with larger strides, and past
-    # those that no operand can compare it with only if it also passes one behind them.
+    # those that no operand can compare it with only if it also passes one behind them. The first that can decides.
     order = list(range(len(shape)))[::-1]
     for i in range(1, len(order)):
         moving, to = order[i], i
@@ -127,7 +127,7 @@ def kept_strides(shape: Shape, operands: Sequence[tuple[Shape, Shape]]) -> Shape
             compared = [one[moving] >= one[order[j]] for one in wide if one[moving] and one[order[j]]]
             if not compared:
                 continue
-            if any(compared):
+            if compared[0]:
                 break
             to = j
         order.insert(to, order.pop(i))

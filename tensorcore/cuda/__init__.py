@@ -106,6 +106,8 @@ __all__ += list(_TYPES)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "_initialized":  # what programs ask before they touch the generators
+        return is_initialized()
     if name in ("memory", "random"):
         return import_module(f"tensorcore.cuda.{name}")
     if name in _GRAPHS:  # they bring modules and custom functions in

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 __all__ = [
-    "Spec", "broadcast_prefix", "register_pytree_node", "tree_all", "tree_any", "tree_flatten", "tree_leaves", "tree_map", "tree_map_only",
-    "tree_structure", "tree_unflatten",
+    "KINDS", "LEAF", "Spec", "broadcast_prefix", "node_type", "register_pytree_node", "tree_all", "tree_any", "tree_flatten",
+    "tree_leaves", "tree_map", "tree_map_only", "tree_structure", "tree_unflatten",
 ]  # fmt: skip
 
 Flatten = Callable[[Any], tuple[list[Any], Any]]
@@ -18,15 +18,15 @@ Unflatten = Callable[[Iterable[Any], Any], Any]
 class _Kind(NamedTuple):
     """How containers of one type come apart: into children and a context, and back."""
 
-    flatten: Flatten
-    unflatten: Unflatten
+    flatten_fn: Flatten
+    unflatten_fn: Unflatten
 
 
 def _of_dict(one: Any) -> tuple[list[Any], Any]:
     return list(one.values()), list(one)
 
 
-_KINDS: dict[type, _Kind] = {
+KINDS: dict[Any, _Kind] = {
     list: _Kind(lambda one: (list(one), None), lambda children, _: list(children)),
     tuple: _Kind(lambda one: (list(one), None), lambda children, _: tuple(children)),
     dict: _Kind(_of_dict, lambda children, keys: dict(zip(keys, children, strict=True))),
@@ -37,7 +37,8 @@ _KINDS: dict[type, _Kind] = {
     ),
     deque: _Kind(lambda one: (list(one), one.maxlen), lambda children, length: deque(children, length)),
 }
-_NAMED = _Kind(lambda one: (list(one), type(one)), lambda children, kind: kind(*children))
+# A named tuple has its fields from a plain tuple: all of them are one kind, by the function that makes them.
+KINDS[namedtuple] = _Kind(lambda one: (list(one), type(one)), lambda children, kind: kind(*children))
 
 
 class Spec:
@@ -86,9 +87,9 @@ def register_pytree_node(cls: type, flatten_fn: Flatten, unflatten_fn: Unflatten
         unflatten_fn: makes a container of children and a context.
         names: accepted; they concern files.
     """
-    if cls in _KINDS:
+    if cls in KINDS:
         raise ValueError(f"register_pytree_node: {cls} is already registered as pytree node, got it again; do it once")
-    _KINDS[cls] = _Kind(flatten_fn, unflatten_fn)
+    KINDS[cls] = _Kind(flatten_fn, unflatten_fn)
 
 
 def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Spec]:
@@ -98,18 +99,20 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
 
 def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> Spec:
-    kind = None if is_leaf is not None and is_leaf(tree) else _kind_of(type(tree))
+    key = node_type(tree)
+    kind = None if is_leaf is not None and is_leaf(tree) else KINDS.get(key)
     if kind is None:
         leaves.append(tree)
         return LEAF
-    children, context = kind.flatten(tree)
-    return Spec(type(tree), context, [_flatten(one, leaves, is_leaf) for one in children])
+    children, context = kind.flatten_fn(tree)
+    return Spec(key, context, [_flatten(one, leaves, is_leaf) for one in children])
 
 
-def _kind_of(cls: type) -> _Kind | None:
-    found = _KINDS.get(cls)
-    # A named tuple has its fields from a plain tuple; other subclasses are leaves.
-    return _NAMED if found is None and issubclass(cls, tuple) and hasattr(cls, "_fields") else found
+def node_type(tree: Any) -> Any:
+    """The key of a container's kind: its type, or ``namedtuple`` for all of those; for a leaf, its type."""
+    cls = type(tree)
+    named = cls not in KINDS and issubclass(cls, tuple) and hasattr(cls, "_fields")
+    return namedtuple if named else cls
 
 
 def tree_unflatten(leaves: Iterable[Any], treespec: Spec) -> Any:
@@ -125,8 +128,7 @@ def tree_unflatten(leaves: Iterable[Any], treespec: Spec) -> Any:
 def _unflatten(leaves: Any, spec: Spec) -> Any:
     if spec.type is None:
         return next(leaves)
-    kind = _kind_of(spec.type)
-    return kind.unflatten([_unflatten(leaves, one) for one in spec.children], spec.context)  # type: ignore[union-attr]
+    return KINDS[spec.type].unflatten_fn([_unflatten(leaves, one) for one in spec.children], spec.context)
 
 
 def tree_map(func: Callable[..., Any], tree: Any, *rests: Any) -> Any:
@@ -163,11 +165,12 @@ def tree_any(pred: Callable[[Any], bool], tree: Any) -> bool:
 
 def broadcast_prefix(tree: Any, spec: Spec) -> list[Any] | None:
     """The leaves of ``tree``, each repeated for all leaves that ``spec`` has in its place; None where they do not fit."""
-    kind = _kind_of(type(tree))
+    key = node_type(tree)
+    kind = KINDS.get(key)
     if kind is None:
         return [tree] * spec.num_leaves
-    children, context = kind.flatten(tree)
-    if type(tree) is not spec.type or len(children) != len(spec.children) or context != spec.context:
+    children, context = kind.flatten_fn(tree)
+    if key is not spec.type or len(children) != len(spec.children) or context != spec.context:
         return None
     found: list[Any] = []
     for one, inner in zip(children, spec.children, strict=True):

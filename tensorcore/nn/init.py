@@ -250,6 +250,14 @@ _OLD = ("constant", "dirac", "eye", "kaiming_normal", "kaiming_uniform", "normal
         "xavier_normal", "xavier_uniform")  # fmt: skip
 
 
+# The steps of PyTorch's own functions, which libraries with rules of their own call.
+_no_grad_uniform_ = uniform_
+_no_grad_normal_ = normal_
+_no_grad_trunc_normal_ = trunc_normal_
+_no_grad_fill_ = constant_
+_no_grad_zero_ = zeros_
+
+
 def __getattr__(name: str) -> Any:
     if name not in _OLD:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

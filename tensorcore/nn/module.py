@@ -12,7 +12,7 @@ from tensorcore.nn.hooks import EVERY, Hooked
 from tensorcore.nn.members import Members, type_name
 from tensorcore.nn.parameter import Buffer, Parameter, is_lazy
 from tensorcore.nn.state import Stateful
-from tensorcore.ops.placement import as_device
+from tensorcore.ops.placement import as_device, destination
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Tensor
 
@@ -196,14 +196,7 @@ class Module(Members, Hooked, Stateful):
 
         Takes ``to(device=..., dtype=..., non_blocking=...)``, ``to(dtype)`` or ``to(tensor)``.
         """
-        device, dtype = kwargs.get("device"), kwargs.get("dtype")
-        for one in args:
-            if isinstance(one, Tensor):
-                device, dtype = one.device, one.dtype
-            elif isinstance(one, dtypes.dtype):
-                dtype = one
-            elif one is not None and not isinstance(one, bool):
-                device = one
+        device, dtype = destination(args, kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise ArgumentTypeError(
                 f"to: nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}; "

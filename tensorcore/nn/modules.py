@@ -16,7 +16,7 @@ _ROOMS = {
     "activation": "activation attention", "adaptive": "adaptive", "batchnorm": "batchnorm", "channelshuffle": "rearrange",
     "container": "containers parameters", "conv": "conv", "distance": "distance", "dropout": "dropout",
     "flatten": "rearrange", "fold": "rearrange", "instancenorm": "batchnorm", "lazy": "lazy", "linear": "linear",
-    "loss": "loss adaptive", "module": "module hooks", "normalization": "norm", "padding": "padding",
+    "loss": "loss adaptive", "module": "module hooks state", "normalization": "norm", "padding": "padding",
     "pixelshuffle": "rearrange", "pooling": "pooling", "rnn": "recurrent cells", "sparse": "embedding",
     "transformer": "transformer", "upsampling": "rearrange",
 }  # fmt: skip
@@ -27,6 +27,7 @@ _NAMES = {
     "_WeightedLoss": "_Weighted",
     "_DropoutNd": "_Dropout",
     "_MaxPoolNd": "_MaxPool",
+    "_IncompatibleKeys": "IncompatibleKeys",
 }
 
 __all__ = ["Module"]

@@ -7,7 +7,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, UsageError
 from tensorcore.ops.creation.create import empty
-from tensorcore.ops.placement import as_device
+from tensorcore.ops.placement import as_device, destination
 from tensorcore.parameter import Parameter
 from tensorcore.tensor import Tensor
 
@@ -75,14 +75,7 @@ class UninitializedTensorMixin:
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """The same without values on another device or of another dtype."""
-        device, dtype = kwargs.get("device"), kwargs.get("dtype")
-        for one in args:
-            if isinstance(one, dtypes.dtype):
-                dtype = one
-            elif isinstance(one, Tensor):
-                device, dtype = one.device, one.dtype
-            elif one is not None and not isinstance(one, bool):
-                device = one
+        device, dtype = destination(args, kwargs)
         return self._like(self.device if device is None else as_device(device), dtype or self.dtype)
 
     def _like(self, device: Any, dtype: Any) -> Any:

@@ -54,6 +54,19 @@ def as_device(device: Any) -> Backend:
     return device if isinstance(device, Backend) else find_device(device)
 
 
+def destination(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, Any]:
+    """The device and the dtype that the arguments of a module's ``to`` name, None where they do not: also by a tensor that has them."""
+    device, dtype = options.get("device"), options.get("dtype")
+    for one in args:
+        if isinstance(one, Dtype):
+            dtype = one
+        elif hasattr(one, "dtype") and hasattr(one, "device"):
+            device, dtype = one.device, one.dtype
+        elif one is not None and not isinstance(one, bool):
+            device = one
+    return device, dtype
+
+
 def not_stored(op: str, dtype: Dtype, device: Backend) -> UnsupportedDtype:
     """The error for a dtype that is not among a device's own."""
     stored = ", ".join(sorted(device.capabilities.dtypes))

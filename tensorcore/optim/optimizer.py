@@ -15,8 +15,9 @@ from tensorcore.errors import ArgumentError, ArgumentTypeError, UsageError
 from tensorcore.nn.hooks import RemovableHandle
 from tensorcore.nn.members import type_name
 from tensorcore.nn.module import clear_grad
+from tensorcore.parameter import Parameter
 from tensorcore.tape.aside import aside
-from tensorcore.tape.mode import enable_grad
+from tensorcore.tape.mode import enable_grad, set_grad_enabled
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -251,6 +252,19 @@ class Optimizer:
     def _hook(self, name: str, hook: Hook, prepend: bool = False) -> RemovableHandle:
         return RemovableHandle(getattr(self, f"_optimizer_{name}_hooks"), hook, prepend=prepend)
 
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(lists: list[list[Any]], with_indices: bool = False) -> dict[Any, Any]:
+        """Lists that belong together, such as parameters, gradients and moments, as one such set for each device and dtype
+        of the first, each with the positions that it has in the whole: for ``torch._foreach_...`` in optimizers of one's own."""
+        found: dict[Any, Any] = {}
+        for position, row in enumerate(zip(*lists, strict=True)):
+            lists_here, positions = found.setdefault((row[0].device, row[0].dtype), ([[] for _ in lists], []))
+            for part, one in zip(lists_here, row, strict=True):
+                part.append(one)
+            if with_indices:
+                positions.append(position)
+        return found
+
     def __repr__(self) -> str:
         groups = [
             f"\nParameter Group {i}\n"
@@ -294,6 +308,30 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return wrapped
+
+
+def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]:
+    """``step`` with gradients recorded where the optimizer is ``differentiable``, and not otherwise; PyTorch's own decorator."""
+
+    @functools.wraps(step)
+    def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(self.defaults["differentiable"]):
+            return step(self, *args, **kwargs)
+
+    return wrapped
+
+
+def _default_to_fused_or_foreach(params: list[Any], differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
+    """Which ways PyTorch's optimizers take where none was asked for: fused, and ``_foreach``, which it takes on accelerators."""
+    given = [one for one in params if one is not None]
+    plain = not differentiable and all(type(one) in (Tensor, Parameter) for one in given)
+    fused = plain and use_fused and all(one.is_floating_point() for one in given)
+    return fused, plain and not fused and not any(one.device.capabilities.host for one in given)
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    """The kinds of devices whose steps PyTorch can capture."""
+    return ["cuda", "xpu", "hpu", *["xla"] * supports_xla]
 
 
 def closed(closure: Callable[[], Any] | None) -> Any:

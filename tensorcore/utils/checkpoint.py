@@ -11,18 +11,20 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tensorcore import ops
+from tensorcore.accelerators import get_device_module
 from tensorcore.autograd import backward
 from tensorcore.autograd.function import Function
 from tensorcore.autograd.graph import saved_tensors_hooks
 from tensorcore.errors import ArgumentError, GradientError, TensorcoreError
+from tensorcore.func.trees import tree_leaves
 from tensorcore.ops.record import pack
 from tensorcore.tape.mode import enable_grad, mode
 from tensorcore.tape.node import Packed
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn",
-    "set_checkpoint_early_stop",
+    "CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "get_device_states", "noop_context_fn",
+    "set_checkpoint_early_stop", "set_device_states",
 ]  # fmt: skip
 
 
@@ -340,3 +342,15 @@ def _random_again(state: Any) -> Iterator[None]:
         yield
     finally:
         family.set_rng_state(before)
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The accelerators that the tensors among ``args`` lie on, by index, and the state of each one's random numbers."""
+    devices = [one.device for one in tree_leaves(args) if isinstance(one, Tensor) and not one.device.capabilities.host]
+    return [one.index for one in devices], [get_device_module(one).get_rng_state(one) for one in devices]
+
+
+def set_device_states(devices: Iterable[int], states: Iterable[Tensor], *, device_type: str | None = None) -> None:
+    """Put back what ``get_device_states`` gave, on devices of the kind of the accelerator or of ``device_type``."""
+    for index, state in zip(devices, states, strict=False):
+        get_device_module(device_type).set_rng_state(state, index)

@@ -81,8 +81,9 @@ def test_a_view_does_not_part_a_group() -> None:
     plan = prepare(one, CPU, compile=Stepwise(False))
     assert plan.fused == 1
     assert plan(*values)[0].tobytes() == one.run(CPU.kernels, values)[0].tobytes()
-    turned = prepare(one, CPU, strides=[(1, 100), None], compile=Stepwise(False))
-    values[0] = values[0].T
+    # The second: of two layouts the product has the first one's, which has to be row-major for the view.
+    turned = prepare(one, CPU, strides=[None, (1, 100)], compile=Stepwise(False))
+    values[1] = values[1].T
     assert turned.fused == 0
     assert turned(*values)[0].tobytes() == one.run(CPU.kernels, values)[0].tobytes()
 

@@ -108,6 +108,29 @@ def layouts(values):
     }
 
 
+def laid_out(result, *operands):
+    """``result`` in the memory order that PyTorch gives it: of two dims, the first operand that has both decides."""
+    steps = [[0] * (result.ndim - one.ndim) + [abs(step) for step in one.strides] for one in operands]
+    shapes = [[1] * (result.ndim - one.ndim) + list(one.shape) for one in operands]
+
+    def outside(inner, outer):
+        for step, shape in zip(steps, shapes, strict=True):
+            if shape[inner] > 1 and shape[outer] > 1:
+                return step[inner] > step[outer]
+        return None
+
+    axes = list(range(result.ndim))
+    for start in range(result.ndim - 2, -1, -1):
+        axis, place = axes[start], start
+        for position in range(start + 1, result.ndim):
+            moves = outside(axes[position], axis)
+            if moves is False:
+                break
+            place = position if moves else place
+        axes.insert(place, axes.pop(start))
+    return np.ascontiguousarray(result.transpose(axes)).transpose(np.argsort(axes)) if result.ndim else result
+
+
 def assert_same(got, expected, signs=True):
     """Values, NaN included and zeros with their signs (unless told), dtype, shape and strides are the same."""
     assert type(got) is np.ndarray

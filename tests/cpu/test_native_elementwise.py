@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from .native import assert_same, assert_within, awkward, instruction_sets, kernel, layouts, needs_native
+import tensorcore as tc
+
+from .native import assert_same, assert_within, awkward, instruction_sets, kernel, laid_out, layouts, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
@@ -58,7 +60,7 @@ def test_two_operands(name, dtype):
     values = awkward(dtype, 100)
     for one in layouts(values).values():
         for other in (one[::-1] if one.ndim else one, one.copy()):
-            check(name, native(one, other), fallback(one, other))
+            check(name, native(one, other), laid_out(fallback(one, other), one, other))
     matrix, other = values.reshape(10, 10), values[::-1].reshape(10, 10)
     for pair in (
         (matrix, other.T), (matrix.T, other.T), (matrix, other[0]), (matrix[:, :1], other), (matrix[:, :1], other[0]),
@@ -67,11 +69,23 @@ def test_two_operands(name, dtype):
         first, second = pair if isinstance(pair[1], np.ndarray) else (pair[0], np.asarray(pair[1]))
         if first.shape == (3, 1, 10):
             second = second[:2]
-        check(name, native(first, second), fallback(first, second))
+        check(name, native(first, second), laid_out(fallback(first, second), first, second))
     if dtype != "bool":
         number = 3 if np.dtype(dtype).kind in "iu" else 2.5
         check(name, native(values, number), fallback(values, values.dtype.type(number)))
         check(name, native(number, values), fallback(values.dtype.type(number), values))
+
+
+def test_the_first_operand_decides_the_memory_order():
+    """Of two layouts the sum has the first one's, as in PyTorch, so that dropout after it draws the same elements there."""
+    turned, plain = tc.ones(3, 4).t(), tc.zeros(4, 3)
+    assert (turned + plain).stride() == (1, 4)
+    assert (plain + turned).stride() == (3, 1)
+    assert (plain[0] + turned).stride() == (1, 4)
+    tc.manual_seed(0)
+    dropped = tc.nn.functional.dropout(turned + plain)
+    tc.manual_seed(0)
+    assert dropped.tolist() == tc.nn.functional.dropout(tc.ones(3, 4)).t().tolist()
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -1,4 +1,5 @@
-/* Broadcast loops. Dims are ordered as NumPy's iterator orders them, so that results have NumPy's strides. */
+/* Broadcast loops. Dims are ordered as PyTorch orders them, so that results have its strides: a draw of random numbers
+   runs in memory order, and so sees them. */
 #include "plan.h"
 
 #include "turn.h"
@@ -95,21 +96,18 @@ bool native_plan_stretch(native_plan *plan, PyArrayObject *to) {
     return true;
 }
 
-/* Whether dim `i` belongs outside dim `j`, which stands outside it in row-major order: -1 where no operand has both. */
+/* Whether dim `i` belongs outside dim `j`, which stands outside it in row-major order: -1 where no operand has both.
+   The first operand that has both wins a dispute. */
 static int belongs_outside(const native_plan *plan, int operands, int i, int j) {
-    int decided = -1;
     for (int k = 0; k < operands; k++) {
         npy_intp inner = plan->steps[k][i], outer = plan->steps[k][j];
         if (!inner || !outer)
             continue;
         inner = inner < 0 ? -inner : inner;
         outer = outer < 0 ? -outer : outer;
-        if (inner <= outer)
-            decided = 0; /* row-major order wins a dispute */
-        else if (decided < 0)
-            decided = 1;
+        return inner > outer;
     }
-    return decided;
+    return -1;
 }
 
 /* The dims from the largest step to the smallest, stable. */

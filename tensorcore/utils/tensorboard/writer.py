@@ -15,6 +15,7 @@ from tensorcore.utils.tensorboard import scenes, summaries
 from tensorcore.utils.tensorboard.graph import graph_of, onnx_graph
 from tensorcore.utils.tensorboard.projector import write_embedding
 from tensorcore.utils.tensorboard.protos import proto
+from tensorcore.utils.tensorboard.summary import hparams
 
 __all__ = ["FileWriter", "SummaryWriter"]
 
@@ -355,11 +356,7 @@ class SummaryWriter:
                     f"add_hparams: hparam_dict and metric_dict should be dictionary, got {type(one).__name__}; pass dicts"
                 )
         folder = os.path.join(self.get_logdir(), str(time.time()) if run_name is None else run_name)
-        parts = (
-            summaries.experiment(hparam_dict, list(metric_dict), hparam_domain_discrete or {}),
-            summaries.session_start(hparam_dict),
-            summaries.session_end(),
-        )
+        parts = hparams(hparam_dict, metric_dict, hparam_domain_discrete)
         with SummaryWriter(folder) as inner:
             writer = inner._get_file_writer()
             for one in parts:

@@ -264,8 +264,9 @@ class Tensor:
                     f"grad: assigned grad has data of a different type, got {value.dtype} on {value.device} for a tensor "
                     f"of {self.dtype} on {self.device}; convert it with .to(...)"
                 )
-        if is_leaf(self.node):
-            self.node.grad = value
+        node = self.node
+        if type(node) is Node and node.op is ACCUMULATE:  # as above
+            node.grad = value
         elif value is None:
             self.__dict__.pop("_grad", None)
         else:

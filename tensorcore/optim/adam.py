@@ -130,6 +130,5 @@ class Adam(Algorithm):
             decoupled=group["decoupled_weight_decay"],
             maximize=group["maximize"],
         )
-        for one in (*params, *averages, *squares, *maxima, *counts):
-            written(one)
+        written(*params, *averages, *squares, *maxima, *counts)
         return True

@@ -123,9 +123,7 @@ class Algorithm(Optimizer):
         tensors = [[one, one.grad, *self._tensors(state)] for one, state in zip(params, states, strict=True)]
         kernel(_directed(self.formula), [[one.native for one in some] for some in tensors], numbers)
         for one, _, *held in tensors:
-            written(one)
-            for other in held:
-                written(other)
+            written(one, *held)
         return True
 
     def _composed(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
@@ -237,10 +235,17 @@ def recording(group: dict[str, Any]) -> set_grad_enabled | no_grad:
 def with_gradients(group: dict[str, Any]) -> dict[tuple[Any, Any, Any], list[Tensor]]:
     """The group's parameters that have a gradient, by device, dtype and the kind of the gradient's array."""
     found: dict[tuple[Any, Any, Any], list[Tensor]] = {}
+    device = dtype = array = None
+    alike: list[Tensor] = []
     for one in group["params"]:
         grad = one.grad
-        if grad is not None:
-            found.setdefault((one.device, one.dtype, type(grad.native)), []).append(one)
+        if grad is None:
+            continue
+        kind = type(grad.native)
+        if one.device is not device or one.dtype is not dtype or kind is not array:  # most are like the one before
+            device, dtype, array = one.device, one.dtype, kind
+            alike = found.setdefault((device, dtype, array), [])
+        alike.append(one)
     return found
 
 

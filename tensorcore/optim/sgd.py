@@ -129,8 +129,6 @@ class SGD(Algorithm):
                         [params[i].native for i in some], [params[i].grad.native for i in some],
                         [states[i]["momentum_buffer"].native for i in some], *beside, first=first, **options,
                     )  # fmt: skip
-            for state in states:
-                written(state["momentum_buffer"])
-        for one in params:
-            written(one)
+            written(*[state["momentum_buffer"] for state in states])
+        written(*params)
         return True

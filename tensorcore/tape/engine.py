@@ -75,15 +75,14 @@ def walk(
         for edge, g in roots:
             if targets is None or _leads(edge, wanted, targets):
                 _arrive(edge, g, pending, heap)
-        while heap:
-            node = heappop(heap)[1]
-            g = pending.pop(node, None)
+        while pending:
+            # Leaves are not in the heap: they wait for its end, and take their turns as their gradients came.
+            node = heappop(heap)[1] if heap else next(iter(pending))
+            g = pending.pop(node)
             if type(g) is list:
                 g = g.pop()
             elif type(g) is dict:
                 g = [g.get(i) for i in range(len(node.shape))]
-            elif g is None:
-                continue  # a leaf that was complete earlier
             youngest = heap[0][0] if heap else _OLDEST
             while True:
                 if watched or node.extra is not None:
@@ -109,7 +108,7 @@ def walk(
                         continue
                     if type(edge) is Output:
                         _arrive(edge, fit(g, edge, node), pending, heap)
-                        youngest = heap[0][0]
+                        youngest = heap[0][0] if heap else _OLDEST
                         continue
                     if g is not checked:
                         shape = g.native.shape
@@ -124,9 +123,10 @@ def walk(
                             following, following_g = edge, g
                         else:
                             pending[edge] = g
-                            heappush(heap, (edge.order, edge))
-                            if edge.order < youngest:
-                                youngest = edge.order
+                            if edge.edges:
+                                heappush(heap, (edge.order, edge))
+                                if edge.order < youngest:
+                                    youngest = edge.order
                     elif type(held) is list and g.device is held[0].device and type(g.native) is g.device.array:
                         held = held[0]
                         held.device.kernels["add"](held.native, g.native, out=held.native)
@@ -219,7 +219,8 @@ def _arrive(edge: Any, g: Any, pending: dict[Any, Any], heap: list[Any]) -> None
     held = pending.get(node)
     if held is None:
         pending[node] = {edge.index: g} if type(edge) is Output else g
-        heappush(heap, (node.order, node))
+        if node.edges:
+            heappush(heap, (node.order, node))
     elif type(edge) is Output:
         held[edge.index] = held[edge.index] + g if edge.index in held else g
     else:

@@ -83,8 +83,8 @@ def over(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def geometry() -> dict[str, Any]:
-    """What a backend asks arrays for most, in C by the name of its method: strides and layout."""
-    return {} if _library is None else {"strides": _library.strides, "layout": _library.layout}
+    """What a backend asks arrays for most, in C by the name of its method."""
+    return {} if _library is None else {name: getattr(_library, name) for name in ("strides", "layout", "is_contiguous")}
 
 
 def draw(capsule: Any, kind: str, shape: tuple[int, ...], dtype: Any, a: float, b: float) -> Any:

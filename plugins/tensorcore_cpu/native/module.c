@@ -30,7 +30,6 @@ static const native_spec *const FAMILIES[] = {
     nonzero_kernels,
     place_kernels,
     formulas_kernels,
-    shown_kernels,
     lines_kernels,
 };
 static int (*const INITS[])(void) = {
@@ -59,7 +58,6 @@ static int (*const INITS[])(void) = {
     nonzero_init,
     place_init,
     formulas_init,
-    shown_init,
     lines_init,
     fused_init,
 };
@@ -321,6 +319,7 @@ static PyMethodDef methods[] = {
     {"blas_in_use", native_blas_in_use, METH_NOARGS, "Whether products run on a library; the finder is asked if it was not."},
     {"strides", native_strides, METH_O, "The strides of an array in elements; row-major ones where it has no elements."},
     {"layout", native_layout, METH_O, "Those strides, and where the array begins in its memory, in elements."},
+    {"is_contiguous", native_is_contiguous, METH_O, "Whether the elements of an array lie in row-major order without gaps."},
     {"is_intel", is_intel, METH_NOARGS, "Whether the processor is one of Intel's."},
     {"fuse", native_fuse, METH_VARARGS, "A kernel that runs several ops in one pass, from a description of them."},
     {"fusible", native_fusible, METH_NOARGS, "What a description may name: elementwise ops and activations by name."},

@@ -124,6 +124,13 @@ PyObject *native_blas_load(PyObject *module, PyObject *path);
 PyObject *native_blas_unload(PyObject *module, PyObject *unused);
 PyObject *native_blas_in_use(PyObject *module, PyObject *unused);
 
+/* Where arrays lie, see layout.c: functions of the module, and the array whose memory x shows, which is the end of the chain
+   of bases that are arrays. */
+PyObject *native_strides(PyObject *module, PyObject *x);
+PyObject *native_layout(PyObject *module, PyObject *x);
+PyObject *native_is_contiguous(PyObject *module, PyObject *x);
+PyArrayObject *native_owner(PyArrayObject *x);
+
 /* Families: each has a table that ends with a NULL name, and a function that fills what it needs once. */
 
 extern const native_spec elementwise_kernels[];
@@ -198,11 +205,6 @@ int formulas_init(void);
 
 extern const native_spec lines_kernels[];
 int lines_init(void);
-
-extern const native_spec shown_kernels[];
-int shown_init(void);
-PyObject *native_strides(PyObject *module, PyObject *x);
-PyObject *native_layout(PyObject *module, PyObject *x);
 
 int fused_init(void); /* no kernels: these functions of the module */
 PyObject *native_fuse(PyObject *module, PyObject *args);

@@ -16,7 +16,7 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, 
 from tensorcore.formats import contiguous_format
 from tensorcore.tape.engine import Eager
 from tensorcore.tape.memory import Version, View, writes
-from tensorcore.tape.mode import makers, mode
+from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Node, Output, is_leaf, leaf
 
 __all__ = ["Size", "Tensor", "new_tensor"]
@@ -162,7 +162,7 @@ class Tensor:
 
     def is_inference(self) -> bool:
         """Whether its memory was made in inference mode. Autograd may save it all the same: its writes are counted too."""
-        return getattr(self if self.trail is None else self.origin.base, "inference", False)
+        return unusual.inferred and getattr(self if self.trail is None else self.origin.base, "inference", False)
 
     @property
     def is_meta(self) -> bool:

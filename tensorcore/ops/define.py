@@ -60,6 +60,8 @@ class Op:
     widens = False
     # Whether a number may stand for the second operand only.
     tensor_first = False
+    # Of ``add`` and ``sub``: what an in-place call with a factor goes to.
+    scaled: Callable[..., Any] | None = None
     # Whether PyTorch keeps its results off the tape although they change with the inputs.
     off_tape = False
 

@@ -36,15 +36,16 @@ class Version:
         self.count += 1
         self.stamp = next_order()
 
-    def watch(self, view: Any) -> None:
-        """Remember a view; the dead ones are dropped whenever the list has doubled."""
+    def watch(self, *shown: Any) -> None:
+        """Remember some views; the dead ones are dropped whenever the list has doubled."""
         views = self.views
         if views is None:
             views = self.views = []
         elif len(views) >= self.limit:
             views = self.views = [ref for ref in views if ref() is not None]
             self.limit = max(8, 2 * len(views))
-        views.append(weakref.ref(view))
+        for view in shown:
+            views.append(weakref.ref(view))
 
 
 def writes(version: Version | None) -> int:

@@ -176,6 +176,9 @@ int at_init(void);
 extern const native_spec view_kernels[];
 int view_init(void);
 
+extern const native_spec fill_kernels[];
+int fill_init(void);
+
 extern const native_spec norm_kernels[];
 int norm_init(void);
 

@@ -24,8 +24,9 @@ from tensorcore.errors import (
 from tensorcore.formats import is_sparse, only_strided, order_of, preserve_format
 from tensorcore.ops import rules, samples
 from tensorcore.ops.creation.literal import as_scalar, host_array
+from tensorcore.ops.inplace import is_free
 from tensorcore.ops.kinds import method, operation
-from tensorcore.ops.output import store
+from tensorcore.ops.output import store, written
 from tensorcore.ops.placement import Default, as_device, get_default_device, host_device, not_stored
 from tensorcore.ops.shortage import again
 from tensorcore.tape.mode import mode
@@ -58,17 +59,32 @@ def _filled(op: str, size: Any, value: Any, dtype: Any, device: Any, requires_gr
     target = as_device(device)
     if device is not None and wanted.name not in target.capabilities.dtypes:
         raise not_stored(op, wanted, target)
+    return _made(op, shape, value, wanted, target, requires_grad)
+
+
+def _made(op: str, shape: Any, value: Any, dtype: Dtype, device: Backend, requires_grad: bool) -> Tensor:
+    """A tensor of one value, of undefined ones where that is None."""
     if value is not None and not (type(value) is int and 0 <= value <= 1):  # zeros and ones are in every dtype
-        value = as_scalar(op, value, wanted, shape)
+        value = as_scalar(op, value, dtype, shape)
     try:
-        native = target.allocate(shape, wanted) if value is None else target.kernels["full"](shape, value, dtype=wanted)
+        native = device.allocate(shape, dtype) if value is None else device.kernels["full"](shape, value, dtype=dtype)
     except MemoryError as error:
-        native = again(target, "full", (shape, 0 if value is None else value), {"dtype": wanted}, error)
-    return made(native, wanted, target, requires_grad)
+        native = again(device, "full", (shape, 0 if value is None else value), {"dtype": dtype}, error)
+    new = new_tensor(native, dtype, device)
+    return new.requires_grad_() if requires_grad else new
 
 
 def _shape(op: str, size: Any) -> tuple[int, ...]:
     """Sizes as programs give them, none negative, and no more elements than an int counts."""
+    given = size[0] if len(size) == 1 and type(size[0]) is tuple else size
+    count = 1
+    for one in given:
+        if type(one) is not int or one < 0:
+            break
+        count *= one
+    else:
+        if count < 2**63 and type(given) is tuple:
+            return given  # the usual call
     shape = rules.as_shape(op, size)
     if shape and min(shape) < 0:
         raise ShapeError(
@@ -164,6 +180,8 @@ def _like(
         raise ArgumentTypeError(
             f"{op}: argument 'input' must be Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)"
         )
+    if dtype is None is device is memory_format and type(input) is Tensor and input.device.is_contiguous(input.native):
+        return _made(op, tuple(input.native.shape), value, input.dtype, input.device, requires_grad)
     shape = tuple(input.native.shape)
     dtype, device = dtype or input.dtype, input.device if device is None else device
     if type(input) is not Tensor and not value and hasattr(input, "emptied"):  # a sparse tensor of no elements
@@ -420,18 +438,17 @@ def fill_(input: Tensor, value: Any) -> Tensor:
 
 
 def _fill(input: Tensor, value: Any, name: str = "fill_op") -> Tensor:
-    from tensorcore.ops.shapes import convert
-
     if not isinstance(value, Tensor):
         if dtypes.kind_of(value) is None:
             raise ArgumentTypeError(f"fill_: expected value to be a number or a 0-d Tensor, got {value!r}; use copy_")
         number = as_scalar("fill_", value, input.dtype, input.native.shape)
-        if (input.node is None or not mode.enabled) and input.is_contiguous():  # type: ignore[attr-defined]
-            convert.check_writable("fill_", input)
+        if is_free(input):
             input.device.kernels["fill"](input.native, number)
-            convert.written(input)
+            written(input)
             return input
         value = full((), number, dtype=input.dtype, device=input.device)
+    from tensorcore.ops.shapes import convert
+
     if value.native.shape:
         raise ShapeError(
             f"fill_: only supports 0-dimension value tensor but got tensor with {len(value.native.shape)} dimensions; "
@@ -451,4 +468,8 @@ def _fill(input: Tensor, value: Any, name: str = "fill_op") -> Tensor:
 @method
 def zero_(input: Tensor) -> Tensor:
     """Write zero into every element."""
-    return _fill(input, 0, "zero_op")
+    if not is_free(input):
+        return _fill(input, 0, "zero_op")
+    input.device.kernels["fill"](input.native, 0)
+    written(input)
+    return input

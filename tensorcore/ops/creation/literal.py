@@ -67,6 +67,8 @@ def as_scalar(op: str, value: Any, wanted: dtype, shape: Any = ()) -> Any:
 
     As in PyTorch, a half float of no dims takes numbers over its largest as infinity, an array of them does not.
     """
+    if (type(value) is float or type(value) is int) and -65504 <= value <= 65504 and wanted.is_floating_point:
+        return float(value)  # which every floating dtype holds
     kind = dtypes.kind_of(value)
     if kind is None:
         raise ArgumentTypeError(f"{op}: expected a Number, got {type(value).__name__}; wrap it in torch.tensor(...)")

@@ -12,7 +12,7 @@ from tensorcore.formats import contiguous_format, order_of, preserve_format, str
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, same
-from tensorcore.ops.inplace import attach, check_recordable, check_same_device, check_writable
+from tensorcore.ops.inplace import attach, check_recordable, check_same_device, check_writable, is_free
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import check_apart, written
@@ -157,6 +157,18 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 @method
 def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write the values of ``src``, broadcast, cast and moved, into this tensor's memory."""
+    if (
+        type(src) is Tensor
+        and is_free(input)
+        and src.dtype is input.dtype
+        and src.device is input.device
+        and src.native.shape == input.native.shape
+        and (src.node is None or not mode.enabled)
+        and (src.version is None or src.version is not input.version)
+    ):
+        input.device.kernels["copy"](input.native, src.native)
+        written(input)
+        return input
     if isinstance(input, Tensor):
         check_apart("copy_", input, (src,))
     return write(_copy, input, src, non_blocking)

@@ -47,6 +47,9 @@ _reinterpret = Op("reinterpret", "input", "The same bits as another dtype.", reg
 # Read once: a third of the time of a short call goes to attributes.
 _show_view, _show_unsqueezed = _view.view, _unsqueeze.view  # type: ignore[attr-defined]
 _show_permuted, _show_transpose, _show_t = (op.view for op in (_permute, _transpose, _t))  # type: ignore[attr-defined]
+_show_expanded, _show_squeezed = _expand.view, _squeeze.view  # type: ignore[attr-defined]
+_show_squeezed_dim = _squeeze_dim.view  # type: ignore[attr-defined]
+_ALL = slice(None)
 _SWAP, _KEEP = {"dims": (1, 0)}, ({"dims": ()}, {"dims": (0,)})
 _REVERSED = [tuple(range(ndim - 1, -1, -1)) for ndim in range(5)]
 
@@ -63,18 +66,21 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
     """
     if type(input) is not Tensor:
         check_tensors("view", input=input)
+    count = 1
+    for one in shape:
+        if type(one) is not int or one < 1:
+            break
+        count *= one
+    else:
+        if shape and count == prod(input.native.shape):  # sizes in full: the usual call
+            native = input.device.kernels["view"](input.native, shape=shape)
+            if native is not None:
+                return _show_view(input, {"shape": shape}, native)  # type: ignore[no-any-return]
     if not shape:
         shape = () if size is None and dtype is None else (dtype if size is None else size,)
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
         return _view_dtype(input, shape[0])
-    count = 1
-    for one in shape:  # sizes in full are counted here, all others in ``_sizes``
-        if type(one) is not int or one < 1:
-            sizes = _sizes("view", input, shape)
-            break
-        count *= one
-    else:
-        sizes = shape if count == prod(input.native.shape) else _sizes("view", input, shape)
+    sizes = _sizes("view", input, shape)
     native = input.device.kernels["view"](input.native, shape=sizes)
     if native is None:
         old = input.native.shape
@@ -82,7 +88,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
             f"view: view size is not compatible with input tensor's size and stride (at least one dimension spans across "
             f"two contiguous subspaces), got shape {list(old)} and strides {input.stride()}; Use .reshape(...) instead"
         )
-    return _show_view(input, {"shape": sizes}, native)
+    return _show_view(input, {"shape": sizes}, native)  # type: ignore[no-any-return]
 
 
 def _sizes(op: str, input: Tensor, sizes: Any) -> tuple[int, ...]:
@@ -282,13 +288,23 @@ def moveaxis(input: Tensor, source: int | Sequence[int], destination: int | Sequ
 @operation(samples=samples.expand)
 def expand(input: Tensor, *sizes: Any, size: Any = None, implicit: bool = False) -> Tensor:
     """A view with dims of size 1 repeated, without a copy; -1 keeps a size, new dims come in front."""
-    return _expanded("expand", input, rules.as_shape("expand", sizes if size is None else (size,)))
+    return _expanded("expand", input, sizes if size is None else (size,))
 
 
-def _expanded(op: str, input: Tensor, wanted: tuple[int, ...]) -> Tensor:
+def _expanded(op: str, input: Tensor, sizes: tuple[Any, ...]) -> Tensor:
     if type(input) is not Tensor:
         check_tensors(op, input=input)
     shape = input.native.shape
+    wanted = sizes[0] if len(sizes) == 1 and type(sizes[0]) is tuple else sizes
+    extra = len(wanted) - len(shape)
+    if extra >= 0 and type(input) is Tensor:
+        for have, one in zip((1,) * extra + tuple(shape), wanted, strict=True):
+            if type(one) is not int or (one != have and have != 1) or one < 0:
+                break
+        else:
+            native = input.device.kernels["expand"](input.native, shape=wanted)
+            return _show_expanded(input, {"shape": wanted}, native)  # type: ignore[no-any-return]
+    wanted = rules.as_shape(op, sizes)
     extra = len(wanted) - len(shape)
     if extra < 0:
         raise ShapeError(
@@ -333,7 +349,7 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 @operation(samples=samples.broadcast_to)
 def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """A view of the shape ``size``, to which the tensor's own broadcasts."""
-    return _expanded("broadcast_to", input, rules.as_shape("broadcast_to", (size,)))
+    return _expanded("broadcast_to", input, (size,))
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
@@ -350,6 +366,15 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """Without the dims of size 1: all of them, or those among ``dim``."""
     if type(input) is not Tensor:
         check_tensors("squeeze", input=input)
+    shape = input.native.shape
+    if dim is None:
+        key: tuple[Any, ...] = tuple([0 if size == 1 else _ALL for size in shape])
+        native = input.device.kernels["index"](input.native, key=key) if type(input) is Tensor else None
+        return _show_squeezed(input, {"key": key}, native)  # type: ignore[no-any-return]
+    if type(dim) is int and -len(shape) <= dim < len(shape):
+        key = (_ALL,) * (dim % len(shape)) + (0,) if shape[dim] == 1 else ()
+        native = input.device.kernels["index"](input.native, key=key) if type(input) is Tensor else None
+        return _show_squeezed_dim(input, {"key": key}, native)  # type: ignore[no-any-return]
     op = _squeeze if dim is None else _squeeze_dim if isinstance(dim, int) else _squeeze_dims
     return op.view(input, _squeezed(input, dim))
 

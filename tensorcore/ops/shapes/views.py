@@ -7,11 +7,12 @@ from typing import Any
 from weakref import ref
 
 from tensorcore.ops.define import Op
+from tensorcore.ops.inplace import share_version
 from tensorcore.ops.record import record
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode, unusual
 from tensorcore.tape.node import Node
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["several_views", "viewing"]
 
@@ -107,15 +108,28 @@ def several_views(
         step: the view op that makes each of them alone, once an in-place write changed the base.
         keys: the options of ``step`` for each.
     """
-    node = input.node
-    input.node = None
-    try:
-        made = [step.view(input, key) for key in keys]  # type: ignore[attr-defined]
-    finally:
-        input.node = node
-    if mode.enabled:
-        for one in made:
+    made: list[Tensor] = []
+    if type(input) is not Tensor:
+        node, input.node = input.node, None
+        try:
+            made = [step.view(input, key) for key in keys]  # type: ignore[attr-defined]
+        finally:
+            input.node = node
+        for one in made if mode.enabled else ():
             one.origin.kind = "several"
-        if node is not None and made:
-            record(op, (input,), options, made)
+    else:
+        device, native, version = input.device, input.native, share_version(input)
+        kernel = device.kernels[step.kernel]
+        parent = None if input.trail is None else input.origin
+        base = input if parent is None else parent.base
+        kind = "several" if mode.enabled else "unrecorded"
+        for key in keys:
+            one = new_tensor(kernel(native, **key), input.dtype, device)
+            one.version = version
+            one.trail = (base, parent, step, key, kind)
+            made.append(one)
+        if mode.enabled and (input.dtype.is_floating_point or input.dtype.is_complex):
+            version.watch(*made)
+    if mode.enabled and input.node is not None and made:
+        record(op, (input,), options, made)
     return tuple(made)

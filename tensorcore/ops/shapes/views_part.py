@@ -80,9 +80,13 @@ def _splitting(name: str) -> Op:
 _split, _split_with_sizes = _splitting("split"), _splitting("split_with_sizes")
 
 
+_show_select = select_op.view  # type: ignore[attr-defined]
+_ALL = slice(None)
+
+
 def key_at(dim: int, one: Any) -> tuple[Any, ...]:
     """A basic index along ``dim``."""
-    return (*[slice(None)] * dim, one)
+    return (_ALL,) * dim + (one,)
 
 
 @operation(samples=samples.select)
@@ -90,6 +94,11 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     """The slice at ``index`` along ``dim``, which the result lacks."""
     if type(input) is not Tensor:
         check_tensors("select", input=input)
+    shape = input.native.shape
+    if type(dim) is int and type(index) is int and -len(shape) <= dim < len(shape) and -shape[dim] <= index < shape[dim]:
+        key = (_ALL,) * (dim % len(shape)) + (index,)
+        native = input.device.kernels["index"](input.native, key=key) if type(input) is Tensor else None
+        return _show_select(input, {"key": key}, native)  # type: ignore[no-any-return]
     return select_op.view(input, {"key": select_key("select", input, dim, index)})
 
 

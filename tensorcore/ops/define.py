@@ -153,7 +153,9 @@ def kept_out(node: Node, g: Any) -> Any:
     device = node.extra["device"] if g is None else _device_of(g) if type(g) is list else g.device
     home = getattr(device, "home", None)  # below the level of vmap that differentiates a call made outside of it
     if type(native) is tuple:
-        made = [_kept(one, node.dtype[i], device if home is None else home(one), version) for i, one in enumerate(native)]
+        made = [
+            _kept(one, node.dtype[i], device if home is None else home(one), version) for i, one in enumerate(native)
+        ]
         if mode.enabled:
             for i, one in enumerate(made):
                 one.node = Output(node, i) if one.dtype.kind in _DIFFERENTIABLE else None

@@ -59,9 +59,12 @@ def is_free(tensor: Tensor) -> bool:
     if type(tensor) is not Tensor:
         return False
     node, trail = tensor.node, tensor.trail
-    if (node is not None or trail is not None) and mode.enabled:
-        if node is not None or (trail[0] if type(trail) is tuple else trail.base).node is not None:
-            return False
+    if (
+        (node is not None or trail is not None)
+        and mode.enabled
+        and (node is not None or (trail[0] if type(trail) is tuple else trail.base).node is not None)
+    ):
+        return False
     if unusual.inferred and tensor.is_inference():
         return False
     return 0 not in tensor.device.strides(tensor.native)

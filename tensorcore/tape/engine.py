@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from tensorcore.errors import ArgumentTypeError, GradientError
@@ -67,6 +68,9 @@ def walk(
     pending: dict[Any, Any] = {}
     heap: list[tuple[int, Node]] = []
     watched = targets is not None or mode.anomaly or mode.around is not None
+    # Of a walk to targets, where nothing else is to be watched: whose gradients are of use.
+    goals: set[Any] = targets or set()
+    leading = None if wanted is None or mode.anomaly or mode.around is not None else wanted | goals
     before, walks = mode.enabled, mode.walks
     try:  # from here on, for a Ctrl-C may come after any call
         mode.walks = (*walks, Walk(roots, wanted, targets))
@@ -85,7 +89,17 @@ def walk(
                 g = [g.get(i) for i in range(len(node.shape))]
             youngest = heap[0][0] if heap else _OLDEST
             while True:
-                if watched or node.extra is not None:
+                grads: Any
+                if leading is not None and wanted is not None and node.extra is None and type(g) is not list:
+                    if node in goals:
+                        found[node] = g
+                    if node not in wanted:
+                        break
+                    grads = list(node.op.backward(node, g))
+                    for i, edge in enumerate(node.edges):
+                        if edge not in leading and not (type(edge) is Output and _leads(edge, wanted, goals)):
+                            grads[i] = None
+                elif watched or node.extra is not None:
                     g = _before(node, g, targets, found)
                     if wanted is not None and node not in wanted:
                         break
@@ -378,13 +392,16 @@ def _ancestors(roots: list[Any], targets: set[Any]) -> set[Any]:
             continue
         seen.add(node)
         order.append(node)
-        stack.extend(edge.node if type(edge) is Output else edge for edge in node.edges if edge is not None)
+        for edge in node.edges:
+            if edge is not None:
+                stack.append(edge.node if type(edge) is Output else edge)
     wanted: set[Any] = set()
     # Oldest first: by then it is known which of a node's parents lead to a target.
-    for node in sorted(order, key=lambda node: -node.order):
+    order.sort(key=attrgetter("order"), reverse=True)
+    for node in order:
         for edge in node.edges:
             if edge is not None and (
-                key_of(edge) in targets or (edge.node if type(edge) is Output else edge) in wanted
+                edge in wanted or edge in targets or (type(edge) is Output and _leads(edge, wanted, targets))
             ):
                 wanted.add(node)
                 break

@@ -75,7 +75,9 @@ static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py
     native_type type = native_descr_type(descr);
     Py_DECREF(descr);
     PyArrayObject *made = type == TYPE_NONE ? NULL : native_empty(ndim, shape, type);
-    if (made && !fill_all(made, type, args[1]))
+    if (!made)
+        PyErr_Clear(); /* the other kernel says that there is no room */
+    else if (!fill_all(made, type, args[1]))
         Py_CLEAR(made);
     return (PyObject *)made;
 }

@@ -24,12 +24,10 @@ from tensorcore.errors import (
 from tensorcore.formats import is_sparse, only_strided, order_of, preserve_format
 from tensorcore.ops import rules, samples
 from tensorcore.ops.creation.literal import as_scalar, host_array
-from tensorcore.ops.inplace import is_free
 from tensorcore.ops.kinds import method, operation
-from tensorcore.ops.output import store, written
+from tensorcore.ops.output import store
 from tensorcore.ops.placement import Default, as_device, get_default_device, host_device, not_stored
 from tensorcore.ops.shortage import again
-from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -76,7 +74,7 @@ def _made(op: str, shape: Any, value: Any, dtype: Dtype, device: Backend, requir
 
 def _shape(op: str, size: Any) -> tuple[int, ...]:
     """Sizes as programs give them, none negative, and no more elements than an int counts."""
-    given = size[0] if len(size) == 1 and type(size[0]) is tuple else size
+    given = tuple(size[0]) if len(size) == 1 and isinstance(size[0], tuple) else size
     count = 1
     for one in given:
         if type(one) is not int or one < 0:
@@ -355,12 +353,13 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
             f"convert it with array.astype(array.dtype.newbyteorder('='))"
         )
     found = dtypes.from_numpy_dtype(ndarray.dtype)
-    if any(step < 0 for step in ndarray.strides):
+    strides, size = ndarray.strides, found.itemsize
+    if strides and min(strides) < 0:
         raise ArgumentError(
             f"from_numpy: At least one stride in the given numpy array is negative, got strides {ndarray.strides}, and "
             f"tensors with negative strides are not supported; use array.copy()"
         )
-    if any(step % found.itemsize for step in ndarray.strides):
+    if any([step % size for step in strides]):
         raise ArgumentError(
             f"from_numpy: given numpy array strides not a multiple of the element byte size, got {ndarray.strides}; "
             f"use array.copy()"
@@ -382,6 +381,18 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
     only_strided("arange", layout)
     if end is None:
         start, end = 0, start
+    if (
+        type(start) is int
+        and type(end) is int
+        and type(step) is int
+        and 0 <= start <= end < 2**20
+        and step > 0
+        and out is None
+        and dtype is None
+    ):  # the usual numbers need no look
+        target = as_device(device)
+        native = target.kernels["arange"](start, step, -((start - end) // step), dtype=dtypes.int64)
+        return made(native, dtypes.int64, target, requires_grad)
     numbers = [_bound(name, one) for name, one in (("start", start), ("end", end), ("step", step))]
     if dtype is None and out is not None:
         dtype = out.dtype
@@ -429,47 +440,3 @@ def _bound(name: str, value: Any) -> Any:
     if kind == "complex" or not isfinite(value):
         raise ConversionError(f"arange: unsupported range, got {name}={value}; pass finite real numbers")
     return value
-
-
-@method
-def fill_(input: Tensor, value: Any) -> Tensor:
-    """Write one value into every element."""
-    return _fill(input, value)
-
-
-def _fill(input: Tensor, value: Any, name: str = "fill_op") -> Tensor:
-    if not isinstance(value, Tensor):
-        if dtypes.kind_of(value) is None:
-            raise ArgumentTypeError(f"fill_: expected value to be a number or a 0-d Tensor, got {value!r}; use copy_")
-        number = as_scalar("fill_", value, input.dtype, input.native.shape)
-        if is_free(input):
-            input.device.kernels["fill"](input.native, number)
-            written(input)
-            return input
-        value = full((), number, dtype=input.dtype, device=input.device)
-    from tensorcore.ops.shapes import convert
-
-    if value.native.shape:
-        raise ShapeError(
-            f"fill_: only supports 0-dimension value tensor but got tensor with {len(value.native.shape)} dimensions; "
-            "use copy_"
-        )
-    repeated = [i for i, step in enumerate(input.stride()) if step == 0 and input.native.shape[i] > 1]  # type: ignore[attr-defined]
-    if repeated and not (mode.enabled and (input.node is not None or value.node is not None)):
-        # Every element gets the same value, so one of those that share a place stands for all.
-        part = input
-        for dim in repeated:
-            part = part.narrow(dim, 0, 1)  # type: ignore[attr-defined]
-        convert.write(getattr(convert, name), part, value)
-        return input
-    return convert.write(getattr(convert, name), input, value)
-
-
-@method
-def zero_(input: Tensor) -> Tensor:
-    """Write zero into every element."""
-    if not is_free(input):
-        return _fill(input, 0, "zero_op")
-    input.device.kernels["fill"](input.native, 0)
-    written(input)
-    return input

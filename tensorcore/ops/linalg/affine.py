@@ -58,6 +58,27 @@ def _add_product(
     op: Op, input: Tensor, x: Tensor, y: Tensor, dims: tuple[int, int], beta: Any, alpha: Any, out: Any
 ) -> Tensor:
     name = op.name
+    if (
+        type(x) is Tensor
+        and type(y) is Tensor
+        and type(input) is Tensor
+        and x.dtype is y.dtype is input.dtype
+        and x.device is y.device is input.device
+        and x.dtype in PLAIN_FLOATS
+        and (type(beta) is int or type(beta) is float)
+        and (type(alpha) is int or type(alpha) is float)
+        and out is None
+    ):
+        a, b, c = x.native.shape, y.native.shape, input.native.shape
+        if (
+            (len(a), len(b)) == (2, 2) == dims
+            and a[1] == b[0]
+            and c[-1:] == b[1:]
+            and (len(c) == 1 or c == (a[0], b[1]))
+        ):
+            kernel = x.device.kernels["addmm"]
+            if kernel:
+                return apply(op, (input, x, y), {"beta": beta, "alpha": alpha})  # type: ignore[no-any-return]
     check_tensors(name, input=input, x=x, y=y)
     a, b, c = tuple(x.native.shape), tuple(y.native.shape), tuple(input.native.shape)
     if (len(a), len(b)) != dims:
@@ -180,7 +201,10 @@ def _linear_gradients(node: Node, g: Tensor) -> tuple[Any, ...]:
         kernels = device.kernels
         if (
             (input is None or (input.device is device and (input.version is None or input.version.stamp >= order)))
-            and (weight is None or (weight.device is device and (weight.version is None or weight.version.stamp >= order)))
+            and (
+                weight is None
+                or (weight.device is device and (weight.version is None or weight.version.stamp >= order))
+            )
             and (bias_edge is None or bias_edge.shape == native.shape[1:])
             and kernels["matmul_tn"]
             and not mode.enabled
@@ -188,7 +212,9 @@ def _linear_gradients(node: Node, g: Tensor) -> tuple[Any, ...]:
             return (
                 None if edge is None else new_tensor(kernels["matmul"](native, weight.native), dtype, device),
                 None if weight_edge is None else new_tensor(kernels["matmul_tn"](native, input.native), dtype, device),
-                None if bias_edge is None else new_tensor(kernels["sum"](native, dim=(0,), keepdim=False), dtype, device),
+                None
+                if bias_edge is None
+                else new_tensor(kernels["sum"](native, dim=(0,), keepdim=False), dtype, device),
             )
     return _linear.formulas(node, g)
 

@@ -7,16 +7,17 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
-from tensorcore.errors import ArgumentTypeError
+from tensorcore.errors import ArgumentTypeError, ShapeError
 from tensorcore.formats import contiguous_format, order_of, preserve_format, strided
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
+from tensorcore.ops.creation.literal import as_scalar
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import attach, check_recordable, check_same_device, check_writable, is_free
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import check_apart, written
-from tensorcore.ops.placement import not_stored
+from tensorcore.ops.placement import host_device, not_stored
 from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -48,6 +49,8 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         args: a dtype, a device (or its name), a dtype after a device, or another tensor to be like.
         kwargs: ``dtype``, ``device``, ``non_blocking``, ``copy`` (a copy even where nothing changes), ``memory_format``.
     """
+    if len(args) == 1 and not kwargs and (args[0] is input.device or args[0] is input.dtype):
+        return input
     dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
     for one in args:
         if isinstance(one, dtypes.dtype) or one in (float, int, bool, complex):
@@ -104,6 +107,11 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     if type(input) is not Tensor:
         check_tensors("clone", input=input)
     if memory_format is None or memory_format is preserve_format:
+        if input.node is None and type(input) is Tensor:
+            try:
+                return new_tensor(input.device.kernels["clone"](input.native), input.dtype, input.device)
+            except MemoryError:  # the way below frees the caches
+                pass
         return apply(_clone, (input,))
     return _laid_out(input, order_of("clone", memory_format, len(input.native.shape)))
 
@@ -135,8 +143,6 @@ def _laid_out(input: Tensor, order: tuple[int, ...] | None) -> Tensor:
 @method
 def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor in the host's memory; itself where it is there already."""
-    from tensorcore.ops.placement import host_device
-
     return to(input, host_device())
 
 
@@ -198,6 +204,49 @@ def write(op: Op, input: Tensor, src: Tensor, non_blocking: bool = False) -> Ten
         made = new_tensor(input.native, input.dtype, input.device)
         record(op, (before, source), None, made)
         attach(input, made.node)
+    return input
+
+
+@method
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Write one value into every element."""
+    return _fill(input, value)
+
+
+def _fill(input: Tensor, value: Any, op: Op = fill_op) -> Tensor:
+    if not isinstance(value, Tensor):
+        if dtypes.kind_of(value) is None:
+            raise ArgumentTypeError(f"fill_: expected value to be a number or a 0-d Tensor, got {value!r}; use copy_")
+        number = as_scalar("fill_", value, input.dtype, input.native.shape)
+        if is_free(input):
+            input.device.kernels["fill"](input.native, number)
+            written(input)
+            return input
+        native = input.device.kernels["full"]((), number, dtype=input.dtype)
+        value = new_tensor(native, input.dtype, input.device)
+    if value.native.shape:
+        raise ShapeError(
+            f"fill_: only supports 0-dimension value tensor but got tensor with {len(value.native.shape)} dimensions; "
+            "use copy_"
+        )
+    repeated = [i for i, step in enumerate(input.stride()) if step == 0 and input.native.shape[i] > 1]  # type: ignore[attr-defined]
+    if repeated and not (mode.enabled and (input.node is not None or value.node is not None)):
+        # Every element gets the same value, so one of those that share a place stands for all.
+        part = input
+        for dim in repeated:
+            part = part.narrow(dim, 0, 1)  # type: ignore[attr-defined]
+        write(op, part, value)
+        return input
+    return write(op, input, value)
+
+
+@method
+def zero_(input: Tensor) -> Tensor:
+    """Write zero into every element."""
+    if not is_free(input):
+        return _fill(input, 0, zero_op)
+    input.device.kernels["fill"](input.native, 0)
+    written(input)
     return input
 
 

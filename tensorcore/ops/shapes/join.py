@@ -94,7 +94,12 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, a
         if -ndim <= dim < ndim:
             dtype, device, at, total, natives = first.dtype, first.device, dim % ndim, 0, []
             for one in tensors:
-                if type(one) is not Tensor or one.dtype is not dtype or one.device is not device or one.node is not None:
+                if (
+                    type(one) is not Tensor
+                    or one.dtype is not dtype
+                    or one.device is not device
+                    or one.node is not None
+                ):
                     break
                 native = one.native
                 sizes = native.shape

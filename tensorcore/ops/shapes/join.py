@@ -16,12 +16,17 @@ from tensorcore.ops.operands import check_tensors, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.flat import atleast_1d, atleast_2d, atleast_3d
+from tensorcore.ops.shortage import again
+from tensorcore.tape.mode import makers
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "repeat_interleave", "row_stack", "stack", "tile",
     "vstack",
 ]  # fmt: skip
+
+new = object.__new__
+makers.append(globals())
 
 _cat = Op("cat", "tensors", "Tensors one after the other along a dim.", variadic=True, register=False,
           grads=dict(tensors=lambda g, dim, tensors_shape: _parts(g, dim, tensors_shape)))  # fmt: skip
@@ -111,10 +116,14 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, a
                 natives.append(native)
             else:
                 whole = (total,) if ndim == 1 else (*shape[:at], total, *shape[at + 1 :])
+                made = new(Tensor)
                 try:
-                    return new_tensor(device.kernels["cat"](natives, dim=at, shape=whole), dtype, device)
-                except MemoryError:  # the way below frees the caches
-                    pass
+                    made.native = device.kernels["cat"](natives, dim=at, shape=whole)
+                except MemoryError as error:
+                    made.native = again(device, "cat", (natives,), {"dim": at, "shape": whole}, error)
+                made.dtype, made.device = dtype, device
+                made.node = made.version = made.trail = None
+                return made
     found = _tensors("cat", tensors)
     if not found:
         raise ArgumentError("cat: expected a non-empty list of Tensors, got []; pass at least one")

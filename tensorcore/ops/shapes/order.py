@@ -183,6 +183,8 @@ def _transposed(name: str, doc: str) -> None:
             raise ShapeError(
                 f"{name}: expected a matrix or a batch of matrices, got {ndim}-D tensor; use unsqueeze first"
             )
+        if name == "mT" and ndim == 2 and type(self) is Tensor:
+            return _show_transpose(self, _SWAP, self.device.kernels["permute"](self.native, dims=(1, 0)))  # type: ignore[no-any-return]
         swapped = transpose(self, -2, -1) if ndim > 1 else self
         return swapped.conj() if name in ("H", "mH") and self.dtype.is_complex else swapped  # type: ignore[attr-defined]
 

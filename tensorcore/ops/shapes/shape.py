@@ -173,9 +173,11 @@ def _expanded(op: str, input: Tensor, sizes: tuple[Any, ...]) -> Tensor:
     wanted = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
     extra = len(wanted) - len(shape)
     if extra >= 0 and type(input) is Tensor:
-        for have, one in zip((1,) * extra + tuple(shape), wanted, strict=True):
-            if type(one) is not int or (one != have and have != 1) or one < 0:
+        at = -extra
+        for one in wanted:
+            if type(one) is not int or one < 0 or (at >= 0 and shape[at] != one and shape[at] != 1):
                 break
+            at += 1
         else:
             native = input.device.kernels["expand"](input.native, shape=wanted)
             return _show_expanded(input, {"shape": wanted}, native)  # type: ignore[no-any-return]

@@ -49,6 +49,12 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     return several_views(_unbind, input, {"dim": at}, select_op, [{"key": (*front, i)} for i in range(shape[at])])
 
 
+def _even(input: Tensor, dim: int, size: int) -> tuple[Tensor, ...]:
+    """Parts of one size along ``dim``, the last what is left."""
+    whole, rest = divmod(input.native.shape[dim], size)
+    return _slices(_split, input, dim, [size] * whole + [rest] if rest or not whole else [size] * whole)
+
+
 def _slices(op: Op, input: Tensor, dim: int, sizes: list[int]) -> tuple[Tensor, ...]:
     keys, start, front = [], 0, key_at(dim, None)[:-1]
     for size in sizes:
@@ -82,8 +88,7 @@ def split(
         raise ShapeError(
             f"split: split_size can only be 0 if dimension size is 0, got dimension size of {have}; pass a size > 0"
         )
-    count = max(-(-have // size), 1) if size else 1
-    return _slices(_split, tensor, at, [min(size, have - i * size) if size else have for i in range(count)])
+    return _even(tensor, at, size) if size else _slices(_split, tensor, at, [have])
 
 
 @operation(samples=samples.split_with_sizes)
@@ -122,7 +127,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     size = -(-shape[at] // chunks)
     if not size:
         return _slices(_split_with_sizes, input, at, [0] * chunks)
-    return split(input, size, at)
+    return _even(input, at, size)
 
 
 def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:

@@ -54,11 +54,13 @@ def viewing(op: Op, dtype_of: Callable[[Any], Any] | None = None) -> Callable[..
             version = input.version = Version()
         made.version = version
         made.node = None
-        if input.trail is None:
+        trail = input.trail
+        if trail is None:
             made.trail = (input, None, op, options, "plain")
+        elif type(trail) is tuple:
+            made.trail = (trail[0], trail, op, options, trail[4])
         else:
-            parent = input.origin
-            made.trail = (parent.base, parent, op, options, parent.kind)
+            made.trail = (trail.base, trail, op, options, trail.kind)
         if unusual.threads and not mode.plain:
             if not mode.enabled:
                 made.trail = (*made.trail[:4], "unrecorded")
@@ -120,8 +122,8 @@ def several_views(
     else:
         device, native, version = input.device, input.native, share_version(input)
         kernel = device.kernels[step.kernel]
-        parent = None if input.trail is None else input.origin
-        base = input if parent is None else parent.base
+        parent = input.trail
+        base = input if parent is None else parent[0] if type(parent) is tuple else parent.base
         kind = "several" if mode.enabled else "unrecorded"
         for key in keys:
             one = new_tensor(kernel(native, **key), input.dtype, device)

@@ -12,7 +12,7 @@ from tensorcore.ops.record import record
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode, unusual
 from tensorcore.tape.node import Node
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.tensor import Tensor
 
 __all__ = ["several_views", "viewing"]
 
@@ -126,8 +126,9 @@ def several_views(
         base = input if parent is None else parent[0] if type(parent) is tuple else parent.base
         kind = "several" if mode.enabled else "unrecorded"
         for key in keys:
-            one = new_tensor(kernel(native, **key), input.dtype, device)
-            one.version = version
+            one = new(Tensor)
+            one.native = kernel(native, **key)
+            one.dtype, one.device, one.node, one.version = input.dtype, device, None, version
             one.trail = (base, parent, step, key, kind)
             made.append(one)
         if mode.enabled and (input.dtype.is_floating_point or input.dtype.is_complex):

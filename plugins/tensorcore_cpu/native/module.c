@@ -310,6 +310,7 @@ static PyMethodDef methods[] = {
     {"set_bfloat16", set_bfloat16, METH_O, "Tells which dtype bfloat16 is."},
     {"set_threads", native_set_threads, METH_O, "Sets how many threads a kernel may use."},
     {"get_threads", native_get_threads, METH_NOARGS, "How many threads a kernel may use."},
+    {"allocate", (PyCFunction)(void (*)(void))native_allocate, METH_FASTCALL, "A new array of a shape and a dtype."},
     {"memory_statistics", native_memory_statistics, METH_NOARGS, "Counts of the cached blocks, in bytes and blocks."},
     {"reset_peaks", native_memory_reset_peaks, METH_NOARGS, "Makes every peak the current count."},
     {"empty_cache", native_memory_empty_cache, METH_NOARGS, "Unmaps the unused blocks; how many bytes that were."},

@@ -112,6 +112,9 @@ void native_scratch_free(void *data, size_t size);
 enum { NATIVE_LINES = 1 << 11 }; /* bytes from which on new_array asks for that */
 PyArrayObject *native_memory_array(PyArray_Descr *descr, int ndim, const npy_intp *shape, const npy_intp *strides, size_t size);
 
+/* A new array of a shape and of a dtype of ours, of any kind: a function of the module. */
+PyObject *native_allocate(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+
 int native_memory_init(void);
 PyObject *native_memory_statistics(PyObject *module, PyObject *unused);
 PyObject *native_memory_reset_peaks(PyObject *module, PyObject *unused);

@@ -392,7 +392,7 @@ class Tensor:
         return values.astype(np.float32).tolist() if self.dtype.name == "bfloat16" else values.tolist()
 
     def __bool__(self) -> bool:
-        if self.numel() != 1:
+        if self.native.shape and prod(self.native.shape) != 1:
             raise UsageError(
                 f"bool: Boolean value of Tensor with {'more than one value' if self.numel() else 'no values'} is "
                 f"ambiguous, got shape {list(self.native.shape)}; use .any() or .all()"

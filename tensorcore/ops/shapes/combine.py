@@ -206,7 +206,7 @@ def is_nonzero(input: Tensor) -> bool:
     """Whether the one element of a tensor is not 0. Raises for any other number of elements."""
     if type(input) is not Tensor:
         check_tensors("is_nonzero", input=input)
-    return bool(input != 0) if input.numel() == 1 else bool(input)
+    return bool(input)
 
 
 def range(start: float = 0, end: float | None = None, step: float = 1, *, out: Tensor | None = None, dtype: Any = None,

@@ -37,7 +37,7 @@ _repeat = Op("repeat", "input", "Copies beside one another.", register=False,
 
 
 def _tensors(op: str, tensors: Any) -> list[Tensor]:
-    if isinstance(tensors, Tensor) or (not isinstance(tensors, Sequence) and not hasattr(tensors, "__iter__")):
+    if type(tensors) not in (list, tuple) and (isinstance(tensors, Tensor) or not hasattr(tensors, "__iter__")):
         raise ArgumentTypeError(
             f"{op}: argument 'tensors' must be tuple of Tensors, got {type(tensors).__name__}; pass a list"
         )

@@ -21,6 +21,7 @@ from tensorcore.ops.pointwise.choice import clip, maximum, where
 from tensorcore.ops.pointwise.complex import view_as_real
 from tensorcore.optim.optimizer import Optimizer, closed
 from tensorcore.tape.mode import enable_grad, no_grad, set_grad_enabled
+from tensorcore.tape.node import ACCUMULATE, Node
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -250,7 +251,8 @@ def with_gradients(group: dict[str, Any]) -> dict[tuple[Any, Any, Any], tuple[li
     params: list[Tensor] = []
     gradients: list[Any] = []
     for one in group["params"]:
-        grad = one.grad
+        node = one.node
+        grad = node.grad if type(node) is Node and node.op is ACCUMULATE else one.grad  # two frames fewer
         if grad is None:
             continue
         kind = type(grad.native)

@@ -49,8 +49,10 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         args: a dtype, a device (or its name), a dtype after a device, or another tensor to be like.
         kwargs: ``dtype``, ``device``, ``non_blocking``, ``copy`` (a copy even where nothing changes), ``memory_format``.
     """
-    if len(args) == 1 and not kwargs and (args[0] is input.device or args[0] is input.dtype):
-        return input
+    if len(args) == 1 and not kwargs:
+        one = find_device(args[0]) if type(args[0]) is str else args[0]
+        if one is input.device or one is input.dtype:
+            return input
     dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
     for one in args:
         if isinstance(one, dtypes.dtype) or one in (float, int, bool, complex):

@@ -54,8 +54,6 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
     """
     if type(input) is not Tensor:
         check_tensors("view", input=input)
-    if len(shape) == 1 and isinstance(shape[0], tuple):
-        shape = tuple(shape[0])
     count = 1
     for one in shape:
         if type(one) is not int or one < 1:
@@ -66,6 +64,8 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
             native = input.device.kernels["view"](input.native, shape=shape)
             if native is not None:
                 return _show_view(input, {"shape": shape}, native)  # type: ignore[no-any-return]
+    if len(shape) == 1 and isinstance(shape[0], tuple) and shape[0]:
+        return view(input, *shape[0])
     if not shape:
         shape = () if size is None and dtype is None else (dtype if size is None else size,)
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):

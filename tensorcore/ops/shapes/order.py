@@ -35,14 +35,16 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     if type(input) is not Tensor:
         check_tensors("permute", input=input)
     ndim = len(input.native.shape)
-    for one in order:
+    given = order if dims is None else (dims,)
+    wanted = tuple(given[0]) if len(given) == 1 and isinstance(given[0], (tuple, list)) else given
+    for one in wanted:
         if type(one) is not int or one < 0:
             break
     else:
-        if dims is None and sorted(order) == [*range(ndim)] and type(input) is Tensor:
-            native = input.device.kernels["permute"](input.native, dims=order)
-            return _show_permuted(input, {"dims": order}, native)  # type: ignore[no-any-return]
-    order = rules.as_shape("permute", order if dims is None else (dims,))
+        if sorted(wanted) == [*range(ndim)] and type(input) is Tensor:
+            native = input.device.kernels["permute"](input.native, dims=wanted)
+            return _show_permuted(input, {"dims": wanted}, native)  # type: ignore[no-any-return]
+    order = rules.as_shape("permute", given)
     if len(order) != ndim:
         raise ShapeError(
             f"permute: expected as many dims as the tensor has ({ndim}), got {list(order)}; name each dim once"

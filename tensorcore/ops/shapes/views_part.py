@@ -231,14 +231,16 @@ def _strided_arguments(
         )
     if shape and min(shape) < 0:
         raise ShapeError(f"{op}: expected sizes >= 0, got {list(shape)}; use sizes >= 0")
-    start = input.storage_offset() if storage_offset is None else storage_offset
-    start = rules.whole(op, "storage_offset", start, vectors=True)
+    own_strides, own_start = input.device.layout(input.native)
+    start = own_start if storage_offset is None else rules.whole(op, "storage_offset", storage_offset, vectors=True)
     if start < 0:
         raise ShapeError(
             f"{op}: Tensor: invalid storage offset {start}, got a negative one; count from the storage's start"
         )
+    span = 0 if 0 in shape else 1 + start + _reach(shape, strides)
+    if own_start <= start and span <= own_start + 1 + _reach(input.native.shape, own_strides):
+        return shape, strides, start  # between the tensor's own elements, which spares a look at the storage
     have = input.device.storage(input.native).shape[0]
-    span = 0 if 0 in shape else 1 + start + sum([(n - 1) * step for n, step in zip(shape, strides, strict=True)])
     if span > have:
         raise ShapeError(
             f"{op}: setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset "
@@ -246,6 +248,11 @@ def _strided_arguments(
             f"size of {span} are out of bounds for storage of size {have}, got too large ones; stay inside"
         )
     return shape, strides, start
+
+
+def _reach(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """How far the last element is from the first; under 0 where there is none."""
+    return -1 if 0 in shape else sum([(n - 1) * step for n, step in zip(shape, strides, strict=True)])
 
 
 def _as_strided_grad(g: Tensor, wanted: tuple[Any, ...], own: tuple[Any, ...]) -> Tensor:

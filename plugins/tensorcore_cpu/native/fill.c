@@ -1,6 +1,8 @@
 /* One value for every element, of a new array or of one that is there. */
 #include "rows.h"
 
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 static PyObject *dtype_name, *numpy_name;
@@ -38,11 +40,32 @@ static void fill_part(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
-/* Writes a number of Python's to all elements of an array in one piece; false, with nothing written, where it is not for
-   its dtype: NumPy says what is wrong. */
+/* Whether a number of Python's is a value of that type without a look at roundings, overflows and warnings. */
+static bool holds(native_type type, PyObject *number) {
+    const bool floats = type == TYPE_F32 || type == TYPE_F64 || type == TYPE_F16 || type == TYPE_BF16;
+    if (PyBool_Check(number))
+        return true;
+    if (PyFloat_CheckExact(number)) {
+        const double value = PyFloat_AS_DOUBLE(number), most = type == TYPE_F64 ? INFINITY : type == TYPE_F32 ? FLT_MAX : 65504;
+        return floats && (value != value || fabs(value) <= most || isinf(value));
+    }
+    if (!PyLong_CheckExact(number) || type == TYPE_BOOL)
+        return false;
+    int overflow;
+    const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (overflow)
+        return false;
+    if (floats)
+        return value >= -65504 && value <= 65504;
+    const int bits = 8 * TYPE_SIZE[type];
+    return type == TYPE_U8 ? value >= 0 && value < 256 : bits == 64 || (value >= -(1ll << (bits - 1)) && value < 1ll << (bits - 1));
+}
+
+/* Writes a number of Python's to all elements of an array in one piece; false, with nothing written, where its dtype does
+   not simply hold it: NumPy says what becomes of it. */
 static bool fill_all(PyArrayObject *x, native_type type, PyObject *number) {
     uint64_t value = 0;
-    if (!PyFloat_CheckExact(number) && !PyLong_CheckExact(number) && !PyBool_Check(number))
+    if (!holds(type, number))
         return false;
     if (PyArray_SIZE(x) && PyArray_SETITEM(x, (char *)&value, number)) {
         PyErr_Clear();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import permutations
 from typing import Any
 
 from tensorcore.errors import ShapeError
@@ -26,6 +27,7 @@ def _permuting(name: str) -> Op:
 _permute, _transpose, _t = _permuting("permute"), _permuting("transpose"), _permuting("t")
 _show_permuted, _show_transpose, _show_t = (op.view for op in (_permute, _transpose, _t))  # type: ignore[attr-defined]
 _SWAP, _KEEP = {"dims": (1, 0)}, ({"dims": ()}, {"dims": (0,)})
+_ORDERS = [frozenset(permutations(range(ndim))) for ndim in range(5)]
 _REVERSED = [tuple(range(ndim - 1, -1, -1)) for ndim in range(5)]
 
 
@@ -41,7 +43,8 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
         if type(one) is not int or one < 0:
             break
     else:
-        if sorted(wanted) == [*range(ndim)] and type(input) is Tensor:
+        known = wanted in _ORDERS[ndim] if ndim < len(_ORDERS) else sorted(wanted) == [*range(ndim)]
+        if known and type(input) is Tensor:
             native = input.device.kernels["permute"](input.native, dims=wanted)
             return _show_permuted(input, {"dims": wanted}, native)  # type: ignore[no-any-return]
     order = rules.as_shape("permute", given)

@@ -45,9 +45,13 @@ def counted() -> Counts:
     }
     x, y = tc.ones(8), tc.ones(8)
     recorded = tc.ones(8, requires_grad=True)
+    layer, rows = tc.nn.Linear(8, 8), tc.ones(8, 8, requires_grad=True)
     calls: dict[str, Callable[[], Any]] = {
         "x + y": lambda: x + y, "x + 1.5": lambda: x + 1.5, "x.relu()": x.relu, "x.sum()": x.sum, "x[1]": lambda: x[1],
-        "recorded + y": lambda: recorded + y,
+        "recorded + y": lambda: recorded + y, "x.view(8)": lambda: x.view(8), "x.add_(y)": lambda: x.add_(y),
+        "x.copy_(y)": lambda: x.copy_(y), "x.clone()": x.clone, "cat([x, y])": lambda: tc.cat([x, y]),
+        "zeros_like(x)": lambda: tc.zeros_like(x), "x.unbind()": x.unbind,
+        "a layer, forward and backward": lambda: layer(rows).sum().backward(),
     }  # fmt: skip
     for name, call in calls.items():
         found[f"frames of {name}"] = _frames(call)

@@ -190,7 +190,7 @@ def kind_of(number: object) -> str | None:
 def from_numpy_dtype(numpy: object) -> dtype:
     """The dtype of a NumPy dtype's elements."""
     try:
-        return _BY_NUMPY[np.dtype(numpy)]
+        return _BY_NUMPY[numpy if isinstance(numpy, np.dtype) else np.dtype(numpy)]
     except (KeyError, TypeError):
         names = ", ".join(one.name for one in ALL)
         raise ArgumentTypeError(

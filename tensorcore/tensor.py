@@ -16,7 +16,7 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, 
 from tensorcore.formats import contiguous_format
 from tensorcore.tape.engine import Eager
 from tensorcore.tape.memory import Version, View, writes
-from tensorcore.tape.mode import makers, mode
+from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Node, Output, is_leaf, leaf
 
 __all__ = ["Size", "Tensor", "new_tensor"]
@@ -162,7 +162,7 @@ class Tensor:
 
     def is_inference(self) -> bool:
         """Whether its memory was made in inference mode. Autograd may save it all the same: its writes are counted too."""
-        return getattr(self if self.trail is None else self.origin.base, "inference", False)
+        return unusual.inferred and getattr(self if self.trail is None else self.origin.base, "inference", False)
 
     @property
     def is_meta(self) -> bool:
@@ -264,8 +264,9 @@ class Tensor:
                     f"grad: assigned grad has data of a different type, got {value.dtype} on {value.device} for a tensor "
                     f"of {self.dtype} on {self.device}; convert it with .to(...)"
                 )
-        if is_leaf(self.node):
-            self.node.grad = value
+        node = self.node
+        if type(node) is Node and node.op is ACCUMULATE:  # as above
+            node.grad = value
         elif value is None:
             self.__dict__.pop("_grad", None)
         else:
@@ -391,7 +392,7 @@ class Tensor:
         return values.astype(np.float32).tolist() if self.dtype.name == "bfloat16" else values.tolist()
 
     def __bool__(self) -> bool:
-        if self.numel() != 1:
+        if self.native.shape and prod(self.native.shape) != 1:
             raise UsageError(
                 f"bool: Boolean value of Tensor with {'more than one value' if self.numel() else 'no values'} is "
                 f"ambiguous, got shape {list(self.native.shape)}; use .any() or .all()"

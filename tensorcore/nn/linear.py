@@ -56,7 +56,11 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.linear(input, self.weight, self.bias)
+        try:  # past __getattr__: each name costs as much as the product of a few features
+            weight, bias = self._parameters["weight"], self._parameters["bias"]
+        except KeyError:  # something else stands in its place, as of a pruned or a parametrized layer
+            weight, bias = self.weight, self.bias
+        return F.linear(input, weight, bias)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from tensorcore import dtypes
@@ -161,8 +161,7 @@ class Module(Members, Hooked, Stateful):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or fill them with zeros."""
-        for one in self.parameters():
-            clear_grad(one, set_to_none)
+        clear_grads(self.parameters(), set_to_none)
 
     # All tensors at once
 
@@ -289,16 +288,14 @@ class Module(Members, Hooked, Stateful):
             self.__dict__.setdefault(name, OrderedDict())
 
 
-def clear_grad(tensor: Tensor, set_to_none: bool) -> None:
-    """Forget the gradient of one tensor, or fill it with zeros."""
-    grad = tensor.grad
-    if grad is None:
-        return
-    if set_to_none:
-        tensor.grad = None
-        return
-    tensor.grad = grad = grad.detach() if grad.requires_grad else grad
-    grad.zero_()  # type: ignore[attr-defined]
+def clear_grads(tensors: Iterable[Tensor], set_to_none: bool) -> None:
+    """Forget the gradients of some tensors, or fill them with zeros."""
+    for one in tensors:
+        if set_to_none:
+            one.grad = None
+        elif (grad := one.grad) is not None:
+            one.grad = grad = grad.detach() if grad.requires_grad else grad
+            grad.zero_()  # type: ignore[attr-defined]
 
 
 def indented(text: str) -> str:

@@ -8,13 +8,13 @@ from tensorcore.ops.indexing import index
 from tensorcore.ops.linalg import products as linalg
 from tensorcore.ops.pointwise import added, arithmetic, choice, compare, complex, explog, rounding, trigonometry
 from tensorcore.ops.reductions import extreme, reduce
-from tensorcore.ops.shapes import convert, flat, join, replace, shape, views_part
+from tensorcore.ops.shapes import convert, flat, join, order, replace, shape, split, views_part
 
 __all__ = ["FAMILIES", "METHODS", "late"]
 
 FAMILIES = (
-    added, arithmetic, choice, compare, complex, convert, create, explog, extreme, flat, index, join, linalg, random, random_fill,
-    reduce, replace, rounding, shape, trigonometry, views_part,
+    added, arithmetic, choice, compare, complex, convert, create, explog, extreme, flat, index, join, linalg, order, random,
+    random_fill, reduce, replace, rounding, shape, split, trigonometry, views_part,
 )  # fmt: skip
 
 # Methods of Tensor that PyTorch has as functions too.

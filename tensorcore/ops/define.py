@@ -60,6 +60,8 @@ class Op:
     widens = False
     # Whether a number may stand for the second operand only.
     tensor_first = False
+    # Of ``add`` and ``sub``: what an in-place call with a factor goes to.
+    scaled: Callable[..., Any] | None = None
     # Whether PyTorch keeps its results off the tape although they change with the inputs.
     off_tape = False
 
@@ -101,14 +103,20 @@ class Op:
             key, _, trait = name_wanted.rpartition("_")
             if trait in ("shape", "dtype") and key in self.inputs:
                 self.traits += ((name_wanted, self.inputs.index(key), trait),)
-        # An attribute and no method: the walk reads it from a cached slot. Compiled from the formulas at the first call.
+        # Attributes and no methods: the walk reads the first from a cached slot. Compiled at the first call. An op that has
+        # a shorter way for its usual case puts that into ``backward``, and leaves for ``formulas`` from there.
         self.backward: Callable[[Node, Any], tuple[Any, ...]] = self._compile_and_run
+        self.formulas = self.backward
         if register:
             OPS[name] = self
 
     def _compile_and_run(self, node: Node, g: Any) -> tuple[Any, ...]:
-        self.backward = _compile(self)
-        return self.backward(node, g)
+        if self.backward == self.formulas:
+            self.backward = _compile(self)
+            self.formulas = self.backward
+        else:
+            self.formulas = _compile(self)
+        return self.formulas(node, g)
 
     def saved_value(self, node: Node, name: str) -> Any:
         """What ``node`` saved under ``name``, for those who look at ``grad_fn._saved_...``."""
@@ -142,24 +150,30 @@ def kept_out(node: Node, g: Any) -> Any:
     version = node.version
     if version is not None and version.stamp < node.order:
         raise stale(node, "out", version)
-    several = isinstance(native, tuple)
-    natives = native if several else (native,)
-    dtypes = node.dtype if several else (node.dtype,)
-    made = []
-    for i, one in enumerate(natives):
-        out = object.__new__(Tensor)
-        out.native = one
-        out.dtype = dtypes[i]
-        device = node.extra["device"] if g is None else _device_of(g)
-        home = getattr(device, "home", None)  # below the level of vmap that differentiates a call made outside of it
-        out.device = device if home is None else home(one)
-        out.node = (
-            (Output(node, i) if several else node) if mode.enabled and dtypes[i].kind in _DIFFERENTIABLE else None
-        )
-        out.version = version
-        out.trail = None
-        made.append(out)
-    return tuple(made) if several else made[0]
+    device = node.extra["device"] if g is None else _device_of(g) if type(g) is list else g.device
+    home = getattr(device, "home", None)  # below the level of vmap that differentiates a call made outside of it
+    if type(native) is tuple:
+        made = [
+            _kept(one, node.dtype[i], device if home is None else home(one), version) for i, one in enumerate(native)
+        ]
+        if mode.enabled:
+            for i, one in enumerate(made):
+                one.node = Output(node, i) if one.dtype.kind in _DIFFERENTIABLE else None
+        return tuple(made)
+    out = _kept(native, node.dtype, device if home is None else home(native), version)
+    if mode.enabled and out.dtype.kind in _DIFFERENTIABLE:
+        out.node = node
+    return out
+
+
+def _kept(native: Any, dtype: Any, device: Any, version: Any) -> Tensor:
+    out = object.__new__(Tensor)
+    out.native = native
+    out.dtype = dtype
+    out.device = device
+    out.node = out.trail = None
+    out.version = version
+    return out
 
 
 def unwritten_out(node: Node, g: Any) -> Any:
@@ -168,8 +182,8 @@ def unwritten_out(node: Node, g: Any) -> Any:
     return None if version is not None and version.stamp < node.order else kept_out(node, g)
 
 
-def _device_of(g: Any) -> Any:
-    return next(one.device for one in g if one is not None) if isinstance(g, list) else g.device
+def _device_of(g: list[Any]) -> Any:
+    return next(one.device for one in g if one is not None)
 
 
 def _compile(op: Op) -> Callable[[Node, Any], tuple[Any, ...]]:

@@ -14,12 +14,12 @@ from tensorcore.ops.output import check_apart, check_once, written
 from tensorcore.ops.record import record
 from tensorcore.tape.engine import fit
 from tensorcore.tape.memory import Version, next_order
-from tensorcore.tape.mode import mode
+from tensorcore.tape.mode import mode, unusual
 from tensorcore.tape.node import Node, Output, is_leaf, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "attach", "bare_node", "check_recordable", "check_same_device", "check_writable", "elementwise_inplace", "inplace",
+    "attach", "bare_node", "check_recordable", "check_same_device", "check_writable", "elementwise_inplace", "inplace", "is_free",
     "overwrite", "share_version",
 ]  # fmt: skip
 
@@ -49,6 +49,25 @@ def check_writable(op: str, tensor: Tensor) -> None:
             f"{op}: Inplace update to inference tensor outside InferenceMode is not allowed, got one; clone() it first"
         )
     check_once(op, tensor)
+
+
+def is_free(tensor: Tensor) -> bool:
+    """Whether a write to the tensor changes its values and nothing else: no history to keep, and no element in two places.
+
+    What is said of the operands is up to the caller. False where that takes a closer look, as :func:`check_writable` takes.
+    """
+    if type(tensor) is not Tensor:
+        return False
+    node, trail = tensor.node, tensor.trail
+    if (
+        (node is not None or trail is not None)
+        and mode.enabled
+        and (node is not None or (trail[0] if type(trail) is tuple else trail.base).node is not None)
+    ):
+        return False
+    if unusual.inferred and tensor.is_inference():
+        return False
+    return 0 not in tensor.device.strides(tensor.native)
 
 
 def check_same_device(op: str, tensor: Tensor, device: Any) -> None:
@@ -86,11 +105,33 @@ def _unwritable_view(op: str, view: Any) -> GradientError:
 def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
     """The form with an underscore of an elementwise op: the result goes into the first input."""
     name = f"{op.name}_"
-    quick = frozenset() if op.result else op.quick
+    kernel, quick = op.kernel, frozenset() if op.result else op.quick
 
     def call(input: Tensor, *others: Any, **options: Any) -> Tensor:
-        if not options and type(input) is Tensor and input.dtype in quick and _write(op, input, others):
-            return input
+        if len(others) == 1 and not options and is_free(input) and input.dtype in quick:
+            one, device, version = others[0], input.device, input.version
+            native = operand = input.native
+            if type(one) is Tensor:
+                if (
+                    one.dtype is input.dtype
+                    and one.device is device
+                    and (one.native.shape == native.shape or not one.native.shape)
+                    and (version is None or one.version is not version or one is input)
+                    and (one.node is None or not mode.enabled)
+                ):
+                    operand = one.native
+                else:
+                    one = None  # it has a history, shares the memory, or has to be converted
+            elif type(one) is float or type(one) is int:
+                operand = one
+            else:
+                one = None
+            if one is not None:
+                device.kernels[kernel](native, operand, out=native)
+                written(input)
+                return input
+        elif op.scaled is not None and (options or len(others) > 1):
+            return op.scaled(input, *others, **options)
         check_writable(name, input)
         others += tuple([options.pop(one) for one in op.inputs[len(others) + 1 :] if one in options])
         check_apart(name, input, others)
@@ -132,37 +173,6 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
         return input
 
     return call
-
-
-def _write(op: Op, input: Tensor, others: Sequence[Any]) -> bool:
-    """The ordinary write, done at once: nothing to record, one dtype, memory of its own. False where it is another one."""
-    if (input.node is not None or input.trail is not None) and mode.enabled:
-        return False
-    native, device = input.native, input.device
-    if hasattr(input, "inference"):
-        return False
-    natives, version = [], input.version
-    for one in others:
-        kind = type(one)
-        if kind is Tensor:
-            if version is not None and one.version is version and one is not input:
-                return False  # two views of one memory
-            shape = one.native.shape
-            if one.dtype is not input.dtype or one.device is not device or (shape and shape != native.shape):
-                return False
-            if one.node is not None and mode.enabled:
-                return False
-            natives.append(one.native)
-        elif kind is float or kind is int:
-            natives.append(one)
-        else:
-            return False
-    # Contiguous memory holds no element twice.
-    if not device.is_contiguous(native):
-        return False
-    device.kernels[op.kernel](native, *natives, out=native)
-    written(input)
-    return True
 
 
 def inplace(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:

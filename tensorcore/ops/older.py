@@ -16,8 +16,12 @@ __all__ = ["older", "taking_older"]
 _warned: set[str] = set()
 
 
-def older(name: str, args: tuple[Any, ...], options: dict[str, Any], numbers: str) -> Any:
-    """Call the method ``name`` with the numbers in ``args`` as the keywords ``numbers``; warns once for each name."""
+def older(name: str, args: tuple[Any, ...], options: dict[str, Any], numbers: str, frames: int = 1) -> Any:
+    """Call the method ``name`` with the numbers in ``args`` as the keywords ``numbers``; warns once for each name.
+
+    Args:
+        frames: how many of ours are between the program and this call.
+    """
     tensors = [one for one in args if isinstance(one, Tensor)]
     found = [one for one in args if not isinstance(one, Tensor)]
     names = numbers.split()
@@ -30,7 +34,7 @@ def older(name: str, args: tuple[Any, ...], options: dict[str, Any], numbers: st
         _warned.add(name)
         warnings.warn(
             f"This overload of {name} is deprecated: pass {' and '.join(names)} by keyword, after the tensors",
-            stacklevel=3,
+            stacklevel=2 + frames,
         )
     options.update(zip(names, found, strict=False))
     return getattr(Tensor, name)(*tensors, **{key: one for key, one in options.items() if one is not None})

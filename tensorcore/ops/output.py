@@ -9,7 +9,7 @@ from tensorcore import dtypes
 from tensorcore.dtypes import dtype
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError, UsageError
 from tensorcore.ops.define import Op
-from tensorcore.tape.memory import Version
+from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
 
@@ -183,9 +183,11 @@ def store(op: str, made: Tensor, out: Tensor, *inputs: Any, all_of_it: bool = Fa
     return out
 
 
-def written(tensor: Tensor) -> None:
-    """Note a write to the tensor's memory."""
-    version = tensor.version
-    if version is None:
-        version = tensor.version = Version()
-    version.bump()
+def written(*tensors: Tensor) -> None:
+    """Note a write to the memory of each tensor."""
+    for tensor in tensors:
+        version = tensor.version
+        if version is None:
+            version = tensor.version = Version()
+        version.count += 1  # version.bump() without its frame, for every write asks for it
+        version.stamp = next_order()

@@ -50,7 +50,8 @@ def set_default_device(device: Any) -> None:
 def as_device(device: Any) -> Backend:
     """A device from what programs pass: itself, its name, or None for the default."""
     if device is None:
-        return get_default_device()
+        device = Default.device or Default.host
+        return get_default_device() if type(device) is str else device
     return device if isinstance(device, Backend) else find_device(device)
 
 

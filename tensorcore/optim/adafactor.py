@@ -64,7 +64,7 @@ class Adafactor(Optimizer):
         """Change the parameters once; ``closure`` computes the loss anew and returns it."""
         loss = closed(closure)
         for group in self.param_groups:
-            for params in with_gradients(group).values():
+            for params, _ in with_gradients(group).values():
                 for one in params:
                     self._move(one, group)
         return loss

@@ -101,11 +101,18 @@ class Adam(Algorithm):
         lr_there = isinstance(group["lr"], Tensor) and not group["lr"].device.capabilities.host
         return bool(counted_there and not lr_there and not device.capabilities.host and device.kernels["adam_step"])
 
-    def fused(self, device: Any, params: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
+    def fused(
+        self,
+        device: Any,
+        params: list[Tensor],
+        gradients: list[Any],
+        states: list[dict[str, Any]],
+        group: dict[str, Any],
+    ) -> bool:
         """The step in the kernel ``adam_step``, where the backend has it."""
         kernel = device.kernels["adam_step"]
         if not kernel:
-            return super().fused(device, params, states, group)
+            return super().fused(device, params, gradients, states, group)
         beta1, beta2 = group["betas"]
         averages, squares = [one["exp_avg"] for one in states], [one["exp_avg_sq"] for one in states]
         maxima = [one["max_exp_avg_sq"] for one in states] if group["amsgrad"] else []
@@ -116,7 +123,7 @@ class Adam(Algorithm):
             beside = [[one.native for one in counts], *self.scaling(device)]
         kernel(
             [one.native for one in params],
-            [one.grad.native for one in params],
+            [one.native for one in gradients],
             [one.native for one in averages],
             [one.native for one in squares],
             [one.native for one in maxima] or None,
@@ -130,6 +137,5 @@ class Adam(Algorithm):
             decoupled=group["decoupled_weight_decay"],
             maximize=group["maximize"],
         )
-        for one in (*params, *averages, *squares, *maxima, *counts):
-            written(one)
+        written(*params, *averages, *squares, *maxima, *counts)
         return True

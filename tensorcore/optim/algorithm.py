@@ -21,6 +21,7 @@ from tensorcore.ops.pointwise.choice import clip, maximum, where
 from tensorcore.ops.pointwise.complex import view_as_real
 from tensorcore.optim.optimizer import Optimizer, closed
 from tensorcore.tape.mode import enable_grad, no_grad, set_grad_enabled
+from tensorcore.tape.node import ACCUMULATE, Node
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -69,20 +70,20 @@ class Algorithm(Optimizer):
         """Change the parameters once; ``closure`` computes the loss anew and returns it."""
         loss = closed(closure)
         for group in self.param_groups:
-            for (device, _, array), params in with_gradients(group).items():
+            for (device, _, array), (params, gradients) in with_gradients(group).items():
                 _check_capture(self, device, group)
-                sparse = array is not device.array and hasattr(type(params[0].grad), "instead")
+                sparse = array is not device.array and hasattr(type(gradients[0]), "instead")
                 if (sparse or not self.on_device(device, group)) and not self._proceeds(params):
                     continue
                 if sparse:
                     for one in params:
                         self.sparse(one, one.grad.coalesce(), self.state_of(one, group), group)
                     continue
-                states = [self.state_of(one, group) for one in params]
+                states = self.states_of(params, group)
                 # The counts of these groups are tensors on the device, which no kernel but those of ``on_device`` takes.
                 counts = (group.get("capturable") or group.get("fused")) and not device.capabilities.host
                 composed = group.get("differentiable") or (counts and not self.on_device(device, group))
-                if composed or not self.fused(device, params, states, group):
+                if composed or not self.fused(device, params, gradients, states, group):
                     for one, state in zip(params, states, strict=True):
                         self._composed(one, state, group)
         return loss
@@ -113,19 +114,24 @@ class Algorithm(Optimizer):
         name = type(self).__name__
         raise UsageError(f"{name} does not support sparse gradients, please consider SparseAdam instead, got one")
 
-    def fused(self, device: Any, params: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
+    def fused(
+        self,
+        device: Any,
+        params: list[Tensor],
+        gradients: list[Any],
+        states: list[dict[str, Any]],
+        group: dict[str, Any],
+    ) -> bool:
         """The step of all the group's parameters on one device in one kernel; False where the backend has none."""
         kernel = device.kernels["step"]
         if not kernel:
             return False
         options = plain(group)
         numbers = [self._numbers(one, state, options) for one, state in zip(params, states, strict=True)]
-        tensors = [[one, one.grad, *self._tensors(state)] for one, state in zip(params, states, strict=True)]
+        tensors = [[*pair, *self._tensors(state)] for *pair, state in zip(params, gradients, states, strict=True)]
         kernel(_directed(self.formula), [[one.native for one in some] for some in tensors], numbers)
         for one, _, *held in tensors:
-            written(one)
-            for other in held:
-                written(other)
+            written(one, *held)
         return True
 
     def _composed(self, param: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
@@ -155,6 +161,10 @@ class Algorithm(Optimizer):
 
     def _tensors(self, state: dict[str, Any]) -> list[Tensor]:
         return [state[name] for name in self.arrays if state.get(name) is not None]
+
+    def states_of(self, params: list[Tensor], group: dict[str, Any]) -> list[dict[str, Any]]:
+        """The states of parameters of a group."""
+        return [self.state_of(one, group) for one in params]
 
     def state_of(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter, which begins with its first step."""
@@ -234,13 +244,23 @@ def recording(group: dict[str, Any]) -> set_grad_enabled | no_grad:
     return enable_grad() if group.get("differentiable") else no_grad()
 
 
-def with_gradients(group: dict[str, Any]) -> dict[tuple[Any, Any, Any], list[Tensor]]:
-    """The group's parameters that have a gradient, by device, dtype and the kind of the gradient's array."""
-    found: dict[tuple[Any, Any, Any], list[Tensor]] = {}
+def with_gradients(group: dict[str, Any]) -> dict[tuple[Any, Any, Any], tuple[list[Tensor], list[Any]]]:
+    """The group's parameters that have a gradient, and these, by device, dtype and the kind of the gradient's array."""
+    found: dict[tuple[Any, Any, Any], tuple[list[Tensor], list[Any]]] = {}
+    device = dtype = array = None
+    params: list[Tensor] = []
+    gradients: list[Any] = []
     for one in group["params"]:
-        grad = one.grad
-        if grad is not None:
-            found.setdefault((one.device, one.dtype, type(grad.native)), []).append(one)
+        node = one.node
+        grad = node.grad if type(node) is Node and node.op is ACCUMULATE else one.grad  # two frames fewer
+        if grad is None:
+            continue
+        kind = type(grad.native)
+        if one.device is not device or one.dtype is not dtype or kind is not array:  # most are like the one before
+            device, dtype, array = one.device, one.dtype, kind
+            params, gradients = found.setdefault((device, dtype, array), ([], []))
+        params.append(one)
+        gradients.append(grad)
     return found
 
 

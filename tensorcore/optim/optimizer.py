@@ -14,7 +14,7 @@ from tensorcore.dtypes import float32
 from tensorcore.errors import ArgumentError, ArgumentTypeError, UsageError
 from tensorcore.nn.hooks import RemovableHandle
 from tensorcore.nn.members import type_name
-from tensorcore.nn.module import clear_grad
+from tensorcore.nn.module import clear_grads
 from tensorcore.parameter import Parameter
 from tensorcore.tape.aside import aside
 from tensorcore.tape.mode import enable_grad, set_grad_enabled
@@ -95,8 +95,7 @@ class Optimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or fill them with zeros."""
         for group in self.param_groups:
-            for one in group["params"]:
-                clear_grad(one, set_to_none)
+            clear_grads(group["params"], set_to_none)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Optimize further parameters: a dict with ``params``, and options where they are not the defaults."""

@@ -61,6 +61,11 @@ class SGD(Algorithm):
         }  # fmt: skip
         super().__init__(params, defaults)
 
+    def states_of(self, params: list[Tensor], group: dict[str, Any]) -> list[dict[str, Any]]:
+        if group["momentum"] or group["fused"]:
+            return super().states_of(params, group)
+        return [{}] * len(params)
+
     def state_of(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter: its momentum, once it has one."""
         if group["fused"]:
@@ -103,11 +108,18 @@ class SGD(Algorithm):
         fits = group["fused"] and not group["dampening"] and not device.capabilities.host
         return bool(fits and device.kernels["sgd_step"])
 
-    def fused(self, device: Any, params: list[Tensor], states: list[dict[str, Any]], group: dict[str, Any]) -> bool:
+    def fused(
+        self,
+        device: Any,
+        params: list[Tensor],
+        gradients: list[Any],
+        states: list[dict[str, Any]],
+        group: dict[str, Any],
+    ) -> bool:
         """The step in the kernel ``sgd_step``, where the backend has it."""
         kernel = device.kernels["sgd_step"]
         if not kernel:
-            return super().fused(device, params, states, group)
+            return super().fused(device, params, gradients, states, group)
         options = {
             "lr": number(group["lr"]), "weight_decay": number(group["weight_decay"]),
             "momentum": group["momentum"], "dampening": group["dampening"], "nesterov": group["nesterov"],
@@ -115,7 +127,7 @@ class SGD(Algorithm):
         }  # fmt: skip
         beside = self.scaling(device) if self.on_device(device, group) else ()
         if not group["momentum"]:
-            kernel([one.native for one in params], [one.grad.native for one in params], None, *beside, **options)
+            kernel([one.native for one in params], [one.native for one in gradients], None, *beside, **options)
         else:
             # A kernel takes either parameters that have their first step or none of them.
             fresh = [state.get("momentum_buffer") is None for state in states]
@@ -126,11 +138,9 @@ class SGD(Algorithm):
                         states[i]["momentum_buffer"] = zeros_like(params[i])
                 if some:
                     kernel(
-                        [params[i].native for i in some], [params[i].grad.native for i in some],
+                        [params[i].native for i in some], [gradients[i].native for i in some],
                         [states[i]["momentum_buffer"].native for i in some], *beside, first=first, **options,
                     )  # fmt: skip
-            for state in states:
-                written(state["momentum_buffer"])
-        for one in params:
-            written(one)
+            written(*[state["momentum_buffer"] for state in states])
+        written(*params)
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Sequence
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from tensorcore.errors import ArgumentTypeError, GradientError
@@ -67,6 +68,9 @@ def walk(
     pending: dict[Any, Any] = {}
     heap: list[tuple[int, Node]] = []
     watched = targets is not None or mode.anomaly or mode.around is not None
+    # Of a walk to targets, where nothing else is to be watched: whose gradients are of use.
+    goals: set[Any] = targets or set()
+    leading = None if wanted is None or mode.anomaly or mode.around is not None else wanted | goals
     before, walks = mode.enabled, mode.walks
     try:  # from here on, for a Ctrl-C may come after any call
         mode.walks = (*walks, Walk(roots, wanted, targets))
@@ -75,18 +79,27 @@ def walk(
         for edge, g in roots:
             if targets is None or _leads(edge, wanted, targets):
                 _arrive(edge, g, pending, heap)
-        while heap:
-            node = heappop(heap)[1]
-            g = pending.pop(node, None)
+        while pending:
+            # Leaves are not in the heap: they wait for its end, and take their turns as their gradients came.
+            node = heappop(heap)[1] if heap else next(iter(pending))
+            g = pending.pop(node)
             if type(g) is list:
                 g = g.pop()
             elif type(g) is dict:
                 g = [g.get(i) for i in range(len(node.shape))]
-            elif g is None:
-                continue  # a leaf that was complete earlier
             youngest = heap[0][0] if heap else _OLDEST
             while True:
-                if watched or node.extra is not None:
+                grads: Any
+                if leading is not None and wanted is not None and node.extra is None and type(g) is not list:
+                    if node in goals:
+                        found[node] = g
+                    if node not in wanted:
+                        break
+                    grads = list(node.op.backward(node, g))
+                    for i, edge in enumerate(node.edges):
+                        if edge not in leading and not (type(edge) is Output and _leads(edge, wanted, goals)):
+                            grads[i] = None
+                elif watched or node.extra is not None:
                     g = _before(node, g, targets, found)
                     if wanted is not None and node not in wanted:
                         break
@@ -109,7 +122,7 @@ def walk(
                         continue
                     if type(edge) is Output:
                         _arrive(edge, fit(g, edge, node), pending, heap)
-                        youngest = heap[0][0]
+                        youngest = heap[0][0] if heap else _OLDEST
                         continue
                     if g is not checked:
                         shape = g.native.shape
@@ -124,9 +137,10 @@ def walk(
                             following, following_g = edge, g
                         else:
                             pending[edge] = g
-                            heappush(heap, (edge.order, edge))
-                            if edge.order < youngest:
-                                youngest = edge.order
+                            if edge.edges:
+                                heappush(heap, (edge.order, edge))
+                                if edge.order < youngest:
+                                    youngest = edge.order
                     elif type(held) is list and g.device is held[0].device and type(g.native) is g.device.array:
                         held = held[0]
                         held.device.kernels["add"](held.native, g.native, out=held.native)
@@ -219,7 +233,8 @@ def _arrive(edge: Any, g: Any, pending: dict[Any, Any], heap: list[Any]) -> None
     held = pending.get(node)
     if held is None:
         pending[node] = {edge.index: g} if type(edge) is Output else g
-        heappush(heap, (node.order, node))
+        if node.edges:
+            heappush(heap, (node.order, node))
     elif type(edge) is Output:
         held[edge.index] = held[edge.index] + g if edge.index in held else g
     else:
@@ -377,13 +392,16 @@ def _ancestors(roots: list[Any], targets: set[Any]) -> set[Any]:
             continue
         seen.add(node)
         order.append(node)
-        stack.extend(edge.node if type(edge) is Output else edge for edge in node.edges if edge is not None)
+        for edge in node.edges:
+            if edge is not None:
+                stack.append(edge.node if type(edge) is Output else edge)
     wanted: set[Any] = set()
     # Oldest first: by then it is known which of a node's parents lead to a target.
-    for node in sorted(order, key=lambda node: -node.order):
+    order.sort(key=attrgetter("order"), reverse=True)
+    for node in order:
         for edge in node.edges:
             if edge is not None and (
-                key_of(edge) in targets or (edge.node if type(edge) is Output else edge) in wanted
+                edge in wanted or edge in targets or (type(edge) is Output and _leads(edge, wanted, targets))
             ):
                 wanted.add(node)
                 break

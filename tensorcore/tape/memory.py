@@ -36,15 +36,16 @@ class Version:
         self.count += 1
         self.stamp = next_order()
 
-    def watch(self, view: Any) -> None:
-        """Remember a view; the dead ones are dropped whenever the list has doubled."""
+    def watch(self, *shown: Any) -> None:
+        """Remember some views; the dead ones are dropped whenever the list has doubled."""
         views = self.views
         if views is None:
             views = self.views = []
         elif len(views) >= self.limit:
             views = self.views = [ref for ref in views if ref() is not None]
             self.limit = max(8, 2 * len(views))
-        views.append(weakref.ref(view))
+        for view in shown:
+            views.append(weakref.ref(view))
 
 
 def writes(version: Version | None) -> int:
@@ -75,12 +76,18 @@ class View:
         self.options = steps
 
     @classmethod
-    def taken(cls, base: Any, parent: View | None, op: Any, options: dict[str, Any], kind: str) -> View:
-        """The View of one step, which a view op took."""
-        view = cls(base, options, kind)
-        view.parent = parent
+    def taken(cls, base: Any, parent: Any, op: Any, options: dict[str, Any], kind: str) -> View:
+        """The View of one step, which a view op took. A parent that nobody asked for yet is a tuple of the same five."""
+        first = view = cls(base, options, kind)
         view.op = op
-        return view
+        while type(parent) is tuple:  # no recursion: views of views may go on for long
+            base, above, op, options, kind = parent
+            view.parent = cls(base, options, kind)
+            view = view.parent
+            view.op = op
+            parent = above
+        view.parent = parent
+        return first
 
     @property
     def steps(self) -> tuple[tuple[Any, dict[str, Any]], ...]:

@@ -60,15 +60,17 @@ class Unusual:
     costs time and nothing else.
     """
 
-    __slots__ = ("inference", "threads")
+    __slots__ = ("inference", "inferred", "threads")
 
     threads: int
     inference: int
+    inferred: bool  # whether any thread has ever been in inference mode: before that, no tensor is marked
 
 
 _counting = threading.Lock()
 unusual = Unusual()
 unusual.threads = unusual.inference = 0
+unusual.inferred = False
 mode = Mode()
 # The namespaces that make tensors by the name ``new``. While a thread is in inference mode another maker stands there,
 # which marks that thread's tensors; in all other programs nobody asks.
@@ -227,6 +229,7 @@ def _switch_inference(inference: bool) -> None:
     mode.inference = inference
     with _counting:
         unusual.inference += 1 if inference else -1
+        unusual.inferred |= inference
         for namespace in makers:
             namespace["new"] = _marked if unusual.inference else object.__new__
 

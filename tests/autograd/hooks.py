@@ -30,6 +30,27 @@ def hooks_in_order(t):
 
 
 @program
+def leaves_in_the_order_of_their_gradients(t):
+    first, second, third, last = (leaf(t, 3) for _ in range(4))
+    log = []
+    for name, one in (("first", first), ("second", second), ("third", third), ("last", last)):
+        one.register_post_accumulate_grad_hook(lambda p, name=name: log.append(name))
+    ((last * 3.0 * first).exp() * third + second).sum().backward()
+    return log
+
+
+@program
+def targets_beside_hooks(t):
+    x, y = leaf(t, 3), leaf(t, 3)
+    log = []
+    inner = x * y
+    inner.register_hook(lambda g: log.append(g.clone()))
+    whole = (inner * inner + y).unbind(0)
+    made = t.autograd.grad(whole[0] + whole[2], (inner, y), retain_graph=True)
+    return [*made, *t.autograd.grad(whole[1], (x, whole[1])), *log, x.grad is None]
+
+
+@program
 def leaf_hook_gets_the_sum(t):
     x = leaf(t, 3)
     log = []

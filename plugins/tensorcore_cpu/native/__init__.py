@@ -82,9 +82,10 @@ def over(table: dict[str, Any]) -> dict[str, Any]:
     return table if _library is None else _library.over(table)
 
 
-def geometry() -> dict[str, Any]:
-    """What a backend asks arrays for most, in C by the name of its method: strides and layout."""
-    return {} if _library is None else {"strides": _library.strides, "layout": _library.layout}
+def methods() -> dict[str, Any]:
+    """What a backend is asked for most, in C by the name of its method."""
+    names = ("allocate", "is_contiguous", "layout", "strides")
+    return {} if _library is None else {name: getattr(_library, name) for name in names}
 
 
 def draw(capsule: Any, kind: str, shape: tuple[int, ...], dtype: Any, a: float, b: float) -> Any:

@@ -18,6 +18,7 @@ static const native_spec *const FAMILIES[] = {
     index_kernels,
     at_kernels,
     view_kernels,
+    fill_kernels,
     conv_kernels,
     sort_kernels,
     norm_kernels,
@@ -30,7 +31,6 @@ static const native_spec *const FAMILIES[] = {
     nonzero_kernels,
     place_kernels,
     formulas_kernels,
-    shown_kernels,
     lines_kernels,
 };
 static int (*const INITS[])(void) = {
@@ -46,6 +46,7 @@ static int (*const INITS[])(void) = {
     index_init,
     at_init,
     view_init,
+    fill_init,
     conv_init,
     sort_init,
     norm_init,
@@ -59,7 +60,6 @@ static int (*const INITS[])(void) = {
     nonzero_init,
     place_init,
     formulas_init,
-    shown_init,
     lines_init,
     fused_init,
 };
@@ -310,6 +310,7 @@ static PyMethodDef methods[] = {
     {"set_bfloat16", set_bfloat16, METH_O, "Tells which dtype bfloat16 is."},
     {"set_threads", native_set_threads, METH_O, "Sets how many threads a kernel may use."},
     {"get_threads", native_get_threads, METH_NOARGS, "How many threads a kernel may use."},
+    {"allocate", (PyCFunction)(void (*)(void))native_allocate, METH_FASTCALL, "A new array of a shape and a dtype."},
     {"memory_statistics", native_memory_statistics, METH_NOARGS, "Counts of the cached blocks, in bytes and blocks."},
     {"reset_peaks", native_memory_reset_peaks, METH_NOARGS, "Makes every peak the current count."},
     {"empty_cache", native_memory_empty_cache, METH_NOARGS, "Unmaps the unused blocks; how many bytes that were."},
@@ -321,6 +322,7 @@ static PyMethodDef methods[] = {
     {"blas_in_use", native_blas_in_use, METH_NOARGS, "Whether products run on a library; the finder is asked if it was not."},
     {"strides", native_strides, METH_O, "The strides of an array in elements; row-major ones where it has no elements."},
     {"layout", native_layout, METH_O, "Those strides, and where the array begins in its memory, in elements."},
+    {"is_contiguous", native_is_contiguous, METH_O, "Whether the elements of an array lie in row-major order without gaps."},
     {"is_intel", is_intel, METH_NOARGS, "Whether the processor is one of Intel's."},
     {"fuse", native_fuse, METH_VARARGS, "A kernel that runs several ops in one pass, from a description of them."},
     {"fusible", native_fusible, METH_NOARGS, "What a description may name: elementwise ops and activations by name."},

@@ -112,6 +112,9 @@ void native_scratch_free(void *data, size_t size);
 enum { NATIVE_LINES = 1 << 11 }; /* bytes from which on new_array asks for that */
 PyArrayObject *native_memory_array(PyArray_Descr *descr, int ndim, const npy_intp *shape, const npy_intp *strides, size_t size);
 
+/* A new array of a shape and of a dtype of ours, of any kind: a function of the module. */
+PyObject *native_allocate(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+
 int native_memory_init(void);
 PyObject *native_memory_statistics(PyObject *module, PyObject *unused);
 PyObject *native_memory_reset_peaks(PyObject *module, PyObject *unused);
@@ -123,6 +126,13 @@ PyObject *native_blas_finder(PyObject *module, PyObject *function);
 PyObject *native_blas_load(PyObject *module, PyObject *path);
 PyObject *native_blas_unload(PyObject *module, PyObject *unused);
 PyObject *native_blas_in_use(PyObject *module, PyObject *unused);
+
+/* Where arrays lie, see layout.c: functions of the module, and the array whose memory x shows, which is the end of the chain
+   of bases that are arrays. */
+PyObject *native_strides(PyObject *module, PyObject *x);
+PyObject *native_layout(PyObject *module, PyObject *x);
+PyObject *native_is_contiguous(PyObject *module, PyObject *x);
+PyArrayObject *native_owner(PyArrayObject *x);
 
 /* Families: each has a table that ends with a NULL name, and a function that fills what it needs once. */
 
@@ -169,6 +179,9 @@ int at_init(void);
 extern const native_spec view_kernels[];
 int view_init(void);
 
+extern const native_spec fill_kernels[];
+int fill_init(void);
+
 extern const native_spec norm_kernels[];
 int norm_init(void);
 
@@ -198,11 +211,6 @@ int formulas_init(void);
 
 extern const native_spec lines_kernels[];
 int lines_init(void);
-
-extern const native_spec shown_kernels[];
-int shown_init(void);
-PyObject *native_strides(PyObject *module, PyObject *x);
-PyObject *native_layout(PyObject *module, PyObject *x);
 
 int fused_init(void); /* no kernels: these functions of the module */
 PyObject *native_fuse(PyObject *module, PyObject *args);

@@ -1,13 +1,13 @@
-/* Views of whole arrays and of parts: the same memory under other sizes and strides. Of elements of any kind. */
-#include "native.h"
+/* Views: the same memory under other sizes and strides, or a part of it. No element is touched, so any dtype will do. */
+#include "rows.h"
 
-enum { SHAPE, KEY, DIMS, DIM, OPTIONS };
+enum { SHAPE, KEY, DIMS, DIM, STRIDES, OFFSET, DIM1, DIM2, SIZE, STEP, OPTIONS };
 static PyObject *names[OPTIONS];
+static const char *const NAMES[OPTIONS] = {"shape", "key", "dims", "dim", "strides", "offset", "dim1", "dim2", "size", "step"};
 
-/* An ndarray over the memory of another, from `data` on; NULL strides are those of row-major order. */
-static PyObject *over(PyArrayObject *x, int ndim, const npy_intp *shape, const npy_intp *strides, char *data) {
-    PyArray_Descr *descr = PyArray_DESCR(x);
-    Py_INCREF(descr);
+/* An ndarray over the memory of another, from `data` on. */
+static PyObject *show(PyArrayObject *x, int ndim, const npy_intp *shape, const npy_intp *strides, char *data) {
+    PyArray_Descr *descr = (PyArray_Descr *)Py_NewRef(PyArray_DESCR(x));
     PyObject *made = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, data,
                                           PyArray_FLAGS(x) & (NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED), NULL);
     if (made && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef((PyObject *)x)))
@@ -15,81 +15,94 @@ static PyObject *over(PyArrayObject *x, int ndim, const npy_intp *shape, const n
     return made;
 }
 
-/* The one array operand and the one option; false where there is anything else. */
-static bool operands(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, int option, PyArrayObject **x,
-                     PyObject **value) {
-    if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, &names[option], 1, value) || !*value ||
-        !PyArray_CheckExact(args[0]))
+/* The one array of a call and its options; NULL where it is not an array of at most NATIVE_DIMS dims with elements: one
+   without has strides of 0, which say nothing. */
+static PyArrayObject *taken(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **options) {
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    return nargs == 1 && kwnames && PyArray_CheckExact(args[0]) && PyArray_NDIM(x) <= NATIVE_DIMS && PyArray_SIZE(x) &&
+                   native_options(args, nargs, kwnames, names, OPTIONS, options)
+               ? x
+               : NULL;
+}
+
+static bool whole(PyObject *option, npy_intp *number) {
+    if (!option || !PyLong_CheckExact(option))
         return false;
-    *x = (PyArrayObject *)args[0];
-    return PyArray_NDIM(*x) <= NATIVE_DIMS;
-}
-
-/* A tuple of ints; how many, -1 where it is something else. */
-static int ints(PyObject *tuple, npy_intp *values, int most) {
-    if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) > most)
-        return -1;
-    const int count = (int)PyTuple_GET_SIZE(tuple);
-    for (int i = 0; i < count; i++) {
-        PyObject *one = PyTuple_GET_ITEM(tuple, i);
-        if (!PyLong_CheckExact(one))
-            return -1;
-        values[i] = PyLong_AsSsize_t(one);
-        if (values[i] == -1 && PyErr_Occurred()) {
-            PyErr_Clear();
-            return -1;
-        }
+    *number = PyLong_AsSsize_t(option);
+    if (*number == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return false;
     }
-    return count;
+    return true;
 }
 
-/* Whether there is but one way to write the strides of the array: in row-major order, without sizes of 0 and 1. */
-static bool plain(PyArrayObject *x) {
-    for (int i = 0; i < PyArray_NDIM(x); i++)
-        if (PyArray_DIM(x, i) < 2)
+/* One of the dims, counted from the front. */
+static bool dim_of(PyObject *option, int ndim, npy_intp *dim) { return whole(option, dim) && *dim >= 0 && *dim < ndim; }
+
+/* All elements */
+
+/* The strides of the elements of x in another shape of as many; false where only a copy could have it. Neighbouring dims of
+   x that one step goes through make a piece, and each piece is cut into sizes of its own. */
+static bool view_strides(PyArrayObject *x, int ndim, const npy_intp *shape, npy_intp *strides) {
+    npy_intp step = PyArray_ITEMSIZE(x), piece = 1, filled = 1;
+    int at = ndim - 1;
+    for (int i = PyArray_NDIM(x) - 1; i >= 0; i--) {
+        if (piece == 1 && filled == 1)
+            step = PyArray_STRIDE(x, i);
+        piece *= PyArray_DIM(x, i);
+        if (i && (PyArray_DIM(x, i - 1) == 1 || PyArray_STRIDE(x, i - 1) == piece * step))
+            continue;
+        for (; at >= 0 && (filled < piece || shape[at] == 1); at--) {
+            strides[at] = filled * step;
+            filled *= shape[at];
+        }
+        if (filled != piece)
             return false;
-    return PyArray_IS_C_CONTIGUOUS(x);
+        piece = filled = 1;
+    }
+    for (; at >= 0; at--) /* of an x without dims */
+        strides[at] = step;
+    return true;
 }
 
 static PyObject *run_view(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyArrayObject *x;
-    PyObject *option;
-    npy_intp shape[NATIVE_DIMS], count = 1;
-    if (!operands(args, nargs, kwnames, SHAPE, &x, &option) || !plain(x))
-        return NULL;
-    const int ndim = ints(option, shape, NATIVE_DIMS);
+    PyObject *options[OPTIONS];
+    npy_intp shape[NATIVE_DIMS], strides[NATIVE_DIMS], count = 1;
+    PyArrayObject *x = taken(args, nargs, kwnames, options);
+    const int ndim = x ? native_sizes(options[SHAPE], shape, NATIVE_DIMS) : -1;
     for (int i = 0; i < ndim; i++)
         if (shape[i] < 1 || __builtin_mul_overflow(count, shape[i], &count))
             return NULL;
-    return ndim < 0 || count != PyArray_SIZE(x) ? NULL : over(x, ndim, shape, NULL, PyArray_BYTES(x));
+    if (ndim < 0 || count != PyArray_SIZE(x))
+        return NULL;
+    if (!view_strides(x, ndim, shape, strides))
+        Py_RETURN_NONE;
+    return show(x, ndim, shape, strides, PyArray_BYTES(x));
 }
 
 static PyObject *run_unsqueeze(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyArrayObject *x;
-    PyObject *option;
-    npy_intp shape[NATIVE_DIMS + 1];
-    if (!operands(args, nargs, kwnames, DIM, &x, &option) || !plain(x) || !PyLong_CheckExact(option))
+    PyObject *options[OPTIONS];
+    npy_intp dim, shape[NATIVE_DIMS + 1], strides[NATIVE_DIMS + 1];
+    PyArrayObject *x = taken(args, nargs, kwnames, options);
+    if (!x || options[STEP] || !dim_of(options[DIM], PyArray_NDIM(x) + 1, &dim))
         return NULL;
     const int ndim = PyArray_NDIM(x);
-    const long dim = PyLong_AsLong(option);
-    if (dim == -1 && PyErr_Occurred())
-        PyErr_Clear();
-    if (dim < 0 || dim > ndim)
-        return NULL;
-    for (int i = 0; i <= ndim; i++)
-        shape[i] = i == dim ? 1 : PyArray_DIM(x, i - (i > dim));
-    return over(x, ndim + 1, shape, NULL, PyArray_BYTES(x));
+    for (int i = 0; i < ndim; i++) {
+        shape[i + (i >= dim)] = PyArray_DIM(x, i);
+        strides[i + (i >= dim)] = PyArray_STRIDE(x, i);
+    }
+    strides[dim] = dim < ndim ? shape[dim + 1] * strides[dim + 1] : PyArray_ITEMSIZE(x); /* the reach of what is behind */
+    shape[dim] = 1;
+    return show(x, ndim + 1, shape, strides, PyArray_BYTES(x));
 }
 
 static PyObject *run_permute(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyArrayObject *x;
-    PyObject *option;
+    PyObject *options[OPTIONS];
     npy_intp dims[NATIVE_DIMS], shape[NATIVE_DIMS], strides[NATIVE_DIMS];
     unsigned seen = 0;
-    if (!operands(args, nargs, kwnames, DIMS, &x, &option))
-        return NULL;
-    const int ndim = ints(option, dims, NATIVE_DIMS);
-    if (ndim != PyArray_NDIM(x) || !PyArray_SIZE(x))
+    PyArrayObject *x = taken(args, nargs, kwnames, options);
+    const int ndim = x ? native_sizes(options[DIMS], dims, NATIVE_DIMS) : -1;
+    if (ndim < 0 || ndim != PyArray_NDIM(x))
         return NULL;
     for (int i = 0; i < ndim; i++) {
         if (dims[i] < 0 || dims[i] >= ndim || seen & 1u << dims[i])
@@ -98,17 +111,36 @@ static PyObject *run_permute(const native_kernel *kernel, PyObject *const *args,
         shape[i] = PyArray_DIM(x, (int)dims[i]);
         strides[i] = PyArray_STRIDE(x, (int)dims[i]);
     }
-    return over(x, ndim, shape, strides, PyArray_BYTES(x));
+    return show(x, ndim, shape, strides, PyArray_BYTES(x));
 }
+
+static PyObject *run_expand(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    npy_intp shape[NATIVE_DIMS], strides[NATIVE_DIMS];
+    PyArrayObject *x = taken(args, nargs, kwnames, options);
+    const int ndim = x ? native_sizes(options[SHAPE], shape, NATIVE_DIMS) : -1, extra = x ? ndim - PyArray_NDIM(x) : -1;
+    if (extra < 0)
+        return NULL;
+    for (int i = 0; i < PyArray_NDIM(x); i++) {
+        npy_intp have = PyArray_DIM(x, i), want = shape[extra + i];
+        if (want < 0 || (have != want && have != 1))
+            return NULL;
+        strides[extra + i] = have == 1 && want != 1 ? 0 : PyArray_STRIDE(x, i);
+    }
+    for (int i = extra - 1; i >= 0; i--) /* a new dim of size 1 reaches over what is behind it */
+        strides[i] = shape[i] == 1 && PyArray_NDIM(x) ? shape[i + 1] * strides[i + 1] : 0;
+    return show(x, ndim, shape, strides, PyArray_BYTES(x));
+}
+
+/* Some of them, or some more than once */
 
 /* Ints and slices, as many as there are dims or fewer. */
 static PyObject *run_index(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyArrayObject *x;
-    PyObject *key;
+    PyObject *options[OPTIONS], *key;
     npy_intp shape[NATIVE_DIMS], strides[NATIVE_DIMS];
     int ndim = 0;
-    if (!operands(args, nargs, kwnames, KEY, &x, &key) || !PyTuple_CheckExact(key) ||
-        PyTuple_GET_SIZE(key) > PyArray_NDIM(x))
+    PyArrayObject *x = taken(args, nargs, kwnames, options);
+    if (!x || !(key = options[KEY]) || !PyTuple_CheckExact(key) || PyTuple_GET_SIZE(key) > PyArray_NDIM(x))
         return NULL;
     char *data = PyArray_BYTES(x);
     for (int i = 0; i < PyArray_NDIM(x); i++) {
@@ -116,11 +148,8 @@ static PyObject *run_index(const native_kernel *kernel, PyObject *const *args, P
         const npy_intp size = PyArray_DIM(x, i), stride = PyArray_STRIDE(x, i);
         Py_ssize_t start = 0, stop = size, step = 1, count = size;
         if (one && PyLong_CheckExact(one)) {
-            start = PyLong_AsSsize_t(one);
-            if (start == -1 && PyErr_Occurred()) {
-                PyErr_Clear();
+            if (!whole(one, &start))
                 return NULL;
-            }
             start += start < 0 ? size : 0;
             if (start < 0 || start >= size)
                 return NULL;
@@ -142,11 +171,81 @@ static PyObject *run_index(const native_kernel *kernel, PyObject *const *args, P
         shape[ndim] = count;
         strides[ndim++] = stride * step;
     }
-    return over(x, ndim, shape, strides, data);
+    return show(x, ndim, shape, strides, data);
+}
+
+static PyObject *run_diagonal(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    npy_intp offset, first, second, shape[NATIVE_DIMS], strides[NATIVE_DIMS];
+    int ndim = 0;
+    PyArrayObject *x = taken(args, nargs, kwnames, options);
+    if (!x || !whole(options[OFFSET], &offset) || !dim_of(options[DIM1], PyArray_NDIM(x), &first) ||
+        !dim_of(options[DIM2], PyArray_NDIM(x), &second) || first == second)
+        return NULL;
+    for (int i = 0; i < PyArray_NDIM(x); i++)
+        if (i != first && i != second) {
+            shape[ndim] = PyArray_DIM(x, i);
+            strides[ndim++] = PyArray_STRIDE(x, i);
+        }
+    npy_intp down = PyArray_DIM(x, first), across = PyArray_DIM(x, second);
+    *(offset < 0 ? &down : &across) -= offset < 0 ? -offset : offset;
+    npy_intp length = down < across ? down : across;
+    if (length < 0)
+        length = 0;
+    npy_intp start = !length      ? 0
+                     : offset < 0 ? -offset * PyArray_STRIDE(x, first)
+                                  : offset * PyArray_STRIDE(x, second);
+    shape[ndim] = length;
+    strides[ndim++] = PyArray_STRIDE(x, first) + PyArray_STRIDE(x, second);
+    return show(x, ndim, shape, strides, PyArray_BYTES(x) + start);
+}
+
+/* Slices along a dim, `step` apart: how many there are in its place, their elements last. */
+static PyObject *run_windows(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    npy_intp dim, size, step, shape[NATIVE_DIMS + 1], strides[NATIVE_DIMS + 1];
+    PyArrayObject *x = taken(args, nargs, kwnames, options);
+    if (!x || !dim_of(options[DIM], PyArray_NDIM(x), &dim) || !whole(options[SIZE], &size) || !whole(options[STEP], &step) ||
+        size < 1 || size > PyArray_DIM(x, (int)dim) || step < 1)
+        return NULL;
+    const int ndim = PyArray_NDIM(x);
+    for (int i = 0; i < ndim; i++) {
+        shape[i] = PyArray_DIM(x, i);
+        strides[i] = PyArray_STRIDE(x, i);
+    }
+    shape[ndim] = size;
+    strides[ndim] = strides[dim];
+    shape[dim] = (shape[dim] - size) / step + 1;
+    if (__builtin_mul_overflow(strides[dim], step, &strides[dim]))
+        return NULL;
+    return show(x, ndim + 1, shape, strides, PyArray_BYTES(x));
+}
+
+static PyObject *run_as_strided(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    npy_intp offset, shape[NATIVE_DIMS], strides[NATIVE_DIMS];
+    PyArrayObject *x = taken(args, nargs, kwnames, options);
+    const int ndim = x && whole(options[OFFSET], &offset) ? native_sizes(options[SHAPE], shape, NATIVE_DIMS) : -1;
+    if (ndim < 0 || native_sizes(options[STRIDES], strides, NATIVE_DIMS) != ndim)
+        return NULL;
+    PyArrayObject *all = native_owner(x);
+    if (!PyArray_ISONESEGMENT(all))
+        return NULL;
+    npy_intp size = PyArray_ITEMSIZE(x), room = PyArray_NBYTES(all), reach;
+    npy_intp start = PyArray_BYTES(x) - PyArray_BYTES(all);
+    if (__builtin_mul_overflow(offset, size, &offset) || __builtin_add_overflow(start, offset, &start) || start < 0)
+        return NULL;
+    npy_intp end = start;
+    for (int i = 0; i < ndim; i++) {
+        /* No elements, steps back or out of the memory: NumPy's constructor says what is wrong. */
+        if (shape[i] < 1 || strides[i] < 0 || __builtin_mul_overflow(strides[i], size, &strides[i]) ||
+            __builtin_mul_overflow(shape[i] - 1, strides[i], &reach) || __builtin_add_overflow(end, reach, &end))
+            return NULL;
+    }
+    return end > room - size ? NULL : show(x, ndim, shape, strides, PyArray_BYTES(all) + start);
 }
 
 int view_init(void) {
-    static const char *const NAMES[OPTIONS] = {"shape", "key", "dims", "dim"};
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
             return -1;
@@ -157,6 +256,10 @@ const native_spec view_kernels[] = {
     {"view", run_view, NULL},
     {"unsqueeze", run_unsqueeze, NULL},
     {"permute", run_permute, NULL},
+    {"expand", run_expand, NULL},
     {"index", run_index, NULL},
+    {"diagonal", run_diagonal, NULL},
+    {"windows", run_windows, NULL},
+    {"as_strided", run_as_strided, NULL},
     {NULL, NULL, NULL},
 };

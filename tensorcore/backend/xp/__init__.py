@@ -117,6 +117,8 @@ class XPBackend(Backend):
         # A storage of its own: whatever ``array`` is a part of is not the tensor's to show.
         if self.xp is not np:
             return self.from_host(array)
+        if array.base is None and type(array) is np.ndarray:
+            return array.view()  # a fourth of the time of what follows; all of the memory is the array's
         shared = np.asarray(_Shared(array))
         return shared if shared.dtype == array.dtype else shared.view(array.dtype)  # bfloat16 goes as bytes
 

@@ -26,16 +26,18 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
             f"convert it with array.astype(array.dtype.newbyteorder('='))"
         )
     found = dtypes.from_numpy_dtype(ndarray.dtype)
-    if any(step < 0 for step in ndarray.strides):
-        raise ArgumentError(
-            f"from_numpy: At least one stride in the given numpy array is negative, got strides {ndarray.strides}, and "
-            f"tensors with negative strides are not supported; use array.copy()"
-        )
-    if any(step % found.itemsize for step in ndarray.strides):
-        raise ArgumentError(
-            f"from_numpy: given numpy array strides not a multiple of the element byte size, got {ndarray.strides}; "
-            f"use array.copy()"
-        )
+    size = found.itemsize
+    for step in ndarray.strides:
+        if step < 0:
+            raise ArgumentError(
+                f"from_numpy: At least one stride in the given numpy array is negative, got strides {ndarray.strides}, and "
+                f"tensors with negative strides are not supported; use array.copy()"
+            )
+        if step % size:
+            raise ArgumentError(
+                f"from_numpy: given numpy array strides not a multiple of the element byte size, got {ndarray.strides}; "
+                f"use array.copy()"
+            )
     if not ndarray.flags.writeable:
         warnings.warn(
             "from_numpy: expected a writable array, got one that is not: writes to the tensor will fail; copy the "

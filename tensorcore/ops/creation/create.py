@@ -56,17 +56,32 @@ def _filled(op: str, size: Any, value: Any, dtype: Any, device: Any, requires_gr
     target = as_device(device)
     if device is not None and wanted.name not in target.capabilities.dtypes:
         raise not_stored(op, wanted, target)
+    return _made(op, shape, value, wanted, target, requires_grad)
+
+
+def _made(op: str, shape: Any, value: Any, dtype: Dtype, device: Backend, requires_grad: bool) -> Tensor:
+    """A tensor of one value, of undefined ones where that is None."""
     if value is not None and not (type(value) is int and 0 <= value <= 1):  # zeros and ones are in every dtype
-        value = as_scalar(op, value, wanted, shape)
+        value = as_scalar(op, value, dtype, shape)
     try:
-        native = target.allocate(shape, wanted) if value is None else target.kernels["full"](shape, value, dtype=wanted)
+        native = device.allocate(shape, dtype) if value is None else device.kernels["full"](shape, value, dtype=dtype)
     except MemoryError as error:
-        native = again(target, "full", (shape, 0 if value is None else value), {"dtype": wanted}, error)
-    return made(native, wanted, target, requires_grad)
+        native = again(device, "full", (shape, 0 if value is None else value), {"dtype": dtype}, error)
+    new = new_tensor(native, dtype, device)
+    return new.requires_grad_() if requires_grad else new
 
 
 def _shape(op: str, size: Any) -> tuple[int, ...]:
     """Sizes as programs give them, none negative, and no more elements than an int counts."""
+    given = tuple(size[0]) if len(size) == 1 and isinstance(size[0], tuple) else size
+    count = 1
+    for one in given:
+        if type(one) is not int or one < 0:
+            break
+        count *= one
+    else:
+        if count < 2**63 and type(given) is tuple:
+            return given  # the usual call
     shape = rules.as_shape(op, size)
     if shape and min(shape) < 0:
         raise ShapeError(
@@ -162,6 +177,8 @@ def _like(
         raise ArgumentTypeError(
             f"{op}: argument 'input' must be Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)"
         )
+    if dtype is None is device is memory_format and type(input) is Tensor and input.device.is_contiguous(input.native):
+        return _made(op, tuple(input.native.shape), value, input.dtype, input.device, requires_grad)
     shape = tuple(input.native.shape)
     dtype, device = dtype or input.dtype, input.device if device is None else device
     if type(input) is not Tensor and not value and hasattr(input, "emptied"):  # a sparse tensor of no elements
@@ -329,6 +346,18 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
     only_strided("arange", layout)
     if end is None:
         start, end = 0, start
+    if (
+        type(start) is int
+        and type(end) is int
+        and type(step) is int
+        and 0 <= start <= end < 2**20
+        and step > 0
+        and out is None
+        and dtype is None
+    ):  # the usual numbers need no look
+        target = as_device(device)
+        native = target.kernels["arange"](start, step, -((start - end) // step), dtype=dtypes.int64)
+        return made(native, dtypes.int64, target, requires_grad)
     numbers = [_bound(name, one) for name, one in (("start", start), ("end", end), ("step", step))]
     if dtype is None and out is not None:
         dtype = out.dtype

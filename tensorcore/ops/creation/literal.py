@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from itertools import chain
 from math import inf, isfinite
 from typing import Any
@@ -67,6 +68,8 @@ def as_scalar(op: str, value: Any, wanted: dtype, shape: Any = ()) -> Any:
 
     As in PyTorch, a half float of no dims takes numbers over its largest as infinity, an array of them does not.
     """
+    if (type(value) is float or type(value) is int) and -65504 <= value <= 65504 and wanted.is_floating_point:
+        return float(value)  # which every floating dtype holds
     kind = dtypes.kind_of(value)
     if kind is None:
         raise ArgumentTypeError(f"{op}: expected a Number, got {type(value).__name__}; wrap it in torch.tensor(...)")
@@ -190,11 +193,17 @@ def _converted(op: str, leaves: list[Any], kinds: set[type], wanted: dtype) -> n
 
 def _integer(op: str, value: Any, wanted: dtype) -> int:
     """A number cut to an integer; the negatives of an unsigned dtype wrap, as in PyTorch."""
-    info = dtypes.iinfo(wanted)
-    low = -info.max if isinstance(value, int) and not wanted.is_signed else info.min
-    if not low <= value <= info.max or value == 2.0**63:
+    least, most = _limits(wanted)
+    low = -most if isinstance(value, int) and not wanted.is_signed else least
+    if not low <= value <= most or value == 2.0**63:
         raise _overflow(op, value, wanted)
-    return int(value) % (info.max + 1) if value < 0 and not wanted.is_signed else int(value)
+    return int(value) % (most + 1) if value < 0 and not wanted.is_signed else int(value)
+
+
+@functools.cache
+def _limits(integer: dtype) -> tuple[int, int]:
+    info = dtypes.iinfo(integer)
+    return info.min, info.max
 
 
 def _overflow(op: str, value: Any, wanted: dtype) -> ConversionError:

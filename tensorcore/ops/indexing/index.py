@@ -12,7 +12,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.parse import ALL, Indices, masks, parse, whole
-from tensorcore.ops.inplace import attach, check_writable
+from tensorcore.ops.inplace import attach, check_writable, is_free
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors, lifted
 from tensorcore.ops.output import check_apart, written
@@ -140,18 +140,14 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     kind = type(key)
     if (
         (type(value) is float or type(value) is int)
-        and type(self) is Tensor
-        and self.node is None
-        and self.trail is None
         and (kind is int or kind is slice)
         and self.dtype in PLAIN_FLOATS
-        and not hasattr(self, "inference")
+        and is_free(self)
     ):
-        # One frame for a number in a tensor of its own.
+        # A number in a tensor of its own needs no tensor for the place.
         native, device = self.native, self.device
         shape = native.shape
-        # Contiguous memory holds no element twice.
-        if shape and (kind is slice or -shape[0] <= key < shape[0]) and device.is_contiguous(native):
+        if shape and (kind is slice or -shape[0] <= key < shape[0]):
             place = device.kernels["index"](native, key=(key if kind is int else whole(key, shape[0]),))
             device.kernels["copy"](place, device.kernels["full"]((), value, dtype=self.dtype))
             written(self)
@@ -308,18 +304,29 @@ def _natives(indices: Indices) -> tuple[Any, ...]:
 
 def _read(input: Tensor, indices: Indices) -> Tensor:
     """The elements at ``indices``, as a copy."""
-    if any([one is not None and one.device is not input.device for one in indices]):
-        input, *indices = lifted("index", input, *indices)  # type: ignore[assignment]
-    shape = indices[0].native.shape if indices[0] is not None else None
+    shape, alike, natives = None, True, []
+    for one in indices:
+        if one is None:
+            alike = False
+            natives.append(None)
+            continue
+        if one.device is not input.device:
+            input, *indices = lifted("index", input, *indices)  # type: ignore[assignment]
+            alike, natives = False, list(_natives(indices))
+            break
+        native = one.native
+        if shape is None:
+            shape = native.shape
+        elif native.shape != shape:
+            alike = False
+        natives.append(native)
     # Several of one shape need no look at the shapes.
-    if (len(indices) > 1 and any([one is None or one.native.shape != shape for one in indices])) or (
-        0 in input.native.shape
-    ):
+    if (not alike and len(indices) > 1) or 0 in input.native.shape:
         wanted = _shape_at("index", input, indices)
         if 0 in wanted and _reads_something(input, indices, wanted):
             raise DimensionError("index: index is out of bounds for dimension with size 0, got one; leave it out")
     try:
-        native = input.device.kernels["index_tensors"](input.native, indices=_natives(indices))
+        native = input.device.kernels["index_tensors"](input.native, indices=tuple(natives))
     except IndexError as error:
         wanted = _shape_at("index", input, indices)
         if _reads_something(input, indices, wanted):

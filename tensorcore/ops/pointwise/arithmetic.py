@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Callable
 from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
-from tensorcore.ops.define import OPS, same
+from tensorcore.ops.define import OPS, Op, same
 from tensorcore.ops.kinds import (
     BOOL,
     COMPLEX,
@@ -104,33 +105,25 @@ def sub(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None =
     return _sub(input, _scaled("sub", input, other, alpha), out=out)
 
 
-_written = {"add": Tensor.add_, "sub": Tensor.sub_}  # type: ignore[attr-defined]
+def _scaling(op: Op, written: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """What the in-place form does with a factor."""
+    name = f"{op.name}_"
 
+    def scaled(input: Tensor, other: Any, *late: Any, alpha: Any = 1) -> Tensor:
+        if late:
+            return older(name, (input, other, *late), {}, "alpha", frames=2)
+        if alpha == 1:
+            return written(input, other)
+        check_apart(name, input, (other,))
+        return written(input, _scaled(name, input, other, alpha))
 
-def add_(input: Tensor, other: Any, *late: Any, alpha: Any = 1) -> Tensor:
-    """In-place form of :func:`add`."""
-    if late:
-        return older("add_", (input, other, *late), {}, "alpha")
-    if alpha == 1:
-        return _written["add"](input, other)
-    check_apart("add_", input, (other,))
-    return _written["add"](input, _scaled("add_", input, other, alpha))
-
-
-def sub_(input: Tensor, other: Any, *late: Any, alpha: Any = 1) -> Tensor:
-    """In-place form of :func:`sub`."""
-    if late:
-        return older("sub_", (input, other, *late), {}, "alpha")
-    if alpha == 1:
-        return _written["sub"](input, other)
-    check_apart("sub_", input, (other,))
-    return _written["sub"](input, _scaled("sub_", input, other, alpha))
+    return scaled
 
 
 _replace("add", add)
 _replace("sub", sub)
-method(add_)
-method(sub_)
+_add.op.scaled = _scaling(_add.op, Tensor.add_)  # type: ignore[attr-defined]
+_sub.op.scaled = _scaling(_sub.op, Tensor.sub_)  # type: ignore[attr-defined]
 subtract = alias("subtract", sub)
 
 

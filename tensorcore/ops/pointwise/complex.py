@@ -149,12 +149,12 @@ def view_as_complex(input: Tensor) -> Tensor:
             f"view_as_complex: expected float32 or float64 (there is no complex dtype of float16 here), got "
             f"{input.dtype.name}; use .float()"
         )
-    shape, strides = input.native.shape, input.stride()
+    shape, (strides, start) = input.native.shape, input.device.layout(input.native)
     if not shape or shape[-1] != 2:
         raise ShapeError(
             f"view_as_complex: Tensor must have a last dimension of size 2, got {list(shape)}; use stack(..., -1)"
         )
-    if strides[-1] != 1 or any(step % 2 for step in strides[:-1]) or input.storage_offset() % 2:
+    if strides[-1] != 1 or start % 2 or any([step % 2 for step in strides[:-1]]):
         raise ShapeError(
             f"view_as_complex: Tensor must have a last dimension with stride 1, and even strides and offset elsewhere, got "
             f"strides {strides}; use .contiguous()"

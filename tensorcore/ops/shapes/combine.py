@@ -14,7 +14,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.formats import only_strided
 from tensorcore.ops import rules
-from tensorcore.ops.creation.create import arange, from_numpy
+from tensorcore.ops.creation.create import arange, empty_like, from_numpy
 from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors, result_type
@@ -182,6 +182,8 @@ def fill(input: Tensor, value: Any) -> Tensor:
     """One value (a number or a 0-d tensor) in the shape and dtype of ``input``."""
     if type(input) is not Tensor:
         check_tensors("fill", input=input)
+    if input.node is None and not isinstance(value, Tensor):
+        return empty_like(input).fill_(value)  # type: ignore[attr-defined, no-any-return]
     return input.clone().fill_(value)  # type: ignore[attr-defined, no-any-return]
 
 
@@ -206,7 +208,7 @@ def is_nonzero(input: Tensor) -> bool:
     """Whether the one element of a tensor is not 0. Raises for any other number of elements."""
     if type(input) is not Tensor:
         check_tensors("is_nonzero", input=input)
-    return bool(input != 0) if input.numel() == 1 else bool(input)
+    return bool(input)
 
 
 def range(start: float = 0, end: float | None = None, step: float = 1, *, out: Tensor | None = None, dtype: Any = None,

@@ -11,14 +11,13 @@ from tensorcore.errors import ArgumentTypeError, ShapeError
 from tensorcore.formats import contiguous_format, order_of, preserve_format, strided
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
-from tensorcore.ops.creation.create import full
 from tensorcore.ops.creation.literal import as_scalar
 from tensorcore.ops.define import Op, same
-from tensorcore.ops.inplace import attach, check_recordable, check_same_device, check_writable
+from tensorcore.ops.inplace import attach, check_recordable, check_same_device, check_writable, is_free
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import check_apart, written
-from tensorcore.ops.placement import not_stored
+from tensorcore.ops.placement import host_device, not_stored
 from tensorcore.ops.record import record
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -50,6 +49,10 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         args: a dtype, a device (or its name), a dtype after a device, or another tensor to be like.
         kwargs: ``dtype``, ``device``, ``non_blocking``, ``copy`` (a copy even where nothing changes), ``memory_format``.
     """
+    if len(args) == 1 and not kwargs:
+        one = find_device(args[0]) if type(args[0]) is str else args[0]
+        if one is input.device or one is input.dtype:
+            return input
     dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
     for one in args:
         if isinstance(one, dtypes.dtype) or one in (float, int, bool, complex):
@@ -106,6 +109,11 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     if type(input) is not Tensor:
         check_tensors("clone", input=input)
     if memory_format is None or memory_format is preserve_format:
+        if input.node is None and type(input) is Tensor:
+            try:
+                return new_tensor(input.device.kernels["clone"](input.native), input.dtype, input.device)
+            except MemoryError:  # the way below frees the caches
+                pass
         return apply(_clone, (input,))
     return _laid_out(input, order_of("clone", memory_format, len(input.native.shape)))
 
@@ -137,8 +145,6 @@ def _laid_out(input: Tensor, order: tuple[int, ...] | None) -> Tensor:
 @method
 def cpu(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor in the host's memory; itself where it is there already."""
-    from tensorcore.ops.placement import host_device
-
     return to(input, host_device())
 
 
@@ -159,6 +165,18 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 @method
 def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write the values of ``src``, broadcast, cast and moved, into this tensor's memory."""
+    if (
+        type(src) is Tensor
+        and is_free(input)
+        and src.dtype is input.dtype
+        and src.device is input.device
+        and src.native.shape == input.native.shape
+        and (src.node is None or not mode.enabled)
+        and (src.version is None or src.version is not input.version)
+    ):
+        input.device.kernels["copy"](input.native, src.native)
+        written(input)
+        return input
     if isinstance(input, Tensor):
         check_apart("copy_", input, (src,))
     return write(_copy, input, src, non_blocking)
@@ -191,43 +209,23 @@ def write(op: Op, input: Tensor, src: Tensor, non_blocking: bool = False) -> Ten
     return input
 
 
-Tensor.layout = property(lambda self: strided, doc="How the elements are stored.")  # type: ignore[attr-defined]
-
-
-def _as(name: str, target: dtypes.dtype) -> None:
-    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
-        return to(self, target) if memory_format is None else to(self, target, memory_format=memory_format)
-
-    convert.__name__ = convert.__qualname__ = name
-    convert.__doc__ = f"The tensor in ``{target.name}``."
-    method(convert)
-
-
-for _name, _target in {
-    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
-    "int": dtypes.int32, "long": dtypes.int64, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8,
-    "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
-}.items():  # fmt: skip
-    _as(_name, _target)
-
-
 @method
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Write one value into every element."""
-    return _fill(input, value, _fill_op)
+    return _fill(input, value)
 
 
-def _fill(input: Tensor, value: Any, op: Op) -> Tensor:
+def _fill(input: Tensor, value: Any, op: Op = _fill_op) -> Tensor:
     if not isinstance(value, Tensor):
         if dtypes.kind_of(value) is None:
             raise ArgumentTypeError(f"fill_: expected value to be a number or a 0-d Tensor, got {value!r}; use copy_")
         number = as_scalar("fill_", value, input.dtype, input.native.shape)
-        if (input.node is None or not mode.enabled) and input.is_contiguous():  # type: ignore[attr-defined]
-            check_writable("fill_", input)
+        if is_free(input):
             input.device.kernels["fill"](input.native, number)
             written(input)
             return input
-        value = full((), number, dtype=input.dtype, device=input.device)
+        native = input.device.kernels["full"]((), number, dtype=input.dtype)
+        value = new_tensor(native, input.dtype, input.device)
     if value.native.shape:
         raise ShapeError(
             f"fill_: only supports 0-dimension value tensor but got tensor with {len(value.native.shape)} dimensions; "
@@ -247,4 +245,28 @@ def _fill(input: Tensor, value: Any, op: Op) -> Tensor:
 @method
 def zero_(input: Tensor) -> Tensor:
     """Write zero into every element."""
-    return _fill(input, 0, _zero_op)
+    if not is_free(input):
+        return _fill(input, 0, _zero_op)
+    input.device.kernels["fill"](input.native, 0)
+    written(input)
+    return input
+
+
+Tensor.layout = property(lambda self: strided, doc="How the elements are stored.")  # type: ignore[attr-defined]
+
+
+def _as(name: str, target: dtypes.dtype) -> None:
+    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+        return to(self, target) if memory_format is None else to(self, target, memory_format=memory_format)
+
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"The tensor in ``{target.name}``."
+    method(convert)
+
+
+for _name, _target in {
+    "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16,
+    "int": dtypes.int32, "long": dtypes.int64, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8,
+    "bool": dtypes.bool_, "cfloat": dtypes.complex64, "cdouble": dtypes.complex128,
+}.items():  # fmt: skip
+    _as(_name, _target)

@@ -12,7 +12,7 @@ from tensorcore.ops.pointwise import complex
 from tensorcore.ops.reductions.reduce import stored
 from tensorcore.ops.samples import index as index_samples
 from tensorcore.ops.samples import numeric as samples
-from tensorcore.ops.shapes import shape, views_part
+from tensorcore.ops.shapes import order, shape, split, views_part
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -67,15 +67,15 @@ as_strided_copy = _copying("as_strided", views_part.as_strided)
 detach_copy = _copying("detach", Tensor.detach)
 diagonal_copy = _copying("diagonal", views_part.diagonal)
 expand_copy = _copying("expand", shape.expand)
-permute_copy = _copying("permute", shape.permute)
+permute_copy = _copying("permute", order.permute)
 select_copy = _copying("select", views_part.select)
 slice_copy = _copying("slice", _slice)
-split_copy = _copying("split", views_part.unsafe_split)
-split_with_sizes_copy = _copying("split_with_sizes", views_part.split_with_sizes)
+split_copy = _copying("split", split.unsafe_split)
+split_with_sizes_copy = _copying("split_with_sizes", split.split_with_sizes)
 squeeze_copy = _copying("squeeze", shape.squeeze)
-t_copy = _copying("t", shape.t)
-transpose_copy = _copying("transpose", shape.transpose)
-unbind_copy = _copying("unbind", views_part.unbind)
+t_copy = _copying("t", order.t)
+transpose_copy = _copying("transpose", order.transpose)
+unbind_copy = _copying("unbind", split.unbind)
 unfold_copy = _copying("unfold", views_part.unfold)
 unsqueeze_copy = _copying("unsqueeze", shape.unsqueeze)
 view_as_complex_copy = _copying("view_as_complex", complex.view_as_complex)

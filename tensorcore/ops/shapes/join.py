@@ -17,12 +17,17 @@ from tensorcore.ops.operands import check_tensors, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.flat import atleast_1d, atleast_2d, atleast_3d
+from tensorcore.ops.shortage import again
+from tensorcore.tape.mode import makers
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "repeat_interleave", "row_stack", "stack", "tile",
     "vstack",
 ]  # fmt: skip
+
+new = object.__new__
+makers.append(globals())
 
 _cat = Op("cat", "tensors", "Tensors one after the other along a dim.", variadic=True, register=False,
           grads=dict(tensors=lambda g, dim, tensors_shape: _parts(g, dim, tensors_shape)))  # fmt: skip
@@ -33,7 +38,7 @@ _repeat = Op("repeat", "input", "Copies beside one another.", register=False,
 
 
 def _tensors(op: str, tensors: Any) -> list[Tensor]:
-    if isinstance(tensors, Tensor) or (not isinstance(tensors, Sequence) and not hasattr(tensors, "__iter__")):
+    if type(tensors) not in (list, tuple) and (isinstance(tensors, Tensor) or not hasattr(tensors, "__iter__")):
         raise ArgumentTypeError(
             f"{op}: argument 'tensors' must be tuple of Tensors, got {type(tensors).__name__}; pass a list"
         )
@@ -47,11 +52,8 @@ def _tensors(op: str, tensors: Any) -> list[Tensor]:
     return found
 
 
-def _alike(tensors: Any, dim: int | None = None) -> list[Any] | None:
-    """The natives of an ordinary list: tensors of one shape, dtype and device, none of them recorded; else None.
-
-    With ``dim``, counted from the front, they may differ in that size.
-    """
+def _alike(tensors: Any) -> list[Any] | None:
+    """The natives of an ordinary list: tensors of one shape, dtype and device, none of them recorded; else None."""
     if (type(tensors) is not list and type(tensors) is not tuple) or not tensors or type(tensors[0]) is not Tensor:
         return None
     first = tensors[0]
@@ -61,12 +63,7 @@ def _alike(tensors: Any, dim: int | None = None) -> list[Any] | None:
         if type(one) is not Tensor or one.dtype is not dtype or one.device is not device or one.node is not None:
             return None
         native = one.native
-        if native.shape != shape and (
-            dim is None
-            or len(native.shape) != len(shape)
-            or native.shape[:dim] != shape[:dim]
-            or native.shape[dim + 1 :] != shape[dim + 1 :]
-        ):
+        if native.shape != shape:
             return None
         natives.append(native)
     return natives
@@ -95,18 +92,39 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, a
     """Tensors one after the other along ``dim``; their other sizes are equal. Empty vectors are left out."""
     if axis is not None:
         dim = axis
-    natives = _alike(tensors, dim if type(dim) is int and dim >= 0 else None)
-    if natives is not None and out is None and type(dim) is int:
-        shape = natives[0].shape
+    if (type(tensors) is list or type(tensors) is tuple) and tensors and type(dim) is int and out is None:
+        # Tensors of one dtype and device, of sizes that fit, none of them recorded: what is unusual leaves the loop.
+        first = tensors[0]
+        shape = first.native.shape if type(first) is Tensor else ()
         ndim = len(shape)
         if -ndim <= dim < ndim:
-            at = dim + ndim if dim < 0 else dim
-            size = (*shape[:at], sum([one.shape[at] for one in natives]), *shape[at + 1 :])
-            first = tensors[0]
-            try:
-                return new_tensor(first.device.kernels["cat"](natives, dim=at, shape=size), first.dtype, first.device)
-            except MemoryError:  # the way below frees the caches
-                pass
+            dtype, device, at, total, natives = first.dtype, first.device, dim % ndim, 0, []
+            for one in tensors:
+                if (
+                    type(one) is not Tensor
+                    or one.dtype is not dtype
+                    or one.device is not device
+                    or one.node is not None
+                ):
+                    break
+                native = one.native
+                sizes = native.shape
+                if sizes != shape and (
+                    len(sizes) != ndim or sizes[:at] != shape[:at] or sizes[at + 1 :] != shape[at + 1 :]
+                ):
+                    break
+                total += sizes[at]
+                natives.append(native)
+            else:
+                whole = (total,) if ndim == 1 else (*shape[:at], total, *shape[at + 1 :])
+                made = new(Tensor)
+                try:
+                    made.native = device.kernels["cat"](natives, dim=at, shape=whole)
+                except MemoryError as error:
+                    made.native = again(device, "cat", (natives,), {"dim": at, "shape": whole}, error)
+                made.dtype, made.device = dtype, device
+                made.node = made.version = made.trail = None
+                return made
     found = _tensors("cat", tensors)
     if not found:
         raise ArgumentError("cat: expected a non-empty list of Tensors, got []; pass at least one")
@@ -185,24 +203,25 @@ def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None)
     return made if out is None else _stored("stack", made, out, tensors)
 
 
-def _all(op: str, tensors: Any, grow: Any) -> list[Tensor]:
+def _all(op: str, tensors: Any, dims: int, grow: Any) -> list[Tensor]:
+    """The tensors as a list, those of fewer dims as what ``grow`` makes of them."""
     found = _tensors(op, tensors)
     if not found:
         raise ShapeError(f"{op}: {op} expects a non-empty TensorList, got []; pass at least one")
-    return [grow(one) for one in found]
+    return [one if len(one.native.shape) >= dims else grow(one) for one in found]
 
 
 @operation(method=False, samples=samples.stack_plain)
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors beside one another: vectors end to end, others along their second dim."""
-    found = _all("hstack", tensors, atleast_1d)
+    found = _all("hstack", tensors, 1, atleast_1d)
     return cat(found, 0 if found[0].ndim == 1 else 1, out=out)
 
 
 @operation(method=False, samples=samples.stack_plain)
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors on top of one another: vectors as rows, others along their first dim."""
-    return cat(_all("vstack", tensors, atleast_2d), 0, out=out)
+    return cat(_all("vstack", tensors, 2, atleast_2d), 0, out=out)
 
 
 def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -213,13 +232,13 @@ def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
 @operation(method=False, samples=samples.stack_plain)
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors behind one another, along their third dim."""
-    return cat(_all("dstack", tensors, atleast_3d), 2, out=out)
+    return cat(_all("dstack", tensors, 3, atleast_3d), 2, out=out)
 
 
 @operation(method=False, samples=samples.stack_plain)
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Vectors as the columns of a matrix, matrices beside one another."""
-    found = _all("column_stack", tensors, lambda one: one.reshape(one.numel(), 1) if one.ndim < 2 else one)
+    found = _all("column_stack", tensors, 2, lambda one: one.reshape(one.numel(), 1))
     return cat(found, 1, out=out)
 
 

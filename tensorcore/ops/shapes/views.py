@@ -7,6 +7,7 @@ from typing import Any
 from weakref import ref
 
 from tensorcore.ops.define import Op
+from tensorcore.ops.inplace import share_version
 from tensorcore.ops.record import record
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode, unusual
@@ -53,11 +54,13 @@ def viewing(op: Op, dtype_of: Callable[[Any], Any] | None = None) -> Callable[..
             version = input.version = Version()
         made.version = version
         made.node = None
-        if input.trail is None:
+        trail = input.trail
+        if trail is None:
             made.trail = (input, None, op, options, "plain")
+        elif type(trail) is tuple:
+            made.trail = (trail[0], trail, op, options, trail[4])
         else:
-            parent = input.origin
-            made.trail = (parent.base, parent, op, options, parent.kind)
+            made.trail = (trail.base, trail, op, options, trail.kind)
         if unusual.threads and not mode.plain:
             if not mode.enabled:
                 made.trail = (*made.trail[:4], "unrecorded")
@@ -107,15 +110,29 @@ def several_views(
         step: the view op that makes each of them alone, once an in-place write changed the base.
         keys: the options of ``step`` for each.
     """
-    node = input.node
-    input.node = None
-    try:
-        made = [step.view(input, key) for key in keys]  # type: ignore[attr-defined]
-    finally:
-        input.node = node
-    if mode.enabled:
-        for one in made:
+    made: list[Tensor] = []
+    if type(input) is not Tensor:
+        node, input.node = input.node, None
+        try:
+            made = [step.view(input, key) for key in keys]  # type: ignore[attr-defined]
+        finally:
+            input.node = node
+        for one in made if mode.enabled else ():
             one.origin.kind = "several"
-        if node is not None and made:
-            record(op, (input,), options, made)
+    else:
+        device, native, version = input.device, input.native, share_version(input)
+        kernel = device.kernels[step.kernel]
+        parent = input.trail
+        base = input if parent is None else parent[0] if type(parent) is tuple else parent.base
+        kind = "several" if mode.enabled else "unrecorded"
+        for key in keys:
+            one = new(Tensor)
+            one.native = kernel(native, **key)
+            one.dtype, one.device, one.node, one.version = input.dtype, device, None, version
+            one.trail = (base, parent, step, key, kind)
+            made.append(one)
+        if mode.enabled and (input.dtype.is_floating_point or input.dtype.is_complex):
+            version.watch(*made)
+    if mode.enabled and input.node is not None and made:
+        record(op, (input,), options, made)
     return tuple(made)

@@ -1,31 +1,25 @@
-"""Views of a part of the elements, and what splits a tensor into several."""
+"""Views of a part of the elements."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from tensorcore.errors import DimensionError, GradientError, ShapeError
+from tensorcore.formats import contiguous_format
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.kinds import view as view_op
-from tensorcore.ops.operands import check_tensors, plain
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
-from tensorcore.ops.shapes.join import cat, stack
-from tensorcore.ops.shapes.views import several_views
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "as_strided", "as_strided_", "chunk", "diagonal", "dsplit", "hsplit", "narrow",
-    "narrow_copy", "select", "split", "split_with_sizes", "tensor_split", "unbind",
-    "unsafe_chunk", "unsafe_split", "vsplit",
+    "as_strided", "as_strided_", "diagonal", "narrow", "narrow_copy", "select",
 ]  # fmt: skip
 
 
@@ -69,21 +63,13 @@ _regather = Op(
 )  # fmt: skip
 _shared = Op("shared", "input", "Each element divided by how many share its place.", register=False,
              grads=dict(input=lambda g, geometry: apply(_shared, (g,), {"geometry": geometry})))  # fmt: skip
-_unbind = Op("unbind", "input", "Slices along a dim.", register=False,
-             grads=dict(input=lambda g, dim, input_shape: _restack(g, dim, input_shape)))  # fmt: skip
-
-
-def _splitting(name: str) -> Op:
-    return Op(name, "input", "Parts along a dim.", register=False,
-              grads=dict(input=lambda g, dim, sizes, input_shape: _rejoin(g, dim, sizes, input_shape)))  # fmt: skip
-
-
-_split, _split_with_sizes = _splitting("split"), _splitting("split_with_sizes")
+_show_select = select_op.view  # type: ignore[attr-defined]
+_ALL = slice(None)
 
 
 def key_at(dim: int, one: Any) -> tuple[Any, ...]:
     """A basic index along ``dim``."""
-    return (*[slice(None)] * dim, one)
+    return (_ALL,) * dim + (one,)
 
 
 @operation(samples=samples.select)
@@ -91,6 +77,16 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     """The slice at ``index`` along ``dim``, which the result lacks."""
     if type(input) is not Tensor:
         check_tensors("select", input=input)
+    shape = input.native.shape
+    if (
+        type(dim) is int
+        and type(index) is int
+        and -len(shape) <= dim < len(shape)
+        and -shape[dim] <= index < shape[dim]
+    ):
+        key = (_ALL,) * (dim % len(shape)) + (index,)
+        native = input.device.kernels["index"](input.native, key=key) if type(input) is Tensor else None
+        return _show_select(input, {"key": key}, native)  # type: ignore[no-any-return]
     return select_op.view(input, {"key": select_key("select", input, dim, index)})
 
 
@@ -142,7 +138,9 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor
     if type(input) is not Tensor:
         check_tensors("narrow_copy", input=input)
     part = narrow(input, dim, start, length)
-    return part.contiguous().clone() if out is None else store("narrow_copy", part, out)  # type: ignore[attr-defined]
+    if out is not None:
+        return store("narrow_copy", part, out)
+    return part.clone(memory_format=contiguous_format)  # type: ignore[attr-defined, no-any-return]
 
 
 @operation(samples=samples.diagonal)
@@ -150,6 +148,17 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     """The elements whose indices along ``dim1`` and ``dim2`` differ by ``offset``, along a new last dim; a view."""
     if type(input) is not Tensor:
         check_tensors("diagonal", input=input)
+    ndim = len(input.native.shape)
+    if (
+        type(offset) is int
+        and type(dim1) is int
+        and type(dim2) is int
+        and dim1 != dim2
+        and 0 <= dim1 < ndim
+        and 0 <= dim2 < ndim
+    ):
+        options = {"offset": offset, "dim1": dim1, "dim2": dim2}  # as they are: two frames fewer
+        return diagonal_op.view(input, options)  # type: ignore[attr-defined, no-any-return]
     return diagonal_op.view(input, diagonal_options("diagonal", input.native.shape, offset, dim1, dim2))
 
 
@@ -222,14 +231,16 @@ def _strided_arguments(
         )
     if shape and min(shape) < 0:
         raise ShapeError(f"{op}: expected sizes >= 0, got {list(shape)}; use sizes >= 0")
-    start = input.storage_offset() if storage_offset is None else storage_offset
-    start = rules.whole(op, "storage_offset", start, vectors=True)
+    own_strides, own_start = input.device.layout(input.native)
+    start = own_start if storage_offset is None else rules.whole(op, "storage_offset", storage_offset, vectors=True)
     if start < 0:
         raise ShapeError(
             f"{op}: Tensor: invalid storage offset {start}, got a negative one; count from the storage's start"
         )
+    span = 0 if 0 in shape else 1 + start + _reach(shape, strides)
+    if own_start <= start and span <= own_start + 1 + _reach(input.native.shape, own_strides):
+        return shape, strides, start  # between the tensor's own elements, which spares a look at the storage
     have = input.device.storage(input.native).shape[0]
-    span = 0 if 0 in shape else 1 + start + sum([(n - 1) * step for n, step in zip(shape, strides, strict=True)])
     if span > have:
         raise ShapeError(
             f"{op}: setStorage: sizes {list(shape)}, strides {list(strides)}, storage offset "
@@ -237,6 +248,11 @@ def _strided_arguments(
             f"size of {span} are out of bounds for storage of size {have}, got too large ones; stay inside"
         )
     return shape, strides, start
+
+
+def _reach(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """How far the last element is from the first; under 0 where there is none."""
+    return -1 if 0 in shape else sum([(n - 1) * step for n, step in zip(shape, strides, strict=True)])
 
 
 def _as_strided_grad(g: Tensor, wanted: tuple[Any, ...], own: tuple[Any, ...]) -> Tensor:
@@ -269,189 +285,3 @@ def as_strided_(input: Tensor, size: Sequence[int], stride: Sequence[int], stora
 
 
 Tensor.as_strided_ = as_strided_  # type: ignore[attr-defined]
-
-
-# Several parts
-
-
-@operation(samples=samples.unbind)
-def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """All slices along ``dim``, as views."""
-    if type(input) is not Tensor:
-        check_tensors("unbind", input=input)
-    shape = input.native.shape
-    if not shape:
-        raise DimensionError(
-            "unbind: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use item()"
-        )
-    at = rules.wrap_dim("unbind", dim, len(shape))
-    front = key_at(at, None)[:-1]
-    return several_views(_unbind, input, {"dim": at}, select_op, [{"key": (*front, i)} for i in range(shape[at])])
-
-
-def _slices(op: Op, input: Tensor, dim: int, sizes: list[int]) -> tuple[Tensor, ...]:
-    keys, start, front = [], 0, key_at(dim, None)[:-1]
-    for size in sizes:
-        keys.append({"key": (*front, slice(start, start + size, 1))})
-        start += size
-    return several_views(op, input, {"dim": dim, "sizes": tuple(sizes)}, slice_op, keys)
-
-
-@operation(samples=samples.split)
-def split(
-    tensor: Tensor, split_size_or_sections: Any = None, dim: int = 0, *, split_size: Any = None
-) -> tuple[Tensor, ...]:
-    """Views of the parts along ``dim``: of one size (the last may be smaller), or of the sizes in a list."""
-    if split_size is not None:
-        split_size_or_sections = split_size  # what the method calls it
-    if isinstance(split_size_or_sections, (Tensor, np.generic)):
-        given = split_size_or_sections.tolist()
-        split_size_or_sections = given[0] if isinstance(given, list) and len(given) == 1 else given
-    if not isinstance(split_size_or_sections, int):
-        return split_with_sizes(tensor, split_size_or_sections, dim)
-    if type(tensor) is not Tensor:
-        check_tensors("split", tensor=tensor)
-    shape, size = tensor.native.shape, split_size_or_sections
-    if not shape:
-        raise ShapeError("split: split expects at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)")
-    at = rules.wrap_dim("split", dim, len(shape))
-    have = shape[at]
-    if size < 0:
-        raise ShapeError(f"split: split expects split_size be non-negative, got split_size={size}; pass a size > 0")
-    if size == 0 and have:
-        raise ShapeError(
-            f"split: split_size can only be 0 if dimension size is 0, got dimension size of {have}; pass a size > 0"
-        )
-    count = max(-(-have // size), 1) if size else 1
-    return _slices(_split, tensor, at, [min(size, have - i * size) if size else have for i in range(count)])
-
-
-@operation(samples=samples.split_with_sizes)
-def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
-    """Views of the parts of these sizes along ``dim``, which together are all of it."""
-    if type(input) is not Tensor:
-        check_tensors("split_with_sizes", input=input)
-    shape = input.native.shape
-    if not shape:
-        raise ShapeError(
-            "split_with_sizes: split expects at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)"
-        )
-    at = rules.wrap_dim("split_with_sizes", dim, len(shape))
-    sizes = list(rules.as_shape("split_with_sizes", (split_sizes,)))
-    if sum(sizes) != shape[at] or (sizes and min(sizes) < 0):
-        raise ShapeError(
-            f"split_with_sizes: split_with_sizes expects split_sizes to sum exactly to "
-            f"{shape[at]} (input tensor's size at "
-            f"dimension {dim}), got split_sizes={sizes}; give sizes >= 0 of that sum"
-        )
-    return _slices(_split_with_sizes, input, at, sizes)
-
-
-@operation(samples=samples.chunk)
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """Views of at most ``chunks`` parts of equal size along ``dim``; the last may be smaller."""
-    if type(input) is not Tensor:
-        check_tensors("chunk", input=input)
-    shape = input.native.shape
-    if not shape:
-        raise ShapeError("chunk: chunk expects at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)")
-    chunks = rules.whole("chunk", "chunks", chunks)
-    if chunks <= 0:
-        raise ShapeError(f"chunk: chunk expects `chunks` to be greater than 0, got: {chunks}; pass at least 1")
-    at = rules.wrap_dim("chunk", dim, len(shape))
-    size = -(-shape[at] // chunks)
-    if not size:
-        return _slices(_split_with_sizes, input, at, [0] * chunks)
-    return split(input, size, at)
-
-
-def unsafe_split(tensor: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """As :func:`split`."""
-    return split(tensor, split_size, dim)
-
-
-def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
-    """As :func:`chunk`."""
-    return chunk(input, chunks, dim)
-
-
-Tensor.unsafe_split = unsafe_split  # type: ignore[attr-defined]
-Tensor.unsafe_chunk = unsafe_chunk  # type: ignore[attr-defined]
-
-
-@operation(samples=samples.tensor_split)
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Views of the parts along ``dim``: as many as an int says, as equal as can be, or cut at each index of a list."""
-    if type(input) is not Tensor:
-        check_tensors("tensor_split", input=input)
-    return _tensor_split("tensor_split", input, indices_or_sections, dim)
-
-
-def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) -> tuple[Tensor, ...]:
-    shape = input.native.shape
-    if not shape:
-        raise ShapeError(
-            f"{op}: tensor_split expected at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)"
-        )
-    at = rules.wrap_dim(op, dim, len(shape))
-    size = shape[at]
-    if isinstance(indices_or_sections, (Tensor, np.generic)):
-        indices_or_sections = indices_or_sections.tolist()
-    if isinstance(indices_or_sections, int):
-        n = indices_or_sections
-        if n <= 0:
-            raise ShapeError(f"{op}: number of sections must be larger than 0, got {n}; pass at least 1")
-        cuts = [i * (size // n) + min(i, size % n) for i in range(n + 1)]
-    else:
-        cuts = [0, *rules.as_shape(op, (indices_or_sections,)), size]
-    made = []
-    for start, stop in itertools.pairwise(cuts):
-        begin, end, _ = slice(start, stop).indices(size)
-        made.append(slice_op.view(input, {"key": key_at(at, slice(begin, max(begin, end), 1))}))
-    return tuple(made)
-
-
-def _numpy_split(name: str, least: int, doc: str) -> Any:
-    def call(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        check_tensors(name, input=input)
-        ndim = len(input.native.shape)
-        if ndim < least:
-            raise ShapeError(
-                f"{name}: torch.{name} requires a tensor with at least {least} dimension, got {ndim}; use unsqueeze"
-            )
-        dim = {"hsplit": 0 if ndim == 1 else 1, "vsplit": 0, "dsplit": 2}[name]
-        indices_or_sections = plain(indices_or_sections)
-        if isinstance(indices_or_sections, int) and (
-            indices_or_sections <= 0 or input.native.shape[dim] % indices_or_sections
-        ):
-            raise ShapeError(
-                f"{name}: torch.{name} attempted to split along dimension {dim}, but the size of the dimension "
-                f"{input.native.shape[dim]} is not divisible by the split_size "
-                f"{indices_or_sections}, got that; use tensor_split"
-            )
-        return _tensor_split(name, input, indices_or_sections, dim)
-
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    return operation(samples=getattr(samples, name))(call)
-
-
-hsplit = _numpy_split("hsplit", 1, "Views of the parts along the columns (of a vector, along its elements).")
-vsplit = _numpy_split("vsplit", 2, "Views of the parts along the rows.")
-dsplit = _numpy_split("dsplit", 3, "Views of the parts along the third dim.")
-
-
-def _restack(g: list[Any], dim: int, shape: tuple[int, ...]) -> Tensor:
-    one = next(each for each in g if each is not None)
-    return stack([one.new_zeros(one.shape) if each is None else each for each in g], dim)
-
-
-def _rejoin(g: list[Any], dim: int, sizes: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
-    one = next(each for each in g if each is not None)
-    return cat(
-        [
-            one.new_zeros((*shape[:dim], size, *shape[dim + 1 :])) if each is None else each
-            for each, size in zip(g, sizes, strict=True)
-        ],
-        dim,
-    )

@@ -1,0 +1,118 @@
+/* One value for every element, of a new array or of one that is there. */
+#include "rows.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+static PyObject *dtype_name, *numpy_name;
+
+enum { GRAIN = 1 << 18 }; /* bytes a thread */
+
+typedef struct {
+    char *to;
+    const char *value;
+    int size;
+} fill_run;
+
+#define FILL(type)                                              \
+    {                                                           \
+        type value, *to = (type *)run->to;                      \
+        memcpy(&value, run->value, sizeof value);               \
+        for (npy_intp i = begin; i < end; i++)                  \
+            to[i] = value;                                      \
+    }
+
+static void fill_part(void *context, npy_intp begin, npy_intp end) {
+    const fill_run *run = context;
+    switch (run->size) {
+    case 1:
+        memset(run->to + begin, run->value[0], (size_t)(end - begin));
+        break;
+    case 2:
+        FILL(uint16_t);
+        break;
+    case 4:
+        FILL(uint32_t);
+        break;
+    default:
+        FILL(uint64_t);
+    }
+}
+
+/* Whether a number of Python's is a value of that type without a look at roundings, overflows and warnings. */
+static bool holds(native_type type, PyObject *number) {
+    const bool floats = type == TYPE_F32 || type == TYPE_F64 || type == TYPE_F16 || type == TYPE_BF16;
+    if (PyBool_Check(number))
+        return true;
+    if (PyFloat_CheckExact(number)) {
+        const double value = PyFloat_AS_DOUBLE(number), most = type == TYPE_F64 ? INFINITY : type == TYPE_F32 ? FLT_MAX : 65504;
+        return floats && (value != value || fabs(value) <= most || isinf(value));
+    }
+    if (!PyLong_CheckExact(number) || type == TYPE_BOOL)
+        return false;
+    int overflow;
+    const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    if (overflow)
+        return false;
+    if (floats)
+        return value >= -65504 && value <= 65504;
+    const int bits = 8 * TYPE_SIZE[type];
+    return type == TYPE_U8 ? value >= 0 && value < 256 : bits == 64 || (value >= -(1ll << (bits - 1)) && value < 1ll << (bits - 1));
+}
+
+/* Writes a number of Python's to all elements of an array in one piece; false, with nothing written, where its dtype does
+   not simply hold it: NumPy says what becomes of it. */
+static bool fill_all(PyArrayObject *x, native_type type, PyObject *number) {
+    uint64_t value = 0;
+    if (!holds(type, number))
+        return false;
+    if (PyArray_SIZE(x) && PyArray_SETITEM(x, (char *)&value, number)) {
+        PyErr_Clear();
+        return false;
+    }
+    fill_run run = {PyArray_BYTES(x), (const char *)&value, TYPE_SIZE[type]};
+    native_parallel(PyArray_SIZE(x), GRAIN / run.size, fill_part, &run);
+    return true;
+}
+
+static PyObject *run_fill(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    native_type type = nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    if (type == TYPE_NONE || !PyArray_ISONESEGMENT(x) || !PyArray_ISWRITEABLE(x) || !fill_all(x, type, args[1]))
+        return NULL;
+    return Py_NewRef(args[0]);
+}
+
+static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *dtype, *descr;
+    npy_intp shape[NATIVE_DIMS];
+    if (nargs != 2 || !kwnames || !native_options(args, nargs, kwnames, &dtype_name, 1, &dtype) || !dtype)
+        return NULL;
+    const int ndim = native_sizes(args[0], shape, NATIVE_DIMS);
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] < 0)
+            return NULL;
+    if (ndim < 0 || !(descr = PyObject_GetAttr(dtype, numpy_name)))
+        return NULL;
+    native_type type = native_descr_type(descr);
+    Py_DECREF(descr);
+    PyArrayObject *made = type == TYPE_NONE ? NULL : native_empty(ndim, shape, type);
+    if (!made)
+        PyErr_Clear(); /* the other kernel says that there is no room */
+    else if (!fill_all(made, type, args[1]))
+        Py_CLEAR(made);
+    return (PyObject *)made;
+}
+
+int fill_init(void) {
+    dtype_name = PyUnicode_InternFromString("dtype");
+    numpy_name = PyUnicode_InternFromString("numpy");
+    return dtype_name && numpy_name ? 0 : -1;
+}
+
+const native_spec fill_kernels[] = {
+    {"fill", run_fill, NULL},
+    {"full", run_full, NULL},
+    {NULL, NULL, NULL},
+};

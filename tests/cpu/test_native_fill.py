@@ -1,0 +1,59 @@
+"""One value for every element, in C as in NumPy."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tensorcore.plugin import dtypes
+
+from .native import kernel, needs_native
+
+pytestmark = needs_native
+
+REAL = [one for one in dtypes.ALL if not one.is_complex]
+NUMBERS = [0, 1, -3, 2.75, -0.0, math.inf, math.nan, True, 10**30, 300]
+
+
+def assert_alike(ours, reference, *arguments, **options):
+    """Both give the same bits, or raise the same error."""
+    try:
+        expected = reference(*arguments, **options)
+    except Exception as error:
+        with pytest.raises(type(error)):
+            ours(*arguments, **options)
+        return
+    got = ours(*arguments, **options)
+    assert (got.dtype, got.shape, got.strides) == (expected.dtype, expected.shape, expected.strides)
+    assert got.tobytes() == expected.tobytes()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("number", NUMBERS, ids=repr)
+@pytest.mark.parametrize("dtype", REAL, ids=lambda one: one.name)
+def test_numbers(dtype, number):
+    """New arrays and old ones of every dtype hold the number as NumPy would write it; what NumPy refuses raises its error."""
+    for shape in ((), (3,), (0, 2), (5, 7)):
+        assert_alike(*kernel("full"), shape, number, dtype=dtype)
+        assert_alike(*kernel("fill"), np.zeros(shape, dtype.numpy), number)
+
+
+def test_large_arrays_are_full_to_the_end():
+    """Also where several threads share the work."""
+    for dtype in (dtypes.int8, dtypes.float16, dtypes.float32, dtypes.float64):
+        assert (kernel("full")[0](((1 << 20) + 3,), 2, dtype=dtype) == 2).all()
+
+
+def test_only_the_place_is_written():
+    """Of a part with gaps no other element changes, a 0-d array is a value too, and memory that is read only stays as it is."""
+    fill = kernel("fill")[0]
+    whole = np.zeros((4, 6), np.float32)
+    fill(whole[:, 1::2], 2.0)
+    assert whole.tolist() == [[0, 2, 0, 2, 0, 2]] * 4
+    fill(whole.T, np.float32(3))
+    assert (whole == 3).all()
+    fill(whole, np.array(4, np.float64))
+    assert (whole == 4).all()
+    whole.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        fill(whole, 1)

@@ -1,0 +1,61 @@
+"""Where arrays lie, as the CPU is asked for it in C, and new arrays: as the reference backend has them."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import tensorcore
+from tensorcore.plugin import XPBackend, dtypes
+
+from .native import needs_native
+
+pytestmark = needs_native
+
+BLOCK = np.arange(120.0, dtype=np.float32).reshape(4, 6, 5)
+ARRAYS = [
+    np.float64(1), BLOCK, BLOCK.transpose(2, 0, 1), BLOCK[1:, ::2], BLOCK[:, :1], BLOCK[:0], BLOCK.astype(np.complex64),
+    BLOCK.astype("O"), BLOCK[:, 2:], BLOCK[:, :, ::-1], np.zeros(()), np.zeros((3, 0, 2)), BLOCK.view(np.int32),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["strides", "layout", "is_contiguous"])
+def test_layouts(method):
+    """Strides in elements, the first element's place and row-major order are those that the reference backend finds."""
+    ours, reference = getattr(tensorcore.device("cpu"), method), getattr(XPBackend(np), method)
+    for x in ARRAYS:
+        assert ours(x) == reference(x)
+    with pytest.raises(TypeError, match="expected an array"):
+        ours([1, 2])
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (0,), (3, 0, 2), (7,), [4, 5], (1,) * 12, (300, 41), (513, 512), (np.int64(2), 3)], ids=str
+)
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=lambda one: one.name)
+def test_new_arrays(shape, dtype):
+    """Of any dtype, any number of dims and any size, in row-major order, and written without harm to one another."""
+    made = [tensorcore.device("cpu").allocate(shape, dtype) for _ in range(2)]
+    for i, one in enumerate(made):
+        assert (one.shape, one.dtype) == (tuple(shape), dtype.numpy)
+        assert one.flags.c_contiguous
+        assert one.flags.writeable
+        assert one.flags.owndata
+        one[...] = i
+    assert not made[0].size or (made[0] == 0).all()
+    assert not made[1].size or (made[1] == 1).all()
+
+
+def test_shapes_that_no_array_has():
+    """Too many bytes are a MemoryError, a negative size and what is no dtype NumPy's errors; nothing stays allocated."""
+    cpu = tensorcore.device("cpu")
+    gc.collect()
+    before = cpu.memory_stats()["allocated_bytes.current"]
+    for shape in ((2**40,), (2**61,), (2**31, 2**31)):
+        with pytest.raises(MemoryError):
+            cpu.allocate(shape, dtypes.float64)
+    with pytest.raises(ValueError, match="negative"):
+        cpu.allocate((2, -1), dtypes.float32)
+    with pytest.raises((AttributeError, TypeError)):
+        cpu.allocate((2,), None)
+    assert cpu.memory_stats()["allocated_bytes.current"] == before

@@ -130,7 +130,9 @@ def test_roll_on_threads():
         same(native(x, shifts=shifts, dims=dims), fallback(x, shifts=shifts, dims=dims))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "int8", "int64", "uint8", "bool", "complex64"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "bfloat16", "float16", "int8", "int64", "uint8", "bool", "complex64"]
+)
 @pytest.mark.parametrize("value", [0, 1, -0.0, 2.5, True, float("nan"), -float("inf"), 1e-320, np.float32(3)])
 def test_full_and_fill(value, dtype):
     """One value, bit for bit what NumPy stores; what NumPy refuses is its error."""

@@ -130,7 +130,7 @@ ALWAYS_INLINE double erfinv__f64(double y) {
 
 /* In float: y times a polynomial in log(1 - y^2), or in its root where that is large; to three units of the last place. */
 ALWAYS_INLINE float erfinv__f32(float y) {
-    float size = abs__f32(y), w = -log__f32((1 - size) * (1 + size)), near = w - 2.5f, far = sqrtf(w > 5 ? w : 5) - 3.118034f;
+    float size = abs__f32(y), w = -log__f32((1 - size) * (1 + size)), near = w - 2.5f, far = sqrtf(w) - 3.118034f;
     float low = P3(near,
                    P8(near, -8.739831e-09f, 2.3285844e-08f, 4.6542874e-07f, -3.4633563e-06f, -4.9597434e-06f, 0.00021834692f,
                       -0.0012527484f, -0.0041773897f),

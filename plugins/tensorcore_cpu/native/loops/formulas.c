@@ -236,11 +236,21 @@ INTEGERS(LCM, lcm)
 /* Three */
 
 FLOATS(FORMULA_OF, addcdiv, 3, made = x + (y * a) / z)
-FLOATS(FORMULA_OF, addcmul, 3, made = x + (y * a) * z)
+/* Products are rounded before they are added to, so that one kernel has the bits of several. */
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#else
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#endif
+FLOATS(FORMULA_OF, addcmul, 3, made = x + ((y * a) * z))
 /* From whichever end is nearer, so that both come out exactly. */
-FLOATS(FORMULA_OF, lerp, 3, made = z < 0.5f && z > -0.5f ? x + z * (y - x) : y - (y - x) * (1 - z))
-FLOATS(FORMULA_OF, lerp_near, 2, made = x + a * (y - x))
-FLOATS(FORMULA_OF, lerp_far, 2, made = y - (y - x) * a)
+FLOATS(FORMULA_OF, lerp, 3, made = z < 0.5f && z > -0.5f ? x + (z * (y - x)) : y - ((y - x) * (1 - z)))
+FLOATS(FORMULA_OF, lerp_near, 2, made = x + (a * (y - x)))
+FLOATS(FORMULA_OF, lerp_far, 2, made = y - ((y - x) * a))
+#if !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 /* Sixteen sums beside one another, in double; sixteen products in the elements' own type, as PyTorch takes them. */
 #define ALL_OF(name, type, sum_type, start, STEP)                                                             \

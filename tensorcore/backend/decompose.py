@@ -18,8 +18,8 @@ VIEWED = frozenset(["as_strided", "diagonal", "expand", "index", "permute", "uns
 
 # Kernels for calls one by one. Programs that are written down see the other ops instead, which they join to their neighbours.
 EAGER = frozenset([
-    "addcdiv", "block_diag", "equal", "frexp", "hardshrink", "hardsigmoid", "hardswish", "heaviside", "histc", "isin",
-    "logit", "nan_to_num", "pdist", "softshrink", "xor_bits",
+    "addcdiv", "addcmul", "block_diag", "equal", "frac", "frexp", "hardshrink", "hardsigmoid", "hardswish", "heaviside", "histc",
+    "isin", "lerp", "logit", "nan_to_num", "pdist", "softshrink", "xor_bits",
 ])  # fmt: skip
 
 # Where one of these is missing, the op that asks for it is computed in other ops, its gradient too.

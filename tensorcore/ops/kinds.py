@@ -242,6 +242,7 @@ def composite(
     backward_name: str | None = None,
     quick: frozenset[dtype] | None = None,
     takes: frozenset[dtype] | None = None,
+    numbers: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make an op of a function that is written in other ops, for which a backend may have one fused kernel.
 
@@ -260,6 +261,7 @@ def composite(
         quick: dtypes of which ``check`` has nothing to say that the kernel would not refuse: a call with tensors of one of
             them, none of which is to be recorded, is one frame.
         takes: the dtypes that the kernel takes, where it does not take all.
+        numbers: whether it takes floats of Python in the place of tensors behind the first.
 
     The kernel runs only where all inputs have the one dtype, which is also the result's.
     """
@@ -270,7 +272,7 @@ def composite(
         op = Op(title, inputs, function.__doc__ or "", grads=grads, samples=samples, kind="composite",
                 backward_name=backward_name)  # fmt: skip
         names = [one for one in parameters if one not in ("out", "inplace")]
-        run = _composite_run(op, function, check, names, takes)
+        run = _composite_run(op, function, check, names, takes, numbers)
         call = _with_signature(op, parameters, run, quick)
         functools.update_wrapper(call, function)
         call.__name__ = call.__qualname__ = title
@@ -285,7 +287,7 @@ def composite(
 
 def _composite_run(
     op: Op, function: Callable[..., Any], check: Callable[..., tuple[Any, ...]] | None, names: list[str],
-    takes: frozenset[dtype] | None,
+    takes: frozenset[dtype] | None, numbers: bool,
 ) -> Callable[..., Any]:  # fmt: skip
     """What a composite does with all its arguments in order."""
     name, inputs = op.kernel, op.inputs
@@ -333,7 +335,7 @@ def _composite_run(
                     recorded = True
                 if one.dtype is not dtype or one.device is not device:
                     fusable = False
-            elif one is not None:
+            elif one is not None and not (numbers and type(one) is float):
                 fusable = False
         if recorded and mode.enabled:
             for i in without_formula:
@@ -344,7 +346,7 @@ def _composite_run(
         options = dict(zip(options_of, values[arity:], strict=True))
         kernel = device.kernels[name] if fusable else None
         if kernel:
-            natives = [one if one is None else one.native for one in tensors]
+            natives = [one.native if isinstance(one, Tensor) else one for one in tensors]
             try:
                 native = kernel(*natives, **options)
             except MemoryError as error:

@@ -84,3 +84,84 @@ def test_a_large_transposed_copy():
         values = np.random.default_rng(8).random(shape, np.float32)
         for view in (values.swapaxes(-1, -2), values.swapaxes(0, -1), values[..., ::-1]):
             assert_same(native(view), fallback(view))
+
+
+ANY = {one.name: one for one in dtypes.ALL}
+ORDERS = ["float32", "float64", "float16", "int8", "int64", "uint8", "bool"]
+
+
+def same(native, expected):
+    """Value, dtype, shape and strides."""
+    assert (native.dtype, native.shape, native.strides) == (expected.dtype, expected.shape, expected.strides)
+    np.testing.assert_array_equal(native, expected)
+
+
+@pytest.mark.parametrize("dtype", ORDERS)
+def test_flip_and_rot90(dtype):
+    """The elements of any layout in reverse along any dims, laid out as NumPy's kernel lays them out."""
+    flip, rot90 = kernel("flip"), kernel("rot90")
+    for x in layouts(awkward(dtype, 400)).values():
+        every = tuple(range(x.ndim))
+        for dims in {(), every[:1], every[-1:], every, every[::-1]}:
+            same(flip[0](x, dims=dims), flip[1](x, dims=dims))
+        for k in range(4) if x.ndim == 2 else ():
+            for dims in ((0, 1), (1, 0)):
+                same(rot90[0](x, k=k, dims=dims), rot90[1](x, k=k, dims=dims))
+
+
+@pytest.mark.parametrize("dtype", ORDERS)
+@pytest.mark.parametrize("shift", [0, 1, -1, 7, -1000, 10**6])
+def test_roll(shift, dtype):
+    """Around the end once or many times, along one dim, several, the same one twice, or of all elements in a row."""
+    native, fallback = kernel("roll")
+    for x in layouts(awkward(dtype, 400)).values():
+        every = tuple(range(x.ndim))
+        for dims in {every[:1], every[-1:], every, (*every, *every[:1])} - {()}:
+            shifts = tuple(shift + 3 * k for k in range(len(dims)))
+            same(native(x, shifts=shifts, dims=dims), fallback(x, shifts=shifts, dims=dims))
+        same(native(x, shifts=shift, dims=None), fallback(x, shifts=shift, dims=None))
+
+
+def test_roll_on_threads():
+    """Pieces that begin and end anywhere in a row make the same whole."""
+    native, fallback = kernel("roll")
+    x = awkward("float32", 300 * 1000).reshape(300, 10, 100)
+    for dims, shifts in (((0,), (299,)), ((1, 2), (3, -37)), ((0, 1, 2), (1, 1, 99)), (None, 12345)):
+        same(native(x, shifts=shifts, dims=dims), fallback(x, shifts=shifts, dims=dims))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "bfloat16", "float16", "int8", "int64", "uint8", "bool", "complex64"]
+)
+@pytest.mark.parametrize("value", [0, 1, -0.0, 2.5, True, float("nan"), -float("inf"), 1e-320, np.float32(3)])
+def test_full_and_fill(value, dtype):
+    """One value, bit for bit what NumPy stores; what NumPy refuses is its error."""
+    kind = ANY[dtype]
+    for shape in ((), (3,), (0, 4), (7, 11), (300, 1000)):
+        full, fallback = kernel("full")
+        try:
+            expected = fallback(shape, value, dtype=kind)
+        except (ValueError, OverflowError) as error:
+            with pytest.raises(type(error)):
+                full(shape, value, dtype=kind)
+            continue
+        made = full(shape, value, dtype=kind)
+        assert (made.dtype, made.shape, made.tobytes()) == (expected.dtype, expected.shape, expected.tobytes())
+        target, strided = np.ones(shape, made.dtype), np.ones((*shape, 2), made.dtype)[..., 0]
+        assert kernel("fill")[0](target, value) is target
+        assert target.tobytes() == expected.tobytes()
+        kernel("fill")[0](strided, value)
+        assert strided.tobytes() == expected.tobytes()
+
+
+def test_full_of_a_number_that_does_not_fit():
+    """As NumPy has it: an error of an integer, infinity of a float."""
+    full, fallback = kernel("full")
+    for value, dtype in ((300, "uint8"), (-1, "uint8"), (2**63, "int64"), (1e39, "float32"), (10**400, "float64")):
+        kind, results = ANY[dtype], []
+        for run in (full, fallback):
+            try:
+                results.append(run((3,), value, dtype=kind).tolist())
+            except (OverflowError, ValueError) as error:
+                results.append(type(error))
+        assert results[0] == results[1]

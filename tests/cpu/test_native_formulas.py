@@ -9,10 +9,10 @@ from .native import assert_same, assert_within, awkward, kernel, layouts, needs_
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
-SINGLE = ["atan", "asin", "acos", "tan", "atanh", "asinh", "acosh", "sinh", "cosh", "exp2", "log2", "log10"]
+SINGLE = ["lgamma", "atan", "asin", "acos", "tan", "atanh", "asinh", "acosh", "sinh", "cosh", "exp2", "log2", "log10"]
 STEPS = [
     ("hardswish", {}), ("hardsigmoid", {}), ("hardshrink", {}), ("hardshrink", {"lambd": 1.25}), ("softshrink", {"lambd": 0.25}),
-    ("nan_to_num", {}), ("nan_to_num", {"nan": 2.5, "posinf": 7, "neginf": -1.5}),
+    ("frac", {}), ("nan_to_num", {}), ("nan_to_num", {"nan": 2.5, "posinf": 7, "neginf": -1.5}),
 ]  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def test_divisors(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", ["addcdiv"])
+@pytest.mark.parametrize("name", ["addcdiv", "addcmul"])
 def test_functions_of_three(name, dtype):
     """To the roundings of a product and a sum, with a factor and broadcast."""
     native, fallback = kernel(name)
@@ -101,6 +101,26 @@ def test_functions_of_three(name, dtype):
             np.testing.assert_allclose(
                 native(*given, value=value), fallback(*given, value=value), rtol=16 * np.finfo(dtype).eps, atol=1e-6
             )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lerp(dtype):
+    """From the nearer end, by one weight or one for each element: both ends come out exactly, infinities and NaN as NumPy's."""
+    native, fallback = kernel("lerp")
+    x = spread(np.dtype(dtype), 60)
+    x[np.isfinite(x) & (np.abs(x) > 1e30)] = 1  # a product and a sum rounded at once overflow later
+    y = x[::-1].copy()
+    for weight in (0.0, 0.25, 0.5, -0.5, 1.0, 7.5, np.linspace(-1, 2, len(x)).astype(dtype)):
+        got, expected = native(x, y, weight), fallback(x, y, weight)
+        apart = 4 * np.finfo(dtype).eps * (np.abs(x) + np.abs(y)) * (1 + np.abs(weight)) + np.finfo(dtype).tiny
+        finite = np.isfinite(expected)
+        assert (np.abs(got - expected)[finite] <= apart[finite]).all()
+        np.testing.assert_array_equal(got[~finite], expected[~finite])
+        some = weight if isinstance(weight, float) else weight[::2]
+        np.testing.assert_array_equal(native(x[::2], y[::2], some), got[::2])
+    finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(y - x)
+    np.testing.assert_array_equal(native(x, y, 0.0)[finite], x[finite])
+    np.testing.assert_array_equal(native(x, y, 1.0)[finite], y[finite])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

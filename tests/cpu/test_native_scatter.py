@@ -78,6 +78,37 @@ def test_index_add(shape, dim, alpha, dtype):
     close(out, expected)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("start", ["dense", "zero", "one number", "strided"])
+def test_sums_of_long_slices(start, dtype):
+    """Places that get none, one or many slices, on threads too, with NaN and infinities; what the places begin with may be one
+    number for all."""
+    native, fallback = kernel("index_add")
+    for rows, width, count in ((7, 16, 40), (300, 70, 100), (50, 1000, 200)):
+        x = {"dense": random((rows, width), dtype), "zero": np.broadcast_to(np.zeros((), dtype), (rows, width)),
+             "one number": np.broadcast_to(np.full((), -1.5, dtype), (rows, width)),
+             "strided": random((rows, 2 * width), dtype)[:, ::2]}[start]  # fmt: skip
+        source, index = random((count, width), dtype, 10), places(rows, count)
+        source[:3, :3] = [[np.nan], [np.inf], [-0.0]]
+        close(native(x, index, source, dim=0, alpha=1), fallback(x, index, source, dim=0, alpha=1))
+        batches = np.stack([np.ascontiguousarray(x)] * 3)
+        sources = np.stack([source, -source, source])
+        close(native(batches, index, sources, dim=1, alpha=1), fallback(batches, index, sources, dim=1, alpha=1))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("wrong", [-1, 9, 2**40, -(2**63)])
+def test_a_place_outside_along_the_last_dim_is_an_error(wrong, dtype):
+    """Wherever in a row it stands; no sum is handed out."""
+    native, _ = kernel("scatter_reduce")
+    x, source = random((300, 9), dtype), random((300, 13), dtype)
+    for at in (0, 3, 4, 12):
+        index = places(9, source.shape)
+        index[299, at] = wrong
+        with pytest.raises((IndexError, ValueError)):
+            native(x, index, source, dim=1, reduce="sum")
+
+
 @pytest.mark.parametrize("name", ["index_add", "scatter_reduce"])
 def test_places_outside_are_numpys_error(name):
     """Nothing is written."""

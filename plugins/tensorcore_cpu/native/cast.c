@@ -1,15 +1,24 @@
-/* Casts and copies. */
+/* Casts and copies, of elements in their order or in another, and arrays of one value. */
 #include "cast.h"
 
 #include "plan.h"
+#include "rows.h"
+
+#include <math.h>
+#include <string.h>
 
 DECLARE_LOOPS(cast_loops, cast_loops);
 
 static const cast_loops *casts;
-static PyObject *dtype_name, *numpy_name;
+static PyObject *numpy_name, *zero, *one;
+
+enum { DTYPE, DIMS, SHIFTS, TURNS, OPTIONS };
+static PyObject *names[OPTIONS];
+static const char *const NAMES[OPTIONS] = {"dtype", "dims", "shifts", "k"};
 
 enum {
     GRAIN = 1 << 15,
+    BYTES = 1 << 17, /* that are a reason for a second thread where they only move */
     PIECE = 1024, /* elements that pass through float at a time, between a half type and anything but float */
 };
 
@@ -65,19 +74,22 @@ static PyObject *copied(PyArrayObject *array, native_type from, native_type to, 
     return made;
 }
 
+/* What a dtype of tensorcore is here; TYPE_NONE, with an exception or without. */
+static native_type type_of(PyObject *dtype) {
+    PyObject *descr = PyObject_GetAttr(dtype, numpy_name);
+    native_type type = descr ? native_descr_type(descr) : TYPE_NONE;
+    Py_XDECREF(descr);
+    return type;
+}
+
 static PyObject *run_cast(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *dtype;
-    if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, &dtype_name, 1, &dtype) || !dtype)
+    if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, &names[DTYPE], 1, &dtype) || !dtype)
         return NULL;
-    native_type from = native_array_type(args[0]);
+    native_type from = native_array_type(args[0]), to;
     if (from == TYPE_NONE || repeats((PyArrayObject *)args[0]))
         return NULL;
-    PyObject *descr = PyObject_GetAttr(dtype, numpy_name);
-    if (!descr)
-        return NULL;
-    native_type to = native_descr_type(descr);
-    Py_DECREF(descr);
-    return to == TYPE_NONE ? NULL : copied((PyArrayObject *)args[0], from, to, NULL);
+    return (to = type_of(dtype)) == TYPE_NONE ? NULL : copied((PyArrayObject *)args[0], from, to, NULL);
 }
 
 static PyObject *run_clone(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -107,11 +119,229 @@ static PyObject *run_copy(const native_kernel *kernel, PyObject *const *args, Py
     return to == TYPE_NONE || from == TYPE_NONE ? NULL : copied((PyArrayObject *)args[1], from, to, args[0]);
 }
 
+/* One value */
+
+typedef struct {
+    char *to;
+    const native_operand *value;
+    native_loop loop; /* NULL for zeros */
+    int size;
+} filling;
+
+static void fill_part(void *context, npy_intp begin, npy_intp end) {
+    const filling *run = context;
+    if (!run->loop) {
+        memset(run->to + begin * run->size, 0, (size_t)((end - begin) * run->size));
+        return;
+    }
+    char *const data[2] = {run->value->data, run->to + begin * run->size};
+    const ptrdiff_t steps[2] = {0, run->size};
+    run->loop(data, steps, end - begin);
+}
+
+/* A number as an element, where NumPy would store that one without a word. */
+static bool element_of(PyObject *number, native_type type, native_operand *value) {
+    value->data = (char *)&value->number;
+    value->number = 0;
+    if (PyBool_Check(number))
+        number = number == Py_True ? one : zero;
+    if (PyLong_CheckExact(number) && PyObject_RichCompareBool(number, zero, Py_EQ) == 1)
+        return true; /* the same bits in any type */
+    if (type == TYPE_BOOL) {
+        value->number = 1;
+        return PyLong_CheckExact(number);
+    }
+    return native_number(number, type, value) &&
+           !(type == TYPE_F32 && isinf(*(float *)value->data) && !(PyFloat_CheckExact(number) && isinf(PyFloat_AS_DOUBLE(number))));
+}
+
+static void fill_with(PyArrayObject *made, native_type type, const native_operand *value) {
+    filling run = {PyArray_BYTES(made), value, value->number ? casts->cast[type][type] : NULL, TYPE_SIZE[type]};
+    if (PyArray_SIZE(made))
+        native_parallel(PyArray_SIZE(made), BYTES / run.size, fill_part, &run);
+}
+
+static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *dtype;
+    npy_intp shape[NATIVE_DIMS];
+    native_operand value;
+    if (nargs != 2 || !kwnames || !native_options(args, nargs, kwnames, &names[DTYPE], 1, &dtype) || !dtype)
+        return NULL;
+    const int ndim = native_sizes(args[0], shape, NATIVE_DIMS);
+    const native_type type = ndim < 0 ? TYPE_NONE : type_of(dtype);
+    if (type == TYPE_NONE || !element_of(args[1], type, &value))
+        return NULL;
+    for (int i = 0; i < ndim; i++)
+        if (shape[i] < 0)
+            return NULL;
+    PyArrayObject *made = native_empty(ndim, shape, type);
+    if (made)
+        fill_with(made, type, &value);
+    return (PyObject *)made;
+}
+
+static PyObject *run_fill(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    native_operand value;
+    const native_type type = nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
+    PyArrayObject *target = (PyArrayObject *)args[0];
+    if (type == TYPE_NONE || !PyArray_ISONESEGMENT(target) || !PyArray_ISWRITEABLE(target) || !element_of(args[1], type, &value))
+        return NULL;
+    fill_with(target, type, &value);
+    return Py_NewRef(args[0]);
+}
+
+/* Another order */
+
+static PyArrayObject *flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count) {
+    native_operand operand = {.array = x};
+    native_plan plan;
+    if (!native_plan_inputs(&plan, &operand, 1))
+        return NULL;
+    for (int k = 0; k < count; k++) {
+        const npy_intp i = dims[k];
+        if (i < 0 || i >= plan.ndim)
+            return NULL;
+        plan.data[0] += (plan.shape[i] - 1) * plan.steps[0][i];
+        plan.steps[0][i] = -plan.steps[0][i];
+    }
+    PyArrayObject *made = native_empty(plan.ndim, plan.shape, type);
+    if (!made || !plan.count)
+        return made;
+    PyObject *written = native_plan_result(&plan, &operand, type, (PyObject *)made);
+    Py_DECREF(made);
+    if (!written)
+        return NULL;
+    native_loop loop = casts->cast[type][type];
+    plan.copies = true;
+    native_plan_run(&plan, GRAIN, run_loop, &loop);
+    return (PyArrayObject *)written;
+}
+
+static PyObject *run_flip(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *option;
+    npy_intp dims[NATIVE_DIMS];
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, &names[DIMS], 1, &option))
+        return NULL;
+    const int count = native_sizes(option, dims, NATIVE_DIMS);
+    for (int k = 0; k < count; k++)
+        for (int j = 0; j < k; j++)
+            if (dims[j] == dims[k])
+                return NULL;
+    return count < 0 ? NULL : (PyObject *)flipped((PyArrayObject *)args[0], type, dims, count);
+}
+
+/* A flipped copy whose strides are swapped, as PyTorch's are. */
+static PyObject *run_rot90(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    npy_intp dims[2];
+    double turns;
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
+        native_sizes(options[DIMS], dims, 2) != 2 || dims[0] == dims[1] || !native_double(options[TURNS], &turns) || turns < 0 ||
+        turns > 3)
+        return NULL;
+    const int k = (int)turns;
+    PyArrayObject *made = flipped((PyArrayObject *)args[0], type, dims + (k == 1), k == 2 ? 2 : k != 0);
+    if (!made || k % 2 == 0)
+        return (PyObject *)made;
+    PyObject *turned = PyArray_SwapAxes(made, (int)dims[0], (int)dims[1]);
+    Py_DECREF(made);
+    return turned;
+}
+
+typedef struct {
+    const char *from;
+    char *to;
+    int dims;                    /* up to the last one that is rolled */
+    npy_intp shape[NATIVE_DIMS]; /* of those */
+    npy_intp moved[NATIVE_DIMS]; /* where along each the first element of the result comes from */
+    npy_intp element;            /* bytes of what lies behind them */
+} rolling;
+
+static void roll_part(void *context, npy_intp begin, npy_intp end) {
+    const rolling *run = context;
+    const int last = run->dims - 1;
+    const npy_intp width = run->shape[last] * run->element, edge = (run->shape[last] - run->moved[last]) * run->element;
+    while (begin < end) {
+        npy_intp row = begin / width, at = begin % width, source = 0, step = 1;
+        for (int i = last - 1; i >= 0; i--) {
+            source += (row % run->shape[i] + run->moved[i]) % run->shape[i] * step;
+            row /= run->shape[i];
+            step *= run->shape[i];
+        }
+        const char *from = run->from + source * width;
+        for (int part = 0; part < 2 && begin < end; part++) { /* up to the edge from where the row was cut, then its beginning */
+            npy_intp length = (at < edge ? edge : width) - at;
+            length = length < end - begin ? length : end - begin;
+            memcpy(run->to + begin, from + (at < edge ? at + width - edge : at - edge), (size_t)length);
+            begin += length;
+            at += length;
+            if (at == width)
+                break;
+        }
+    }
+}
+
+/* An int, or as many as a tuple has. */
+static int whole_numbers(PyObject *option, npy_intp *numbers) {
+    if (!option || !PyLong_CheckExact(option))
+        return native_sizes(option, numbers, NATIVE_DIMS);
+    numbers[0] = PyLong_AsSsize_t(option);
+    if (numbers[0] == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return -1;
+    }
+    return 1;
+}
+
+static PyObject *run_roll(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    npy_intp shifts[NATIVE_DIMS], dims[NATIVE_DIMS] = {0};
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || !PyArray_SIZE((PyArrayObject *)args[0]) || !kwnames ||
+        !native_options(args, nargs, kwnames, names, OPTIONS, options))
+        return NULL;
+    const int count = whole_numbers(options[SHIFTS], shifts);
+    const bool flat = native_is_none(options[DIMS]);
+    if (count < 1 || (flat ? 1 : whole_numbers(options[DIMS], dims)) != count)
+        return NULL;
+    PyArrayObject *x = native_dense(args[0]);
+    if (!x)
+        return NULL;
+    rolling run = {.from = PyArray_BYTES(x), .dims = 0, .element = TYPE_SIZE[type]};
+    const int ndim = flat ? 1 : PyArray_NDIM(x);
+    bool inside = true;
+    for (int i = 0; i < ndim; i++)
+        run.shape[i] = flat ? PyArray_SIZE(x) : PyArray_DIM(x, i);
+    for (int k = 0; k < count; k++) {
+        inside = inside && dims[k] >= 0 && dims[k] < ndim;
+        if (!inside)
+            break;
+        const npy_intp size = run.shape[dims[k]], back = (shifts[k] % size + size) % size;
+        run.moved[dims[k]] = (run.moved[dims[k]] + size - back) % size;
+        run.dims = dims[k] >= run.dims ? (int)dims[k] + 1 : run.dims;
+    }
+    for (int i = run.dims; i < ndim; i++)
+        run.element *= run.shape[i];
+    PyArrayObject *made = inside ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type) : NULL;
+    if (made) {
+        run.to = PyArray_BYTES(made);
+        native_parallel(PyArray_NBYTES(made), BYTES, roll_part, &run);
+    }
+    Py_DECREF(x);
+    return (PyObject *)made;
+}
+
 int cast_init(void) {
     casts = PICK(cast_loops);
-    dtype_name = PyUnicode_InternFromString("dtype");
+    for (int i = 0; i < OPTIONS; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
+            return -1;
     numpy_name = PyUnicode_InternFromString("numpy");
-    return dtype_name && numpy_name ? 0 : -1;
+    zero = PyLong_FromLong(0);
+    one = PyLong_FromLong(1);
+    return numpy_name && zero && one ? 0 : -1;
 }
 
 const native_spec cast_kernels[] = {
@@ -119,5 +349,10 @@ const native_spec cast_kernels[] = {
     {"clone", run_clone, NULL},
     {"contiguous", run_contiguous, NULL},
     {"copy", run_copy, NULL},
+    {"full", run_full, NULL},
+    {"fill", run_fill, NULL},
+    {"flip", run_flip, NULL},
+    {"rot90", run_rot90, NULL},
+    {"roll", run_roll, NULL},
     {NULL, NULL, NULL},
 };

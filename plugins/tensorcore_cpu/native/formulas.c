@@ -6,6 +6,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 DECLARE_LOOPS(formula_loops, formula_loops);
 
@@ -57,21 +58,19 @@ static bool read_numbers(int loop, native_type type, PyObject *const *options, d
         numbers[1] = eps == -INFINITY ? INFINITY : 1 - eps;
         return true;
     case FORMULA_addcdiv:
+    case FORMULA_addcmul:
         return number(options[VALUE], 1, numbers);
     default:
         return true;
     }
 }
 
-static PyObject *run_formula(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    const formula_op *op = kernel->data;
-    PyObject *options[OPTIONS] = {NULL};
+/* The loop over operands of one type, which are arrays. */
+static PyObject *computed(int loop, int inputs, PyObject *const *args, PyObject *const *options, const double *numbers) {
     native_operand operands[PLAN_OPERANDS];
-    if (nargs != op->inputs || (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)))
-        return NULL;
     native_type type = TYPE_NONE;
     bool dense = true;
-    for (int k = 0; k < op->inputs; k++) {
+    for (int k = 0; k < inputs; k++) {
         native_type one = native_array_type(args[k]);
         if (one == TYPE_NONE || (k && one != type))
             return NULL; /* a number, or two dtypes */
@@ -79,16 +78,20 @@ static PyObject *run_formula(const native_kernel *kernel, PyObject *const *args,
         operands[k].array = (PyArrayObject *)args[k];
         dense &= PyArray_IS_C_CONTIGUOUS(operands[k].array) && PyArray_SAMESHAPE(operands[k].array, operands[0].array);
     }
-    formula_run run = {.loop = loops->of[op->loop][type], .numbers = {0}};
-    if (!run.loop || !read_numbers(op->loop, type, options, run.numbers))
+    formula_run run = {.loop = loops->of[loop][type], .numbers = {0}};
+    if (!run.loop)
+        return NULL;
+    if (numbers)
+        memcpy(run.numbers, numbers, sizeof run.numbers);
+    else if (!read_numbers(loop, type, options, run.numbers))
         return NULL;
     PyObject *out = options[OUT] == Py_None ? NULL : options[OUT];
     if (dense && !out && PyArray_SIZE(operands[0].array) <= GRAIN) { /* the whole of an ordinary small call */
         PyArrayObject *first = operands[0].array, *made = native_empty(PyArray_NDIM(first), PyArray_DIMS(first), type);
         char *data[PLAN_OPERANDS];
         ptrdiff_t steps[PLAN_OPERANDS];
-        for (int k = 0; made && k <= op->inputs; k++) {
-            data[k] = PyArray_BYTES(k < op->inputs ? operands[k].array : made);
+        for (int k = 0; made && k <= inputs; k++) {
+            data[k] = PyArray_BYTES(k < inputs ? operands[k].array : made);
             steps[k] = TYPE_SIZE[type];
         }
         if (made)
@@ -96,12 +99,26 @@ static PyObject *run_formula(const native_kernel *kernel, PyObject *const *args,
         return (PyObject *)made;
     }
     native_plan plan;
-    if (!native_plan_inputs(&plan, operands, op->inputs))
+    if (!native_plan_inputs(&plan, operands, inputs))
         return NULL;
     PyObject *made = native_plan_result(&plan, operands, type, out);
     if (made)
         native_plan_run(&plan, GRAIN, run_rows, &run);
     return made;
+}
+
+static PyObject *run_formula(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const formula_op *op = kernel->data;
+    PyObject *options[OPTIONS] = {NULL};
+    if (nargs != op->inputs || (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)))
+        return NULL;
+    double weight, numbers[3] = {0};
+    if (op->loop == FORMULA_lerp && PyFloat_CheckExact(args[2])) { /* one weight is one of two formulas for all elements */
+        weight = PyFloat_AS_DOUBLE(args[2]);
+        numbers[0] = fabs(weight) < 0.5 ? weight : 1 - weight;
+        return computed(fabs(weight) < 0.5 ? FORMULA_lerp_near : FORMULA_lerp_far, 2, args, options, numbers);
+    }
+    return computed(op->loop, op->inputs, args, options, NULL);
 }
 
 typedef struct {

@@ -10,6 +10,7 @@ typedef struct {
     char *made;
     ptrdiff_t outer, size, count, inner; /* of the source: outer x size x inner; of the result: outer x count x inner */
     int element;                         /* bytes */
+    bool one;                            /* `data` is a single value */
 } picked;
 
 /* Rows of `inner` real numbers added up: made[outer, index[i]] += data[outer, i], where made has `size` rows. */
@@ -26,6 +27,8 @@ typedef struct {
        and answer false at numbers that are not inside. */
     bool (*gather_rows)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
     bool (*gather_along)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
+    /* The other way round: rows of `count` elements to their numbers in rows of `size`; what stood before has been written. */
+    bool (*scatter_along)(const picked *job, ptrdiff_t begin, ptrdiff_t end);
     /* For `outer` from `begin` to `end`: float, double. */
     void (*add_rows[2])(const added *job, ptrdiff_t begin, ptrdiff_t end);
 } index_loops;

@@ -1,10 +1,15 @@
 /* scatter, index_copy, index_fill, masked_scatter and take: elements of any type copied where an index or a mask says, one after
    the other, so that of equal indices the last counts. */
+#include "index.h"
 #include "plan.h"
 #include "rows.h"
 
 #include <stdatomic.h>
 #include <string.h>
+
+DECLARE_LOOPS(index_loops, index_loops);
+
+static const index_loops *loops;
 
 enum { DIM, OUT, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -90,23 +95,23 @@ static void put_columns(void *context, npy_intp begin, npy_intp end) {
 }
 
 typedef struct {
-    put_run run;
+    picked job;
     native_start start;
     atomic_bool outside;
 } row_run;
 
-/* Along the last dim of a new array: one row after the other is looked at, begun and written while it lies in the cache. */
+/* Along the last dim of a new array: as much as the second cache holds is begun, then looked at and written. */
 static void put_new_rows(void *context, npy_intp begin, npy_intp end) {
-    row_run *rows = context;
-    const put_run *run = &rows->run;
-    const npy_intp width = PyArray_DIM(run->index, run->dim), size = PyArray_DIM(run->made, run->dim);
-    for (; begin < end; begin++) {
-        if (!native_inside((const int64_t *)PyArray_DATA(run->index) + begin * width, width, size)) {
-            atomic_store(&rows->outside, true);
+    row_run *run = context;
+    const picked *job = &run->job;
+    const npy_intp rows = native_grain(BEGUN / job->element, job->size);
+    for (; begin < end; begin += rows) {
+        const npy_intp last = end - begin < rows ? end : begin + rows;
+        native_begin_with(&run->start, job->made, begin * job->size, (last - begin) * job->size);
+        if (!loops->scatter_along(job, begin, last)) {
+            atomic_store(&run->outside, true);
             return;
         }
-        native_begin_with(&rows->start, PyArray_BYTES(run->made), begin * size, size);
-        put(run, begin, 1, 0, width);
     }
 }
 
@@ -158,9 +163,10 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
     if (ready && rows) {
         row_run run = {.start = {NULL}};
         if ((made = native_started(x, type, &run.start))) {
-            run.run = (put_run){made, index, type, dim, array ? PyArray_BYTES(source) : value.data, !array};
-            const npy_intp width = PyArray_DIM(index, last), size = PyArray_DIM(x, last);
-            native_parallel(PyArray_SIZE(x) / size, native_grain(GRAIN, width + size), put_new_rows, &run);
+            const npy_intp width = PyArray_DIM(index, last), size = PyArray_DIM(x, last), count = PyArray_SIZE(x) / size;
+            run.job = (picked){array ? PyArray_BYTES(source) : value.data, PyArray_DATA(index), PyArray_BYTES(made), count, size,
+                               width, 1, TYPE_SIZE[type], !array};
+            native_parallel(count, native_grain(GRAIN, width + size), put_new_rows, &run);
             if (atomic_load(&run.outside))
                 Py_CLEAR(made); /* NumPy says which */
         }
@@ -367,6 +373,7 @@ static PyObject *run_masked(const native_kernel *kernel, PyObject *const *args, 
 }
 
 int place_init(void) {
+    loops = PICK(index_loops);
     names[DIM] = PyUnicode_InternFromString("dim");
     names[OUT] = PyUnicode_InternFromString("out");
     return names[DIM] && names[OUT] ? 0 : -1;

@@ -184,7 +184,8 @@ static bool reduce(const folded *of, what kind, const double *centre, bool with_
     job->kind = kind;
     job->centre = centre;
     job->strips = (of->inner + STRIP - 1) / STRIP;
-    job->length = rows;
+    job->pieces = (of->count + rows - 1) / rows;
+    job->length = rows = (of->count + job->pieces - 1) / job->pieces; /* alike: two threads take as long */
     job->pieces = (of->count + rows - 1) / rows;
     npy_intp parts = of->outer * job->pieces * of->inner;
     space->heap = NULL;
@@ -218,7 +219,8 @@ static PyObject *values_of(const folded *of, const work *job, double divisor, bo
             double value = job->parts[outer * job->pieces * inner + j];
             if (of->type == TYPE_F32 && job->kind == MEAN)
                 value = (float)value; /* a sum beyond the dtype is infinite, and so is its mean, as in PyTorch */
-            value = root ? sqrt(value / divisor) : value / divisor;
+            value = divisor == 1 ? value : value / divisor; /* a division is the dearest part of a short row */
+            value = root ? sqrt(value) : value;
             if (of->type == TYPE_F32)
                 ((float *)PyArray_DATA(made))[outer * inner + j] = (float)value;
             else

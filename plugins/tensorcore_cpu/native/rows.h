@@ -39,6 +39,8 @@ typedef struct {
 /* A new array in row-major order for the values of x, and where they come from. */
 PyArrayObject *native_started(PyArrayObject *x, native_type type, native_start *start);
 
+enum { BEGUN = 1 << 19 }; /* bytes that are begun before the first of them changes: they stay in the second cache */
+
 /* The values of `count` elements from number `begin` on, to their place in the result that begins at `made`. */
 void native_begin_with(const native_start *start, char *made, npy_intp begin, npy_intp count);
 

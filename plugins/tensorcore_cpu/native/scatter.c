@@ -3,6 +3,7 @@
 #include "scatter.h"
 
 #include "elementwise.h"
+#include "index.h"
 #include "plan.h"
 #include "rows.h"
 
@@ -13,7 +14,10 @@
 DECLARE_LOOPS(scatter_loops, scatter_loops);
 DECLARE_LOOPS(elementwise_loops, elementwise_loops);
 
+DECLARE_LOOPS(index_loops, index_loops);
+
 static const scatter_loops *loops;
+static const index_loops *picks;
 static const elementwise_loops *elementwise;
 
 enum { DIM, ALPHA, OUT, ROWS, PADDING, BY_COUNT, REDUCE, INCLUDE_SELF, K, LARGEST, SORTED, UPPER, DIAGONAL, OPTIONS };
@@ -22,7 +26,11 @@ static const char *const NAMES[OPTIONS] = {"dim", "alpha", "out", "rows", "paddi
                                            "k", "largest", "sorted", "upper", "diagonal"};
 static PyObject *sum_name;
 
-enum { GRAIN = 1 << 14, MOST_KEPT = 128 }; /* elements a thread; the k of topk up to which insertion is fast */
+enum {
+    GRAIN = 1 << 14, /* elements a thread */
+    MOST_KEPT = 128, /* the k of topk up to which insertion is fast */
+    LISTED = 16,     /* elements of a slice from which on it pays to find all that goes to one place */
+};
 
 /* Indices */
 
@@ -58,18 +66,7 @@ static PyObject *run_bounds(const native_kernel *kernel, PyObject *const *args, 
 
 /* Embedding */
 
-typedef struct {
-    char *out;
-    const char *table;
-    const int64_t *index;
-    npy_intp row; /* bytes */
-} row_copies;
-
-static void copy_rows(void *context, npy_intp begin, npy_intp end) {
-    const row_copies *run = context;
-    for (; begin < end; begin++)
-        memcpy(run->out + begin * run->row, run->table + run->index[begin] * run->row, (size_t)run->row);
-}
+static void copy_rows(void *context, npy_intp begin, npy_intp end) { picks->select_rows(context, begin, end); }
 
 static PyObject *run_embedding(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE;
@@ -88,7 +85,8 @@ static PyObject *run_embedding(const native_kernel *kernel, PyObject *const *arg
         made = native_empty(ndim + 1, shape, type);
     }
     if (made && count && width) {
-        row_copies run = {PyArray_BYTES(made), PyArray_BYTES(table), PyArray_DATA(index), width * TYPE_SIZE[type]};
+        picked run = {PyArray_BYTES(table), PyArray_DATA(index), PyArray_BYTES(made), 1, PyArray_DIM(table, 0), count, width,
+                      TYPE_SIZE[type]};
         native_parallel(count, native_grain(GRAIN * 4, width), copy_rows, &run);
     }
     Py_DECREF(index);
@@ -99,19 +97,36 @@ typedef struct {
     slice_sums sums;
     native_type type;
     native_start start;
+    place_list list; /* without `first` where the slices are too short for one */
 } sum_run;
 
 /* Places from `begin` to `end` of all (before, size): what is added to one of them is added by one thread, in order. */
 static void run_sums(void *context, npy_intp begin, npy_intp end) {
     const sum_run *run = context;
     const slice_sums *sums = &run->sums;
-    native_begin_with(&run->start, sums->into, begin * sums->after, (end - begin) * sums->after);
+    if (!run->list.first)
+        native_begin_with(&run->start, sums->into, begin * sums->after, (end - begin) * sums->after);
     while (begin < end) {
         npy_intp batch = begin / sums->size, first = begin % sums->size, rest = sums->size - first;
         npy_intp last = first + (rest < end - begin ? rest : end - begin);
-        loops->add_slices[run->type](sums, batch, first, last);
+        if (run->list.first)
+            loops->add_listed[run->type](sums, &run->list, batch, first, last);
+        else
+            loops->add_slices[run->type](sums, batch, first, last);
         begin += last - first;
     }
+}
+
+/* The slices of each place in their order; false where there is no room for it. */
+static bool list_places(const slice_sums *sums, int32_t *first, int32_t *next) {
+    if (!first)
+        return false;
+    memset(first, -1, (size_t)sums->size * sizeof *first);
+    for (npy_intp i = sums->count - 1; i >= 0; i--) {
+        next[i] = first[sums->index[i]];
+        first[sums->index[i]] = (int32_t)i;
+    }
+    return true;
 }
 
 PyArrayObject *native_sum_slices(PyArrayObject *x, native_type type, bool place, const slice_sums *sums, npy_intp padding) {
@@ -121,11 +136,18 @@ PyArrayObject *native_sum_slices(PyArrayObject *x, native_type type, bool place,
         return NULL;
     run.sums.into = PyArray_DATA(made);
     const npy_intp places = sums->before * sums->size, threads = native_threads();
+    const bool listed = sums->after >= LISTED && sums->count <= INT32_MAX;
+    const size_t room = (size_t)(sums->size + sums->count) * sizeof(int32_t);
+    int32_t *list = listed ? native_scratch(room) : NULL;
+    if (list_places(sums, list, list + sums->size))
+        run.list = (place_list){list, list + sums->size, run.start.from, run.start.from && !run.start.step};
     npy_intp grain = native_grain(2 * GRAIN, sums->after * (1 + sums->count / sums->size));
     /* Each piece looks at all numbers: no more pieces than threads where that is what takes the time. */
-    if (sums->after < 64 && grain < (places + threads - 1) / threads)
+    if (!list && grain < (places + threads - 1) / threads)
         grain = (places + threads - 1) / threads;
     native_parallel(places, grain, run_sums, &run);
+    if (list)
+        native_scratch_free(list, room);
     if (padding >= 0)
         memset(PyArray_BYTES(made) + padding * sums->after * TYPE_SIZE[type], 0, (size_t)(sums->after * TYPE_SIZE[type]));
     return made;
@@ -218,6 +240,10 @@ typedef struct {
 /* Pieces of (before, after): each place along the dim is summed by one thread. */
 static void run_places(void *context, npy_intp begin, npy_intp end) {
     const place_run *run = context;
+    if (run->sums.after == 1) {
+        loops->add_along[run->type](&run->sums, begin, end);
+        return;
+    }
     while (begin < end) {
         npy_intp batch = begin / run->sums.after, first = begin % run->sums.after, rest = run->sums.after - first;
         npy_intp last = first + (rest < end - begin ? rest : end - begin);
@@ -226,17 +252,18 @@ static void run_places(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
-/* Along the last dim: one of `before` after the other is looked at, begun and added to while it lies in the cache. */
+/* Along the last dim: as much as the second cache holds is begun, then looked at and added to. */
 static void run_rows(void *context, npy_intp begin, npy_intp end) {
     place_run *run = context;
     const slice_sums *sums = &run->sums;
-    for (; begin < end; begin++) {
-        if (!native_inside(sums->index + begin * sums->count, sums->count, sums->size)) {
+    const npy_intp rows = native_grain(BEGUN / TYPE_SIZE[run->type], sums->size);
+    for (; begin < end; begin += rows) {
+        const npy_intp last = end - begin < rows ? end : begin + rows;
+        native_begin_with(&run->start, sums->into, begin * sums->size, (last - begin) * sums->size);
+        if (!loops->add_along[run->type](sums, begin, last)) {
             atomic_store(&run->outside, true);
             return;
         }
-        native_begin_with(&run->start, sums->into, begin * sums->size, sums->size);
-        loops->add_places[run->type](sums, begin, 0, 1);
     }
 }
 
@@ -405,6 +432,7 @@ static PyObject *run_topk(const native_kernel *kernel, PyObject *const *args, Py
 
 int scatter_init(void) {
     loops = PICK(scatter_loops);
+    picks = PICK(index_loops);
     elementwise = PICK(elementwise_loops);
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))

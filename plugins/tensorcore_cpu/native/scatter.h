@@ -12,11 +12,23 @@ typedef struct slice_sums {
     ptrdiff_t before, count, size, after;
 } slice_sums;
 
+/* Of each place the first of the slices that go there, of each slice the next one, -1 where there is none; and where the
+   values before the sums are: NULL for `into` itself, `one` for a single value. */
+typedef struct {
+    const int32_t *first, *next;
+    const void *start;
+    bool one;
+} place_list;
+
 typedef struct {
     /* One of `before`, and of its slices those whose place is in [first, last). */
     void (*add_slices[2])(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last); /* TYPE_F32, TYPE_F64 */
-    /* The same where each element has an index of its own, for some columns of one of `before`. */
+    /* The same by a list, and what no slice is added to begins there too. */
+    void (*add_listed[2])(const slice_sums *of, const place_list *list, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last);
+    /* Where each element has an index of its own, for some columns of one of `before`; the places have been looked at. */
     void (*add_places[2])(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last);
+    /* The same where `after` is 1, from `begin` to `end` of `before`: false as soon as a place is not inside. */
+    bool (*add_along[2])(const slice_sums *of, ptrdiff_t begin, ptrdiff_t end);
     /* The k largest of a row, or the smallest, in order, and where they are; NaN is the largest, of equals the first. */
     void (*top[2])(const void *x, ptrdiff_t n, ptrdiff_t k, bool largest, void *values, int64_t *places);
     /* The smallest and the largest; the other way round of nothing. */

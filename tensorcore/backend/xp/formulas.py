@@ -50,6 +50,25 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """``x + value * y / z``"""
         return xp.asarray(x + (y * x.dtype.type(value)) / z)
 
+    def addcmul(x: Native, y: Native, z: Native, *, value: Any = 1) -> Native:
+        """``x + value * y * z``"""
+        return xp.asarray(x + (y * x.dtype.type(value)) * z)
+
+    def frac(x: Native) -> Native:
+        return xp.asarray(x - xp.trunc(x))
+
+    def lerp(x: Native, y: Native, weight: Any) -> Native:
+        """From whichever end is nearer; ``weight`` is a float or an array."""
+        difference = y - x
+        if isinstance(weight, float):
+            made = (
+                x + x.dtype.type(weight) * difference
+                if abs(weight) < 0.5
+                else y - difference * x.dtype.type(1 - weight)
+            )
+            return xp.asarray(made)
+        return xp.where(xp.abs(weight) < 0.5, x + weight * difference, y - difference * (1 - weight))
+
     def frexp(x: Native) -> tuple[Native, Native]:
         """Mantissas and int32 exponents; of infinities and NaN the exponent is 0."""
         mantissa, exponent = xp.frexp(x)
@@ -89,7 +108,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return xp.asarray(xp.bitwise_xor.reduce(x.view(np.uint64), axis=dim, keepdims=keepdim))
 
     made = {function.__name__: function for function in (
-        hardsigmoid, hardswish, hardshrink, softshrink, nan_to_num, logit, heaviside, addcdiv, frexp, equal,
-        histc, isin, pdist, block_diag,
+        hardsigmoid, hardswish, hardshrink, softshrink, nan_to_num, logit, heaviside, addcdiv, addcmul, frac, lerp,
+        frexp, equal, histc, isin, pdist, block_diag,
     )}  # fmt: skip
     return made | {"xor_bits": xor_bits} if hasattr(xp.bitwise_xor, "reduce") else made

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
+from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS, Op, same
 from tensorcore.ops.kinds import (
     BOOL,
@@ -399,7 +400,8 @@ def _check_lerp(input: Tensor, end: Tensor, weight: Any) -> tuple[Any, ...]:
 
 
 @composite(
-    inputs="input end weight", check=_check_lerp, writes=True, samples=samples.lerp,
+    inputs="input end weight", check=_check_lerp, takes=PLAIN_FLOATS, numbers=True, writes=True,
+    samples=samples.lerp,
     grads=dict(input=lambda g, weight: g * conjugate(1 - weight), end=lambda g, weight: g * conjugate(weight),
                weight=lambda g, input, end: g * conjugate(end - input)),
 )  # fmt: skip

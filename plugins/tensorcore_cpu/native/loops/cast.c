@@ -120,6 +120,10 @@ UNARY_LOOP(f32_to_f16, float, uint16_t, f16_of(x))
             type x = *(const type *)data[0];                                                                  \
             for (ptrdiff_t i = 0; i < count; i++)                                                             \
                 made[i] = x;                                                                                  \
+        } else if (steps[0] == -size && steps[1] == size) {                                                   \
+            const type *from = (const type *)data[0];                                                         \
+            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)                                                 \
+                made[i] = from[-i];                                                                           \
         } else {                                                                                              \
             for (ptrdiff_t i = 0; i < count; i++)                                                             \
                 AT(type, 1) = AT(const type, 0);                                                              \

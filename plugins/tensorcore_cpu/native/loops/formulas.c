@@ -84,6 +84,25 @@ ALWAYS_INLINE float exp2_of_f32(float x) {
     return made * power_of_two_f32(half) * power_of_two_f32(n - half);
 }
 
+/* log of the absolute gamma function: Stirling's series from 8 on, up to where the argument is multiplied; under a half by
+   reflection, the logarithms of both factors in one. */
+ALWAYS_INLINE float lgamma_of_f32(float x) {
+    const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
+    double size = abs__f64(x), off = size < 1e9 ? x - (((double)x + magic) - magic) : 0, square = off * off;
+    double sine = off * P8(square, -2.1915353447830204e-05, 0.00046630280576761234, -0.007370430945714348, 0.08214588661112819,
+                           -0.5992645293207919, 2.550164039877345, -5.167712780049969, 3.141592653589793);
+    bool low = x < 0.5f;
+    double y = low ? 1 - (double)x : x, raised = y * (y + 1) * (y + 2) * (y + 3) * (y + 4) * (y + 5) * (y + 6) * (y + 7);
+    bool small = y < 8;
+    double z = small ? y + 8 : y, u = 1 / z, v = u * u, product = small ? raised : 1;
+    double series = u * P6(v, -691. / 360360, 1. / 1188, -1. / 1680, 1. / 1260, -1. / 360, 1. / 12);
+    double whole = (z - 0.5) * log__f64(z) - z + 0.91893853320467274178 + series;
+    double part = log__f64(low ? PI * product / abs__f64(sine) : product);
+    double made = low ? part - whole : whole - part;
+    made = x == 1 || x == 2 ? 0 : made;
+    return (float)(size == INFINITY ? INFINITY : made);
+}
+
 /* tan where x = n pi / 2 + r, |r| <= pi / 4, and |x| under TAN_MOST: pi / 2 in two parts, the first of 33 bits. */
 #define TAN_MOST 1e5f
 ALWAYS_INLINE float tan_of_f32(float x) {
@@ -131,6 +150,8 @@ FLOATS(FORMULA_OF, hardsigmoid, 1, made = UPTO_SIX(x + 3) / 6)
 FLOATS(FORMULA_OF, hardshrink, 1, made = x >= -a && x <= a ? 0 : x)
 FLOATS(FORMULA_OF, softshrink, 1, made = x - (x < -a ? -a : x > a ? a : x))
 FLOATS(FORMULA_OF, nan_to_num, 1, made = x != x ? a : x == INFINITY ? b : x == -INFINITY ? c : x)
+FORMULA_OF(f32, float, frac, 1, made = x - truncf(x))
+FORMULA_OF(f64, double, frac, 1, made = x - trunc(x))
 /* Kept within [a, b], which are infinite where there is no eps. */
 #define LOGIT(log_of) y = x < a ? a : x > b ? b : x; made = log_of(y / (1 - y))
 #ifdef __AVX512F__
@@ -166,6 +187,7 @@ FORMULA_OF(f32, float, cosh, 1, made = cosh_of_f32(x))
 FORMULA_OF(f32, float, exp2, 1, made = exp2_of_f32(x))
 FORMULA_OF(f32, float, log2, 1, made = (float)(log__f64(x) * 1.44269504088896340736))
 FORMULA_OF(f32, float, log10, 1, made = (float)(log__f64(x) * 0.43429448190325182765))
+FORMULA_OF(f32, float, lgamma, 1, made = lgamma_of_f32(x))
 FORMULA_OF(f32, float, atan2, 2, made = atan2_of_f32(x, y))
 FORMULA_OF(f32, float, near_tan, 1, made = tan_of_f32(x))
 FORMULA_OF(f32, float, far_tan, 1, made = tanf(x))
@@ -214,6 +236,21 @@ INTEGERS(LCM, lcm)
 /* Three */
 
 FLOATS(FORMULA_OF, addcdiv, 3, made = x + (y * a) / z)
+/* Products are rounded before they are added to, so that one kernel has the bits of several. */
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#else
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=off")
+#endif
+FLOATS(FORMULA_OF, addcmul, 3, made = x + ((y * a) * z))
+/* From whichever end is nearer, so that both come out exactly. */
+FLOATS(FORMULA_OF, lerp, 3, made = z < 0.5f && z > -0.5f ? x + (z * (y - x)) : y - ((y - x) * (1 - z)))
+FLOATS(FORMULA_OF, lerp_near, 2, made = x + (a * (y - x)))
+FLOATS(FORMULA_OF, lerp_far, 2, made = y - ((y - x) * a))
+#if !defined(__clang__)
+#pragma GCC pop_options
+#endif
 
 /* Sixteen sums beside one another, in double; sixteen products in the elements' own type, as PyTorch takes them. */
 #define ALL_OF(name, type, sum_type, start, STEP)                                                             \
@@ -276,7 +313,8 @@ const formula_loops ISA(formula_loops) = {
            SINGLE_ENTRY(acos) SINGLE_ENTRY(tan) SINGLE_ENTRY(atanh) SINGLE_ENTRY(asinh) SINGLE_ENTRY(acosh) SINGLE_ENTRY(sinh) SINGLE_ENTRY(cosh)
            SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) FLOAT_ENTRIES(heaviside)
            FLOAT_ENTRIES(xlogy) FLOAT_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
-           FLOAT_ENTRIES(addcdiv)},
+           FLOAT_ENTRIES(addcdiv) FLOAT_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)
+           FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma)},
     .squares = {squares_f32, squares_f64},
     .product = {product_f32, product_f64},
     .parts = {parts_f32, parts_f64},

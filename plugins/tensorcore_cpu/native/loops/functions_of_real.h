@@ -123,23 +123,6 @@ ALWAYS_INLINE REAL F(whole_erfc)(REAL x) {
     return x < 0 ? 2 - tail : tail;
 }
 
-/* The inverse of erf: a start as in PyTorch's, good to 1e-7, and Newton's steps, beyond the middle by erfc. */
-ALWAYS_INLINE REAL F(erfinv_)(REAL y) {
-    REAL size = F(abs_)(y), z = size * size;
-    REAL middle = size * P4(z, (REAL)-0.140543331, (REAL)0.914624893, (REAL)-1.645349621, (REAL)0.886226899) /
-                  P5(z, (REAL)0.012229801, (REAL)-0.329097515, (REAL)1.442710462, (REAL)-2.118377725, (REAL)1);
-    REAL w = -F(log_)((1 - size) * (REAL)0.5), root = w > 0 ? sizeof(REAL) == 8 ? sqrt(w) : sqrtf(w) : w;
-    REAL far = P4(root, (REAL)1.641345311, (REAL)3.429567803, (REAL)-1.624906493, (REAL)-1.970840454) /
-               P3(root, (REAL)1.637067800, (REAL)3.543889200, (REAL)1);
-    REAL x = size <= (REAL)0.7 ? middle : far;
-    for (int step = 0; step < (sizeof(REAL) == 8 ? 2 : 1); step++) {
-        REAL error = size < (REAL)0.5 ? x * ERF_SERIES(x * x) - size : (1 - size) - F(whole_erfc)(x);
-        x -= error / ((REAL)1.12837916709551257390 * F(exp_)(-x * x));
-    }
-    x = size < 1 ? x : size == 1 ? (REAL)INFINITY : (REAL)NAN;
-    return F(signed_as)(x, y);
-}
-
 /* log(e^(s x) + e^(s y)) / s, where `equal` is what two equal numbers are beyond their value. */
 ALWAYS_INLINE REAL F(log_of_sum)(REAL x, REAL y, REAL scale, REAL equal, REAL back) {
     REAL away = F(abs_)(x - y), top = x > y ? x : y;

@@ -12,6 +12,9 @@ ALWAYS_INLINE void add_exactly(double *sum, double *lost, double x) {
     *sum = after;
 }
 
+/* The same of floats, next to which a double loses nothing that counts. */
+ALWAYS_INLINE void add_widened(double *sum, double *unused, double x) { *sum += x; }
+
 /* Blocks of so many additions a lane, in four lanes of vectors; then the sum goes on in double. */
 enum { FLUSH_f32 = 16, FLUSH_f64 = 8 };
 
@@ -53,7 +56,11 @@ ALWAYS_INLINE double total_f64(wide_sum of, double rest) {
     return lost == lost ? sum + lost : sum; /* infinities lose a NaN */
 }
 
-#define ROW_SUM(name, suffix, type, vector, lanes, expression)                                                \
+/* All bits of the last `n` lanes are those from TAIL + n on. */
+static const int32_t TAIL_f32[2 * LANES_F32] = {[LANES_F32 ... 2 * LANES_F32 - 1] = -1};
+static const int64_t TAIL_f64[2 * LANES_F64] = {[LANES_F64 ... 2 * LANES_F64 - 1] = -1};
+
+#define ROW_SUM(name, suffix, type, vector, mask_vector, lanes, expression)                                   \
     static double name(const void *row, ptrdiff_t count, double centre) {                                     \
         const type *data = row, c = (type)centre;                                                             \
         wide_sum sum = {{0}, {0}};                                                                            \
@@ -63,11 +70,6 @@ ALWAYS_INLINE double total_f64(wide_sum of, double rest) {
             vector s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, x;                                                 \
             ptrdiff_t end = i + (count - i) / (4 * lanes) * (4 * lanes);                                      \
             end = end - i > FLUSH_##suffix * 4 * lanes ? i + FLUSH_##suffix * 4 * lanes : end;                \
-            if (end == i)                                                                                     \
-                for (; count - i >= lanes; i += lanes) {                                                      \
-                    x = *(const vector##_u *)(data + i);                                                      \
-                    s0 += expression;                                                                         \
-                }                                                                                             \
             for (; i < end; i += 4 * lanes) {                                                                 \
                 x = *(const vector##_u *)(data + i);                                                          \
                 s0 += expression;                                                                             \
@@ -77,6 +79,18 @@ ALWAYS_INLINE double total_f64(wide_sum of, double rest) {
                 s2 += expression;                                                                             \
                 x = *(const vector##_u *)(data + i + 3 * lanes);                                              \
                 s3 += expression;                                                                             \
+            }                                                                                                 \
+            if (count - i < 4 * lanes) { /* what is left belongs to the last block: a short row has no other */\
+                for (; count - i >= lanes; i += lanes) {                                                      \
+                    x = *(const vector##_u *)(data + i);                                                      \
+                    s0 += expression;                                                                         \
+                }                                                                                             \
+                if (i < count) { /* the last vector but for what is counted already */                        \
+                    x = *(const vector##_u *)(data + count - lanes);                                          \
+                    vector all = expression;                                                                  \
+                    s1 += (vector)((mask_vector)all & *(const mask_vector##_u *)(TAIL_##suffix + (count - i)));\
+                    i = count;                                                                                \
+                }                                                                                             \
             }                                                                                                 \
             add_block_##suffix(&sum, (s0 + s1) + (s2 + s3));                                                  \
         }                                                                                                     \
@@ -88,7 +102,7 @@ ALWAYS_INLINE double total_f64(wide_sum of, double rest) {
         return total_##suffix(sum, rest);                                                                              \
     }
 
-#define STRIP_SUM(name, type, expression)                                                                     \
+#define STRIP_SUM(name, type, ADD, expression)                                                                \
     static void name(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, const double *centre, \
                      double *into) {                                                                          \
         double lost[STRIP] = {0};                                                                             \
@@ -102,8 +116,8 @@ ALWAYS_INLINE double total_f64(wide_sum of, double rest) {
                     type x = at[k * step + j];                                                                \
                     s[k] = expression;                                                                        \
                 }                                                                                             \
-                add_exactly(&into[j], &lost[j],                                                               \
-                            ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])));               \
+                ADD(&into[j], &lost[j],                                                                       \
+                    ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])));                       \
             }                                                                                                 \
         }                                                                                                     \
         for (; row < rows; row++) {                                                                           \
@@ -111,7 +125,7 @@ ALWAYS_INLINE double total_f64(wide_sum of, double rest) {
             INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {                                               \
                 type c = (type)centre[j], x = at[j];                                                          \
                 (void)c;                                                                                      \
-                add_exactly(&into[j], &lost[j], expression);                                                  \
+                ADD(&into[j], &lost[j], expression);                                                          \
             }                                                                                                 \
         }                                                                                                     \
         for (ptrdiff_t j = 0; j < width; j++)                                                                 \
@@ -184,11 +198,11 @@ ALWAYS_INLINE double total_f64(wide_sum of, double rest) {
             places[j] = at_row[j];                                                                            \
     }
 
-#define FAMILY(suffix, type, vector, mask_vector, lanes, index)                                               \
-    ROW_SUM(sum_of_##suffix, suffix, type, vector, lanes, x)                                                          \
-    ROW_SUM(away_##suffix, suffix, type, vector, lanes, ((x - c) * (x - c)))                                          \
-    STRIP_SUM(sum_strip_of_##suffix, type, x)                                                                 \
-    STRIP_SUM(away_strip_##suffix, type, ((x - c) * (x - c)))                                                 \
+#define FAMILY(suffix, type, vector, mask_vector, lanes, index, ADD)                                          \
+    ROW_SUM(sum_of_##suffix, suffix, type, vector, mask_vector, lanes, x)                                             \
+    ROW_SUM(away_##suffix, suffix, type, vector, mask_vector, lanes, ((x - c) * (x - c)))                             \
+    STRIP_SUM(sum_strip_of_##suffix, type, ADD, x)                                                            \
+    STRIP_SUM(away_strip_##suffix, type, ADD, ((x - c) * (x - c)))                                            \
     ROW_EXTREME(largest_##suffix, type, vector, mask_vector, lanes, >)                                        \
     ROW_EXTREME(smallest_##suffix, type, vector, mask_vector, lanes, <)                                       \
     STRIP_EXTREME(largest_strip_##suffix, type, index, >)                                                     \
@@ -263,8 +277,8 @@ ALWAYS_INLINE double total_f64(wide_sum of, double rest) {
         }                                                                                                     \
     }
 
-FAMILY(f32, float, vf, vi, LANES_F32, int32_t)
-FAMILY(f64, double, vd, vl, LANES_F64, int64_t)
+FAMILY(f32, float, vf, vi, LANES_F32, int32_t, add_widened)
+FAMILY(f64, double, vd, vl, LANES_F64, int64_t, add_exactly)
 
 static bool any_byte(const uint8_t *row, ptrdiff_t count) {
     for (ptrdiff_t i = 0; i < count; i += 4096) {

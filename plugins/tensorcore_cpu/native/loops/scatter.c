@@ -3,6 +3,8 @@
 
 #include "../scatter.h"
 
+#include <string.h>
+
 enum { TOP_BLOCK = 64 }; /* elements that are passed over together where none of them belongs to the largest */
 
 #include "as_f32.h"
@@ -22,7 +24,9 @@ static void bounds(const int64_t *index, ptrdiff_t count, int64_t *low, int64_t 
 
 const scatter_loops ISA(scatter_loops) = {
     {add_slices_f32, add_slices_f64},
+    {add_listed_f32, add_listed_f64},
     {add_places_f32, add_places_f64},
+    {add_along_f32, add_along_f64},
     {top_f32, top_f64},
     bounds,
 };

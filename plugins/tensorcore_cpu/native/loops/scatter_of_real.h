@@ -20,16 +20,80 @@ static void F(add_slices)(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first
     }
 }
 
+/* What the list says is added to places from `first` to `last`, each of which is read and written once. */
+static void F(add_listed)(const slice_sums *of, const place_list *list, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last) {
+    const ptrdiff_t after = of->after, bytes = after * (ptrdiff_t)sizeof(REAL);
+    const REAL *from = (const REAL *)of->from + batch * of->count * after;
+    for (ptrdiff_t place = first; place < last; place++) {
+        const ptrdiff_t at = (batch * of->size + place) * after;
+        REAL *row = (REAL *)of->into + at;
+        const REAL *start = list->start ? (const REAL *)list->start + (list->one ? 0 : at) : row;
+        int32_t i = list->first[place];
+        if (place + 1 < last && list->first[place + 1] >= 0) { /* where it lies cannot be guessed */
+            const char *next = (const char *)(from + list->first[place + 1] * after);
+            for (ptrdiff_t line = 0; line < bytes && line < 512; line += 64)
+                __builtin_prefetch(next + line);
+        }
+        if (i >= 0) {
+            const REAL *added = from + i * after, number = *start;
+            if (list->one)
+                INDEPENDENT for (ptrdiff_t k = 0; k < after; k++)
+                    row[k] = number + added[k];
+            else
+                INDEPENDENT for (ptrdiff_t k = 0; k < after; k++)
+                    row[k] = start[k] + added[k];
+            while ((i = list->next[i]) >= 0) {
+                added = from + i * after;
+                INDEPENDENT for (ptrdiff_t k = 0; k < after; k++)
+                    row[k] += added[k];
+            }
+        } else if (list->one) {
+            const REAL number = *start;
+            for (ptrdiff_t k = 0; k < after; k++)
+                row[k] = number;
+        } else if (start != row) {
+            memcpy(row, start, (size_t)bytes);
+        }
+    }
+}
+
+/* Four numbers are looked at and four summands read before the first is written to: what is written may be the next number,
+   for all that the compiler knows. */
+static bool F(add_along)(const slice_sums *of, ptrdiff_t begin, ptrdiff_t end) {
+    const uint64_t size = (uint64_t)of->size;
+    for (ptrdiff_t row = begin; row < end; row++) {
+        REAL *into = (REAL *)of->into + row * of->size;
+        const REAL *from = (const REAL *)of->from + row * of->count;
+        const int64_t *index = of->index + row * of->count;
+        ptrdiff_t i = 0;
+        for (; i + 4 <= of->count; i += 4) {
+            uint64_t at[4];
+            REAL added[4];
+            bool outside = false;
+            for (int k = 0; k < 4; k++) {
+                at[k] = (uint64_t)index[i + k];
+                added[k] = from[i + k];
+                outside |= at[k] >= size;
+            }
+            if (__builtin_expect(outside, 0))
+                return false;
+            for (int k = 0; k < 4; k++)
+                into[at[k]] += added[k];
+        }
+        for (; i < of->count; i++) {
+            if ((uint64_t)index[i] >= size)
+                return false;
+            into[index[i]] += from[i];
+        }
+    }
+    return true;
+}
+
 static void F(add_places)(const slice_sums *of, ptrdiff_t batch, ptrdiff_t first, ptrdiff_t last) {
     ptrdiff_t after = of->after, start = batch * of->count * after;
     REAL *into = (REAL *)of->into + batch * of->size * after;
     const REAL *from = (const REAL *)of->from + start;
     const int64_t *index = of->index + start;
-    if (after == 1) {
-        for (ptrdiff_t i = 0; i < of->count; i++)
-            into[index[i]] += from[i];
-        return;
-    }
     for (ptrdiff_t i = 0; i < of->count; i++, from += after, index += after)
         for (ptrdiff_t k = first; k < last; k++)
             into[index[k] * after + k] += from[k];

@@ -4,6 +4,7 @@
 #include "blas.h"
 #include "gemm.h"
 #include "native.h"
+#include "winograd.h"
 
 #include <stdlib.h>
 
@@ -25,14 +26,6 @@ enum {
     TOGETHER = 6,         /* so many tiles: 512 to 512 channels, 4x4, took 2.9 times as long one by one */
     PACK = 1 << 15,       /* weights whose packing is worth a thread */
 };
-
-/* What a call says, with dims of size 1 in front where there are fewer than three. */
-typedef struct {
-    ptrdiff_t images, channels, outs, groups; /* channels and outs of a group */
-    ptrdiff_t sizes[3], counts[3], kernel[3], stride[3], padding[3], dilation[3], taps;
-    size_t size; /* bytes of an element */
-    const conv_real_loops *real;
-} convolution;
 
 /* Arguments */
 
@@ -375,6 +368,43 @@ static bool run_pointwise_weight(const convolution *c, native_type type, const v
     return done;
 }
 
+/* Windows of 3x3 with fewer multiplications, for each group */
+
+typedef enum { SUMS, INPUT_GRADIENT, WEIGHT_GRADIENT } wanted;
+
+/* `x` and `y` are what comes in and what comes out of the convolution, `height` and `width` those of `y`; of the three the one
+   that is wanted is written. False where it is not for us, and where the sums over taps have to make it. */
+static bool run_winograd(const convolution *c, native_type type, wanted what, const ptrdiff_t *counts, const void *x,
+                         const void *weight, const void *bias, const void *y) {
+    const ptrdiff_t planes[2] = {c->sizes[1] * c->sizes[2], counts[1] * counts[2]};
+    const bool turned = what == INPUT_GRADIENT;
+    bool done = winograd_fits(c, turned ? c->sizes : counts);
+    for (ptrdiff_t g = 0; done && g < c->groups; g++) {
+        const void *in = at(x, g * c->channels * planes[0], c->size), *out = at(y, g * c->outs * planes[1], c->size);
+        const void *taps = at(weight, g * c->outs * c->channels * c->taps, c->size);
+        const ptrdiff_t in_image = c->groups * c->channels * planes[0], out_image = c->groups * c->outs * planes[1];
+        winograd_job job = {.images = c->images, .weight = taps, .turned = turned,
+                            .bias = bias ? at(bias, g * c->outs, c->size) : NULL};
+        job.channels = turned ? c->outs : c->channels;
+        job.outs = turned ? c->channels : c->outs;
+        job.data = turned ? out : in;
+        job.image = turned ? out_image : in_image;
+        job.height = turned ? counts[1] : c->sizes[1];
+        job.width = turned ? counts[2] : c->sizes[2];
+        job.made = (void *)(turned ? in : out);
+        job.made_image = turned ? in_image : out_image;
+        job.made_height = turned ? c->sizes[1] : counts[1];
+        job.made_width = turned ? c->sizes[2] : counts[2];
+        job.weight_out = turned ? c->taps : c->channels * c->taps;
+        job.weight_channel = turned ? c->channels * c->taps : c->taps;
+        for (int d = 0; d < 2; d++)
+            job.before[d] = turned ? 2 - c->padding[1 + d] : c->padding[1 + d];
+        job.gradient = what == WEIGHT_GRADIENT ? (void *)taps : NULL;
+        done = what == WEIGHT_GRADIENT ? winograd_gradient(type, &job) : winograd_sums(type, &job);
+    }
+    return done;
+}
+
 /* conv */
 
 static PyObject *convolve(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -407,6 +437,12 @@ static PyObject *convolve(const native_kernel *kernel, PyObject *const *args, Py
                                      bias ? PyArray_DATA(bias) : NULL, PyArray_DATA(made)))
             Py_CLEAR(made);
         Py_XDECREF(right);
+        Py_DECREF(solid);
+        return (PyObject *)made;
+    }
+    if (made && PyArray_IS_C_CONTIGUOUS(x) &&
+        run_winograd(&c, type, SUMS, c.counts, PyArray_DATA(x), PyArray_DATA(solid), bias ? PyArray_DATA(bias) : NULL,
+                     PyArray_DATA(made))) {
         Py_DECREF(solid);
         return (PyObject *)made;
     }
@@ -488,6 +524,11 @@ static PyObject *input_gradient(const native_kernel *kernel, PyObject *const *ar
             !run_pointwise(&c, type, true, PyArray_DATA(solid), PyArray_DATA(right), NULL, PyArray_DATA(made)))
             Py_CLEAR(made);
         Py_XDECREF(right);
+        Py_DECREF(solid);
+        return (PyObject *)made;
+    }
+    if (made && PyArray_IS_C_CONTIGUOUS(sent) &&
+        run_winograd(&c, type, INPUT_GRADIENT, m.sizes, PyArray_DATA(made), PyArray_DATA(solid), NULL, PyArray_DATA(sent))) {
         Py_DECREF(solid);
         return (PyObject *)made;
     }
@@ -591,6 +632,11 @@ static PyObject *weight_gradient(const native_kernel *kernel, PyObject *const *a
         if (!right || !run_pointwise_weight(&c, type, PyArray_DATA(solid), PyArray_DATA(right), PyArray_DATA(made)))
             Py_CLEAR(made);
         Py_XDECREF(right);
+        Py_DECREF(solid);
+        return (PyObject *)made;
+    }
+    if (made && PyArray_IS_C_CONTIGUOUS(x) &&
+        run_winograd(&c, type, WEIGHT_GRADIENT, c.counts, PyArray_DATA(x), PyArray_DATA(made), NULL, PyArray_DATA(solid))) {
         Py_DECREF(solid);
         return (PyObject *)made;
     }

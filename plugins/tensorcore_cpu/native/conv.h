@@ -71,4 +71,12 @@ typedef struct {
     conv_real_loops real[2]; /* float, double */
 } conv_loops;
 
+/* What a call says, with dims of size 1 in front where there are fewer than three. */
+typedef struct {
+    ptrdiff_t images, channels, outs, groups; /* channels and outs of a group */
+    ptrdiff_t sizes[3], counts[3], kernel[3], stride[3], padding[3], dilation[3], taps;
+    size_t size; /* bytes of an element */
+    const conv_real_loops *real;
+} convolution;
+
 #endif

@@ -24,8 +24,13 @@ enum {
     LEAST_POSITIONS = 48, /* in an image: fewer are tiles together with those of the next one */
     WEIGHT_BYTES = 256 << 10, /* of weights that stay in the second cache from tile to tile; more are read once for */
     TOGETHER = 6,         /* so many tiles: 512 to 512 channels, 4x4, took 2.9 times as long one by one */
+    WIDE_OUTS = 12,       /* fewer leave a vector of them half empty */
+    WIDE_BYTES = 2 << 20, /* of weights: more of them come from memory again and again */
+    WIDE_POSITIONS = 96,  /* that go over the weights together */
     PACK = 1 << 15,       /* weights whose packing is worth a thread */
 };
+
+static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 
 /* Arguments */
 
@@ -146,9 +151,9 @@ static void *make_padded(rooms *all, conv_images *m, size_t size) {
 
 /* The windows of `conv` in padded images: where each tap is. */
 static void *make_windows(rooms *all, const convolution *c, PyArrayObject *x, conv_images *m, ptrdiff_t *offsets,
-                          ptrdiff_t *move) {
+                          ptrdiff_t *move, bool wide) {
     *m = (conv_images){.data = PyArray_DATA(x), .images = c->images, .channels = c->channels * c->groups,
-                       .phases = c->stride[2]};
+                       .phases = wide ? 1 : c->stride[2]};
     if (!read_steps(x, c->size, m->steps))
         return NULL;
     for (int d = 0; d < 3; d++) {
@@ -167,7 +172,7 @@ static void *make_windows(rooms *all, const convolution *c, PyArrayObject *x, co
             }
     move[0] = c->stride[0] * m->padded[1] * m->row;
     move[1] = c->stride[1] * m->row;
-    move[2] = 1;
+    move[2] = wide ? c->stride[2] : 1;
     return padded;
 }
 
@@ -194,17 +199,51 @@ static void direct_body(void *context, npy_intp begin, npy_intp end) {
     work->real->direct(work->job, begin, end);
 }
 
-/* Whether the windows are read where they lie: for few outs a copy does not pay; for more of them as long as what is under one
-   tile stays in the first cache, and rows fill vectors. */
-static bool is_direct(const conv_job *job, const conv_real_loops *real) {
-    const ptrdiff_t inner = job->channels * job->taps, width = job->counts[2];
+/* Whether what is under one tile stays in the first cache, and rows fill vectors. */
+static bool fills_lanes(ptrdiff_t inner, ptrdiff_t width, const conv_real_loops *real) {
     const ptrdiff_t filled = (width + real->lanes - 1) / real->lanes * real->lanes;
-    return job->outs <= FEW_OUTS || (inner <= MOST_INNER && 8 * width >= 5 * filled);
+    return inner <= MOST_INNER && 8 * width >= 5 * filled;
+}
+
+/* Whether the windows are read where they lie: for few outs a copy does not pay. */
+static bool is_direct(const conv_job *job, const conv_real_loops *real) {
+    return job->outs <= FEW_OUTS || fills_lanes(job->channels * job->taps, job->counts[2], real);
+}
+
+/* Whether vectors of outs pay beside vectors of positions. */
+static bool is_wide(const convolution *c) {
+    return c->stride[2] <= 2 && c->outs >= WIDE_OUTS && c->outs * c->channels * c->taps * (ptrdiff_t)c->size <= WIDE_BYTES && c->counts[2] >= c->real->wide_least &&
+           !fills_lanes(c->channels * c->taps, c->counts[2], c->real);
 }
 
 static void pack_body(void *context, npy_intp begin, npy_intp end) {
     tiles_work *work = context;
     work->real->pack(work->job, begin, end);
+}
+
+static void wide_pack_body(void *context, npy_intp begin, npy_intp end) {
+    tiles_work *work = context;
+    work->real->wide_pack(work->job, begin, end);
+}
+
+static void wide_body(void *context, npy_intp begin, npy_intp end) {
+    tiles_work *work = context;
+    void *space = aligned_alloc(64, ((size_t)work->real->wide_room(work->job) + 63) / 64 * 64);
+    if (space)
+        work->real->wide(work->job, space, begin, end);
+    else
+        work->failed = true;
+    free(space);
+}
+
+static bool run_wide(conv_job *job, const conv_real_loops *real) {
+    tiles_work work = {job, real, false};
+    const ptrdiff_t inner = job->channels * job->taps, each = inner * job->outs * job->counts[2] / 16 + 1;
+    job->together = at_least(1, WIDE_POSITIONS / job->counts[2]);
+    native_parallel(real->wide_outs(job->outs), PACK / (inner * real->columns) + 1, wide_pack_body, &work);
+    native_parallel(job->count * job->counts[0] * job->counts[1], (WORK / (each * job->together) + 1) * job->together, wide_body,
+                    &work);
+    return !work.failed;
 }
 
 /* `job` comes as a copy: how it is cut is decided here. */
@@ -213,6 +252,8 @@ static bool run(conv_job *job, const conv_real_loops *real, size_t size) {
     ptrdiff_t inner = job->channels * job->taps, positions = job->counts[0] * job->counts[1] * job->counts[2];
     if (!positions)
         return true;
+    if (job->wide)
+        return run_wide(job, real);
     const ptrdiff_t tiles = (job->count * positions + real->columns - 1) / real->columns, threads = native_threads();
     const ptrdiff_t rounds = (tiles + threads * TOGETHER - 1) / (threads * TOGETHER);
     const bool direct = is_direct(job, real), large = job->outs * inner * (ptrdiff_t)size > WEIGHT_BYTES;
@@ -378,7 +419,7 @@ static bool run_winograd(const convolution *c, native_type type, wanted what, co
                          const void *weight, const void *bias, const void *y) {
     const ptrdiff_t planes[2] = {c->sizes[1] * c->sizes[2], counts[1] * counts[2]};
     const bool turned = what == INPUT_GRADIENT;
-    bool done = winograd_fits(c, turned ? c->sizes : counts);
+    bool done = winograd_fits(c, turned ? c->sizes : counts, what == WEIGHT_GRADIENT);
     for (ptrdiff_t g = 0; done && g < c->groups; g++) {
         const void *in = at(x, g * c->channels * planes[0], c->size), *out = at(y, g * c->outs * planes[1], c->size);
         const void *taps = at(weight, g * c->outs * c->channels * c->taps, c->size);
@@ -451,12 +492,12 @@ static PyObject *convolve(const native_kernel *kernel, PyObject *const *args, Py
     ptrdiff_t offsets[TAPS], straight[TAPS], positions = c.counts[0] * c.counts[1] * c.counts[2];
     conv_job job = {.count = c.images, .channels = c.channels, .taps = c.taps, .offsets = offsets, .outs = c.outs,
                     .weight_out = c.channels * c.taps, .weight_channel = c.taps, .weight_at = straight,
-                    .weight_solid = true,
+                    .weight_solid = true, .wide = is_wide(&c),
                     .made_image = c.outs * c.groups * positions, .made_out = positions,
                     .made_step = {c.counts[1] * c.counts[2], c.counts[2], 1}};
     for (ptrdiff_t t = 0; t < c.taps; t++)
         straight[t] = t;
-    const void *padded = made ? make_windows(&all, &c, x, &m, offsets, job.move) : NULL;
+    const void *padded = made ? make_windows(&all, &c, x, &m, offsets, job.move, job.wide) : NULL;
     groups_work work = {.job = &job, .real = c.real, .size = c.size, .images = c.channels * m.channel,
                         .weight = c.outs * c.channels * c.taps, .bias = c.outs, .made = c.outs * positions};
     job.packed = padded ? packed_room(&all, &c, c.outs, c.channels * c.taps, &work.packed) : NULL;
@@ -646,7 +687,7 @@ static PyObject *weight_gradient(const native_kernel *kernel, PyObject *const *a
     ptrdiff_t offsets[TAPS], positions = c.counts[0] * c.counts[1] * c.counts[2], inner = c.channels * c.taps;
     conv_weight_job job = {.count = c.images, .channels = c.channels, .taps = c.taps, .offsets = offsets,
                            .sent_image = c.outs * c.groups * positions, .sent_out = positions, .outs = c.outs};
-    const void *padded = made ? make_windows(&all, &c, x, &m, offsets, job.move) : NULL;
+    const void *padded = made ? make_windows(&all, &c, x, &m, offsets, job.move, false) : NULL;
     bool done = padded != NULL, direct = c.outs < LEAST_SENT;
     ptrdiff_t tiles = (inner + real->weight_rows - 1) / real->weight_rows;
     ptrdiff_t blocks = (c.outs + real->weight_columns - 1) / real->weight_columns;

@@ -32,6 +32,7 @@ typedef struct {
     ptrdiff_t outs, counts[3];
     ptrdiff_t made_image, made_out, made_step[3];
     void *packed;                           /* room for the weights side by side, see packed_size */
+    bool wide;                              /* vectors of outs; move[2] is then the stride, and at most 2 */
     ptrdiff_t together, shares;             /* tiles that go over the weights at once, and what the room for their copies is cut into */
 } conv_job;
 
@@ -59,6 +60,11 @@ typedef struct {
     void (*tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts tiles `together` */
     ptrdiff_t (*direct_places)(const conv_job *job);
     void (*direct)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end);
+    ptrdiff_t wide_least;                   /* positions of a row from which on it can be cut into runs */
+    ptrdiff_t (*wide_outs)(ptrdiff_t outs); /* blocks of outs */
+    void (*wide_pack)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end); /* counts those */
+    ptrdiff_t (*wide_room)(const conv_job *job);
+    void (*wide)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts rows of outputs */
     ptrdiff_t weight_columns;               /* outs of a tile of the weight's gradient */
     void (*turn)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end);
     ptrdiff_t weight_rows;                  /* of a tile of the weight's gradient */

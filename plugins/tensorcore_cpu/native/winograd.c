@@ -8,7 +8,10 @@
 DECLARE_LOOPS(winograd_loops, winograd_loops);
 
 enum {
-    LEAST = 16,             /* channels and outs: fewer leave lanes empty, and turning the pixels is not small beside the products */
+    LEAST = 24,             /* channels and outs: fewer leave lanes empty, and turning the pixels is not small beside the products */
+    TILE_COST = 20,         /* multiplications of a tile, and what goes with them, beside 9 of an output; measured, as the next ones */
+    WEIGHT_COST = 120,      /* of a weight that is transformed, */
+    GRADIENT_COST = 600,    /* and of a gradient of one */
     TILES = 48,             /* of a block: its products and inputs stay in the second cache */
     MOST_COLUMNS = 64,      /* tiles of a row in one block */
     GRADIENT_TILES = 96,    /* the length of a sum before it is added to the others */
@@ -18,14 +21,14 @@ enum {
 
 static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
 
-bool winograd_fits(const convolution *c, const ptrdiff_t *made) {
+bool winograd_fits(const convolution *c, const ptrdiff_t *made, bool gradient) {
     for (int d = 1; d < 3; d++)
         if (c->kernel[d] != 3 || c->stride[d] != 1 || c->dilation[d] != 1 || c->padding[d] < 0 || c->padding[d] > 2)
             return false;
+    if (c->kernel[0] != 1 || c->sizes[0] != 1 || c->stride[0] != 1 || c->padding[0] || c->channels < LEAST || c->outs < LEAST)
+        return false;
     const ptrdiff_t tiles = (made[1] + 1) / 2 * ((made[2] + 1) / 2);
-    /* 16 multiplications a tile beside 9 an output: half a tile more than there are outputs costs what it saves. */
-    return c->kernel[0] == 1 && c->sizes[0] == 1 && c->stride[0] == 1 && c->padding[0] == 0 && c->channels >= LEAST &&
-           c->outs >= LEAST && 9 * made[1] * made[2] >= 22 * tiles;
+    return c->images * (9 * made[1] * made[2] - TILE_COST * tiles) >= (gradient ? GRADIENT_COST : WEIGHT_COST);
 }
 
 static void cut(winograd_job *job, ptrdiff_t tiles) {

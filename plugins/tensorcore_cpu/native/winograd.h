@@ -50,8 +50,8 @@ typedef struct {
     winograd_real_loops real[2]; /* float, double */
 } winograd_loops;
 
-/* Whether it pays for windows that make outputs of those sizes. */
-bool winograd_fits(const convolution *c, const ptrdiff_t *made);
+/* Whether it pays for windows that make outputs of those sizes, or for their weight's gradient. */
+bool winograd_fits(const convolution *c, const ptrdiff_t *made, bool gradient);
 
 /* Both answer false where there is no memory, or where something that was made is not finite: what lies there then is not what
    the sums over taps give, which make a NaN of fewer infinities and reach further before they overflow. Call them with the GIL. */

@@ -9,18 +9,26 @@
 #if defined(__AVX512F__)
 enum { ROWS = 8, VECTORS = 3, WEIGHT_ROWS = 6, WEIGHT_VECTORS = 4, DIRECT_VECTORS = 6 };
 #define DIRECT_TILES(X) X(1, 6) X(2, 6) X(4, 5) X(8, 3) /* outs, vectors of positions */
+enum { WIDE_LEAST = 5, WIDE_HEIGHT = 12 };
+#define WIDE_HEIGHTS(X) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) /* positions: rows of any length are cut into such runs */
 #elif defined(__AVX2__)
 enum { ROWS = 6, VECTORS = 2, WEIGHT_ROWS = 6, WEIGHT_VECTORS = 2, DIRECT_VECTORS = 6 };
 #define DIRECT_TILES(X) X(1, 6) X(2, 4) X(4, 3) X(6, 2)
+enum { WIDE_LEAST = 3, WIDE_HEIGHT = 6 };
+#define WIDE_HEIGHTS(X) X(3) X(4) X(5) X(6)
 #else
 enum { ROWS = 4, VECTORS = 2, WEIGHT_ROWS = 4, WEIGHT_VECTORS = 2, DIRECT_VECTORS = 6 };
 #define DIRECT_TILES(X) X(1, 6) X(2, 4) X(4, 2)
+enum { WIDE_LEAST = 2, WIDE_HEIGHT = 4 };
+#define WIDE_HEIGHTS(X) X(2) X(3) X(4)
 #endif
 enum {
     COPY = 1 << 18, /* bytes of windows side by side, */
     SENT = VECTOR == 64 ? 1 << 19 : 1 << 18, /* and of what was sent, that stay in the second cache */
     GATHERED = 32,  /* taps times channels */
     DIRECT_TAPS = 9,
+    WIDE_VECTORS = 2,
+    WIDE_INNER = 192, /* channels times taps whose weights stay in the first cache */
 };
 
 static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
@@ -91,6 +99,8 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
 #define VI vi
 #define ZIP ZIP_FLOAT
 #include "conv_of_real.h"
+#include "conv_wide_of_real.h"
+#include "conv_weight_of_real.h"
 #undef REAL
 #undef V
 #undef V_U
@@ -106,5 +116,17 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
 #define VI vl
 #define ZIP ZIP_DOUBLE
 #include "conv_of_real.h"
+#include "conv_wide_of_real.h"
+#include "conv_weight_of_real.h"
+
+#define CONV_LOOPS(suffix)                                                                                             \
+    {                                                                                                                  \
+        .rows = ROWS, .columns = COLUMNS_##suffix, .lanes = PLACE_##suffix, .packed_size = packed_size_##suffix,       \
+        .pack = pack_##suffix, .tile_room = tile_room_##suffix, .tiles = tiles_##suffix,                               \
+        .direct_places = direct_places_##suffix, .direct = direct_##suffix, .wide_outs = wide_outs_##suffix,           \
+        .wide_least = WIDE_LEAST, .wide_pack = wide_pack_##suffix, .wide_room = wide_room_##suffix, .wide = wide_##suffix,\
+        .weight_columns = WEIGHT_COLUMNS_##suffix, .turn = turn_sent_##suffix, .weight_rows = WEIGHT_ROWS,             \
+        .weight_tiles = weight_tiles_##suffix, .weight_direct = weight_direct_##suffix,                                \
+    }
 
 const conv_loops ISA(conv_loops) = {.pad = pad, .real = {CONV_LOOPS(f32), CONV_LOOPS(f64)}};

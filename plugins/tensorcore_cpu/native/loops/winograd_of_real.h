@@ -194,20 +194,6 @@ static ptrdiff_t F(spare_size)(const winograd_job *job) {
     return at_least(F(pixels_size)(job, at_least(job->channels, job->gradient ? job->outs : 0)), sums);
 }
 
-/* Turns `count` pixels of up to LANES outs to where they belong. */
-static void F(write)(const REAL *pixels, ptrdiff_t count, ptrdiff_t outs, REAL *made, ptrdiff_t plane) {
-    for (ptrdiff_t i = 0; i < count; i += LANES) {
-        const ptrdiff_t some = at_most(LANES, count - i);
-        if (some == LANES && outs == LANES) {
-            F(turn)(pixels + i * F(WIDTH), F(WIDTH), LANES, made + i, plane);
-            continue;
-        }
-        for (ptrdiff_t o = 0; o < outs; o++)
-            for (ptrdiff_t n = 0; n < some; n++)
-                made[o * plane + i + n] = pixels[(i + n) * F(WIDTH) + o];
-    }
-}
-
 static bool F(sums)(const winograd_job *job, const void *inputs, const void *weights, void *spare, ptrdiff_t block,
                     ptrdiff_t outs_block) {
     REAL *products = spare, *pixels = products + PLACES * job->tiles * F(WIDTH);
@@ -270,10 +256,11 @@ static bool F(sums)(const winograd_job *job, const void *inputs, const void *wei
         for (ptrdiff_t lane = 0; lane < outs; lane += LANES) {
             const ptrdiff_t some = at_most(LANES, outs - lane);
             if (wide == job->made_width)
-                F(write)(pixels + lane, high * wide, some, made + lane * plane, plane);
+                F(turn_out)(pixels + lane, F(WIDTH), high * wide, some, made + lane * plane, plane);
             else
                 for (ptrdiff_t y = 0; y < high; y++)
-                    F(write)(pixels + y * wide * F(WIDTH) + lane, wide, some, made + lane * plane + y * job->made_width, plane);
+                    F(turn_out)(pixels + y * wide * F(WIDTH) + lane, F(WIDTH), wide, some,
+                                made + lane * plane + y * job->made_width, plane);
         }
     }
     REAL sum = 0;

@@ -77,12 +77,32 @@ typedef struct {
     conv_real_loops real[2]; /* float, double */
 } conv_loops;
 
+typedef enum { CONV_SUMS, CONV_INPUT_GRADIENT, CONV_WEIGHT_GRADIENT } conv_wanted;
+
 /* What a call says, with dims of size 1 in front where there are fewer than three. */
 typedef struct {
+    conv_wanted wanted;
     ptrdiff_t images, channels, outs, groups; /* channels and outs of a group */
     ptrdiff_t sizes[3], counts[3], kernel[3], stride[3], padding[3], dilation[3], taps;
-    size_t size; /* bytes of an element */
-    const conv_real_loops *real;
+    native_type type;
+    size_t size;                              /* bytes of an element */
+    const void *x, *weight, *bias, *y;        /* the input, the output or what was sent; the one that is wanted is written */
+    ptrdiff_t steps[5];                       /* of x, or of y for the input's gradient; all else is C-contiguous */
 } convolution;
+
+/* The ways to make one. The first two want everything C-contiguous where they fit. Answers are false where there is no memory, and
+   from winograd_run where something that was made is not finite: what lies there then is not what the sums over taps give, which
+   make a NaN of fewer infinities and reach further before they overflow. Call them with the GIL. */
+bool pointwise_fits(const convolution *c);
+bool pointwise_run(const convolution *c);
+bool winograd_fits(const convolution *c);
+bool winograd_run(const convolution *c);
+bool taps_run(const convolution *c);
+
+enum { CONV_TAPS = 4096 }; /* windows with more of them are not for us */
+
+static inline const void *conv_at(const void *data, ptrdiff_t elements, size_t size) {
+    return (const char *)data + elements * (ptrdiff_t)size;
+}
 
 #endif

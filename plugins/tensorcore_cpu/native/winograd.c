@@ -1,6 +1,7 @@
 /* Windows of 3x3 with fewer multiplications: where that pays, and how it is cut among the threads. */
 #include "winograd.h"
 
+#include "conv.h"
 #include "native.h"
 
 #include <stdlib.h>
@@ -21,14 +22,15 @@ enum {
 
 static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
 
-bool winograd_fits(const convolution *c, const ptrdiff_t *made, bool gradient) {
+bool winograd_fits(const convolution *c) {
+    const ptrdiff_t *made = c->wanted == CONV_INPUT_GRADIENT ? c->sizes : c->counts;
     for (int d = 1; d < 3; d++)
         if (c->kernel[d] != 3 || c->stride[d] != 1 || c->dilation[d] != 1 || c->padding[d] < 0 || c->padding[d] > 2)
             return false;
     if (c->kernel[0] != 1 || c->sizes[0] != 1 || c->stride[0] != 1 || c->padding[0] || c->channels < LEAST || c->outs < LEAST)
         return false;
     const ptrdiff_t tiles = (made[1] + 1) / 2 * ((made[2] + 1) / 2);
-    return c->images * (9 * made[1] * made[2] - TILE_COST * tiles) >= (gradient ? GRADIENT_COST : WEIGHT_COST);
+    return c->images * (9 * made[1] * made[2] - TILE_COST * tiles) >= (c->wanted == CONV_WEIGHT_GRADIENT ? GRADIENT_COST : WEIGHT_COST);
 }
 
 static void cut(winograd_job *job, ptrdiff_t tiles) {
@@ -95,7 +97,7 @@ static void sums_body(void *context, npy_intp begin, npy_intp end) {
         native_scratch_free(room, size);
 }
 
-bool winograd_sums(native_type type, winograd_job *job) {
+static bool make_sums(native_type type, winograd_job *job) {
     sums_work work = {.job = job, .real = &PICK(winograd_loops)->real[type == TYPE_F64], .size = TYPE_SIZE[type]};
     cut(job, TILES);
     work.weights_size = work.real->weights_size(job) * (ptrdiff_t)work.size;
@@ -166,7 +168,7 @@ static void gradient_body(void *context, npy_intp begin, npy_intp end) {
             work->failed = true;
 }
 
-bool winograd_gradient(native_type type, winograd_job *job) {
+static bool make_gradient(native_type type, winograd_job *job) {
     gradient_work work = {.job = job, .real = &PICK(winograd_loops)->real[type == TYPE_F64], .size = TYPE_SIZE[type]};
     cut(job, GRADIENT_TILES);
     work.inputs_size = work.real->gradient_inputs_size(job) * (ptrdiff_t)work.size;
@@ -192,4 +194,34 @@ bool winograd_gradient(native_type type, winograd_job *job) {
         native_parallel(channels, WORK / (16 * job->outs) + 1, gradient_body, &work);
     native_scratch_free(work.inputs, size);
     return !work.failed;
+}
+
+bool winograd_run(const convolution *c) {
+    const ptrdiff_t planes[2] = {c->sizes[1] * c->sizes[2], c->counts[1] * c->counts[2]};
+    const bool turned = c->wanted == CONV_INPUT_GRADIENT;
+    bool done = true;
+    for (ptrdiff_t g = 0; done && g < c->groups; g++) {
+        const void *x = conv_at(c->x, g * c->channels * planes[0], c->size), *y = conv_at(c->y, g * c->outs * planes[1], c->size);
+        const void *weight = conv_at(c->weight, g * c->outs * c->channels * c->taps, c->size);
+        const ptrdiff_t x_image = c->groups * c->channels * planes[0], y_image = c->groups * c->outs * planes[1];
+        winograd_job job = {.images = c->images, .weight = weight, .turned = turned,
+                            .bias = c->bias ? conv_at(c->bias, g * c->outs, c->size) : NULL};
+        job.channels = turned ? c->outs : c->channels;
+        job.outs = turned ? c->channels : c->outs;
+        job.data = turned ? y : x;
+        job.image = turned ? y_image : x_image;
+        job.height = turned ? c->counts[1] : c->sizes[1];
+        job.width = turned ? c->counts[2] : c->sizes[2];
+        job.made = (void *)(turned ? x : y);
+        job.made_image = turned ? x_image : y_image;
+        job.made_height = turned ? c->sizes[1] : c->counts[1];
+        job.made_width = turned ? c->sizes[2] : c->counts[2];
+        job.weight_out = turned ? c->taps : c->channels * c->taps;
+        job.weight_channel = turned ? c->channels * c->taps : c->taps;
+        for (int d = 0; d < 2; d++)
+            job.before[d] = turned ? 2 - c->padding[1 + d] : c->padding[1 + d];
+        job.gradient = c->wanted == CONV_WEIGHT_GRADIENT ? (void *)weight : NULL;
+        done = job.gradient ? make_gradient(c->type, &job) : make_sums(c->type, &job);
+    }
+    return done;
 }

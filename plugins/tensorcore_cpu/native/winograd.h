@@ -2,7 +2,7 @@
 #ifndef TENSORCORE_NATIVE_WINOGRAD_H
 #define TENSORCORE_NATIVE_WINOGRAD_H
 
-#include "conv.h"
+#include "types.h"
 
 /* An input of images, and the outputs whose windows of 3x3 lie side by side in it, cut into tiles of 2x2 outputs and blocks of
    tiles: several rows of them, which may go on in the next image, or a part of one row. Images are C-contiguous. */
@@ -49,13 +49,5 @@ typedef struct {
 typedef struct {
     winograd_real_loops real[2]; /* float, double */
 } winograd_loops;
-
-/* Whether it pays for windows that make outputs of those sizes, or for their weight's gradient. */
-bool winograd_fits(const convolution *c, const ptrdiff_t *made, bool gradient);
-
-/* Both answer false where there is no memory, or where something that was made is not finite: what lies there then is not what
-   the sums over taps give, which make a NaN of fewer infinities and reach further before they overflow. Call them with the GIL. */
-bool winograd_sums(native_type type, winograd_job *job);
-bool winograd_gradient(native_type type, winograd_job *job);
 
 #endif

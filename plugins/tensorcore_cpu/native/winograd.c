@@ -17,6 +17,7 @@ enum {
     MOST_COLUMNS = 64,      /* tiles of a row in one block */
     GRADIENT_TILES = 96,    /* the length of a sum before it is added to the others */
     GRADIENT_BYTES = 2 << 20, /* what comes in and is sent, and lies ready for all products at a time */
+    PRODUCTS = 16,          /* of a tile */
     WORK = 1 << 16,         /* vector operations that are worth a thread */
 };
 
@@ -128,7 +129,8 @@ typedef struct {
     const winograd_job *job;
     const winograd_real_loops *real;
     size_t size;
-    ptrdiff_t inputs_size, sent_size, first, count; /* bytes of a block; the blocks at hand */
+    ptrdiff_t inputs_size, sent_size, sums_size; /* bytes of a block */
+    ptrdiff_t first, count;                      /* the blocks of tiles that are ready */
     char *inputs, *sent, *sums;
     _Atomic bool failed;
 } gradient_work;
@@ -153,19 +155,32 @@ static ptrdiff_t tiles_of(const winograd_job *job, ptrdiff_t block) {
     return (rows < job->rows ? rows : job->rows) * (columns < job->columns ? columns : job->columns);
 }
 
-static void products_body(void *context, npy_intp begin, npy_intp end) {
-    gradient_work *work = context;
-    for (npy_intp product = begin; product < end; product++)
-        for (ptrdiff_t i = 0; i < work->count; i++)
-            work->real->gradient_products(work->job, work->inputs + i * work->inputs_size, work->sent + i * work->sent_size,
-                                          work->sums, product, tiles_of(work->job, work->first + i), !(work->first + i));
+/* What the blocks of tiles that are ready add to one of the products. */
+static void add_product(const gradient_work *work, char *sums, ptrdiff_t product) {
+    for (ptrdiff_t i = 0; i < work->count; i++)
+        work->real->gradient_products(work->job, work->inputs + i * work->inputs_size, work->sent + i * work->sent_size, sums,
+                                      product, tiles_of(work->job, work->first + i), !(work->first + i));
 }
 
+static void products_body(void *context, npy_intp begin, npy_intp end) {
+    const gradient_work *work = context;
+    for (npy_intp product = begin; product < end; product++)
+        add_product(work, work->sums + product / PRODUCTS * work->sums_size, product);
+}
+
+/* Counts blocks of channels. Where there is no room for the sums of all of them, all tiles are ready. */
 static void gradient_body(void *context, npy_intp begin, npy_intp end) {
     gradient_work *work = context;
-    for (npy_intp block = begin; block < end; block++)
-        if (!work->real->gradient(work->job, work->sums, block))
+    char *own = work->sums ? NULL : native_scratch((size_t)work->sums_size);
+    for (npy_intp block = begin; block < end && !work->failed; block++) {
+        for (ptrdiff_t product = 0; own && product < PRODUCTS; product++)
+            add_product(work, own, block * PRODUCTS + product);
+        const char *sums = own ? own : work->sums ? work->sums + block * work->sums_size : NULL;
+        if (!sums || !work->real->gradient(work->job, sums, block))
             work->failed = true;
+    }
+    if (own)
+        native_scratch_free(own, (size_t)work->sums_size);
 }
 
 static bool make_gradient(native_type type, winograd_job *job) {
@@ -173,25 +188,28 @@ static bool make_gradient(native_type type, winograd_job *job) {
     cut(job, GRADIENT_TILES);
     work.inputs_size = work.real->gradient_inputs_size(job) * (ptrdiff_t)work.size;
     work.sent_size = work.real->gradient_sent_size(job) * (ptrdiff_t)work.size;
-    const ptrdiff_t most = GRADIENT_BYTES / (work.inputs_size + work.sent_size), least = native_threads();
-    ptrdiff_t at_once = most > least ? most : least;
-    at_once = at_once < job->blocks ? at_once : job->blocks;
-    const ptrdiff_t channels = work.real->gradient_channels(job), products = 16 * channels;
-    const ptrdiff_t ready = at_once * (work.inputs_size + work.sent_size);
-    const size_t size = (size_t)ready + (size_t)work.real->gradient_sums_size(job) * work.size;
+    work.sums_size = work.real->gradient_sums_size(job) * (ptrdiff_t)work.size;
+    const ptrdiff_t each = work.inputs_size + work.sent_size, channels = work.real->gradient_channels(job);
+    const bool all_sums = channels * work.sums_size < job->blocks * each;
+    ptrdiff_t at_once = GRADIENT_BYTES / each > native_threads() ? GRADIENT_BYTES / each : native_threads();
+    at_once = at_once < job->blocks && all_sums ? at_once : job->blocks;
+    const size_t size = (size_t)(at_once * each + (all_sums ? channels * work.sums_size : 0));
     work.inputs = native_scratch(size);
     if (!work.inputs)
         return false;
     work.sent = work.inputs + at_once * work.inputs_size;
-    work.sums = work.inputs + ready;
+    work.sums = all_sums ? work.sent + at_once * work.sent_size : NULL;
     for (; work.first < job->blocks && !work.failed; work.first += at_once) {
         work.count = job->blocks - work.first < at_once ? job->blocks - work.first : at_once;
         native_parallel(work.count, WORK / (4 * job->tiles * (job->channels + job->outs)) + 1, ready_body, &work);
-        if (!work.failed)
-            native_parallel(products, WORK / (work.count * job->tiles * job->outs) + 1, products_body, &work);
+        const ptrdiff_t grain = WORK / (work.count * job->tiles * job->outs) + 1;
+        if (all_sums && !work.failed)
+            native_parallel(PRODUCTS * channels, grain, products_body, &work);
     }
+    work.first = 0;
     if (!work.failed)
-        native_parallel(channels, WORK / (16 * job->outs) + 1, gradient_body, &work);
+        native_parallel(channels, WORK / ((all_sums ? PRODUCTS : PRODUCTS * work.count * job->tiles) * job->outs) + 1,
+                        gradient_body, &work);
     native_scratch_free(work.inputs, size);
     return !work.failed;
 }

@@ -33,12 +33,13 @@ typedef struct {
     /* The outputs of a block of tiles for a block of outs; answers whether all of them are finite. */
     bool (*sums)(const winograd_job *job, const void *inputs, const void *weights, void *spare, ptrdiff_t tiles, ptrdiff_t outs);
 
-    /* The weight's gradient: for blocks of tiles what comes in and what was sent, and the products that they add, which are as
-       many as `products` says. Then the gradient for a channel block; answers whether it is finite. */
+    /* The weight's gradient: what comes in and what was sent, of one block of tiles; what their products add to the sums of one
+       block of channels, product by product, of which there are 16 for each; and the gradient that these sums are, with whether
+       it is finite. */
     ptrdiff_t (*gradient_inputs_size)(const winograd_job *job);
     ptrdiff_t (*gradient_sent_size)(const winograd_job *job);
     ptrdiff_t (*gradient_sums_size)(const winograd_job *job);
-    ptrdiff_t (*gradient_channels)(const winograd_job *job); /* blocks of them */
+    ptrdiff_t (*gradient_channels)(const winograd_job *job); /* how many blocks */
     void (*gradient_inputs)(const winograd_job *job, void *made, void *spare, ptrdiff_t block);
     void (*gradient_sent)(const winograd_job *job, void *made, void *spare, ptrdiff_t block);
     void (*gradient_products)(const winograd_job *job, const void *inputs, const void *sent, void *sums, ptrdiff_t product,

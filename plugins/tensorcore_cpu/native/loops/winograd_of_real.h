@@ -281,9 +281,7 @@ static ptrdiff_t F(gradient_inputs_size)(const winograd_job *job) {
 
 static ptrdiff_t F(gradient_sent_size)(const winograd_job *job) { return PLACES * job->tiles * F(sent_step)(job); }
 
-static ptrdiff_t F(gradient_sums_size)(const winograd_job *job) {
-    return F(widths)(job->channels) * PLACES * job->outs * F(WIDTH);
-}
+static ptrdiff_t F(gradient_sums_size)(const winograd_job *job) { return PLACES * job->outs * F(WIDTH); }
 
 static void F(gradient_inputs)(const winograd_job *job, void *made, void *spare, ptrdiff_t block) {
     F(transform)(job, made, spare, block, (F(layout)){F(WIDTH), F(WIDTH)});
@@ -333,7 +331,7 @@ static void F(gradient_products)(const winograd_job *job, const void *inputs, co
     const ptrdiff_t step = F(sent_step)(job);
     const REAL *rows = (const REAL *)sent + product % PLACES * job->tiles * step;
     const REAL *columns = (const REAL *)inputs + product * job->tiles * F(WIDTH);
-    REAL *made = (REAL *)sums + product * job->outs * F(WIDTH);
+    REAL *made = (REAL *)sums + product % PLACES * job->outs * F(WIDTH);
     for (ptrdiff_t o = 0, height; o < job->outs; o += height) {
         height = F(height)(job->outs - o);
         REAL *to = made + o * F(WIDTH);
@@ -342,7 +340,7 @@ static void F(gradient_products)(const winograd_job *job, const void *inputs, co
 }
 
 static bool F(gradient)(const winograd_job *job, const void *sums, ptrdiff_t block) {
-    const REAL *products = (const REAL *)sums + block * PLACES * job->outs * F(WIDTH);
+    const REAL *products = sums;
     const ptrdiff_t place = job->outs * F(WIDTH);
     REAL odd = 0;
     for (ptrdiff_t o = 0; o < job->outs; o++)

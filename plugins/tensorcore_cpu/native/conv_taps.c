@@ -127,21 +127,21 @@ static void direct_body(void *context, npy_intp begin, npy_intp end) {
     work->real->direct(work->job, begin, end);
 }
 
-/* Whether what is under one tile stays in the first cache, and rows fill vectors. */
-static bool fills_lanes(ptrdiff_t inner, ptrdiff_t width, const conv_real_loops *real) {
+/* Whether what is under one tile stays in the first cache, and rows fill so many eighths of their vectors. */
+static bool fills_lanes(ptrdiff_t inner, ptrdiff_t width, const conv_real_loops *real, ptrdiff_t eighths) {
     const ptrdiff_t filled = (width + real->lanes - 1) / real->lanes * real->lanes;
-    return inner <= MOST_INNER && 8 * width >= 5 * filled;
+    return inner <= MOST_INNER && 8 * width >= eighths * filled;
 }
 
 /* Whether the windows are read where they lie: for few outs a copy does not pay. */
 static bool is_direct(const conv_job *job, const conv_real_loops *real) {
-    return job->outs <= FEW_OUTS || fills_lanes(job->channels * job->taps, job->counts[2], real);
+    return job->outs <= FEW_OUTS || fills_lanes(job->channels * job->taps, job->counts[2], real, 5);
 }
 
 /* Whether vectors of outs pay beside vectors of positions. */
 static bool is_wide(const convolution *c) {
-    return c->stride[2] <= 2 && c->outs >= WIDE_OUTS && c->outs * c->channels * c->taps * (ptrdiff_t)c->size <= WIDE_BYTES && c->counts[2] >= real_of(c)->wide_least &&
-           !fills_lanes(c->channels * c->taps, c->counts[2], real_of(c));
+    return c->stride[2] <= 2 && c->outs >= WIDE_OUTS && c->outs * c->channels * c->taps * (ptrdiff_t)c->size <= WIDE_BYTES &&
+           c->counts[2] >= real_of(c)->wide_least && !fills_lanes(c->channels * c->taps, c->counts[2], real_of(c), 7);
 }
 
 static void pack_body(void *context, npy_intp begin, npy_intp end) {

@@ -31,6 +31,15 @@ CALLS = {
     "many weights": (7, 1, 130, 70, (4, 5), (3, 3), (1, 1), (1, 1), (1, 1)),
     "many weights, steps": (3, 1, 97, 101, (9, 8), (3, 3), (2, 1), (1, 0), (1, 1)),
     "volume": (2, 1, 3, 6, (5, 6, 7), (2, 3, 2), (1, 2, 1), (1, 0, 1), (2, 1, 1)),
+    "short rows": (2, 1, 6, 17, (10, 10), (5, 5), (1, 1), (0, 0), (1, 1)),
+    "steps of two, many taps": (2, 1, 40, 37, (9, 27), (3, 3), (2, 2), (1, 1), (1, 1)),
+    "line with steps of two": (3, 1, 150, 20, (29,), (3,), (2,), (1,), (1,)),
+    "volume with steps of two": (2, 2, 5, 20, (5, 6, 12), (2, 3, 3), (2, 1, 2), (1, 1, 0), (1, 1, 1)),
+    "three by three": (3, 1, 24, 37, (8, 8), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "three by three, odd sizes": (4, 1, 33, 25, (9, 11), (3, 3), (1, 1), (0, 0), (1, 1)),
+    "three by three in groups": (2, 2, 26, 24, (10, 9), (3, 3), (1, 1), (2, 2), (1, 1)),
+    "three by three, long rows": (1, 1, 24, 24, (4, 140), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "three by three, many weights": (10, 1, 150, 140, (4, 4), (3, 3), (1, 1), (1, 1), (1, 1)),
     "volume in groups": (1, 2, 2, 9, (4, 5, 20), (3, 1, 3), (2, 1, 2), (1, 1, 2), (1, 1, 2)),
 }
 KERNELS = ("conv", "conv_input_gradient", "conv_weight_gradient")
@@ -72,11 +81,12 @@ def test_convolution_is_numpys(isa, name, call, dtype):  # noqa: F811
     assert_close(native(*args, **options), numpys(*[one.astype(np.float64) for one in args], **options), dtype)
 
 
+@pytest.mark.parametrize("call", ["steps", "three by three"])
 @pytest.mark.parametrize("name", KERNELS)
-def test_operands_may_lie_anyhow(name):
+def test_operands_may_lie_anyhow(name, call):
     """Transposed, flipped and strided operands give what their copies give, bit for bit."""
     native, _ = kernel(name)
-    args, options = arguments(name, "steps", np.float32)
+    args, options = arguments(name, call, np.float32)
     expected = native(*args, **options)
     for change in (
         lambda one: np.ascontiguousarray(one.T).T,
@@ -94,17 +104,50 @@ def test_no_bias_is_a_bias_of_zeros():
     np.testing.assert_array_equal(native(x, weight, None, **options), native(x, weight, bias * 0, **options))
 
 
+@pytest.mark.parametrize("channels", [1, 24])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_reaches_its_windows_alone(value):
+def test_what_is_not_finite_reaches_its_windows_alone(value, channels):
     """A NaN or an infinity shows in the outputs whose windows hold it, and in no other."""
     native, _ = kernel("conv")
-    x = np.zeros((1, 1, 5, 40), np.float32)
+    x = np.zeros((1, channels, 5, 40), np.float32)
     x[0, 0, 2, 17] = value
-    weight = np.ones((4, 1, 3, 3), np.float32)
+    weight = np.ones((25, channels, 3, 3), np.float32)
     options = {"counts": (3, 38), "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
     found = native(x, weight, None, **options)
-    assert (~np.isfinite(found)).sum() == 4 * 3 * 3
-    assert not np.isfinite(found[:, :, :, 15:18]).any()
+    expected = np.zeros_like(found)
+    expected[:, :, :, 15:18] = value
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 2e38])
+@pytest.mark.parametrize("name", KERNELS)
+def test_few_multiplications_end_where_numbers_do(isa, name, value):  # noqa: F811
+    """A NaN, an infinity or a number near the largest, in either operand, makes of 3x3 windows what it makes of sums over taps."""
+    native, numpys = kernel(name)
+    args, options = arguments(name, "three by three", np.float32)
+    args = [np.round(one) for one in args]  # sums of whole numbers are exact in any order
+    for which in (0, 1):
+        changed = [one.copy() for one in args]
+        row, beside = (1, 2) if changed[which].shape[2] == 3 else (-1, -2)  # the tap in the middle meets no padding
+        changed[which][1, 2, row, 1] = value
+        if value == 2e38:
+            other = changed[1 - which]
+            other[:] = np.sign(other) * 2.0**-30
+            changed[which][1, 2, beside, 1] = value  # what is added to it overflows
+        found, expected = native(*changed, **options), numpys(*changed, **options)
+        np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
+        same = np.isfinite(expected)
+        np.testing.assert_array_equal(found[~same], expected[~same])
+        np.testing.assert_allclose(found[same], expected[same], rtol=1e-5, atol=1e-5 * np.abs(expected[same]).max())
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_few_multiplications_are_as_close_as_sums_over_taps(isa, name):  # noqa: F811
+    """The error of 3x3 windows of 150 channels is at most 6e-7 of the largest value: twice that of a sum tap by tap."""
+    native, numpys = kernel(name)
+    args, options = arguments(name, "three by three, many weights", np.float32)
+    expected = numpys(*[one.astype(np.float64) for one in args], **options)
+    assert np.abs(native(*args, **options) - expected).max() <= 6e-7 * np.abs(expected).max()
 
 
 def test_weights_gradient_reads_no_further_than_its_rows(isa):  # noqa: F811
@@ -131,7 +174,16 @@ def test_shapes_that_do_not_fit_are_left_to_numpy(name):
 
 
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("call", ["rows longer than a tile", "few in, many out", "many weights"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "rows longer than a tile",
+        "few in, many out",
+        "many weights",
+        "three by three, long rows",
+        "three by three, many weights",
+    ],
+)
 def test_threads_change_nothing(name, call):
     """One thread and two give the same bits."""
     from tensorcore_cpu import native as library

@@ -32,6 +32,7 @@ typedef struct {
     ptrdiff_t outs, counts[3];
     ptrdiff_t made_image, made_out, made_step[3];
     void *packed;                           /* room for the weights side by side, see packed_size */
+    bool wide;                              /* vectors of outs; move[2] is then the stride, and at most 2 */
     ptrdiff_t together, shares;             /* tiles that go over the weights at once, and what the room for their copies is cut into */
 } conv_job;
 
@@ -59,6 +60,11 @@ typedef struct {
     void (*tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts tiles `together` */
     ptrdiff_t (*direct_places)(const conv_job *job);
     void (*direct)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end);
+    ptrdiff_t wide_least;                   /* positions of a row from which on it can be cut into runs */
+    ptrdiff_t (*wide_outs)(ptrdiff_t outs); /* blocks of outs */
+    void (*wide_pack)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end); /* counts those */
+    ptrdiff_t (*wide_room)(const conv_job *job);
+    void (*wide)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts rows of outputs */
     ptrdiff_t weight_columns;               /* outs of a tile of the weight's gradient */
     void (*turn)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end);
     ptrdiff_t weight_rows;                  /* of a tile of the weight's gradient */
@@ -70,5 +76,33 @@ typedef struct {
     void (*pad)(const conv_images *images, void *padded, ptrdiff_t begin, ptrdiff_t end, size_t size);
     conv_real_loops real[2]; /* float, double */
 } conv_loops;
+
+typedef enum { CONV_SUMS, CONV_INPUT_GRADIENT, CONV_WEIGHT_GRADIENT } conv_wanted;
+
+/* What a call says, with dims of size 1 in front where there are fewer than three. */
+typedef struct {
+    conv_wanted wanted;
+    ptrdiff_t images, channels, outs, groups; /* channels and outs of a group */
+    ptrdiff_t sizes[3], counts[3], kernel[3], stride[3], padding[3], dilation[3], taps;
+    native_type type;
+    size_t size;                              /* bytes of an element */
+    const void *x, *weight, *bias, *y;        /* the input, the output or what was sent; the one that is wanted is written */
+    ptrdiff_t steps[5];                       /* of x, or of y for the input's gradient; all else is C-contiguous */
+} convolution;
+
+/* The ways to make one. The first two want everything C-contiguous where they fit. Answers are false where there is no memory, and
+   from winograd_run where something that was made is not finite: what lies there then is not what the sums over taps give, which
+   make a NaN of fewer infinities and reach further before they overflow. Call them with the GIL. */
+bool pointwise_fits(const convolution *c);
+bool pointwise_run(const convolution *c);
+bool winograd_fits(const convolution *c);
+bool winograd_run(const convolution *c);
+bool taps_run(const convolution *c);
+
+enum { CONV_TAPS = 4096 }; /* windows with more of them are not for us */
+
+static inline const void *conv_at(const void *data, ptrdiff_t elements, size_t size) {
+    return (const char *)data + elements * (ptrdiff_t)size;
+}
 
 #endif

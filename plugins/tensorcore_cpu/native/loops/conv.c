@@ -9,18 +9,26 @@
 #if defined(__AVX512F__)
 enum { ROWS = 8, VECTORS = 3, WEIGHT_ROWS = 6, WEIGHT_VECTORS = 4, DIRECT_VECTORS = 6 };
 #define DIRECT_TILES(X) X(1, 6) X(2, 6) X(4, 5) X(8, 3) /* outs, vectors of positions */
+enum { WIDE_LEAST = 5, WIDE_HEIGHT = 12 };
+#define WIDE_HEIGHTS(X) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) /* positions: rows of any length are cut into such runs */
 #elif defined(__AVX2__)
 enum { ROWS = 6, VECTORS = 2, WEIGHT_ROWS = 6, WEIGHT_VECTORS = 2, DIRECT_VECTORS = 6 };
 #define DIRECT_TILES(X) X(1, 6) X(2, 4) X(4, 3) X(6, 2)
+enum { WIDE_LEAST = 3, WIDE_HEIGHT = 6 };
+#define WIDE_HEIGHTS(X) X(3) X(4) X(5) X(6)
 #else
 enum { ROWS = 4, VECTORS = 2, WEIGHT_ROWS = 4, WEIGHT_VECTORS = 2, DIRECT_VECTORS = 6 };
 #define DIRECT_TILES(X) X(1, 6) X(2, 4) X(4, 2)
+enum { WIDE_LEAST = 2, WIDE_HEIGHT = 4 };
+#define WIDE_HEIGHTS(X) X(2) X(3) X(4)
 #endif
 enum {
     COPY = 1 << 18, /* bytes of windows side by side, */
     SENT = VECTOR == 64 ? 1 << 19 : 1 << 18, /* and of what was sent, that stay in the second cache */
     GATHERED = 32,  /* taps times channels */
     DIRECT_TAPS = 9,
+    WIDE_VECTORS = 2,
+    WIDE_INNER = 192, /* channels times taps whose weights stay in the first cache */
 };
 
 static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
@@ -41,6 +49,28 @@ static void spread_out(char *to, const char *from, ptrdiff_t count, ptrdiff_t st
             memcpy(to + 8 * i, from + 8 * i * step, 8);
 }
 
+/* Zeros of a few elements: memset would take longer to begin. */
+static void clear(char *to, ptrdiff_t count, size_t size) {
+    for (ptrdiff_t i = 0; i < count * (ptrdiff_t)(size / sizeof(four_bytes)); i++)
+        ((four_bytes *)to)[i] = 0;
+}
+
+/* Rows whose elements lie side by side, with zeros around them: nothing is written twice. */
+static void pad_rows(const conv_images *m, const char *from, char *to, const ptrdiff_t *low, const ptrdiff_t *high, size_t size) {
+    const ptrdiff_t before = low[2] + m->before[2], count = high[2] - low[2];
+    for (ptrdiff_t place = 0; place < m->padded[0] * m->padded[1]; place++, to += m->row * (ptrdiff_t)size) {
+        const ptrdiff_t z = place / m->padded[1] - m->before[0], y = place % m->padded[1] - m->before[1];
+        if (z < low[0] || z >= high[0] || y < low[1] || y >= high[1]) {
+            memset(to, 0, (size_t)m->row * size);
+            continue;
+        }
+        clear(to, before, size);
+        memcpy(to + before * (ptrdiff_t)size, from + (z * m->steps[2] + y * m->steps[3] + low[2]) * (ptrdiff_t)size,
+               (size_t)count * size);
+        clear(to + (before + count) * (ptrdiff_t)size, m->row - before - count, size);
+    }
+}
+
 /* Copies images [begin, end) of images x channels with their zeros; elements of `size` bytes. */
 static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t end, size_t size) {
     for (ptrdiff_t one = begin; one < end; one++) {
@@ -54,14 +84,17 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
             memcpy(to, from, (size_t)m->channel * size);
             continue;
         }
-        memset(to, 0, (size_t)m->channel * size);
         /* The part of the source that the copy holds. */
         ptrdiff_t low[3], high[3];
         for (int d = 0; d < 3; d++) {
             low[d] = at_least(0, -m->before[d]);
             high[d] = at_most(m->sizes[d], m->padded[d] - m->before[d]);
         }
-        const bool plain = m->phases == 1 && m->steps[4] == 1 && high[2] > low[2];
+        if (m->phases == 1 && m->steps[4] == 1 && high[2] > low[2]) {
+            pad_rows(m, from, to, low, high, size);
+            continue;
+        }
+        memset(to, 0, (size_t)m->channel * size);
         for (ptrdiff_t phase = 0; phase < m->phases; phase++) {
             /* The first place of this phase that holds an element. */
             ptrdiff_t place = low[2] + m->before[2], last = high[2] + m->before[2];
@@ -73,10 +106,7 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
                 for (ptrdiff_t y = low[1]; y < high[1]; y++) {
                     const char *row = source + (z * m->steps[2] + y * m->steps[3]) * (ptrdiff_t)size;
                     char *made = target + ((z + m->before[0]) * m->padded[1] + y + m->before[1]) * m->row * (ptrdiff_t)size;
-                    if (plain)
-                        memcpy(made, row, (size_t)count * size);
-                    else
-                        spread_out(made, row, count, m->phases * m->steps[4], size);
+                    spread_out(made, row, count, m->phases * m->steps[4], size);
                 }
             }
         }
@@ -91,6 +121,8 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
 #define VI vi
 #define ZIP ZIP_FLOAT
 #include "conv_of_real.h"
+#include "conv_wide_of_real.h"
+#include "conv_weight_of_real.h"
 #undef REAL
 #undef V
 #undef V_U
@@ -106,5 +138,17 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
 #define VI vl
 #define ZIP ZIP_DOUBLE
 #include "conv_of_real.h"
+#include "conv_wide_of_real.h"
+#include "conv_weight_of_real.h"
+
+#define CONV_LOOPS(suffix)                                                                                             \
+    {                                                                                                                  \
+        .rows = ROWS, .columns = COLUMNS_##suffix, .lanes = PLACE_##suffix, .packed_size = packed_size_##suffix,       \
+        .pack = pack_##suffix, .tile_room = tile_room_##suffix, .tiles = tiles_##suffix,                               \
+        .direct_places = direct_places_##suffix, .direct = direct_##suffix, .wide_outs = wide_outs_##suffix,           \
+        .wide_least = WIDE_LEAST, .wide_pack = wide_pack_##suffix, .wide_room = wide_room_##suffix, .wide = wide_##suffix,\
+        .weight_columns = WEIGHT_COLUMNS_##suffix, .turn = turn_sent_##suffix, .weight_rows = WEIGHT_ROWS,             \
+        .weight_tiles = weight_tiles_##suffix, .weight_direct = weight_direct_##suffix,                                \
+    }
 
 const conv_loops ISA(conv_loops) = {.pad = pad, .real = {CONV_LOOPS(f32), CONV_LOOPS(f64)}};

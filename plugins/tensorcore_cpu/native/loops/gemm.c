@@ -17,6 +17,7 @@ enum { HEIGHT = 6, VECTORS = 2, READS_LEFT = 1, ROWS = 144, SLOWER_THAN_BLAS = 0
 enum { HEIGHT = 4, VECTORS = 2, READS_LEFT = 0, ROWS = 96, SLOWER_THAN_BLAS = 1 };
 #define TILES(X) X(4, 1) X(2, 1) X(1, 1) X(4, 2) X(2, 2) X(1, 2)
 #endif
+enum { MANY_REGISTERS = VECTOR == 64 }; /* 32 of them: sixteen sums and what they are of */
 enum { INNER = 256, FEW_TILES = 2 /* of rows, for which packing the right side does not pay */ };
 
 #define REAL float

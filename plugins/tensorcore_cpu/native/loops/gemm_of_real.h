@@ -200,8 +200,11 @@ static void F(dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end) {
         const bool wide = end - column >= 4;
         for (ptrdiff_t row = 0; row < job->rows;) {
             const bool high = job->rows - row >= 4, two = job->rows - row >= 2;
-            if (high && wide)
+            if (high && wide && MANY_REGISTERS)
                 F(dot_tile)(job, row, column, 4, 4);
+            else if (high && wide)
+                for (int c = 0; c < 4; c += 2)
+                    F(dot_tile)(job, row, column + c, 4, 2);
             else if (high)
                 F(dot_tile)(job, row, column, 4, 1);
             else if (two && wide)

@@ -111,3 +111,18 @@ static void F(transpose)(const REAL *from, ptrdiff_t from_step, ptrdiff_t rows, 
         }
     }
 }
+
+/* The same for up to LANES columns, and nothing is written behind the last row. */
+ALWAYS_INLINE void F(turn_out)(const REAL *from, ptrdiff_t from_step, ptrdiff_t rows, ptrdiff_t columns, REAL *to,
+                               ptrdiff_t to_step) {
+    for (ptrdiff_t i = 0; i < rows; i += LANES) {
+        const ptrdiff_t down = rows - i < LANES ? rows - i : LANES;
+        if (down == LANES && columns == LANES) {
+            F(turn)(from + i * from_step, from_step, LANES, to + i, to_step);
+            continue;
+        }
+        for (ptrdiff_t c = 0; c < columns; c++)
+            for (ptrdiff_t r = 0; r < down; r++)
+                to[c * to_step + i + r] = from[(i + r) * from_step + c];
+    }
+}

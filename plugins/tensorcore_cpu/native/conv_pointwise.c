@@ -1,0 +1,104 @@
+/* Convolutions whose windows are one element: products of matrices, one for each image and group. */
+#include "blas.h"
+#include "conv.h"
+#include "gemm.h"
+#include "native.h"
+
+enum {
+    LEAST_POSITIONS = 48, /* in an image: fewer are tiles together with those of the next one */
+    WORK = 1 << 16,       /* vector operations that are worth a thread */
+};
+
+bool pointwise_fits(const convolution *c) {
+    ptrdiff_t positions = 1;
+    for (int d = 0; d < 3; d++) {
+        if (c->kernel[d] != 1 || c->stride[d] != 1 || c->padding[d] != 0)
+            return false;
+        positions *= c->sizes[d];
+    }
+    return positions >= LEAST_POSITIONS;
+}
+
+typedef struct {
+    native_type type;
+    gemm_job job;
+    size_t size;
+    ptrdiff_t groups, right_image, made_image, weight, right, made; /* steps from an image or a group to the next */
+    const void *bias;
+    _Atomic bool failed;
+} pointwise_work;
+
+static void fill_row(void *to, const void *value, ptrdiff_t count, size_t size) {
+    if (size == sizeof(float))
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((float *)to)[i] = *(const float *)value;
+    else
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((double *)to)[i] = *(const double *)value;
+}
+
+static void pointwise_body(void *context, npy_intp begin, npy_intp end) {
+    pointwise_work *work = context;
+    for (npy_intp i = begin; i < end && !work->failed; i++) {
+        const ptrdiff_t image = i / work->groups, group = i % work->groups;
+        gemm_job job = work->job;
+        job.left = conv_at(job.left, group * work->weight, work->size);
+        job.right = conv_at(job.right, image * work->right_image + group * work->right, work->size);
+        job.made = (void *)conv_at(job.made, image * work->made_image + group * work->made, work->size);
+        if (work->bias) {
+            for (ptrdiff_t o = 0; o < job.rows; o++)
+                fill_row((void *)conv_at(job.made, o * job.made_row, work->size),
+                         conv_at(work->bias, group * job.rows + o, work->size), job.columns, work->size);
+            job.before = job.made;
+            job.before_row = job.made_row;
+        }
+        if (!gemm_run(work->type, &job))
+            work->failed = true;
+    }
+}
+
+/* made[image, group] = weight[group] times right[image, group], plus a bias for each row. `turned` takes the weight's transpose. */
+static bool run(const convolution *c, bool turned, const void *right, const void *made) {
+    const ptrdiff_t positions = c->sizes[0] * c->sizes[1] * c->sizes[2], inner = turned ? c->outs : c->channels;
+    const ptrdiff_t rows = turned ? c->channels : c->outs;
+    pointwise_work work = {
+        .type = c->type, .size = c->size, .groups = c->groups, .right_image = c->groups * inner * positions,
+        .made_image = c->groups * rows * positions, .weight = c->outs * c->channels, .right = inner * positions,
+        .made = rows * positions, .bias = c->bias,
+        .job = {.rows = rows, .columns = positions, .inner = inner, .left = c->weight, .left_row = turned ? 1 : c->channels,
+                .left_inner = turned ? c->channels : 1, .right = right, .right_inner = positions, .right_column = 1,
+                .made = (void *)made, .made_row = positions}};
+    const ptrdiff_t count = c->images * c->groups, each = rows * positions * inner / 16 + 1;
+    if (!native_blas_ready(rows * positions * inner))
+        return false;
+    if (count < 2 * native_threads())
+        for (ptrdiff_t i = 0; i < count; i++)
+            pointwise_body(&work, i, i + 1);
+    else
+        native_parallel(count, WORK / each + 1, pointwise_body, &work);
+    return !work.failed;
+}
+
+/* made[group] = the sum over images of sent[image, group] times x[image, group] transposed. */
+static bool run_weight(const convolution *c) {
+    const ptrdiff_t positions = c->sizes[0] * c->sizes[1] * c->sizes[2];
+    bool done = native_blas_ready(c->outs * c->channels * positions);
+    for (ptrdiff_t group = 0; done && group < c->groups; group++)
+        for (ptrdiff_t image = 0; done && image < c->images; image++) {
+            gemm_job job = {.rows = c->outs, .columns = c->channels, .inner = positions, .left_row = positions,
+                            .left_inner = 1, .right_inner = 1, .right_column = positions, .made_row = c->channels};
+            job.left = conv_at(c->y, (image * c->groups + group) * c->outs * positions, c->size);
+            job.right = conv_at(c->x, (image * c->groups + group) * c->channels * positions, c->size);
+            job.made = (void *)conv_at(c->weight, group * c->outs * c->channels, c->size);
+            job.before = image ? job.made : NULL;
+            job.before_row = c->channels;
+            done = gemm_run(c->type, &job);
+        }
+    return done;
+}
+
+bool pointwise_run(const convolution *c) {
+    if (c->wanted == CONV_WEIGHT_GRADIENT)
+        return run_weight(c);
+    return c->wanted == CONV_SUMS ? run(c, false, c->x, c->y) : run(c, true, c->y, c->x);
+}

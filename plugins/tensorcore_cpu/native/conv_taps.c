@@ -1,0 +1,397 @@
+/* Convolutions of any kind as sums over taps, and their gradients. */
+#include "conv.h"
+
+#include "native.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+DECLARE_LOOPS(conv_loops, conv_loops);
+
+enum {
+    WORK = 1 << 16,      /* vector operations that are worth a thread */
+    LEAST_SENT = 4,      /* fewer outs than this make the weight's gradient along the rows */
+    FEW_OUTS = 8,        /* so few that windows are read where they lie, */
+    MOST_INNER = 320,    /* and so long sums, see fills_lanes */
+    PLACES = 120,        /* whole tiles of the direct loops of any height */
+    WEIGHT_BYTES = 256 << 10, /* of weights that stay in the second cache from tile to tile; more are read once for */
+    TOGETHER = 6,         /* so many tiles: 512 to 512 channels, 4x4, took 2.9 times as long one by one */
+    WIDE_OUTS = 12,       /* fewer leave a vector of them half empty */
+    WIDE_BYTES = 2 << 20, /* of weights: more of them come from memory again and again */
+    WIDE_POSITIONS = 96,  /* that go over the weights together */
+    PACK = 1 << 15,       /* weights whose packing is worth a thread */
+};
+
+static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
+static const conv_real_loops *real_of(const convolution *c) { return &PICK(conv_loops)->real[c->type == TYPE_F64]; }
+
+/* Memory that is given back together */
+
+typedef struct {
+    void *blocks[6];
+    size_t sizes[6];
+    int count;
+} rooms;
+
+static void *room(rooms *all, ptrdiff_t bytes) {
+    const size_t size = (size_t)bytes + CONV_SLACK;
+    void *block = native_scratch(size);
+    if (block) {
+        all->sizes[all->count] = size;
+        all->blocks[all->count++] = block;
+    }
+    return block;
+}
+
+static void give_back(rooms *all) {
+    for (; all->count; all->count--)
+        native_scratch_free(all->blocks[all->count - 1], all->sizes[all->count - 1]);
+}
+
+/* Padded images */
+
+typedef struct {
+    const conv_images *images;
+    void *padded;
+    size_t size;
+} padding_work;
+
+static void pad_body(void *context, npy_intp begin, npy_intp end) {
+    padding_work *work = context;
+    PICK(conv_loops)->pad(work->images, work->padded, begin, end, work->size);
+}
+
+/* Fills in the lengths, and copies; NULL where there is no memory. */
+static void *make_padded(rooms *all, conv_images *m, size_t size) {
+    m->phase = (m->padded[2] + m->phases - 1) / m->phases;
+    m->row = m->phases * m->phase;
+    m->channel = m->padded[0] * m->padded[1] * m->row;
+    m->image = m->channels * m->channel;
+    ptrdiff_t total = m->images * m->image;
+    char *padded = room(all, (total + CONV_SLACK) * (ptrdiff_t)size);
+    if (!padded)
+        return NULL;
+    for (size_t i = 0; i < CONV_SLACK * size; i++)
+        padded[(size_t)total * size + i] = 0;
+    padding_work work = {m, padded, size};
+    native_parallel(m->images * m->channels, WORK / (m->channel + 1) + 1, pad_body, &work);
+    return padded;
+}
+
+/* The windows of `conv` in padded images: where each tap is. */
+static void *make_windows(rooms *all, const convolution *c, conv_images *m, ptrdiff_t *offsets,
+                          ptrdiff_t *move, bool wide) {
+    *m = (conv_images){.data = c->x, .images = c->images, .channels = c->channels * c->groups,
+                       .phases = wide ? 1 : c->stride[2]};
+    memcpy(m->steps, c->steps, sizeof m->steps);
+    for (int d = 0; d < 3; d++) {
+        m->sizes[d] = c->sizes[d];
+        m->before[d] = c->padding[d];
+        m->padded[d] = (c->counts[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1;
+    }
+    void *padded = make_padded(all, m, c->size);
+    ptrdiff_t *next = offsets;
+    for (ptrdiff_t z = 0; z < c->kernel[0]; z++)
+        for (ptrdiff_t y = 0; y < c->kernel[1]; y++)
+            for (ptrdiff_t k = 0; k < c->kernel[2]; k++) {
+                ptrdiff_t x_at = k * c->dilation[2];
+                *next++ = (z * c->dilation[0] * m->padded[1] + y * c->dilation[1]) * m->row +
+                          x_at % m->phases * m->phase + x_at / m->phases;
+            }
+    move[0] = c->stride[0] * m->padded[1] * m->row;
+    move[1] = c->stride[1] * m->row;
+    move[2] = wide ? c->stride[2] : 1;
+    return padded;
+}
+
+/* Sums over taps */
+
+typedef struct {
+    const conv_job *job;
+    const conv_real_loops *real;
+    bool failed;
+} tiles_work;
+
+static void tiles_body(void *context, npy_intp begin, npy_intp end) {
+    tiles_work *work = context;
+    void *space = aligned_alloc(64, ((size_t)work->real->tile_room(work->job) + 63) / 64 * 64);
+    if (space)
+        work->real->tiles(work->job, space, begin, end);
+    else
+        work->failed = true;
+    free(space);
+}
+
+static void direct_body(void *context, npy_intp begin, npy_intp end) {
+    tiles_work *work = context;
+    work->real->direct(work->job, begin, end);
+}
+
+/* Whether what is under one tile stays in the first cache, and rows fill so many eighths of their vectors. */
+static bool fills_lanes(ptrdiff_t inner, ptrdiff_t width, const conv_real_loops *real, ptrdiff_t eighths) {
+    const ptrdiff_t filled = (width + real->lanes - 1) / real->lanes * real->lanes;
+    return inner <= MOST_INNER && 8 * width >= eighths * filled;
+}
+
+/* Whether the windows are read where they lie: for few outs a copy does not pay. */
+static bool is_direct(const conv_job *job, const conv_real_loops *real) {
+    return job->outs <= FEW_OUTS || fills_lanes(job->channels * job->taps, job->counts[2], real, 5);
+}
+
+/* Whether vectors of outs pay beside vectors of positions. */
+static bool is_wide(const convolution *c) {
+    return c->stride[2] <= 2 && c->outs >= WIDE_OUTS && c->outs * c->channels * c->taps * (ptrdiff_t)c->size <= WIDE_BYTES &&
+           c->counts[2] >= real_of(c)->wide_least && !fills_lanes(c->channels * c->taps, c->counts[2], real_of(c), 7);
+}
+
+static void pack_body(void *context, npy_intp begin, npy_intp end) {
+    tiles_work *work = context;
+    work->real->pack(work->job, begin, end);
+}
+
+static void wide_pack_body(void *context, npy_intp begin, npy_intp end) {
+    tiles_work *work = context;
+    work->real->wide_pack(work->job, begin, end);
+}
+
+static void wide_body(void *context, npy_intp begin, npy_intp end) {
+    tiles_work *work = context;
+    void *space = aligned_alloc(64, ((size_t)work->real->wide_room(work->job) + 63) / 64 * 64);
+    if (space)
+        work->real->wide(work->job, space, begin, end);
+    else
+        work->failed = true;
+    free(space);
+}
+
+static bool run_wide(conv_job *job, const conv_real_loops *real) {
+    tiles_work work = {job, real, false};
+    const ptrdiff_t inner = job->channels * job->taps, each = inner * job->outs * job->counts[2] / 16 + 1;
+    job->together = at_least(1, WIDE_POSITIONS / job->counts[2]);
+    native_parallel(real->wide_outs(job->outs), PACK / (inner * real->columns) + 1, wide_pack_body, &work);
+    native_parallel(job->count * job->counts[0] * job->counts[1], (WORK / (each * job->together) + 1) * job->together, wide_body,
+                    &work);
+    return !work.failed;
+}
+
+/* `job` comes as a copy: how it is cut is decided here. */
+static bool run(conv_job *job, const conv_real_loops *real, size_t size) {
+    tiles_work work = {job, real, false};
+    ptrdiff_t inner = job->channels * job->taps, positions = job->counts[0] * job->counts[1] * job->counts[2];
+    if (!positions)
+        return true;
+    if (job->wide)
+        return run_wide(job, real);
+    const ptrdiff_t tiles = (job->count * positions + real->columns - 1) / real->columns, threads = native_threads();
+    const ptrdiff_t rounds = (tiles + threads * TOGETHER - 1) / (threads * TOGETHER);
+    const bool direct = is_direct(job, real), large = job->outs * inner * (ptrdiff_t)size > WEIGHT_BYTES;
+    job->together = large ? (tiles + threads * rounds - 1) / (threads * rounds) : 1;
+    job->shares = large ? TOGETHER : 1; /* whatever the threads are: sums are then made in one order */
+    if (large && !direct)
+        job->packed = NULL; /* read where they lie: packing took a fifth of the time */
+    else
+        native_parallel((job->outs + real->rows - 1) / real->rows, PACK / (inner * real->rows + 1) + 1, pack_body, &work);
+    if (direct) {
+        native_parallel(real->direct_places(job), (WORK / (inner * job->outs + 1) / PLACES + 1) * PLACES, direct_body, &work);
+        return true;
+    }
+    const ptrdiff_t groups = (tiles + job->together - 1) / job->together;
+    native_parallel(groups, WORK / (inner * job->outs * job->together + 1) + 1, tiles_body, &work);
+    return !work.failed;
+}
+
+/* The sums of all groups: those of many small groups side by side on the threads. The pointers of the job are those of the
+   first group, and the steps go from one group to the next. */
+typedef struct {
+    const conv_job *job;
+    const conv_real_loops *real;
+    size_t size;
+    ptrdiff_t images, weight, bias, made, packed;
+    _Atomic bool failed;
+} groups_work;
+
+static void groups_body(void *context, npy_intp begin, npy_intp end) {
+    groups_work *work = context;
+    for (npy_intp g = begin; g < end; g++) {
+        conv_job job = *work->job;
+        job.images = conv_at(job.images, g * work->images, work->size);
+        job.weight = conv_at(job.weight, g * work->weight, work->size);
+        job.bias = job.bias ? conv_at(job.bias, g * work->bias, work->size) : NULL;
+        job.made = (void *)conv_at(job.made, g * work->made, work->size);
+        job.packed = (void *)conv_at(job.packed, g * work->packed, work->size);
+        if (!run(&job, work->real, work->size))
+            work->failed = true;
+    }
+}
+
+static bool run_groups(groups_work *work, ptrdiff_t groups) {
+    const conv_job *job = work->job;
+    const ptrdiff_t each = job->count * job->counts[0] * job->counts[1] * job->counts[2] * job->channels * job->taps *
+                           job->outs / 16 + 1;
+    if (groups < 2 * native_threads())
+        for (ptrdiff_t g = 0; g < groups; g++)
+            groups_body(work, g, g + 1);
+    else
+        native_parallel(groups, WORK / each + 1, groups_body, work);
+    return !work->failed;
+}
+
+/* Room for the packed weights of all groups, and how far it is from one to the next. */
+static void *packed_room(rooms *all, const convolution *c, ptrdiff_t outs, ptrdiff_t inner, ptrdiff_t *step) {
+    *step = real_of(c)->packed_size(outs, inner) + CONV_SLACK;
+    return room(all, c->groups * *step * (ptrdiff_t)c->size);
+}
+
+/* conv */
+
+static bool make_sums(const convolution *c) {
+    rooms all = {.count = 0};
+    conv_images m;
+    ptrdiff_t offsets[CONV_TAPS], straight[CONV_TAPS], positions = c->counts[0] * c->counts[1] * c->counts[2];
+    conv_job job = {.count = c->images, .channels = c->channels, .taps = c->taps, .offsets = offsets, .outs = c->outs,
+                    .weight_out = c->channels * c->taps, .weight_channel = c->taps, .weight_at = straight,
+                    .weight_solid = true, .wide = is_wide(c),
+                    .made_image = c->outs * c->groups * positions, .made_out = positions,
+                    .made_step = {c->counts[1] * c->counts[2], c->counts[2], 1}};
+    for (ptrdiff_t t = 0; t < c->taps; t++)
+        straight[t] = t;
+    const void *padded = make_windows(&all, c, &m, offsets, job.move, job.wide);
+    groups_work work = {.job = &job, .real = real_of(c), .size = c->size, .images = c->channels * m.channel,
+                        .weight = c->outs * c->channels * c->taps, .bias = c->outs, .made = c->outs * positions};
+    job.packed = padded ? packed_room(&all, c, c->outs, c->channels * c->taps, &work.packed) : NULL;
+    for (int d = 0; d < 3; d++)
+        job.counts[d] = c->counts[d];
+    job.image = m.image;
+    job.channel = m.channel;
+    job.images = padded;
+    job.weight = c->weight;
+    job.bias = c->bias;
+    job.made = (void *)c->y;
+    bool done = job.packed && run_groups(&work, c->groups);
+    give_back(&all);
+    return done;
+}
+
+/* conv_input_gradient: for each phase of the stride its own sum, over the taps that reach that phase. */
+
+static ptrdiff_t floor_divide(ptrdiff_t a, ptrdiff_t b) { return a / b - (a % b < 0); }
+
+static bool make_input_gradient(const convolution *c) {
+    ptrdiff_t least[3];
+    conv_images m = {.data = c->y, .images = c->images, .channels = c->outs * c->groups, .phases = 1};
+    memcpy(m.steps, c->steps, sizeof m.steps);
+    for (int d = 0; d < 3; d++) {
+        m.sizes[d] = c->counts[d];
+        /* Input x meets output (x + padding - k * dilation) / stride. */
+        least[d] = floor_divide(c->padding[d] - (c->kernel[d] - 1) * c->dilation[d], c->stride[d]);
+        ptrdiff_t most = floor_divide(c->sizes[d] - 1 + c->padding[d], c->stride[d]);
+        m.before[d] = -least[d];
+        m.padded[d] = most - least[d] + 1;
+    }
+    rooms all = {.count = 0};
+    ptrdiff_t offsets[CONV_TAPS], places[CONV_TAPS], plane = c->sizes[0] * c->sizes[1] * c->sizes[2];
+    const void *padded = make_padded(&all, &m, c->size);
+    conv_job job = {.image = m.image, .channel = m.channel, .move = {m.padded[1] * m.row, m.row, 1}, .count = c->images,
+                    .channels = c->outs, .offsets = offsets, .weight_out = c->taps, .weight_channel = c->channels * c->taps,
+                    .weight_at = places, .outs = c->channels, .made_image = c->channels * c->groups * plane,
+                    .made_out = plane,
+                    .made_step = {c->stride[0] * c->sizes[1] * c->sizes[2], c->stride[1] * c->sizes[2], c->stride[2]}};
+    groups_work work = {.job = &job, .real = real_of(c), .size = c->size, .images = c->outs * m.channel,
+                        .weight = c->outs * c->channels * c->taps, .made = c->channels * plane};
+    job.packed = padded ? packed_room(&all, c, c->channels, c->outs * c->taps, &work.packed) : NULL;
+    job.images = padded;
+    job.weight = c->weight;
+    bool done = job.packed != NULL;
+    const ptrdiff_t *s = c->stride;
+    for (ptrdiff_t phase = 0; done && phase < s[0] * s[1] * s[2]; phase++) {
+        const ptrdiff_t f[3] = {phase / (s[1] * s[2]), phase / s[2] % s[1], phase % s[2]};
+        for (int d = 0; d < 3; d++)
+            job.counts[d] = f[d] < c->sizes[d] ? (c->sizes[d] - f[d] - 1) / s[d] + 1 : 0;
+        job.taps = 0;
+        for (ptrdiff_t tap = 0; tap < c->taps; tap++) {
+            const ptrdiff_t k[3] = {tap / (c->kernel[1] * c->kernel[2]), tap / c->kernel[2] % c->kernel[1], tap % c->kernel[2]};
+            ptrdiff_t reach[3];
+            bool meets = true;
+            for (int d = 0; d < 3; d++) {
+                ptrdiff_t distance = f[d] + c->padding[d] - k[d] * c->dilation[d];
+                meets &= distance % s[d] == 0;
+                reach[d] = floor_divide(distance, s[d]) - least[d];
+            }
+            if (!meets)
+                continue;
+            offsets[job.taps] = (reach[0] * m.padded[1] + reach[1]) * m.row + reach[2];
+            places[job.taps++] = tap;
+        }
+        job.made = (void *)conv_at(c->x, (f[0] * c->sizes[1] + f[1]) * c->sizes[2] + f[2], c->size);
+        done = run_groups(&work, c->groups);
+    }
+    give_back(&all);
+    return done;
+}
+
+/* conv_weight_gradient */
+
+typedef struct {
+    const conv_weight_job *job;
+    const conv_real_loops *real;
+} weight_work;
+
+static void turn_body(void *context, npy_intp begin, npy_intp end) {
+    weight_work *work = context;
+    work->real->turn(work->job, begin, end);
+}
+
+static void weight_tiles_body(void *context, npy_intp begin, npy_intp end) {
+    weight_work *work = context;
+    work->real->weight_tiles(work->job, begin, end);
+}
+
+static void weight_direct_body(void *context, npy_intp begin, npy_intp end) {
+    weight_work *work = context;
+    work->real->weight_direct(work->job, begin, end);
+}
+
+static bool make_weight_gradient(const convolution *c) {
+    rooms all = {.count = 0};
+    conv_images m;
+    const conv_real_loops *real = real_of(c);
+    ptrdiff_t offsets[CONV_TAPS], positions = c->counts[0] * c->counts[1] * c->counts[2], inner = c->channels * c->taps;
+    conv_weight_job job = {.count = c->images, .channels = c->channels, .taps = c->taps, .offsets = offsets,
+                           .sent_image = c->outs * c->groups * positions, .sent_out = positions, .outs = c->outs};
+    const void *padded = make_windows(&all, c, &m, offsets, job.move, false);
+    bool done = padded != NULL, direct = c->outs < LEAST_SENT;
+    ptrdiff_t tiles = (inner + real->weight_rows - 1) / real->weight_rows;
+    ptrdiff_t blocks = (c->outs + real->weight_columns - 1) / real->weight_columns;
+    if (done && !direct) {
+        job.turned = room(&all, c->images * blocks * positions * real->weight_columns * (ptrdiff_t)c->size);
+        job.sums = room(&all, tiles * blocks * real->weight_rows * real->weight_columns * (ptrdiff_t)c->size);
+        done = job.turned && job.sums;
+    }
+    for (int d = 0; d < 3; d++)
+        job.counts[d] = c->counts[d];
+    job.image = m.image;
+    job.channel = m.channel;
+    const ptrdiff_t each = c->images * positions;
+    if (done && direct) {
+        job.images = padded;
+        job.sent = c->y;
+        job.sent_end = conv_at(job.sent, c->images * job.sent_image, c->size);
+        job.made = (void *)c->weight;
+        weight_work work = {&job, real};
+        native_parallel(c->groups * c->outs * c->channels, WORK * 8 / (each * c->taps) + 1, weight_direct_body, &work);
+    }
+    for (ptrdiff_t g = 0; done && !direct && g < c->groups; g++) {
+        job.images = conv_at(padded, g * c->channels * m.channel, c->size);
+        job.sent = conv_at(c->y, g * c->outs * positions, c->size);
+        job.made = (void *)conv_at((void *)c->weight, g * c->outs * inner, c->size);
+        weight_work work = {&job, real};
+        native_parallel(c->images, WORK / (positions * c->outs) + 1, turn_body, &work);
+        native_parallel(tiles, WORK / (each * blocks * real->weight_rows) + 1, weight_tiles_body, &work);
+    }
+    give_back(&all);
+    return done;
+}
+
+bool taps_run(const convolution *c) {
+    return c->wanted == CONV_SUMS ? make_sums(c) : c->wanted == CONV_INPUT_GRADIENT ? make_input_gradient(c) : make_weight_gradient(c);
+}

@@ -1,0 +1,70 @@
+/* The loops of convolutions with fewer multiplications, in float and double. */
+#include "../winograd.h"
+#include "isa.h"
+#include "zip.h"
+
+#include <string.h>
+
+/* Tiles of products: as many accumulators as leave registers for what is multiplied, and smaller heights for what remains. */
+#if defined(__AVX512F__)
+enum { HEIGHT = 12 };
+#define HEIGHTS(X) X(12) X(8) X(4) X(2) X(1)
+#elif defined(__AVX2__)
+enum { HEIGHT = 6 };
+#define HEIGHTS(X) X(6) X(4) X(2) X(1)
+#else
+enum { HEIGHT = 4 };
+#define HEIGHTS(X) X(4) X(2) X(1)
+#endif
+enum {
+    VECTORS = 2,
+    TAPS = 9,
+    PLACES = 16,  /* of a tile: 4x4 inputs, products and transformed taps */
+    INNER = 128,  /* channels whose weights stay in the first cache */
+};
+
+static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
+static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
+
+/* Tiles of one image that lie in one block. */
+typedef struct {
+    ptrdiff_t image, row, rows, column, columns;
+} piece;
+
+/* The pieces of a block, one after the other: the first one where `at` is 0. */
+static bool next_piece(const winograd_job *job, ptrdiff_t block, ptrdiff_t *at, piece *made) {
+    const ptrdiff_t first = block / job->parts * job->rows + *at;
+    const ptrdiff_t end = at_most(block / job->parts * job->rows + job->rows, job->images * job->down);
+    if (first >= end)
+        return false;
+    made->image = first / job->down;
+    made->row = first % job->down;
+    made->rows = at_most(end - first, job->down - made->row);
+    made->column = block % job->parts * job->columns;
+    made->columns = at_most(job->columns, job->across - made->column);
+    *at += made->rows;
+    return true;
+}
+
+#define REAL float
+#define V vf
+#define V_U vf_u
+#define LANES LANES_F32
+#define F(name) name##_f32
+#define ZIP ZIP_FLOAT
+#include "winograd_of_real.h"
+#undef REAL
+#undef V
+#undef V_U
+#undef LANES
+#undef F
+#undef ZIP
+#define REAL double
+#define V vd
+#define V_U vd_u
+#define LANES LANES_F64
+#define F(name) name##_f64
+#define ZIP ZIP_DOUBLE
+#include "winograd_of_real.h"
+
+const winograd_loops ISA(winograd_loops) = {.real = {WINOGRAD_LOOPS(f32), WINOGRAD_LOOPS(f64)}};

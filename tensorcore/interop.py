@@ -177,6 +177,7 @@ def is_initialized(self: Tensor) -> bool:
 
 
 @method
+@method
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The values as a NumPy array, which shares the memory of a tensor on the host.
 

@@ -165,7 +165,7 @@ def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], *, dtype
     back = [order.index(i) for i in range(len(shape))]
     made: Any = empty([shape[i] for i in order], dtype=dtype, device=device).permute(back)  # type: ignore[attr-defined]
     made = made.detach()
-    return made.requires_grad_() if requires_grad else made  # type: ignore[no-any-return]
+    return made.requires_grad_(requires_grad) if requires_grad else made  # type: ignore[no-any-return]
 
 
 @method

@@ -131,7 +131,7 @@ def _values(values: Any, dtype: Any, device: Any, requires_grad: bool) -> Any:
             if dtype is None and device is None
             else made.to(as_device(device) if device else made.device, dtype or made.dtype)
         )
-        return made.requires_grad_() if requires_grad else made
+        return made.requires_grad_(requires_grad) if requires_grad else made
     return tensor(values, dtype=dtype, device=device, requires_grad=requires_grad)
 
 

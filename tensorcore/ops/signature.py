@@ -161,4 +161,6 @@ def _written(
         heads.append(f"{one}=default_{one}" if default else one)
     heads += [*[one for one in star if one != "*"], *named]
     exec(compile("\n".join([f"def call({', '.join(heads)}):", *lines]), f"<call of {title}>", "exec"), scope)
-    return functools.update_wrapper(scope["call"], function)
+    call = functools.update_wrapper(scope["call"], function)
+    call.__code__ = call.__code__.replace(co_name=call.__name__)  # accounts of lazy tensors say what was called
+    return call

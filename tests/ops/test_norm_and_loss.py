@@ -207,3 +207,18 @@ def test_softmax_of_a_turned_tensor_is_row_major(device) -> None:
     x = tc.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], device=device).t()
     assert [one.stride() for one in (x.softmax(0), x.log_softmax(1))] == [(2, 1), (2, 1)]
     assert [one.stride() for one in tc.topk(x, 0)] == [(1, 1), (1, 1)]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "call", ["x.norm(0)", "x.norm(0, 1).sum()", "T.linalg.vector_norm(x, 0)", "T.dist(x, x.detach() + 1, 0)"]
+)
+def test_a_count_of_what_is_not_zero_has_no_gradient(call: str, torch: Any) -> None:
+    """The norm of order 0 is recorded, and leaves the gradient of what it is of None, as in PyTorch."""
+    found = []
+    for T in (tc, torch):
+        x = T.tensor(X, requires_grad=True)
+        made = eval(call)
+        made.backward()
+        found.append((made.requires_grad, x.grad))
+    assert found == [(True, None)] * 2

@@ -132,11 +132,11 @@ def std_mean(input: Tensor, dim: Dims = None, unbiased: bool | None = None, keep
 # Norms
 
 
-def _norm_gradient(g: Tensor, input: Tensor, out: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
+def _norm_gradient(g: Tensor, input: Tensor, out: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor | None:
+    if p == 0:
+        return None  # as in PyTorch, a count has no gradient: a leaf's stays None
     shape = tuple(input.native.shape)
     g, out = kept(g, shape, dim, keepdim), kept(out, shape, dim, keepdim)
-    if p == 0:
-        return input * 0.0
     if p == 1:
         return g * _sign(input)
     if p in (inf, -inf):

@@ -40,7 +40,7 @@ REASONS = {
     r"compiled_with.*|functionalize|debug_unwrap|thread_safe_generator|profiler_allow.*|get_file_path|index|init_num_threads|"
     r"prepare_multiprocessing_environment|assert_int_or_pair|factory_kwargs|NestedIOFunction|enforce_grad_layout_policy":
         "PyTorch's own compilers and internals",
-    r"module_load": "behind PyTorch's protocol for subclasses, which is here",
+    r".*handle_torch_function|has_torch_function.*|module_load": "behind PyTorch's protocol for subclasses, which is in `overrides`",
     r"scaled_.*mm|grouped_mm": "experimental in PyTorch",
     r"chalf": "there is no complex32, which NumPy lacks",
     r"to_padded_tensor": "nested tensors",

@@ -74,7 +74,7 @@ def beside(torch: Any) -> list[Any]:
 
 def dispatched(torch: Any) -> list[Any]:
     """A function of one's own that asks its arguments as PyTorch's do, by the names that PyTorch's functions use."""
-    F = torch.nn.functional
+    asking = import_module(f"{torch.__name__}.overrides")
 
     class Loud:
         @classmethod
@@ -82,14 +82,14 @@ def dispatched(torch: Any) -> list[Any]:
             return [func.__name__, [one.__name__ for one in types], len(args), sorted(kwargs)]
 
     def doubled(x, y=None):
-        if torch.overrides.has_torch_function_unary(x) or F.has_torch_function_variadic(x, y):
-            return F.handle_torch_function(doubled, (x, y), x, y=y)
+        if asking.has_torch_function_unary(x) or asking.has_torch_function_variadic(x, y):
+            return asking.handle_torch_function(doubled, (x, y), x, y=y)
         return x * 2
 
     asked = [
-        F.has_torch_function((Loud(),)),
-        F.has_torch_function_unary(torch.ones(1)),
-        F.has_torch_function_variadic(1, Loud()),
+        asking.has_torch_function((Loud(),)),
+        asking.has_torch_function_unary(torch.ones(1)),
+        asking.has_torch_function_variadic(1, Loud()),
     ]
     return [doubled(Loud()), doubled(1, Loud()), doubled(torch.ones(2)).tolist(), asked]
 

@@ -38,16 +38,12 @@ _FAMILIES = {
     "pointwise.trigonometry": "tanh",
     "layers.windows": "conv_tbc fold unfold",
 }  # fmt: skip
-# What functions of one's own, written as these are, ask of their arguments.
-_ASKING = ("handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 
 __all__ = sorted(_FAMILY_OF)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:
-    if name in _ASKING:
-        return getattr(import_module("tensorcore.overrides"), name)
     if name not in _FAMILY_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(f"tensorcore.ops.{_FAMILY_OF[name]}"), name)
@@ -55,4 +51,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_ASKING})
+    return sorted({*globals(), *__all__})

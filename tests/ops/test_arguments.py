@@ -42,6 +42,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "a bool as features": lambda t: t.nn.Linear(3, True),
     "a bool as stride": lambda t: t.nn.functional.conv1d(t.ones(1, 1, 3), t.ones(1, 1, 2), stride=True),
     "a bool as groups": lambda t: t.nn.functional.conv1d(t.ones(1, 1, 3), t.ones(1, 1, 2), groups=True),
+    "whole numbers as answers": lambda t: t.nn.functional.binary_cross_entropy_with_logits(t.ones(2), t.ones(2).long()),
     "a window of none": lambda t: t.nn.functional.conv1d(t.ones(1, 1, 3), t.ones(1, 1, 0)),
     "a bool as window": lambda t: t.nn.functional.max_pool2d(t.ones(1, 3, 3), True),
     "a float as divisor": lambda t: t.nn.functional.avg_pool2d(t.ones(1, 3, 3), 2, divisor_override=1.5),

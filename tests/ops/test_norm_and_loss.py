@@ -222,3 +222,20 @@ def test_a_count_of_what_is_not_zero_has_no_gradient(call: str, torch: Any) -> N
         made.backward()
         found.append((made.requires_grad, x.grad))
     assert found == [(True, None)] * 2
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtypes", [("float64", "float32"), ("float32", "float64"), ("float16", "float32")])
+def test_logits_and_answers_of_two_dtypes(dtypes: Any, weighted: bool, torch: Any) -> None:
+    """The loss of yes-or-no scores has the dtype of the answers where that is a floating one, as in PyTorch."""
+    found = []
+    for T in (tc, torch):
+        scores = T.full((3,), 1.5, dtype=getattr(T, dtypes[0]), requires_grad=True)
+        weight = T.full((3,), 2.0, dtype=T.float64) if weighted else None
+        loss = T.nn.functional.binary_cross_entropy_with_logits(
+            scores, T.ones(3, dtype=getattr(T, dtypes[1])), pos_weight=weight
+        )
+        loss.backward()
+        found.append((str(loss.dtype), pytest.approx(loss.item(), rel=1e-3), str(scores.grad.dtype)))
+    assert found[0] == found[1]

@@ -236,3 +236,9 @@ def test_dtypes_of_results_are_pytorchs(dtype: str, torch: Any) -> None:
         assert_same(getattr(ours, name)(), getattr(theirs, name)())
     for name in ("cumsum", "cumprod", "cummax"):
         assert_same(getattr(ours, name)(1), getattr(theirs, name)(1))
+
+
+@pytest.mark.parametrize("name", ["var_mean", "std_mean"])
+def test_spread_and_mean_are_a_plain_pair(name: str) -> None:
+    """A tuple without names, as PyTorch's."""
+    assert type(getattr(tc, name)(tc.ones(3))) is tuple

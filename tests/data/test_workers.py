@@ -280,7 +280,8 @@ class TestFailures:
         """Nothing keeps a pass that was left by an error, and no collection is needed for its workers to end."""
         gc.disable()
         try:
-            pytest.raises(ValueError, list, data.DataLoader(loading.Failing("value"), 2, num_workers=2))
+            with pytest.raises(ValueError, match="what it was"):
+                list(data.DataLoader(loading.Failing("value"), 2, num_workers=2))
             assert multiprocessing.active_children() == []
         finally:
             gc.enable()

@@ -42,7 +42,7 @@ ROWS = """{0} @ d; d.t() @ {0}; T.mv({0}, d[:, 0]); T.addmm(d, {0}, d); T.sparse
 ({0} @ {0}).to_dense()""".replace("\n", "; ").split("; ")
 OTHERS = """csr * csr; csr * m; bsr @ d; T.mv(bsr, d[:, 0]); d.t() @ bsc; F.linear(d.t(), bsr); coo.to_sparse_csc()
 coo.to_sparse_bsr((2, 2)); coo.to_sparse_bsr(2); m.to_sparse(layout=T.sparse_bsr, blocksize=(2, 2)); m.to_sparse_bsr((3, 2))
-m.to_sparse_bsr((2,)); coo.to_sparse_bsr((3, 2)); T.zeros(4, 4, layout=T.sparse_csc)._nnz(); T.empty(4, 4, layout=T.sparse_bsr)
+m.to_sparse_bsr((2,)); m.to_sparse(layout=T.sparse_csr, blocksize=(2, 2)); m.to_sparse(blocksize=(2, 2)); coo.to_sparse_bsr((3, 2)); T.zeros(4, 4, layout=T.sparse_csc)._nnz(); T.empty(4, 4, layout=T.sparse_bsr)
 T.zeros(4, 6).to_sparse_bsr((2, 3)); T.zeros(4, 6).to_sparse_csc(); d.to_sparse_bsc((2, 3)); d.t().to_sparse_bsc((3, 1)).t()
 T.sparse_csc_tensor([0, 1, 2], [0, 1], [1.0, 2.0]); T.sparse_csc_tensor([0, 1, 2], [0, 1], [1.0, 2.0], (3, 2))
 T.sparse_bsr_tensor([0, 1, 2], [0, 1], [[[1.0, 2, 3], [3, 4, 5]], [[5, 6, 7], [7, 8, 9]]])

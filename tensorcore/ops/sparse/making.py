@@ -291,6 +291,11 @@ def dense_dim(self: Tensor) -> int:
 def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None,
               dense_dim: int | None = None) -> Any:  # fmt: skip
     """The elements that are not zero, as a COO tensor of which the first ``sparse_dim`` dims have indices."""
+    if blocksize is not None and (layout not in KINDS or not KINDS[layout].blocks):
+        raise UsageError(
+            f"to_sparse: conversion from torch.strided to {layout or sparse_coo} with blocksize argument given is not supported, "
+            f"got {blocksize}; leave it out"
+        )
     if layout is strided:
         return self
     if layout is not None and layout is not sparse_coo:

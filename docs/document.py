@@ -211,9 +211,9 @@ def _signature(name: str, function: Callable[..., Any]) -> tuple[list[inspect.Pa
     found = inspect.signature(function)
     parameters = list(found.parameters.values())
     writes = name.endswith("_") and not name.endswith("__")
-    if parameters and parameters[0].name == "name" and len(parameters) > 1 and parameters[1].name == "input":
+    if [one.name for one in parameters[:2]] == ["name", "write"]:
         # One function behind the forms with and without an underscore.
-        parameters = [one for one in parameters[1:] if one.name != "write"]
+        parameters = parameters[2:]
         if not writes:
             parameters.append(
                 inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Tensor | None")

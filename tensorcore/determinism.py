@@ -10,7 +10,7 @@ from tensorcore.backend.base import Backend, Kernel, Native
 from tensorcore.backend.registry import made_devices
 from tensorcore.backend.watch import arrivals, unwatch, watch
 from tensorcore.dtypes import dtype, iinfo
-from tensorcore.errors import ArgumentTypeError, UsageError
+from tensorcore.errors import ArgumentTypeError, UsageError, not_bool
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "fills_memory", "get_deterministic_debug_mode",
@@ -43,10 +43,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """
     for name, value in (("mode", mode), ("warn_only", warn_only)):
         if not isinstance(value, bool):
-            raise ArgumentTypeError(
-                f"use_deterministic_algorithms: argument '{name}' must be bool, not {type(value).__name__}, got {value!r}; "
-                f"pass True or False"
-            )
+            raise not_bool("use_deterministic_algorithms", name, value)
     _settle(mode, mode and warn_only, _Asked.fill)
 
 

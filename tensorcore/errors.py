@@ -55,6 +55,7 @@ __all__ = [
     "UnsupportedDtype",
     "UsageError",
     "ValuesMissing",
+    "not_bool",
 ]
 
 
@@ -146,3 +147,10 @@ class RefusedGlobal(TensorcoreError, UnpicklingError):
 
 class PluginError(TensorcoreError, RuntimeError):
     """A plugin that broke the rules of registration."""
+
+
+def not_bool(op: str, name: str, value: object) -> ArgumentTypeError:
+    """The error of something else where a bool belongs: a number would pass for one, and be a dim in the next place."""
+    return ArgumentTypeError(
+        f"{op}(): argument '{name}' must be bool, not {type(value).__name__}, got {value!r}; pass True or False"
+    )

@@ -6,7 +6,8 @@ from tensorcore.errors import ArgumentTypeError, KernelMissing, ShapeError
 
 __all__ = [
     "channels_last", "channels_last_3d", "contiguous_format", "is_sparse", "layout", "memory_format", "only_strided",
-    "order_of", "preserve_format", "sparse_coo", "sparse_csr", "strided",
+    "order_of", "preserve_format", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr",
+    "strided",
 ]  # fmt: skip
 
 
@@ -48,6 +49,9 @@ channels_last_3d = memory_format("channels_last_3d", (0, 2, 3, 4, 1))
 strided = layout("strided")
 sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
+sparse_csc = layout("sparse_csc")
+sparse_bsr = layout("sparse_bsr")
+sparse_bsc = layout("sparse_bsc")
 
 
 def order_of(op: str, format: object, ndim: int) -> tuple[int, ...] | None:

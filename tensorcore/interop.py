@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
 from functools import cache
+from mmap import ACCESS_COPY, ACCESS_WRITE, mmap
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,14 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.backend import registry
 from tensorcore.backend.base import Backend
-from tensorcore.errors import ArgumentError, ArgumentTypeError, DeviceError, GradientError, UsageError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DeviceError, GradientError, UsageError, not_bool
 from tensorcore.ops import late
 from tensorcore.ops.creation.create import as_tensor, from_numpy, made, tensor
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import method
 from tensorcore.ops.output import written
 from tensorcore.ops.placement import as_device, host_device
+from tensorcore.ops.rules import whole
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["asarray", "from_dlpack", "from_file", "frombuffer", "to_dlpack"]
@@ -66,31 +67,6 @@ def asarray(
     if copy is True and converted is found and not isinstance(obj, np.generic):
         converted = found.clone()  # type: ignore[attr-defined]
     return converted.requires_grad_() if requires_grad and not converted.requires_grad else converted
-
-
-def from_file(
-    filename: Any, shared: bool | None = None, size: int = 0, *, dtype: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """The first ``size`` elements of a file, mapped into memory: read when they are touched.
-
-    Args:
-        filename: the path of a file of raw elements.
-        shared: True to write changes back to the file, which is made, or grows, where it is short; else they stay in memory.
-        size: how many elements.
-    """
-    wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, "from_file")
-    if shared:
-        with open(filename, "ab") as file:
-            file.truncate(max(file.tell(), size * wanted.itemsize))
-    if os.path.getsize(filename) < size * wanted.itemsize:
-        raise UsageError(
-            f"from_file: expected a file of at least {size * wanted.itemsize} bytes, got {os.path.getsize(filename)}; pass the "
-            f"size that it has, or shared=True to let it grow"
-        )
-    mapped = (
-        np.memmap(filename, wanted.numpy, "r+" if shared else "c", shape=(size,)) if size else np.empty(0, wanted.numpy)
-    )
-    return from_numpy(np.asarray(mapped)).requires_grad_(requires_grad)
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
@@ -142,6 +118,39 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     array = np.frombuffer(view, np.uint8, count * size, offset).view(wanted.numpy)
     device = host_device()
     return made(device.share_host(array), wanted, device, requires_grad)
+
+
+def from_file(filename: Any, shared: bool | None = None, size: int = 0, *, dtype: Any = None, layout: Any = None,
+              device: Any = None, pin_memory: bool = False, requires_grad: bool = False) -> Tensor:  # fmt: skip
+    """``size`` elements over the memory of a file, of which only what is used is read.
+
+    Args:
+        shared: True for writes that go to the file, which is made, or made longer, where it is too short; else they stay here.
+    """
+    if shared not in (None, True, False) or type(shared) is int:
+        raise not_bool("from_file", "shared", shared)
+    wanted = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, "from_file")
+    needed = whole("from_file", "size", size) * wanted.itemsize
+    try:
+        with open(filename, "a+b" if shared else "rb") as file:
+            length = file.seek(0, 2)
+            if shared and length < needed:
+                file.truncate(needed)
+                length = needed
+            if not 0 <= needed <= length:
+                raise UsageError(
+                    f"from_file: file <{filename}> size <{length}> is smaller than the required mapping size <{needed}>, got "
+                    f"size={size} of {wanted}; ask for less"
+                )
+            held = (
+                mmap(file.fileno(), needed, access=ACCESS_WRITE if shared else ACCESS_COPY) if needed else bytearray()
+            )
+    except OSError as error:
+        raise UsageError(f"from_file: unable to open file <{filename}>: {error.strerror} ({error.errno})") from error
+    host = host_device()
+    here = made(host.share_host(np.frombuffer(held, wanted.numpy)), wanted, host, False)
+    here = here if device is None else here.to(device)  # type: ignore[attr-defined]
+    return here.requires_grad_(requires_grad) if requires_grad else here
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -202,6 +211,7 @@ def is_initialized(self: Tensor) -> bool:
     return all(map(is_initialized, parts)) if parts else self.device.is_made(self.native)
 
 
+@method
 @method
 def numpy(self: Tensor, *, force: bool = False) -> np.ndarray:
     """The values as a NumPy array, which shares the memory of a tensor on the host.

@@ -22,8 +22,8 @@ from tensorcore.tensor import Tensor
 
 __all__ = [
     "DisableTorchFunctionSubclass", "TorchFunctionMode", "enable_reentrant_dispatch", "get_overridable_functions",
-    "get_testing_overrides", "handle_torch_function", "has_torch_function", "is_tensor_like", "is_tensor_method_or_property",
-    "resolve_name", "wrap_torch_function",
+    "get_testing_overrides", "handle_torch_function", "has_torch_function", "has_torch_function_unary",
+    "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
 
 _OPERATORS = frozenset(f"__{name}__" for name in [
@@ -100,6 +100,16 @@ class TorchFunctionMode:
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether one of the arguments has a say in what a function does with them, or a mode has."""
     return bool(_state.modes) or (not _state.disabled and any(_asked(type(one)) for one in relevant_args))
+
+
+def has_torch_function_unary(relevant_arg: Any, /) -> bool:
+    """``has_torch_function`` of one argument."""
+    return has_torch_function((relevant_arg,))
+
+
+def has_torch_function_variadic(*relevant_args: Any) -> bool:
+    """``has_torch_function`` of arguments that come one by one."""
+    return has_torch_function(relevant_args)
 
 
 def handle_torch_function(

@@ -42,4 +42,4 @@ class Parameter(Tensor, metaclass=_ParameterType):
             data.version = Version()
         self.version = data.version
         self.__dict__["_is_param"] = True
-        return self.requires_grad_() if requires_grad else self
+        return self.requires_grad_(requires_grad) if requires_grad else self

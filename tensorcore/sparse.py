@@ -33,6 +33,7 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     _sparse("mm", mat1, mat2)
     if reduce == "sum":
         return matmul(mat1, mat2)
+    reduce = {"max": "amax", "min": "amin"}.get(reduce, reduce)
     if reduce not in ("mean", "amax", "amin"):
         raise UsageError(f"sparse.mm: reduce argument must be either sum, mean, amax or amin, got {reduce!r}")
     if not getattr(mat1, "is_sparse_csr", False) or isinstance(mat2, Sparse):

@@ -73,13 +73,15 @@ def get_float32_matmul_precision() -> str:
 
 def set_flush_denormal(mode: bool) -> bool:
     """Whether numbers too small to be normal ones are now taken for 0: they are not, so False."""
+    if not isinstance(mode, bool):
+        raise UsageError(f"set_flush_denormal: expected a bool, got {mode!r}; pass True or False")
     return False
 
 
 def set_warn_always(b: bool, /) -> None:
     """Accepted; how often a warning shows is up to Python's filters."""
     if not isinstance(b, bool):
-        raise ArgumentTypeError(f"set_warn_always: expected a bool, got {b!r}; pass True or False")
+        raise UsageError(f"set_warn_always: expected a bool, got {b!r}; pass True or False")
     Switches.warn_always = b
 
 

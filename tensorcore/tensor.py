@@ -12,7 +12,7 @@ import numpy as np
 
 from tensorcore import printing
 from tensorcore.dtypes import dtype, get_default_dtype
-from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError, UsageError
+from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError, UsageError, not_bool
 from tensorcore.formats import contiguous_format
 from tensorcore.tape.engine import Eager
 from tensorcore.tape.memory import Version, View, writes
@@ -80,27 +80,20 @@ class Tensor:
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dim."""
-        if dim is None:
-            return Size(self.native.shape)
         shape = self.native.shape
         try:
-            return shape[dim]
+            return Size(shape) if dim is None else shape[dim]
         except IndexError:
-            span = max(len(shape), 1)
             raise DimensionError(
-                f"size: expected dim in the range [{-span}, {span - 1}], got {dim}; Dimension out of range"
+                f"size: expected dim in the range [{-(len(shape) or 1)}, {(len(shape) or 1) - 1}], got {dim}; "
+                "Dimension out of range"
             ) from None
-
-    @property
-    def ndim(self) -> int:
-        """The number of dims."""
-        return len(self.native.shape)
 
     def dim(self) -> int:
         """The number of dims."""
         return len(self.native.shape)
 
-    ndimension = dim
+    ndimension, ndim = dim, property(dim)
 
     def numel(self) -> int:
         """The number of elements."""
@@ -178,10 +171,14 @@ class Tensor:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
+        if value is not True and value is not False:
+            raise UsageError(f"requires_grad must be a bool, got {value!r}; assign True or False")
         self.requires_grad_(value)
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Ask for gradients, or no longer, in place. Leaves of floating or complex dtype only."""
+        if requires_grad is not True and requires_grad is not False:
+            raise not_bool("requires_grad_", "requires_grad", requires_grad)
         if requires_grad:
             if self.node is None:
                 if self.dtype.kind not in ("floating", "complex"):

@@ -72,6 +72,28 @@ def beside(torch: Any) -> list[Any]:
     return [[one.note, one.held.tolist()] for one in made]
 
 
+def dispatched(torch: Any) -> list[Any]:
+    """A function of one's own that asks its arguments as PyTorch's do, by the names that PyTorch's functions use."""
+    asking = import_module(f"{torch.__name__}.overrides")
+
+    class Loud:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return [func.__name__, [one.__name__ for one in types], len(args), sorted(kwargs)]
+
+    def doubled(x, y=None):
+        if asking.has_torch_function_unary(x) or asking.has_torch_function_variadic(x, y):
+            return asking.handle_torch_function(doubled, (x, y), x, y=y)
+        return x * 2
+
+    asked = [
+        asking.has_torch_function((Loud(),)),
+        asking.has_torch_function_unary(torch.ones(1)),
+        asking.has_torch_function_variadic(1, Loud()),
+    ]
+    return [doubled(Loud()), doubled(1, Loud()), doubled(torch.ones(2)).tolist(), asked]
+
+
 def logs(torch: Any) -> list[Any]:
     """A subclass that notes each call, and lets it go on as it would."""
     calls = []
@@ -200,7 +222,7 @@ def own(torch: Any) -> list[Any]:
     ]  # fmt: skip
 
 
-PROGRAMS = [duck, beside, logs, kept, graded, refused, modes, own]
+PROGRAMS = [duck, beside, dispatched, logs, kept, graded, refused, modes, own]
 
 if __name__ == "__main__":
     library = import_module(sys.argv[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tensorcore as tc
@@ -46,6 +47,11 @@ CALLS = [
     lambda t: (t.ones(1, dtype=t.float16), t.ones(1, dtype=t.float16) * 1.01),
     lambda t: (t.tensor([1 + 1j]), t.tensor([1 + 2j])),
     lambda t: (t.empty(0), t.empty(0)),
+    lambda t: (np.ones(2), np.ones(2)),
+    lambda t: (np.ones(2), np.ones(2) * 1.5),
+    lambda t: (np.ones(2), np.ones(2, np.float32)),
+    lambda t: (np.ones(2), t.ones(2)),
+    lambda t: (np.array("x"), np.array("x")),
 ]
 
 

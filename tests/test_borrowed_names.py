@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import importlib
 
-import numpy as np
 import pytest
 
 import tensorcore as tc
@@ -67,24 +66,6 @@ def test_checks_of_values() -> None:
     tc._assert_async(tc.tensor(2.0))
     with pytest.raises(RuntimeError, match="too cold"):
         tc._assert_async(tc.tensor(False), "too cold")
-
-
-def test_a_file_as_a_tensor(tmp_path) -> None:
-    """``from_file`` maps raw elements: writes reach the file where it is shared, which then grows, and stay in memory elsewhere."""
-    path = tmp_path / "raw.bin"
-    np.arange(4, dtype=np.int32).tofile(path)
-    own = tc.from_file(str(path), False, 3, dtype=tc.int32)
-    own[0] = 9
-    assert own.tolist() == [9, 1, 2]
-    shared = tc.from_file(str(path), True, 6, dtype=tc.int32)
-    shared[1] = 7
-    del shared
-    assert np.fromfile(path, np.int32).tolist() == [0, 7, 2, 3, 0, 0]
-    assert tc.from_file(str(path), size=0).shape == (0,)
-    with pytest.raises(RuntimeError, match="at least 400 bytes"):
-        tc.from_file(str(path), size=100)
-    with pytest.raises(FileNotFoundError):
-        tc.from_file(str(tmp_path / "nothing"), size=1)
 
 
 def test_a_buffer_for_all_gradients() -> None:

@@ -301,3 +301,36 @@ class TestBuffers:
         """Bytes are shared, with a warning."""
         with pytest.warns(UserWarning, match="writable"):
             assert tc.frombuffer(b"\x01\x00", dtype=tc.int16).item() == 1
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("call", [
+    lambda T, p: T.from_file(p, size=2, dtype=T.float64),
+    lambda T, p: T.from_file(p, False, 4),
+    lambda T, p: T.from_file(p),
+    lambda T, p: T.from_file(p, True, 5, dtype=T.int64),
+    lambda T, p: T.from_file(p, size=9),
+    lambda T, p: T.from_file(p, size=-1),
+    lambda T, p: T.from_file(p, 1, size=2),
+    lambda T, p: T.from_file(f"{p}x", size=2),
+])  # fmt: skip
+def test_from_file(call, tmp_path, torch):
+    """The elements of a file, or an error of PyTorch's type."""
+    found = []
+    for library in (tc, torch):
+        path = tmp_path / library.__name__
+        path.write_bytes(np.arange(2.0).tobytes())
+        try:
+            made = call(library, str(path))
+            found.append((made.tolist(), str(made.dtype), path.stat().st_size))
+        except (RuntimeError, TypeError) as error:
+            found.append(TypeError if isinstance(error, TypeError) else RuntimeError)
+    assert found[0] == found[1]
+
+
+def test_writes_to_a_file_that_is_shared(tmp_path):
+    """They go to the file, which is made; without ``shared`` they stay in memory."""
+    path = str(tmp_path / "numbers")
+    tc.from_file(path, shared=True, size=3)[1] = 5.0
+    tc.from_file(path, size=3).fill_(7.0)
+    assert tc.from_file(path, size=3).tolist() == [0.0, 5.0, 0.0]

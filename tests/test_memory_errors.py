@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import textwrap
+import weakref
 
 import pytest
 
@@ -213,3 +215,23 @@ def test_devices_without_counts_say_so(call) -> None:
     """NotImplementedError, as the device keeps none."""
     with pytest.raises(NotImplementedError):
         call("meta")
+
+
+def test_what_a_failed_step_held_goes_with_its_error() -> None:
+    """Once the error is caught nothing of the step is left, and no collection is needed for it."""
+
+    def step() -> None:
+        x = tc.ones(8)
+        seen.append(weakref.ref(x))
+        (x + x).exp()
+
+    seen: list[weakref.ref] = []
+    gc.collect()
+    gc.disable()
+    try:
+        with Failing("exp", 2), pytest.raises(OutOfMemoryError, match="largest holders"):
+            step()
+        held = seen[0]()
+    finally:
+        gc.enable()
+    assert held is None

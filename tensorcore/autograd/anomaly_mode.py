@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from tensorcore.errors import not_bool
 from tensorcore.tape.mode import mode
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
@@ -29,6 +30,8 @@ class set_detect_anomaly:
     """
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        if mode is not True and mode is not False:
+            raise not_bool("set_detect_anomaly", "enabled", mode)
         self.before = _switch(mode, check_nan)
 
     def __enter__(self) -> None:

@@ -9,6 +9,7 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.binomial import Binomial
 from tensorcore.distributions.categorical import OverCategories
 from tensorcore.distributions.utils import broadcast_all
+from tensorcore.errors import ArgumentError
 from tensorcore.ops.creation.create import arange, ones_like, zeros
 
 __all__ = ["Multinomial"]
@@ -24,6 +25,8 @@ class Multinomial(OverCategories):
             raise NotImplementedError(
                 f"Multinomial: inhomogeneous total_count is not supported, got {type(total_count).__name__}; pass an int"
             )
+        if total_count < 0 and validate_args is not False:
+            raise ArgumentError(f"Multinomial: expected a total_count of 0 or more, got {total_count}; draw some")
         self.total_count = total_count
         super().__init__(probs, logits, validate_args)
 

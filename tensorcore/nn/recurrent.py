@@ -68,7 +68,7 @@ class RNNBase(Module):
             )
         if not isinstance(hidden_size, int):
             raise ArgumentTypeError(f"hidden_size should be of type int, got: {type(hidden_size).__name__}")
-        for name, size in (("hidden_size", hidden_size), ("num_layers", num_layers)):
+        for name, size in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
             if size <= 0:
                 raise ArgumentError(f"{name} must be greater than zero, got {size}")
         if not 0 <= proj_size < hidden_size:

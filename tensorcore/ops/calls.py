@@ -196,21 +196,21 @@ def reduction(op: Op, accepts: frozenset[dtype], slow: Callable[..., Tensor], di
                 return input.instead(op.name, (input, dim), rest | {"keepdim": keepdim})
             if dim is not None:
                 rest["dim"] = dim
-            if keepdim:
+            if keepdim is not False:
                 rest["keepdim"] = keepdim
             if not isinstance(input, Tensor) and (made := strangers(op.name, (input,), rest)) is not None:
                 return made
             return slow(input, **rest)
         device = input.device
         native = input.native
-        if dim is None and not keepdim:
+        if dim is None and keepdim is False:
             try:
                 made_native = device.kernels[name](native)
             except (ValueError, IndexError):  # no elements: the slow path knows what to say
                 return slow(input)
             except MemoryError as error:
                 made_native = again(device, name, (native,), {}, error)
-        elif type(dim) is int and dims and -len(native.shape) <= dim < len(native.shape):
+        elif type(dim) is int and dims and -len(native.shape) <= dim < len(native.shape) and type(keepdim) is bool:
             dim = (dim % len(native.shape),)
             try:
                 made_native = device.kernels[name](native, dim=dim, keepdim=keepdim)

@@ -210,6 +210,8 @@ def _names(everything: list[Any]) -> dict[int, list[str]]:
                 for key, value in list(frame.f_locals.items()):
                     name(value, f"'{key}'", where)
             frame = frame.f_back
+    # This frame is among them: with it in a name of its own, all that the frames hold would stay until the next collection.
+    del top, frame
     return found
 
 

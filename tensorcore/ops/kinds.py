@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,15 +13,15 @@ from tensorcore.ops.calls import elementwise as slow
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import elementwise_inplace, inplace
 from tensorcore.ops.operands import result_type
-from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.shapes.views import viewing
 from tensorcore.ops.shortage import again
-from tensorcore.tape.mode import makers, mode
+from tensorcore.ops.signature import checked, composed, parameters_of
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "BOOL", "COMPLEX", "FLOATING", "INTEGER", "NUMBERS", "REAL", "alias", "composite", "computes_in", "elementwise", "method",
+    "BOOL", "COMPLEX", "FLOATING", "INTEGER", "NUMBERS", "REAL", "alias", "composite", "computes_in", "elementwise", "install", "method",
     "operation", "view",
 ]  # fmt: skip
 
@@ -173,6 +172,11 @@ def _operator(
 def method(function: Callable[..., Any], name: str | None = None, *, writes: bool = False) -> Callable[..., Any]:
     """Make ``function`` a method of Tensor, and with ``writes`` its in-place form too."""
     name = name or function.__name__
+    return install(checked(function, name), name, writes=writes)
+
+
+def install(function: Callable[..., Any], name: str, *, writes: bool = False) -> Callable[..., Any]:
+    """``method`` of a function that looks at its parameters already."""
     setattr(Tensor, name, function)
     if writes:
         written = inplace(f"{name}_", function)
@@ -210,22 +214,23 @@ def operation(
     writes: bool = False,
     kind: str = "composite",
     name: str | None = None,
+    numpy: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function that is written in other ops, or that calls ``apply`` itself, into the registry.
 
     Args:
         method: whether it is a method of Tensor too.
         writes: whether there is a form with an underscore.
+        numpy: whether NumPy's names stand for its ``dim`` and ``keepdim`` too.
     """
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
         title = name or function.__name__
         op = Op(title, _tensor_arguments(function), function.__doc__ or "", samples=samples, kind=kind)
-        op.function = function
+        op.function = call = checked(function, title, numpy)
         if method:
-            install = globals()["method"]
-            install(function, title, writes=writes)
-        return function
+            install(call, title, writes=writes)
+        return call
 
     return enter
 
@@ -268,17 +273,14 @@ def composite(
 
     def enter(function: Callable[..., Any]) -> Callable[..., Any]:
         title = name or function.__name__
-        parameters = _parameters(function)
+        parameters = parameters_of(function)
         op = Op(title, inputs, function.__doc__ or "", grads=grads, samples=samples, kind="composite",
                 backward_name=backward_name)  # fmt: skip
         names = [one for one in parameters if one not in ("out", "inplace")]
         run = _composite_run(op, function, check, names, takes, numbers)
-        call = _with_signature(op, parameters, run, quick)
-        functools.update_wrapper(call, function)
-        call.__name__ = call.__qualname__ = title
+        call = composed(op, function, run, quick)
         op.function = call
         if method:
-            install = globals()["method"]
             install(call, title, writes=writes)
         return call
 
@@ -369,69 +371,6 @@ def _composite_run(
         return made
 
     return run
-
-
-def _with_signature(op: Op, parameters: Any, run: Callable[..., Any], quick: frozenset[dtype] | None) -> Any:
-    """``run`` behind the parameters of the function it stands for; ``out`` and ``inplace`` are dealt with here.
-
-    Written out as text: binding the arguments by hand costs 1.5 us a call, this 0.1; ``quick`` calls are 1 us less than ``run``.
-    """
-    title = op.name
-    scope: dict[str, Any] = {"run": run, "store": store}
-    heads, star = [], False
-    for one, (keyword_only, *default) in parameters.items():
-        if keyword_only and not star:
-            heads.append("*")
-            star = True
-        if default:
-            scope[f"default_{one}"] = default[0]
-        heads.append(f"{one}=default_{one}" if default else one)
-    names = [one for one in parameters if one not in ("out", "inplace")]
-    passed = ", ".join(names)
-    lines = [f"def call({', '.join(heads)}):"]
-    if "inplace" in parameters:
-        scope["over"] = inplace(f"{title}_", run)
-        lines.append(f"    if inplace: return over({passed})")
-    if "out" in parameters:
-        lines.append(f"    if out is not None: return store({title!r}, run({passed}), out, {', '.join(op.inputs)})")
-    if quick is not None:
-        scope |= {"quick": quick, "mode": mode, "Tensor": Tensor, "new": object.__new__, "name": op.kernel}
-        makers.append(scope)
-        first, *others = op.inputs
-        alike = [f"type({one}) is Tensor and {one}.dtype is dtype and {one}.device is device" for one in others]
-        untaped = " and ".join([f"{one}.node is None" for one in op.inputs])
-        given = ", ".join([f"{one}.native" for one in op.inputs] + [f"{one}={one}" for one in names[len(op.inputs) :]])
-        lines += [
-            f"    if type({first}) is Tensor and {first}.dtype in quick:",
-            f"        dtype, device = {first}.dtype, {first}.device",
-            f"        if {' and '.join([*alike, f'({untaped} or not mode.enabled)'])}:",
-            "            kernel = device.kernels[name]",
-            "            try:",
-            f"                native = kernel({given}) if kernel else None",
-            "            except Exception:",  # ``run`` finds what is wrong once more, a lack of memory too, and says it
-            "                native = None",
-            "            if type(native) is device.array:",
-            "                made = new(Tensor)",
-            "                made.native, made.dtype, made.device = native, dtype, device",
-            "                made.node = made.version = made.trail = None",
-            "                return made",
-        ]
-    lines.append(f"    return run({passed})")
-    exec(compile("\n".join(lines), f"<call of {title}>", "exec"), scope)
-    return scope["call"]
-
-
-def _parameters(function: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
-    """Each parameter's name, whether it is keyword-only, and its default if it has one; inspect is slow to import."""
-    code = function.__code__
-    names, first = code.co_varnames, code.co_argcount
-    found: dict[str, tuple[Any, ...]] = dict.fromkeys(names[:first], (False,))
-    defaults = function.__defaults__ or ()
-    for one, default in zip(names[first - len(defaults) : first], defaults, strict=True):
-        found[one] = (False, default)
-    for one in names[first : first + code.co_kwonlyargcount]:
-        found[one] = (True, *([function.__kwdefaults__[one]] if one in (function.__kwdefaults__ or {}) else []))
-    return found
 
 
 def _tensor_arguments(function: Callable[..., Any]) -> tuple[str, ...]:

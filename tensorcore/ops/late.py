@@ -241,8 +241,13 @@ LATE: dict[str, dict[str, str]] = {
         both="argsort kthvalue median mode msort nanmedian sort topk unique unique_consecutive",
     ),
     "sparse.making": dict(
-        functions="sparse_compressed_tensor sparse_coo_tensor sparse_csr_tensor spmm",
-        methods="sparse_mask to_sparse to_sparse_coo to_sparse_csr",
+        both="resize_as_sparse_ smm sspaddmm",
+        functions="ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy row_indices_copy saddmm "
+        "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm "
+        "values_copy",
+        methods="ccol_indices coalesce col_indices crow_indices dense_dim indices is_coalesced row_indices sparse_dim sparse_mask "
+        "sparse_resize_ sparse_resize_and_clear_ to_sparse to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr "
+        "values",
     ),
     "signals.spectrogram": dict(
         both="istft stft",

@@ -14,6 +14,7 @@ __all__ = [
     "as_shape",
     "broadcast",
     "contiguous_strides",
+    "counted",
     "infer_size",
     "matmul_shape",
     "reduced",
@@ -74,14 +75,24 @@ def as_shape(op: str, sizes: Sequence[object]) -> Shape:
     if len(sizes) == 1 and not hasattr(sizes[0], "__index__"):
         sizes = sizes[0]  # type: ignore[assignment]
     try:
-        return tuple([size if type(size) is int else size.__index__() for size in sizes])  # type: ignore[attr-defined]
+        return tuple([size if type(size) is int else counted(size) for size in sizes])
     except (AttributeError, TypeError):
+        first, *others = sizes if isinstance(sizes, (tuple, list)) and sizes else (None,)
+        if type(first) is not bool and bool in map(type, others):  # PyTorch looks at the first alone
+            return as_shape(op, (first, *[int(one) if type(one) is bool else one for one in others]))
         raise ArgumentTypeError(
             f"{op}: expected sizes as ints, got {sizes!r}; pass ints or one tuple of ints"
         ) from None
 
 
 as_dims = as_shape
+
+
+def counted(size: Any) -> int:
+    """A size that is no int of Python's own: a whole number of NumPy's or a tensor's, and no bool."""
+    if type(size) is bool:
+        raise TypeError("a bool is no size")
+    return int(size.__index__())
 
 
 def broadcast(op: str, *shapes: Shape) -> Shape:

@@ -22,7 +22,10 @@ def again(
     kernel was given is as it was: a kernel without ``out=`` writes nothing before it has its memory.
     """
     if isinstance(error, OutOfMemoryError) and error.explained:
-        raise error
+        try:
+            raise error
+        finally:
+            del error
     gc.collect()  # graphs and tensors in cycles
     with contextlib.suppress(KernelMissing):  # it keeps none
         device.empty_cache()
@@ -38,4 +41,8 @@ def again(
             f"({second or type(second).__name__}); drop one of the largest holders, or make smaller tensors. They are:{lines}"
         )
     raised.explained = True
-    raise raised from error
+    try:
+        raise raised from error
+    finally:
+        # Their tracebacks lead to this frame: circles, which would keep what the failed call was given when all is forgotten.
+        del raised, error

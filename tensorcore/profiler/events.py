@@ -15,7 +15,7 @@ class _Times:
     """The attributes that an event and an average share, times in microseconds and memory in bytes.
 
     Attributes:
-        key: the name.
+        key: the name, of steps without their numbers.
         kind: ``op``, ``kernel``, ``backward`` (a node of the tape), ``user`` (``record_function``) or ``module``.
         count: how many calls.
         cpu_time_total: from the beginning to the end, children included; ``self_cpu_time_total`` without.
@@ -75,7 +75,8 @@ class FunctionEvent(_Times):
     """
 
     def __init__(self, raw: Any, origin: int) -> None:
-        self.id, self.name, self.key, self.kind, self.thread = 0, raw.name, raw.name, raw.kind, raw.thread
+        self.id, self.name, self.kind, self.thread = 0, raw.name, raw.kind, raw.thread
+        self.key = "ProfilerStep*" if raw.name.startswith("ProfilerStep#") else raw.name
         self.start, self.end = (raw.start - origin) / 1e3, (raw.end - origin) / 1e3
         self.count = 1
         self.cpu_time_total = self.self_cpu_time_total = self.end - self.start

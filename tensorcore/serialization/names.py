@@ -179,9 +179,12 @@ def a_counter(*counts: Any) -> collections.Counter[Any]:
     return collections.Counter(*[_of(dict, one) for one in counts])
 
 
+_COMPRESSED = ("csr", "csc", "bsr", "bsc")
+
+
 def layout(name: Any) -> Any:
     """PyTorch's object for how values lie in memory, where there is one of that name."""
-    for one in (formats.strided, formats.sparse_coo, formats.sparse_csr):
+    for one in (formats.strided, formats.sparse_coo, *[getattr(formats, f"sparse_{kind}") for kind in _COMPRESSED]):
         if name == repr(one):
             return one
     raise LoadError(f"load: expected a layout that there is here, got {name!r}; save a dense copy with to_dense()")
@@ -189,8 +192,8 @@ def layout(name: Any) -> Any:
 
 def sparse_tensor(kind: Any, data: Any) -> Tensor:
     """A tensor of indices and values; they are checked."""
-    from tensorcore.ops.sparse.layouts import Csr
-    from tensorcore.ops.sparse.making import sparse_coo_tensor, sparse_csr_tensor
+    from tensorcore.ops.sparse.compressed import KINDS
+    from tensorcore.ops.sparse.making import sparse_compressed_tensor, sparse_coo_tensor
 
     parts = _of(tuple, data)
     # Of older files COO tensors do not say whether their indices are in order.
@@ -201,11 +204,11 @@ def sparse_tensor(kind: Any, data: Any) -> Tensor:
         _of(Tensor, one)
     size = _counts(parts[count])
     waiting = _waiting.get()
-    if kind is formats.sparse_csr:
+    if kind in KINDS:
         if waiting is not None:
-            waiting.append(lambda: sparse_csr_tensor(*parts[:3], size))
-            return Csr.of(parts[:3], size, True)
-        return sparse_csr_tensor(*parts[:3], size)  # type: ignore[no-any-return]
+            waiting.append(lambda: sparse_compressed_tensor(*parts[:3], size, layout=kind))
+            return KINDS[kind].of(parts[:3], size, True)
+        return sparse_compressed_tensor(*parts[:3], size, layout=kind)  # type: ignore[no-any-return]
     if waiting is not None:
         waiting.append(lambda: sparse_coo_tensor(*parts[:2], size))
     return sparse_coo_tensor(*parts[:2], size, is_coalesced=len(parts) > 3 and parts[3] is True)  # type: ignore[no-any-return]

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tensorcore.errors import not_bool
+
 __all__ = [
     "enable_grad",
     "inference_mode",
@@ -143,7 +145,9 @@ class set_grad_enabled(_Switch):
     target = True
 
     def __init__(self, mode: bool) -> None:
-        self.target = bool(mode)
+        if mode is not True and mode is not False:
+            raise not_bool("set_grad_enabled", "enabled", mode)
+        self.target = mode
         self.before = _switch(self.target)
 
     def again(self) -> set_grad_enabled:

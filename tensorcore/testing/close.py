@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore.errors import ArgumentError, ArgumentTypeError
-from tensorcore.ops.creation.create import tensor
+from tensorcore.ops.creation.create import as_tensor, tensor
 from tensorcore.tensor import Tensor
 
 __all__ = ["assert_allclose", "assert_close"]
@@ -27,7 +27,7 @@ def assert_close(actual: Any, expected: Any, *, allow_subclasses: bool = True, r
     """Raise AssertionError unless ``|actual - expected| <= atol + rtol * |expected|`` for every element.
 
     Args:
-        actual, expected: two tensors, two numbers, or two sequences or mappings of such, of one structure.
+        actual, expected: two tensors, two arrays of NumPy's, two numbers, or two sequences or mappings of such, of one structure.
         rtol, atol: both or neither; by the dtypes where neither is given, 0 for integers and bools.
         equal_nan: whether NaN is NaN.
         check_device, check_dtype, check_stride: whether these must be the same too.
@@ -80,6 +80,12 @@ def _difference(
     actual: Any, expected: Any, rtol: Any, atol: Any, equal_nan: bool, checks: dict[str, bool]
 ) -> str | None:
     """What to say about two values that do not agree."""
+    if (
+        isinstance(actual, np.ndarray)
+        and isinstance(expected, np.ndarray)
+        and "U" not in actual.dtype.kind + expected.dtype.kind
+    ):
+        actual, expected = as_tensor(actual), as_tensor(expected)
     if isinstance(actual, Tensor) and isinstance(expected, Tensor):
         for name in ("shape", "device", "dtype", "stride"):
             one, other = (getattr(x, name) for x in (actual, expected))

@@ -276,6 +276,16 @@ class TestFailures:
         assert "__getitem__" in text
         assert next(loader)[1].tolist() == [6, 7]
 
+    def test_an_exception_that_is_caught_ends_the_workers(self) -> None:
+        """Nothing keeps a pass that was left by an error, and no collection is needed for its workers to end."""
+        gc.disable()
+        try:
+            with pytest.raises(ValueError, match="what it was"):
+                list(data.DataLoader(loading.Failing("value"), 2, num_workers=2))
+            assert multiprocessing.active_children() == []
+        finally:
+            gc.enable()
+
     @pytest.mark.parametrize("pinned", [False, True])
     @pytest.mark.parametrize(
         "how, text", [("kill", r"exit code -9: is killed by signal: Killed \(SIGKILL\)"), ("exit", "exit code 3")]

@@ -207,3 +207,35 @@ def test_softmax_of_a_turned_tensor_is_row_major(device) -> None:
     x = tc.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], device=device).t()
     assert [one.stride() for one in (x.softmax(0), x.log_softmax(1))] == [(2, 1), (2, 1)]
     assert [one.stride() for one in tc.topk(x, 0)] == [(1, 1), (1, 1)]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "call", ["x.norm(0)", "x.norm(0, 1).sum()", "T.linalg.vector_norm(x, 0)", "T.dist(x, x.detach() + 1, 0)"]
+)
+def test_a_count_of_what_is_not_zero_has_no_gradient(call: str, torch: Any) -> None:
+    """The norm of order 0 is recorded, and leaves the gradient of what it is of None, as in PyTorch."""
+    found = []
+    for T in (tc, torch):
+        x = T.tensor(X, requires_grad=True)
+        made = eval(call)
+        made.backward()
+        found.append((made.requires_grad, x.grad))
+    assert found == [(True, None)] * 2
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("dtypes", [("float64", "float32"), ("float32", "float64"), ("float16", "float32")])
+def test_logits_and_answers_of_two_dtypes(dtypes: Any, weighted: bool, torch: Any) -> None:
+    """The loss of yes-or-no scores has the dtype of the answers where that is a floating one, as in PyTorch."""
+    found = []
+    for T in (tc, torch):
+        scores = T.full((3,), 1.5, dtype=getattr(T, dtypes[0]), requires_grad=True)
+        weight = T.full((3,), 2.0, dtype=T.float64) if weighted else None
+        loss = T.nn.functional.binary_cross_entropy_with_logits(
+            scores, T.ones(3, dtype=getattr(T, dtypes[1])), pos_weight=weight
+        )
+        loss.backward()
+        found.append((str(loss.dtype), pytest.approx(loss.item(), rel=1e-3), str(scores.grad.dtype)))
+    assert found[0] == found[1]

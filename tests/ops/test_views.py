@@ -401,3 +401,18 @@ def test_one_size_may_be_left_to_be_found(sizes):
         x.view(-1, -1)
     with pytest.raises(RuntimeError, match="invalid"):
         x.view(-1, 3)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("shape", [(2, 3), (1, 2, 3), (2, 1, 3), (2, 3, 4, 5), (2, 1, 4, 5)])
+@pytest.mark.parametrize("check", [False, True, ["contiguous_format", "channels_last"], ["channels_last"]], ids=str)
+def test_the_order_of_dims_may_be_asked_to_be_clear(shape, check, torch) -> None:
+    """``dim_order(ambiguity_check=)`` answers, or raises RuntimeError, as PyTorch's does."""
+    found = []
+    for T in (tc, torch):
+        asked = [getattr(T, one) for one in check] if isinstance(check, list) else check
+        try:
+            found.append(T.empty(shape).dim_order(ambiguity_check=asked))
+        except RuntimeError:
+            found.append(RuntimeError)
+    assert found[0] == found[1]

@@ -195,6 +195,7 @@ def test_a_schedule_records_what_it_says() -> None:
                 seen.append([one.name for one in prof.events() if one.is_user_annotation])
     assert seen == [["ProfilerStep#2", "ProfilerStep#3"], ["ProfilerStep#6", "ProfilerStep#7"]]
     assert len(ready) == 2
+    assert [one.count for one in prof.key_averages() if one.key == "ProfilerStep*"] == [2]
 
 
 @pytest.mark.oracle

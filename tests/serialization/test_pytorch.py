@@ -172,18 +172,13 @@ def test_lazy_conjugates_and_negatives(torch: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
-@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # PyTorch's, of its own layouts
 def test_what_is_missing_here_is_said(torch: Any) -> None:
-    """Layouts and dtypes that are not here are refused by name."""
-    for value, text in (
-        (torch.ones(2, dtype=torch.complex32), "complex32"),
-        (torch.eye(2).to_sparse_csc(), "sparse_csc"),
-    ):
-        file = io.BytesIO()
-        torch.save(value, file)
-        file.seek(0)
-        with pytest.raises((RuntimeError, pickle.UnpicklingError), match=text):
-            tc.load(file)
+    """Dtypes that are not here are refused by name."""
+    file = io.BytesIO()
+    torch.save(torch.ones(2, dtype=torch.complex32), file)
+    file.seek(0)
+    with pytest.raises((RuntimeError, pickle.UnpicklingError), match="complex32"):
+        tc.load(file)
 
 
 def test_unsafe_names(torch: Any, tmp_path: Path) -> None:
@@ -254,6 +249,7 @@ def test_states_of_optimizers(torch: Any) -> None:
     assert p.tolist() == pytest.approx(q.tolist(), abs=1e-6)
 
 
+@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")  # PyTorch's, of its own layouts
 @pytest.mark.parametrize("weights_only", [True, False])
 def test_what_is_computed_of_values_that_come_later(weights_only: bool) -> None:
     """In a file of before PyTorch 1.6 conjugates and sparse tensors are made of the values behind the pickle."""

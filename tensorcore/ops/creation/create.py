@@ -18,6 +18,7 @@ from tensorcore.errors import (
     OutOfMemoryError,
     ShapeError,
     UnsupportedDtype,
+    not_bool,
 )
 from tensorcore.formats import is_sparse, only_strided, order_of, preserve_format
 from tensorcore.ops import rules, samples
@@ -38,7 +39,7 @@ __all__ = [
 def made(native: Any, dtype: Dtype, device: Backend, requires_grad: bool) -> Tensor:
     """A tensor around a new native array, a leaf of the tape if asked."""
     new = new_tensor(native, dtype, device)
-    return new.requires_grad_() if requires_grad else new
+    return new.requires_grad_(requires_grad) if requires_grad else new
 
 
 def _filled(op: str, size: Any, value: Any, dtype: Any, device: Any, requires_grad: bool, out: Tensor | None) -> Tensor:
@@ -116,10 +117,10 @@ def empty(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, lay
     """A tensor of undefined values, in page-locked memory with ``pin_memory``; of no elements in a sparse ``layout``."""
     if layout is not None and is_sparse("empty", layout):
         return _sparse("empty", _sizes("empty", sizes, size), layout, dtype, device, requires_grad, out)
-    made = _filled("empty", _sizes("empty", sizes, size), None, dtype, device, requires_grad and not pin_memory, out)
+    made = _filled("empty", _sizes("empty", sizes, size), None, dtype, device, not pin_memory and requires_grad, out)
     if memory_format is not None and order_of("empty", memory_format, len(made.native.shape)):
         made = _like("empty", made, None, None, None, made.requires_grad, memory_format)
-    return _pinned(made, requires_grad) if pin_memory else made
+    return _pinned(made, requires_grad, pin_memory) if pin_memory else made
 
 
 def zeros(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
@@ -127,16 +128,16 @@ def zeros(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, lay
     """A tensor of zeros, in page-locked memory with ``pin_memory``; of no elements in a sparse ``layout``."""
     if layout is not None and is_sparse("zeros", layout):
         return _sparse("zeros", _sizes("zeros", sizes, size), layout, dtype, device, requires_grad, out)
-    made = _filled("zeros", _sizes("zeros", sizes, size), 0, dtype, device, requires_grad and not pin_memory, out)
-    return _pinned(made, requires_grad) if pin_memory else made
+    made = _filled("zeros", _sizes("zeros", sizes, size), 0, dtype, device, not pin_memory and requires_grad, out)
+    return _pinned(made, requires_grad, pin_memory) if pin_memory else made
 
 
 def ones(*sizes: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          requires_grad: bool = False, pin_memory: bool = False) -> Tensor:  # fmt: skip
     """A tensor of ones, in page-locked memory with ``pin_memory``."""
     only_strided("ones", layout)
-    made = _filled("ones", _sizes("ones", sizes, size), 1, dtype, device, requires_grad and not pin_memory, out)
-    return _pinned(made, requires_grad) if pin_memory else made
+    made = _filled("ones", _sizes("ones", sizes, size), 1, dtype, device, not pin_memory and requires_grad, out)
+    return _pinned(made, requires_grad, pin_memory) if pin_memory else made
 
 
 def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
@@ -148,8 +149,8 @@ def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layo
     kind, fill_value = _fill_value("full", fill_value)
     if dtype is None and out is None:
         dtype = dtypes.default_for(kind)
-    made = _filled("full", (size,), fill_value, dtype, device, requires_grad and not pin_memory, out)
-    return _pinned(made, requires_grad) if pin_memory else made
+    made = _filled("full", (size,), fill_value, dtype, device, not pin_memory and requires_grad, out)
+    return _pinned(made, requires_grad, pin_memory) if pin_memory else made
 
 
 def _fill_value(op: str, value: Any) -> tuple[str, Any]:
@@ -164,9 +165,11 @@ def _fill_value(op: str, value: Any) -> tuple[str, Any]:
     return kind, value
 
 
-def _pinned(tensor: Tensor, requires_grad: bool) -> Tensor:
+def _pinned(tensor: Tensor, requires_grad: bool, pin_memory: bool = True) -> Tensor:
+    if pin_memory is not True:
+        raise not_bool("pin_memory", "pin_memory", pin_memory)
     pinned = tensor.pin_memory()  # type: ignore[attr-defined]
-    return pinned.requires_grad_() if requires_grad else pinned  # type: ignore[no-any-return]
+    return pinned.requires_grad_(requires_grad) if requires_grad else pinned  # type: ignore[no-any-return]
 
 
 def _like(
@@ -195,7 +198,7 @@ def _like(
         order = sorted(range(len(shape)), key=lambda i: -strides[i])
     made = _filled(op, ([shape[i] for i in order],), value, dtype, device, False, None)
     made.native = made.device.kernels["permute"](made.native, dims=tuple([order.index(i) for i in range(len(shape))]))
-    return made.requires_grad_() if requires_grad else made
+    return made.requires_grad_(requires_grad) if requires_grad else made
 
 
 @operation(samples=samples.unary)
@@ -314,8 +317,8 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     target = as_device(device)
     if device is not None and found.name not in target.capabilities.dtypes:
         raise not_stored("tensor", found, target)
-    new = made(target.from_host(array), found, target, requires_grad and not pin_memory)
-    return _pinned(new, requires_grad) if pin_memory else new
+    new = made(target.from_host(array), found, target, not pin_memory and requires_grad)
+    return _pinned(new, requires_grad, pin_memory) if pin_memory else new
 
 
 def is_tensor(obj: Any) -> bool:

@@ -13,7 +13,7 @@ from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.parse import ALL, Indices, masks, parse, whole
 from tensorcore.ops.inplace import attach, check_writable, is_free
-from tensorcore.ops.kinds import operation
+from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import check_tensors, lifted
 from tensorcore.ops.output import check_apart, written
 from tensorcore.ops.record import record
@@ -207,6 +207,7 @@ def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, a
     return _put(_index_put, input, _expanded(input, indices), values, accumulate)
 
 
+@method
 def index_put_(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place form of :func:`index_put`."""
     indices = _checked("index_put_", input, indices, values)
@@ -221,9 +222,6 @@ def _checked(op: str, input: Any, indices: Any, values: Any) -> tuple[Any, ...]:
         raise ArgumentTypeError(f"{op}: expected indices as a tuple of Tensors, got {indices!r}; put them in a tuple")
     check_tensors(op, **{f"indices[{i}]": one for i, one in enumerate(indices) if one is not None})
     return tuple(indices)
-
-
-Tensor.index_put_ = index_put_  # type: ignore[attr-defined]
 
 
 def number_of(self: Tensor, value: Any) -> Tensor:

@@ -63,7 +63,7 @@ def _mask(op: str, mask: Any) -> None:
 
 
 @both("masked_fill")
-def masked_fill(name: str, input: Tensor, mask: Tensor, value: Any, *, write: bool = False) -> Tensor:
+def masked_fill(name: str, write: bool, input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """``input`` with one value (a number or a 0-d tensor) where ``mask``, which broadcasts, is true."""
     _mask(name, mask)
     shape = rules.broadcast(name, tuple(input.native.shape), tuple(mask.native.shape))
@@ -89,7 +89,7 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
 
 
 @both("masked_scatter")
-def masked_scatter(name: str, input: Tensor, mask: Tensor, source: Tensor, *, write: bool = False) -> Tensor:
+def masked_scatter(name: str, write: bool, input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """``input`` with the elements of ``source``, one after the other, where ``mask``, which broadcasts, is true."""
     _mask(name, mask)
     same_dtype(name, input, source, "source")
@@ -180,9 +180,7 @@ def take(input: Tensor, index: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 
 @both("put")
-def put(
-    name: str, input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False, *, write: bool = False
-) -> Tensor:
+def put(name: str, write: bool, input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """``input`` with the elements of ``source`` written at ``index`` into the flattened tensor.
 
     Args:

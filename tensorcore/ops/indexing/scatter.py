@@ -21,6 +21,7 @@ from tensorcore.ops.operands import check_tensors, lifted, plain
 from tensorcore.ops.output import check_apart, store, written
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import index as samples
+from tensorcore.ops.signature import checked
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -135,22 +136,24 @@ def _run(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], out: Any = No
 
 
 def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
-    """The function with ``write=False`` under its name, and as a method with an underscore that writes."""
+    """The function without ``write`` under its name, and as a method with an underscore that writes."""
 
     def enter(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        function = checked(function, name)
+
         def plain(input: Tensor, *args: Any, out: Tensor | None = None, **kwargs: Any) -> Tensor:
             if not isinstance(input, Tensor):
                 raise ArgumentTypeError(
                     f"{name}: expected argument 'input' to be a Tensor, got {input!r}; wrap it in torch.tensor(...)"
                 )
-            made = function(name, input, *args, **kwargs)
+            made = function(name, False, input, *args, **kwargs)
             return made if out is None else store(name, made, out, input, *args)
 
         def written_form(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             check_writable(f"{name}_", input)
             if name not in ("masked_scatter", "masked_fill", "index_fill"):  # PyTorch compares no memory there
                 check_apart(f"{name}_", input, args, all_of_it=True)
-            return function(f"{name}_", input, *args, write=True, **kwargs)
+            return function(f"{name}_", True, input, *args, **kwargs)
 
         plain.__name__ = plain.__qualname__ = name
         plain.__doc__ = function.__doc__
@@ -267,8 +270,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
 
 
 @both("scatter")
-def scatter(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
-            reduce: str | None = None, write: bool = False) -> Tensor:  # fmt: skip
+def scatter(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
+            reduce: str | None = None) -> Tensor:  # fmt: skip
     """``input`` with ``src[i, j]`` (or one number) written at ``[index[i, j], j]`` for ``dim`` 0, and so on.
 
     Args:
@@ -294,7 +297,7 @@ def scatter(name: str, input: Tensor, dim: int, index: Tensor, src: Any = None, 
 
 
 @both("scatter_add")
-def scatter_add(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, *, write: bool = False) -> Tensor:
+def scatter_add(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with ``src[i, j]`` added at ``[index[i, j], j]`` for ``dim`` 0, and so on; equal indices all count."""
     index = long(name, index, empty=True)
     if not isinstance(src, Tensor):
@@ -305,8 +308,8 @@ def scatter_add(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, 
 
 
 @both("scatter_reduce")
-def scatter_reduce(name: str, input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
-                   include_self: bool = True, write: bool = False) -> Tensor:  # fmt: skip
+def scatter_reduce(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
+                   include_self: bool = True) -> Tensor:  # fmt: skip
     """``input`` combined with ``src[i, j]`` at ``[index[i, j], j]`` for ``dim`` 0, and so on.
 
     Args:
@@ -383,8 +386,9 @@ def check_source(name: str, input: Tensor, at: int, index: Tensor, source: Tenso
 
 
 @both("index_add")
-def index_add(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1,
-              write: bool = False) -> Tensor:  # fmt: skip
+def index_add(
+    name: str, write: bool, input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1
+) -> Tensor:
     """``input`` with the slices of ``alpha * source`` added at ``index``, a vector, along ``dim``; equal indices all count."""
     long(name, index)
     _vector(name, index)
@@ -397,7 +401,7 @@ def index_add(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor,
 
 
 @both("index_copy")
-def index_copy(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, *, write: bool = False) -> Tensor:
+def index_copy(name: str, write: bool, input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with the slices of ``source`` written at ``index``, a vector, along ``dim``."""
     long(name, index, names=("int64",))
     _vector(name, index)
@@ -410,7 +414,7 @@ def index_copy(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor
 
 
 @both("index_fill")
-def index_fill(name: str, input: Tensor, dim: int, index: Tensor, value: Any, *, write: bool = False) -> Tensor:
+def index_fill(name: str, write: bool, input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """``input`` with one value (a number or a 0-d tensor) in the slices at ``index``, a vector, along ``dim``."""
     check_tensors(name, input=input, index=index)
     if index.dtype.name not in ("int64", "int32"):
@@ -424,8 +428,8 @@ def index_fill(name: str, input: Tensor, dim: int, index: Tensor, value: Any, *,
 
 
 @both("index_reduce")
-def index_reduce(name: str, input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
-                 include_self: bool = True, write: bool = False) -> Tensor:  # fmt: skip
+def index_reduce(name: str, write: bool, input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
+                 include_self: bool = True) -> Tensor:  # fmt: skip
     """``input`` combined with the slices of ``source`` at ``index``: ``prod``, ``mean``, ``amax`` or ``amin``."""
     long(name, index)
     _vector(name, index)

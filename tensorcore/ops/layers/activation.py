@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, DtypeError, UnsupportedDtype
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, composite, elementwise
@@ -162,6 +162,10 @@ _SQRT_2_OVER_PI = math.sqrt(2 / math.pi)
 
 def _check_gelu(input: Tensor, approximate: str) -> tuple[Tensor, str]:
     _floating("gelu")(input)
+    if not isinstance(approximate, str):
+        raise ArgumentTypeError(
+            f"gelu: argument 'approximate' must be str, not {type(approximate).__name__}, got {approximate!r}; pass 'tanh'"
+        )
     if approximate not in ("none", "tanh"):
         raise DtypeError(
             f"gelu: approximate argument must be either none or tanh, got {approximate!r}; pass one of these"

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorcore.backend.windows import taps
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
+from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
@@ -141,12 +142,12 @@ def _transposed_in_products(input: Tensor, weight: Tensor, shape: Ints, stride: 
 
 def spread(op: str, name: str, value: Any, ndim: int) -> Ints:
     """One int for all dims or one for each, as a tuple."""
-    if isinstance(value, int):
+    if type(value) is int:
         return (value,) * ndim
-    if hasattr(value, "__index__") and not getattr(value, "ndim", 0):
-        return (value.__index__(),) * ndim
     try:
-        found = tuple([one.__index__() for one in value])
+        if hasattr(value, "__index__") and not getattr(value, "ndim", 0):
+            return (rules.counted(value),) * ndim
+        found = tuple([one if type(one) is int else rules.counted(one) for one in value])
     except (TypeError, AttributeError):
         raise ArgumentTypeError(
             f"{op}: expected {name} to be an int or ints, got {value!r}; pass e.g. {(1,) * ndim}"
@@ -181,6 +182,12 @@ def _checked(op: str, ndim: int, input: Any, weight: Any, bias: Any, transposed:
         raise DtypeError(
             f'{op}: "slow_conv2d_cpu" not implemented for bool, got a tensor of it; convert it with .to(...)'
         )
+    if min(window[2:]) < 1:
+        raise UsageError(
+            f"{op}: kernel size should be greater than zero, but got {window[2:]}; use windows of 1 or more"
+        )
+    if groups is True or groups is False:
+        raise ArgumentTypeError(f"{op}: argument 'groups' must be int, not bool, got {groups}; pass a number")
     if groups < 1:
         raise UsageError(f"{op}: non-positive groups is not supported, got {groups}; pass at least 1")
     channels = shape[-ndim - 1]

@@ -6,7 +6,7 @@ from math import sqrt
 from typing import Any
 
 from tensorcore.backend.strides import memory_order
-from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, GradientError, ShapeError, not_bool
 from tensorcore.ops import samples
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.creation.random import draw
@@ -33,6 +33,8 @@ def _dropped(op: str, input: Tensor, p: float, training: bool, inplace: bool, fe
         raise ArgumentTypeError(
             f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
         )
+    if training is not True and training is not False:
+        raise not_bool(op, "train", training)
     if not 0.0 <= p <= 1.0:
         raise _Probability(f"{op}: dropout probability has to be between 0 and 1, but got {p}")
     if inplace:

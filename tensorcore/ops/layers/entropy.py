@@ -367,13 +367,20 @@ def binary_cross_entropy_with_logits(
             f"got others; reshape one"
         )
     check_floating("binary_cross_entropy_with_logits", input)
+    wanted = target.dtype  # PyTorch writes its result over 1 - target
+    if wanted.kind in ("bool", "integer"):
+        raise DtypeError(
+            f"binary_cross_entropy_with_logits: result type {input.dtype.name} can't be cast to the desired output type "
+            f"{wanted.name}, got a target of it; use .float()"
+        )
     if target.dtype is not input.dtype:
         target = target.to(result_type(input, target))
     check_optional("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     for one in (weight, pos_weight):
         if one is not None:
             rules.broadcast("binary_cross_entropy_with_logits", tuple(one.native.shape), tuple(input.native.shape))
-    return _bce_with_logits((input, target, weight, pos_weight), {"reduction": reduction})
+    made = _bce_with_logits((input, target, weight, pos_weight), {"reduction": reduction})
+    return made if made.dtype is wanted else made.to(wanted)
 
 
 @operation(samples=samples.divergence, method=False)

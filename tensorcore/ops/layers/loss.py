@@ -7,7 +7,7 @@ from math import log, pi
 from typing import Any
 
 from tensorcore.dtypes import promote_types
-from tensorcore.errors import ArgumentError, DtypeError, ShapeError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
@@ -163,6 +163,11 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between ``x1`` and ``x2`` along ``dim``; each length is at least ``eps``."""
     check_tensors("cosine_similarity", x1=x1, x2=x2)
+    dim = rules.whole("cosine_similarity", "dim", dim)
+    if not isinstance(eps, (int, float)):
+        raise ArgumentTypeError(f"cosine_similarity: argument 'eps' must be float, got {eps!r}; pass a number")
+    if eps < 0:
+        raise UsageError(f"cosine_similarity: eps must be non-negative, got: {eps}; pass 0 or more")
     kind = promote_types(x1.dtype, x2.dtype)
     if not kind.is_floating_point:
         raise DtypeError(

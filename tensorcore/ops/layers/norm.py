@@ -262,6 +262,10 @@ def batch_norm(input: Tensor, running_mean: Tensor | None = None, running_var: T
     From "Batch Normalization", Ioffe, Szegedy 2015.
     """
     _floating("batch_norm", input)
+    if not eps > 0 and (training or eps < 0):
+        raise ArgumentError(
+            f"batch_norm: eps must be {'positive during training' if training else 'non-negative'}, but got {eps}"
+        )
     shape = tuple(input.native.shape)
     if shape == (0,):
         return input.clone()  # as PyTorch has it, nothing is normal

@@ -208,6 +208,7 @@ def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, 
         raise NotImplementedFor(
             f"{op}: expected numbers, got {input.dtype}: not implemented for it; convert it with .float()"
         )
+    divisor = None if divisor is None else rules.whole(op, "divisor_override", divisor)
     if divisor == 0:
         raise UsageError(f"{op}: divisor must be not zero, got divisor_override=0; leave it out, or pass another")
     options = _placed(op, tuple(input.native.shape[2:]), kernel_size, stride, padding, 1, ceil_mode)
@@ -257,8 +258,10 @@ def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
 def _wanted(op: str, sizes: Ints, output_size: Any) -> Ints:
     ndim = len(sizes)
     output_size = plain(output_size)
-    if output_size is None or isinstance(output_size, int):
+    if output_size is None or type(output_size) is int:
         wanted = (output_size,) * ndim
+    elif not hasattr(output_size, "__iter__"):
+        wanted = (rules.whole(op, "output_size", output_size),) * ndim
     else:
         wanted = tuple(
             [None if one is None else rules.whole(op, "output_size", one, vectors=True) for one in output_size]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
+from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError, not_bool
 from tensorcore.ops import rules
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
@@ -140,6 +140,9 @@ def _sequences(name: str, layer: Callable[..., Any], states: int, *args: Any, **
         raise ArgumentTypeError(
             f"{name}: expected {', '.join((*head, *names))}, got {', '.join(given)}; pass each once"
         )
+    for one in ("has_biases", "train", "bidirectional", *names[5:]):
+        if given[one] is not True and given[one] is not False:
+            raise not_bool(name, one, given[one])
     given["num_layers"] = rules.whole(name, "num_layers", given["num_layers"])
     input = given["data" if packed else "input"]
     for one in ("hx", "params") if states > 1 else ("params",):

@@ -14,11 +14,12 @@ from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply, reduction
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
-from tensorcore.ops.kinds import COMPLEX, FLOATING, method, operation
+from tensorcore.ops.kinds import COMPLEX, FLOATING, install, operation
 from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.record import record
+from tensorcore.ops.signature import checked
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -31,38 +32,9 @@ Dims = int | Sequence[int] | None
 SMALL = 4096
 
 
-def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Let ``axis`` and ``keepdims`` stand for ``dim`` and ``keepdim``, as PyTorch does."""
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            for theirs, ours in (("axis", "dim"), ("keepdims", "keepdim")):
-                if theirs in kwargs:
-                    if kwargs.get(ours) is not None:
-                        raise ArgumentTypeError(
-                            f"{function.__name__}: expected {ours} once, got {theirs} too; leave out {theirs}"
-                        )
-                    kwargs[ours] = kwargs.pop(theirs)
-        return function(*args, **kwargs)
-
-    return call
-
-
 def over_dims(**options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """``operation`` for functions with a ``dim``: NumPy's names work too."""
-
-    def enter(function: Callable[..., Any]) -> Callable[..., Any]:
-        entered = operation(**options)(function)
-        call = numpy_names(entered)
-        from tensorcore.ops.define import OPS
-
-        OPS[function.__name__].function = call
-        if options.get("method", True):
-            method(call, function.__name__)
-        return call
-
-    return enter
+    return operation(numpy=True, **options)
 
 
 # Those that were made so far, by their names.
@@ -140,11 +112,11 @@ class NotImplementedFor(DtypeError, KernelMissing):
 
 
 def closure(op: Op, accepts: Any, slow: Callable[..., Any], calls: Any, dims: bool = True) -> Callable[..., Any]:
-    call = functools.wraps(slow)(reduction(op, accepts, numpy_names(slow), dims))
+    call = functools.wraps(slow)(reduction(op, accepts, checked(slow, op.name, numpy=True), dims))
     call.__name__ = call.__qualname__ = op.name
     entry = Op(op.name, "input", slow.__doc__ or "", samples=calls, kind="reduction")
     entry.function = call
-    return method(call, op.name)
+    return install(call, op.name)
 
 
 _sum = Op(

@@ -14,7 +14,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors, factor, plain
 from tensorcore.ops.reductions.extreme import ties
-from tensorcore.ops.reductions.reduce import Dims, count_of, kept, over_dims, return_type, stored
+from tensorcore.ops.reductions.reduce import Dims, count_of, kept, over_dims, stored
 from tensorcore.tensor import Tensor
 
 __all__ = ["std", "std_mean", "var", "var_mean", "vector_norm"]
@@ -61,7 +61,6 @@ _var_mean = Op("var_mean", "input", "Variance and mean.", register=False, grads=
     lambda g, input, out, *rest: _var_gradient(g, input, *rest))))  # fmt: skip
 _std_mean = Op("std_mean", "input", "Standard deviation and mean.", kernel="var_mean", register=False,
                grads=dict(input=_with_mean(_std_gradient)))  # fmt: skip
-_VarMean, _StdMean = return_type("var_mean", "var mean"), return_type("std_mean", "std mean")
 
 
 def _spread_of(op: Op, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any, out: Any) -> Any:
@@ -96,8 +95,6 @@ def _spread_of(op: Op, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, co
         options | {"root": op.name.startswith("std")},
         dtype=(input.dtype.to_real(), input.dtype) if op.kernel == "var_mean" else input.dtype.to_real(),
     )
-    if op.kernel == "var_mean":
-        made = (_VarMean if op is _var_mean else _StdMean)(*made)
     return stored(op.name, made, out)
 
 
@@ -132,11 +129,11 @@ def std_mean(input: Tensor, dim: Dims = None, unbiased: bool | None = None, keep
 # Norms
 
 
-def _norm_gradient(g: Tensor, input: Tensor, out: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor:
+def _norm_gradient(g: Tensor, input: Tensor, out: Tensor, p: float, dim: Any, keepdim: bool) -> Tensor | None:
+    if p == 0:
+        return None  # as in PyTorch, a count has no gradient: a leaf's stays None
     shape = tuple(input.native.shape)
     g, out = kept(g, shape, dim, keepdim), kept(out, shape, dim, keepdim)
-    if p == 0:
-        return input * 0.0
     if p == 1:
         return g * _sign(input)
     if p in (inf, -inf):

@@ -227,5 +227,5 @@ def range(start: float = 0, end: float | None = None, step: float = 1, *, out: T
         raise UsageError(f"range: upper bound and lower bound inconsistent with step sign, got {start}, {end}, {step}")
     found = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype, "range")
     made = arange(int((end - start) / step) + 1, dtype=found, device=device) * step + start
-    made = made.requires_grad_() if requires_grad else made
+    made = made.requires_grad_(requires_grad) if requires_grad else made
     return made if out is None else store("range", made, out)

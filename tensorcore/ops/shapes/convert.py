@@ -7,7 +7,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
-from tensorcore.errors import ArgumentTypeError, ShapeError
+from tensorcore.errors import ArgumentTypeError, ShapeError, not_bool
 from tensorcore.formats import contiguous_format, order_of, preserve_format, strided
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
@@ -54,6 +54,10 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if one is input.device or one is input.dtype:
             return input
     dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
+    non_blocking = kwargs.get("non_blocking", False)
+    for name, one in (("copy", copy), ("non_blocking", non_blocking)) if kwargs else ():
+        if one is not False and one is not True:
+            raise not_bool("to", name, one)
     for one in args:
         if isinstance(one, dtypes.dtype) or one in (float, int, bool, complex):
             dtype = one
@@ -79,7 +83,7 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
                 if dtype is None or dtypes.as_dtype(dtype, "to").name not in target.capabilities.dtypes:
                     raise not_stored("to", input.dtype, target)
                 input = to(input, dtype)  # converted before it goes there
-            native = _moved(input, target, bool(kwargs.get("non_blocking")))
+            native = _moved(input, target, non_blocking)
             made = new_tensor(native, input.dtype, target)
             if mode.enabled and input.node is not None:
                 record(_move, (input,), {"source": input.device, "target": target}, made)

@@ -34,7 +34,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
         raise ArgumentTypeError(
             f"pad: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
         )
-    amounts = [int(one) for one in pad]
+    amounts = rules.as_shape("pad", (pad,) if isinstance(pad, (tuple, list)) else tuple(pad))
     shape = tuple(input.native.shape)
     if len(amounts) % 2:
         raise UsageError(f"pad: Padding length must be divisible by 2, got {len(amounts)}; pass pairs")

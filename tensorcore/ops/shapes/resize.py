@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -144,9 +145,22 @@ def const_data_ptr(self: Tensor) -> int:
 
 
 @method
-def dim_order(self: Tensor) -> tuple[int, ...]:
-    """The dims from the one with the largest step in memory to the one with the smallest."""
+def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+    """The dims from the one with the largest step in memory to the one with the smallest.
+
+    Args:
+        ambiguity_check: raise where dims of size 1 or equal steps leave more than one order; a list of memory formats: where
+            of them more than the row-major one fits, or none.
+    """
     steps = self.stride()
+    if ambiguity_check and (1 in self.native.shape or any([a == b for a, b in pairwise(steps)])):
+        formats = ambiguity_check if isinstance(ambiguity_check, list) else []
+        if [one.dims for one in formats if self.is_contiguous(memory_format=one)] != [None]:
+            raise UsageError(
+                "dim_order: The tensor does not have unique dim order, or cannot map to exact one of the given memory formats, "
+                f"got sizes {list(self.native.shape)} and strides {list(steps)}; leave out ambiguity_check"
+            )
+        return tuple(range(self.ndim))
     return tuple(sorted(range(self.ndim), key=lambda i: (-steps[i], i)))
 
 
@@ -165,7 +179,7 @@ def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], *, dtype
     back = [order.index(i) for i in range(len(shape))]
     made: Any = empty([shape[i] for i in order], dtype=dtype, device=device).permute(back)  # type: ignore[attr-defined]
     made = made.detach()
-    return made.requires_grad_() if requires_grad else made  # type: ignore[no-any-return]
+    return made.requires_grad_(requires_grad) if requires_grad else made  # type: ignore[no-any-return]
 
 
 @method

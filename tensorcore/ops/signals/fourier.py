@@ -394,7 +394,7 @@ def _frequencies(
     if found.kind not in ("floating", "complex"):
         raise DtypeError(f"{op}: {op} requires a floating point or complex dtype, got {found}; pass torch.float32")
     made = numbers(found, device if out is None else out.device) * (1.0 / (n * d))
-    made = made.requires_grad_() if requires_grad else made
+    made = made.requires_grad_(requires_grad) if requires_grad else made
     return _stored(op, made, out)
 
 

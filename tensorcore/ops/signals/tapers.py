@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, UsageError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, UsageError, not_bool
 from tensorcore.formats import only_strided
 from tensorcore.ops.creation.create import arange, empty, ones
 from tensorcore.ops.creation.grids import linspace
@@ -33,6 +33,8 @@ def _made(
         raise DtypeError(f"{op}: {op} expects floating point dtypes, got: {dtype}; pass torch.float32")
     if length < 0:
         raise UsageError(f"{op}: {op} requires non-negative window_length, got window_length={length}; pass 0 or more")
+    if periodic is not True and periodic is not False:
+        raise not_bool(op, "periodic", periodic)
     place = {"dtype": dtype, "device": options.get("device")}
     if not length:
         found = empty(0, **place)
@@ -41,7 +43,7 @@ def _made(
     else:
         last = length if periodic else length - 1
         found = formula(arange(length, **place), float(last))
-    return found.requires_grad_() if options.get("requires_grad") else found
+    return found.requires_grad_(options["requires_grad"]) if options.get("requires_grad") else found
 
 
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, layout: Any = None, device: Any = None,
@@ -126,7 +128,7 @@ def _spread(op: str, M: int, dtype: Any, device: Any, requires_grad: bool, start
     else:
         low, high = start()
         made = formula(linspace(low, high, M, dtype=found, device=device))
-    return made.requires_grad_() if requires_grad else made  # type: ignore[no-any-return]
+    return made.requires_grad_(requires_grad) if requires_grad else made  # type: ignore[no-any-return]
 
 
 def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None,

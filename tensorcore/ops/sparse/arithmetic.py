@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tensorcore.errors import DtypeError, KernelMissing, ShapeError
+from tensorcore.errors import DtypeError, KernelMissing, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.creation.create import arange, full, zeros
 from tensorcore.ops.fused import Fused
@@ -16,7 +16,7 @@ from tensorcore.ops.sparse.base import ZERO_AT_ZERO, Sparse, linear
 from tensorcore.ops.sparse.layouts import Coo
 from tensorcore.tensor import Tensor
 
-__all__ = ["log_softmax", "matmul", "run", "softmax", "total"]
+__all__ = ["log_softmax", "matmul", "product_in_rows", "rows_of_product", "run", "softmax", "total"]
 
 # Of these the values of equal indices need not be added up first.
 _LINEAR = frozenset(["neg"])
@@ -59,7 +59,7 @@ def add(a: Any, b: Any, alpha: Any = 1) -> Any:
     made = Coo.of((cat([x.parts[0], y.parts[0]], 1), cat([x.parts[1], values])), x.native.shape)
     if x.coalesced and y.coalesced:
         made = made.coalesce()
-    return made.to_sparse_csr() if a.is_sparse_csr else made
+    return a.arranged(made)
 
 
 def sub(a: Any, b: Any, alpha: Any = 1) -> Any:
@@ -79,7 +79,7 @@ def mul(a: Any, b: Any) -> Any:
             raise ShapeError(f"mul: expected a dense tensor that broadcasts to {tuple(a.shape)}, got {tuple(b.shape)}")
         wide: Any = b
         picked = wide.expand(a.native.shape)[tuple(coo.parts[0].unbind(0))] if coo.sparse_dim() else wide
-        return a.like(a.parts[-1] * picked)
+        return a.like(a.parts[-1] * picked.reshape(a.parts[-1].shape))
     _same_size("mul", a, b)
     x, y = a.to_sparse_coo().coalesce(), b.to_sparse_coo().coalesce()
     shape = x.native.shape[: x.sparse_dim()]
@@ -91,8 +91,7 @@ def mul(a: Any, b: Any) -> Any:
         places = searchsorted(other, mine).clamp(max=other.shape[0] - 1)
         found = other[places] == mine
     values = x.parts[1][found] * y.parts[1][places[found]]
-    made = Coo.of((x.parts[0][:, found], values), x.native.shape, True)
-    return made.to_sparse_csr() if a.is_sparse_csr else made
+    return a.arranged(Coo.of((x.parts[0][:, found], values), x.native.shape, True))
 
 
 def div(a: Any, b: Any, rounding_mode: Any = None) -> Any:
@@ -159,10 +158,11 @@ def matmul(a: Any, b: Any) -> Any:
     if a.dtype is not b.dtype:
         raise DtypeError(f"matmul: expected both of one dtype, got {a.dtype} and {b.dtype}; convert one with .to(...)")
     # Row by row where it is stored so: then nothing has to be sorted.
-    rows, columns = a.parts[:2] if a.is_sparse_csr else a.parts[0].unbind(0)
+    held = a if a.is_sparse_csr else a.to_sparse_coo()
+    rows, columns = held.parts[:2] if a.is_sparse_csr else held.parts[0].unbind(0)
     wide: Any = b if b.dim() == 2 else b.unsqueeze(1)
     options = {"count": a.native.shape[0], "compressed": a.is_sparse_csr}
-    made = _product((rows, columns, a.parts[-1], wide), options, b.dtype)
+    made = _product((rows, columns, held.parts[-1], wide), options, b.dtype)
     return made if b.dim() == 2 else made.squeeze(1)
 
 
@@ -193,7 +193,7 @@ def _both(a: Any, b: Any) -> Any:
         (a.native.shape[0], b.native.shape[1]),
     )
     made = made.coalesce()
-    return made.to_sparse_csr() if a.is_sparse_csr else made
+    return made if a.is_sparse else made.to_sparse_csr()
 
 
 # Sums and softmax
@@ -252,8 +252,7 @@ def _softmax(input: Any, dim: int, dtype: Any, log: bool) -> Any:
     away = values - most[line]
     sums = zeros(shape, dtype=values.dtype, device=values.device).index_add(0, line, away.exp())
     made = away - sums.log()[line] if log else away.exp() / sums[line]
-    made = coo.like(made)
-    return made.to_sparse_csr() if input.is_sparse_csr else made
+    return input.arranged(coo.like(made))
 
 
 # Shapes, and what is asked of all elements
@@ -277,7 +276,7 @@ def joined(*tensors: Any, dim: int, shape: Any) -> Any:
     if dim >= split:
         values = [_padded(one, dim - split + 1, start, total_size) for one, start in zip(values, starts, strict=True)]
     made = Coo.of((cat(rows, 1), cat(values)), shape)
-    return made.to_sparse_csr() if tensors[0].is_sparse_csr else made
+    return tensors[0].arranged(made)
 
 
 def _step(indices: Any, dim: int, start: int) -> Any:
@@ -303,8 +302,9 @@ def stacked(*tensors: Any, dim: int) -> Any:
 
 def permuted(input: Any, dims: Any) -> Any:
     """The dims in another order."""
-    made = input.to_sparse_coo().permute(dims)
-    return made.to_sparse_csr() if input.is_sparse_csr else made
+    if not input.is_sparse:
+        return input if dims[0] % 2 == 0 else input.transpose(0, 1)
+    return input.to_sparse_coo().permute(dims)
 
 
 def norm(input: Any, p: Any = 2.0, dim: Any = None, keepdim: bool = False) -> Any:
@@ -326,6 +326,29 @@ def true_anywhere(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 def floor_divide(a: Any, b: Any) -> Any:
     """A sparse tensor over a number, rounded down."""
     return div(a, b, "floor")
+
+
+def product_in_rows(input: Any, mat1: Any, mat2: Any, beta: Any = 1.0, alpha: Any = 1.0) -> Any:
+    """``beta * input + alpha * (mat1 @ mat2)`` of COO matrices ``input`` and ``mat1`` and a dense one, as a COO matrix."""
+    rows = rows_of_product(mat1, mat2)
+    lines, values = rows.parts
+    width = mat2.shape[1]
+    places = stack([lines[0].repeat_interleave(width), arange(width, device=lines.device).repeat(lines.shape[1])])
+    made = Coo.of((places, values.reshape(-1) * alpha), rows.native.shape)
+    return made if input is None else add(input * beta, made)
+
+
+def rows_of_product(mat1: Any, mat2: Any) -> Any:
+    """The product of a COO matrix and a dense one, of whose rows those are stored that have elements in ``mat1``."""
+    for one, sparse in ((mat1, True), (mat2, False)):
+        if isinstance(one, Sparse) is not sparse:
+            raise UsageError(f"sspaddmm: expected a COO matrix and a dense one, got {mat1.layout} and {mat2.layout}")
+    rules.matmul_shape("sspaddmm", tuple(mat1.shape), tuple(mat2.shape))
+    row, column = mat1.to_sparse_coo().coalesce().parts[0].unbind(0)
+    lines, place = unique(row, return_inverse=True)
+    values = mat1.to_sparse_coo().coalesce().parts[1]
+    packed = Coo.of((stack([place, column]), values), (lines.shape[0], mat1.shape[1]))
+    return Coo.of((lines.unsqueeze(0), matmul(packed, mat2)), (mat1.shape[0], mat2.shape[1]))
 
 
 def affine(input: Any, weight: Any, bias: Any = None) -> Any:

@@ -7,8 +7,7 @@ from typing import Any, Self
 
 from tensorcore import dtypes, printing
 from tensorcore.errors import ArgumentTypeError, KernelMissing, ShapeError, UsageError
-from tensorcore.formats import layout as Layout
-from tensorcore.formats import sparse_coo, sparse_csr
+from tensorcore.formats import sparse_bsc, sparse_bsr, sparse_coo, strided
 from tensorcore.ops.creation.create import zeros
 from tensorcore.tape.mode import mode as grad_mode
 from tensorcore.tape.mode import no_grad
@@ -40,17 +39,20 @@ class _NoArray:
 class Sparse(Tensor):
     """A tensor of which only some elements are stored, the others being zero.
 
-    In the COO layout the last dims may be dense: then each index has a block of values. In the CSR layout it is a
-    matrix whose rows' places in the list of columns are stored. Gradients flow through the values: they are sparse, in the
-    places that are stored, also those of ``mm`` and ``sum``, for which PyTorch fills a dense tensor.
+    In the COO layout the last dims may be dense: then each index has a block of values. In the compressed layouts it is a
+    matrix of which the places of the rows (or columns) in the list of the others are stored. Gradients flow through the
+    values: they are sparse, in the places that are stored, also those of ``mm`` and ``sum``, for which PyTorch fills a dense
+    tensor.
 
     Attributes:
-        parts: (indices, values), of shapes (sparse_dim, nnz) and (nnz, ...), or (crow_indices, col_indices, values).
+        parts: (indices, values), of shapes (sparse_dim, nnz) and (nnz, ...), or those of a compressed matrix.
+        names: what they are called.
     """
 
     is_sparse = is_sparse_csr = False
     native: Any
     parts: tuple[Tensor, ...]
+    names: tuple[str, ...]
 
     def __init__(self, *_: Any, **__: Any) -> None:
         raise ArgumentTypeError(
@@ -100,11 +102,6 @@ class Sparse(Tensor):
         return self.like(self.parts[-1].detach())
 
     # What it is
-
-    @property
-    def layout(self) -> Layout:
-        """How the elements are stored."""
-        return sparse_coo if self.is_sparse else sparse_csr
 
     def values(self) -> Any:
         """The elements that are stored."""
@@ -158,11 +155,14 @@ class Sparse(Tensor):
 
     # Of both layouts
 
-    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, **_: Any) -> Any:
+    def to_sparse(self, sparse_dim: Any = None, *, layout: Any = None, blocksize: Any = None, **_: Any) -> Any:
         """As a COO tensor, or in another layout."""
-        if layout is sparse_csr:
-            return self.to_sparse_csr()
-        return self.to_sparse_coo()
+        if layout is None or layout is sparse_coo:
+            return self.to_sparse_coo()
+        if layout is strided:
+            return self.to_dense()
+        made = getattr(self, f"to_{layout.name}")
+        return made(blocksize) if layout in (sparse_bsr, sparse_bsc) else made()
 
     def to_dense(self, dtype: Any = None, *, masked_grad: bool = True) -> Any:
         """With all its elements; of equal indices the values add up."""
@@ -182,16 +182,14 @@ class Sparse(Tensor):
     def emptied(self, dtype: Any, device: Any, requires_grad: bool = False) -> Any:
         """A tensor of the same size and layout without elements."""
         values = zeros(0, *self.parts[-1].shape[1:], dtype=dtype, device=device, requires_grad=requires_grad)
-        kept = [one.new_zeros((*one.shape[:-1], 0), device=device) for one in self.parts[:-1]]
-        if self.is_sparse_csr:
-            kept[0] = zeros(self.native.shape[0] + 1, dtype=self.parts[0].dtype, device=device)
-        return type(self).of((*kept, values), self.native.shape, True)
+        kept = self.parts[0].new_zeros((self.parts[0].shape[0], 0), device=device)
+        return type(self).of((kept, values), self.native.shape, True)
 
     def copy_(self, source: Any, non_blocking: bool = False) -> Self:
         """Take over the elements of another sparse tensor of the same size, in place."""
         if not isinstance(source, Sparse) or tuple(source.native.shape) != tuple(self.native.shape):
             raise ShapeError(f"copy_: expected a sparse tensor of size {tuple(self.shape)}, got {tuple(source.shape)}")
-        made = source.to_sparse_csr() if self.is_sparse_csr else source.to_sparse_coo()
+        made = self.arranged(source.to_sparse_coo())  # type: ignore[attr-defined]
         return self._become(made.to(self.device, self.dtype).clone())
 
     def _become(self, made: Any) -> Self:
@@ -313,9 +311,8 @@ for _name, _dtype in {
 
 def _text(one: Any, default_device: str) -> str:
     """A sparse tensor as PyTorch prints it."""
-    names = ("indices", "values") if one.is_sparse else ("crow_indices", "col_indices", "values")
     parts = []
-    for name, part in zip(names, one.parts, strict=True):
+    for name, part in zip(one.names, one.parts, strict=True):
         prefix = f"{name}=tensor("
         made = part.device.is_made(part.native)  # whoever prints it makes nothing
         shown = f"{prefix}..., size={tuple(part.shape)})" if not made else printing.format_tensor(

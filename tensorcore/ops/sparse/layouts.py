@@ -1,27 +1,33 @@
-"""The classes of sparse tensors: COO, with an index for each element, and CSR, row by row."""
+"""Sparse tensors in the COO layout: with an index for each element, or block of elements."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
-from tensorcore import dtypes
 from tensorcore.errors import DimensionError, KernelMissing, ShapeError, UsageError
+from tensorcore.formats import sparse_coo
 from tensorcore.ops import rules
 from tensorcore.ops.creation.create import arange, tensor, zeros
 from tensorcore.ops.indexing.buckets import searchsorted
-from tensorcore.ops.indexing.masked import bincount
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.sort import unique
 from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.ops.sparse.base import Sparse, linear
+from tensorcore.tensor import Size
 
-__all__ = ["Coo", "Csr", "unraveled"]
+__all__ = ["Coo", "unraveled"]
 
 
 class Coo(Sparse):
     """A sparse tensor with an index for each stored element, or block of elements."""
 
     is_sparse = True
+    layout = sparse_coo  # type: ignore[assignment]
+    names = ("indices", "values")
+
+    def arranged(self, made: Any) -> Any:
+        """A COO tensor in this one's layout."""
+        return made
 
     def indices(self) -> Any:
         """The indices, one in each column, in order."""
@@ -66,6 +72,44 @@ class Coo(Sparse):
     def to_sparse_coo(self) -> Any:
         """The tensor itself."""
         return self
+
+    def sparse_resize_(self, size: Any, sparse_dim: int, dense_dim: int) -> Self:
+        """A larger size for the same elements, in place; any size where there are none."""
+        before, shape = self.native.shape, tuple(size)
+        if sparse_dim + dense_dim != len(shape):
+            raise UsageError(
+                f"sparse_resize_: number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), but got "
+                f"{len(shape)}; pass a size for each"
+            )
+        if self._nnz():
+            if (sparse_dim, dense_dim) != (self.sparse_dim(), self.dense_dim()):
+                raise UsageError(
+                    "sparse_resize_: changing the number of sparse or dense dimensions on a non-empty sparse tensor is not "
+                    f"supported, got {sparse_dim} and {dense_dim}; make a new tensor of the indices and values"
+                )
+            if any([new < old for new, old in zip(shape, before, strict=True)]):
+                raise UsageError(
+                    f"sparse_resize_: shrinking the size of dimensions (from {list(before)} to {list(shape)}) on a non-empty "
+                    "sparse tensor is not supported; make a new tensor of the indices and values"
+                )
+            if shape[sparse_dim:] != tuple(before[sparse_dim:]):
+                added: Any = self.parts[1].new_zeros((self._nnz(), *shape[sparse_dim:]))
+                added[(slice(None), *[slice(n) for n in before[sparse_dim:]])] = self.parts[1]
+                self.parts = (self.parts[0], added)
+        else:
+            held = self.parts[1].new_zeros((0, *shape[sparse_dim:]))
+            self.parts = (self.parts[0].new_zeros((sparse_dim, 0)), held)
+        self.native = type(self.native)(Size(shape))
+        return self
+
+    def sparse_resize_and_clear_(self, size: Any, sparse_dim: int, dense_dim: int) -> Self:
+        """Another size and no elements, in place."""
+        self.parts = (self.parts[0][:, :0], self.parts[1][:0])
+        return self.sparse_resize_(size, sparse_dim, dense_dim)
+
+    def resize_as_sparse_(self, template: Any) -> Self:
+        """The size of another COO tensor, in place, as ``sparse_resize_`` does."""
+        return self.sparse_resize_(template.shape, template.sparse_dim(), template.dense_dim())
 
     def index_select(self, dim: int, index: Any) -> Any:
         """The slices at ``index``, a vector, along a dim that has indices, in the order of the vector."""
@@ -146,16 +190,6 @@ class Coo(Sparse):
         rows = cat([indices[:at], indices.new_zeros((1, indices.shape[1])), indices[at:]])
         return Coo.of((rows, values), shape, self.coalesced)
 
-    def to_sparse_csr(self, dense_dim: Any = None) -> Any:
-        """A matrix with the places of its rows in the list of columns."""
-        one = self.coalesce()
-        if one.dim() != 2 or one.sparse_dim() != 2:
-            raise ShapeError(f"to_sparse_csr: expected a matrix, got {one.dim()} dims; sum or index the others")
-        rows, columns = one.parts[0].unbind(0)
-        starts = bincount(rows, minlength=self.native.shape[0]).cumsum(0)
-        crow = cat([zeros(1, dtype=dtypes.int64, device=self.device), starts])
-        return Csr.of((crow, columns, one.parts[1]), self.native.shape, True)
-
     def transpose(self, dim0: int, dim1: int) -> Any:
         """Two of the dims that have indices swapped."""
         count, split = self.dim(), self.sparse_dim()
@@ -167,46 +201,6 @@ class Coo(Sparse):
         indices, values = self.parts
         shape = [self.native.shape[i] for i in order]
         return Coo.of((stack([indices[i] for i in order[:split]]), values), shape, self.coalesced and a == b)
-
-
-class Csr(Sparse):
-    """A sparse matrix with the places of its rows in the list of columns."""
-
-    is_sparse_csr = True
-
-    def crow_indices(self) -> Any:
-        """Where each row starts among the columns, and the end of the last."""
-        return self.parts[0]
-
-    def col_indices(self) -> Any:
-        """The column of each value."""
-        return self.parts[1]
-
-    def __getitem__(self, index: Any) -> Any:
-        """The part that numbers and slices name, as a COO tensor."""
-        return self.to_sparse_coo()[index]
-
-    def sparse_dim(self) -> int:
-        """Two."""
-        return 2
-
-    def dense_dim(self) -> int:
-        """None."""
-        return 0
-
-    def to_sparse_coo(self) -> Any:
-        """The same with an index for each value."""
-        crow, columns, values = self.parts
-        rows = arange(self.native.shape[0], device=self.device).repeat_interleave(crow.diff())
-        return Coo.of((stack([rows, columns.long()]), values), self.native.shape, self.coalesced)
-
-    def to_sparse_csr(self, dense_dim: Any = None) -> Any:
-        """The tensor itself."""
-        return self
-
-    def transpose(self, dim0: int, dim1: int) -> Any:
-        """The matrix with its dims swapped, in rows again."""
-        return self.to_sparse_coo().transpose(dim0, dim1).to_sparse_csr()
 
 
 def unraveled(places: Any, shape: Any) -> Any:

@@ -9,8 +9,7 @@ from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS
-from tensorcore.ops.kinds import composite, computes_in
-from tensorcore.ops.kinds import method as install
+from tensorcore.ops.kinds import composite, computes_in, install
 from tensorcore.ops.operands import NARROW, alike
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.special.tables import Ratio

@@ -21,7 +21,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 def drawn_seed(generator: Generator | None) -> int:
     """A number from a generator to seed another one with."""
-    return int((generator or default_generator).host.random((), dtypes.int64))
+    return int((_checked(generator) or default_generator).host.random((), dtypes.int64))
 
 
 class Sampler(Generic[T_co]):
@@ -72,7 +72,7 @@ class RandomSampler(Sampler[int]):
         self.data_source = data_source
         self.replacement = replacement
         self._num_samples = num_samples
-        self.generator = generator
+        self.generator = _checked(generator)
         if not isinstance(replacement, bool):
             raise ArgumentTypeError(f"replacement should be a boolean value, but got replacement={replacement}")
         _check_positive("num_samples", self.num_samples)
@@ -104,7 +104,7 @@ class SubsetRandomSampler(Sampler[int]):
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
-        self.generator = generator
+        self.generator = _checked(generator)
 
     def __iter__(self) -> Iterator[int]:
         for i in (self.generator or default_generator).host.permutation(len(self.indices)).tolist():
@@ -137,7 +137,7 @@ class WeightedRandomSampler(Sampler[int]):
         self.weights = values
         self.num_samples = num_samples
         self.replacement = replacement
-        self.generator = generator
+        self.generator = _checked(generator)
 
     def __iter__(self) -> Iterator[int]:
         generator = (self.generator or default_generator).host
@@ -174,6 +174,12 @@ class BatchSampler(Sampler[list[int]]):
     def __len__(self) -> int:
         count = len(self.sampler)  # type: ignore[arg-type]
         return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+
+def _checked(generator: Any) -> Any:
+    if generator is not None and not isinstance(generator, Generator):
+        raise ArgumentTypeError(f"generator should be a torch.Generator, but got {generator!r}; make one, or pass None")
+    return generator
 
 
 def _check_positive(name: str, value: Any) -> None:

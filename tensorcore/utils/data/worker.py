@@ -56,7 +56,10 @@ class Failure:
             error = self.kind(self.text)
         except Exception:
             raise RuntimeError(self.text) from None
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # its traceback leads to this frame: a circle, which would keep the iterator and its workers
 
 
 class _Verbatim(str):

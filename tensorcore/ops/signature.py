@@ -1,0 +1,166 @@
+"""The parameters that a function shows: bools that take nothing else, NumPy's names for dims, and calls written out as text.
+
+Binding arguments by hand (``*args, **kwargs``) costs 1.5 us a call, a frame with the exact parameters 0.05.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tensorcore.errors import ArgumentTypeError, not_bool
+from tensorcore.ops.inplace import inplace
+from tensorcore.ops.output import store
+from tensorcore.tape.mode import makers, mode
+from tensorcore.tensor import Tensor
+
+__all__ = ["checked", "composed", "parameters_of"]
+
+# Parameters of which PyTorch asks no more than their truth: code in Python looks at them; one that makes a leaf may be
+# None. ``write`` is given by this house alone, and nothing asks for ``implicit``.
+_BY_TRUTH = {
+    "write", "inplace", "requires_grad", "return_indices", "include_last_offset", "hard", "get_infos", "gaussian_nll_loss.full",
+    "add_zero_attn", "need_weights", "average_attn_weights", "use_separate_proj_weight", "multi_head_attention_forward.training",
+    "multi_head_attention_forward.is_causal", "stft.center", "pca_lowrank.center", "triplet_margin_with_distance_loss.swap",
+    "backward.retain_graph", "backward.create_graph", "recompute_scale_factor", "expand.implicit",
+}  # fmt: skip
+_NUMPY = (("axis", "dim"), ("keepdims", "keepdim"))
+# The flags of code that takes any number of positions, and any keywords; inspect has them and is slow to import.
+_SIZED, _NAMED = 0x04, 0x08
+# Stands for an argument that was not given and has no default.
+_absent: Any = object()
+
+
+def checked(function: Callable[..., Any], title: str, numpy: bool = False) -> Any:
+    """The function behind a look at its parameters that are annotated as bools; itself where it has none.
+
+    Args:
+        title: what its errors call it.
+        numpy: whether ``axis`` and ``keepdims`` stand for ``dim`` and ``keepdim``, as they do in PyTorch.
+    """
+    looks = _looks(function, title)
+    if not looks and not numpy:
+        return function
+    parameters = parameters_of(function)
+    scope: dict[str, Any] = {"function": function, "not_bool": not_bool}
+    lines = []
+    if numpy:
+        absent = [one for one, (_, *default) in parameters.items() if one in ("dim", "keepdim") and not default]
+        parameters |= {one: (parameters[one][0], _absent) for one in absent}
+        scope |= {"renamed": functools.partial(_renamed, function, title, dict(parameters)), "absent": _absent}
+        given = ", ".join([f"{one!r}: {one}" for one in parameters])
+        lines.append(f"    if {' or '.join(['numpy', *[f'{one} is absent' for one in absent]])}:")
+        lines.append(f"        return call(**renamed(numpy, {{{given}}}))")
+    sized, named = _stars(function)
+    passed = [one for one, (keyword, *_) in parameters.items() if not keyword]
+    passed += [*sized, *[f"{one}={one}" for one, (keyword, *_) in parameters.items() if keyword], *named]
+    lines += [*looks, f"    return function({', '.join(passed)})"]
+    return _written(function, title, parameters, scope, lines, ["**numpy"] if numpy else named)
+
+
+def composed(op: Any, function: Callable[..., Any], run: Callable[..., Any], quick: Any) -> Any:
+    """``run`` behind the parameters of the function it stands for; ``out`` and ``inplace`` are dealt with here.
+
+    ``quick`` calls are 1 us less than ``run``.
+    """
+    title, parameters = op.name, parameters_of(function)
+    scope: dict[str, Any] = {"run": run, "store": store, "not_bool": not_bool}
+    names = [one for one in parameters if one not in ("out", "inplace")]
+    passed = ", ".join(names)
+    lines = _looks(function, title)
+    if "inplace" in parameters:
+        scope["over"] = inplace(f"{title}_", run)
+        lines.append(f"    if inplace: return over({passed})")
+    if "out" in parameters:
+        lines.append(f"    if out is not None: return store({title!r}, run({passed}), out, {', '.join(op.inputs)})")
+    if quick is not None:
+        scope |= {"quick": quick, "mode": mode, "Tensor": Tensor, "new": object.__new__, "name": op.kernel}
+        makers.append(scope)
+        first, *others = op.inputs
+        alike = [f"type({one}) is Tensor and {one}.dtype is dtype and {one}.device is device" for one in others]
+        untaped = " and ".join([f"{one}.node is None" for one in op.inputs])
+        given = ", ".join([f"{one}.native" for one in op.inputs] + [f"{one}={one}" for one in names[len(op.inputs) :]])
+        lines += [
+            f"    if type({first}) is Tensor and {first}.dtype in quick:",
+            f"        dtype, device = {first}.dtype, {first}.device",
+            f"        if {' and '.join([*alike, f'({untaped} or not mode.enabled)'])}:",
+            "            kernel = device.kernels[name]",
+            "            try:",
+            f"                native = kernel({given}) if kernel else None",
+            "            except Exception:",  # ``run`` finds what is wrong once more, a lack of memory too, and says it
+            "                native = None",
+            "            if type(native) is device.array:",
+            "                made = new(Tensor)",
+            "                made.native, made.dtype, made.device = native, dtype, device",
+            "                made.node = made.version = made.trail = None",
+            "                return made",
+        ]
+    lines.append(f"    return run({passed})")
+    call = _written(function, title, parameters, scope, lines, [])
+    call.__name__ = call.__qualname__ = title
+    return call
+
+
+def parameters_of(function: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
+    """Each parameter's name, whether it is keyword-only, and its default if it has one; inspect is slow to import."""
+    code = function.__code__
+    names, first = code.co_varnames, code.co_argcount
+    found: dict[str, tuple[Any, ...]] = dict.fromkeys(names[:first], (False,))
+    defaults = function.__defaults__ or ()
+    for one, default in zip(names[first - len(defaults) : first], defaults, strict=True):
+        found[one] = (False, default)
+    for one in names[first : first + code.co_kwonlyargcount]:
+        found[one] = (True, *([function.__kwdefaults__[one]] if one in (function.__kwdefaults__ or {}) else []))
+    return found
+
+
+def _looks(function: Callable[..., Any], title: str) -> list[str]:
+    """The lines that look at the parameters annotated ``bool``, or ``bool | None``."""
+    lines = []
+    for one, kind in function.__annotations__.items():
+        if kind not in ("bool", "bool | None") or one == "return" or _BY_TRUTH & {one, f"{title}.{one}"}:
+            continue
+        others = [f"{one} is not {value}" for value in ("False", "True", *(["None"] if kind != "bool" else []))]
+        lines.append(f"    if {' and '.join(others)}: raise not_bool({title!r}, {one!r}, {one})")
+    return lines
+
+
+def _renamed(
+    function: Callable[..., Any], title: str, parameters: Any, numpy: dict[str, Any], given: dict[str, Any]
+) -> dict[str, Any]:
+    """The arguments of a call with NumPy's names under their own ones."""
+    for theirs, ours in _NUMPY:
+        if theirs in numpy and ours in given:
+            if given[ours] is not parameters[ours][-1]:
+                raise ArgumentTypeError(f"{title}: expected {ours} once, got {theirs} too; leave out {theirs}")
+            given[ours] = numpy.pop(theirs)
+    if numpy or _absent in given.values():  # which the function itself has to say
+        function(**{one: value for one, value in given.items() if value is not _absent}, **numpy)
+    return given
+
+
+def _stars(function: Callable[..., Any]) -> tuple[list[str], list[str]]:
+    """Its parameter of any number of positions, as it is written, and that of any keywords; empty lists for none."""
+    code = function.__code__
+    names = list(code.co_varnames[code.co_argcount + code.co_kwonlyargcount :])
+    sized = [f"*{names.pop(0)}"] if code.co_flags & _SIZED else []
+    return sized, [f"**{names[0]}"] if code.co_flags & _NAMED else []
+
+
+def _written(
+    function: Callable[..., Any], title: str, parameters: Any, scope: dict[str, Any], lines: list[str], named: list[str]
+) -> Any:
+    """The function ``call`` of these parameters and lines, which passes for the function that it stands before."""
+    heads, star = [], _stars(function)[0] or ["*"]
+    for one, (keyword_only, *default) in parameters.items():
+        if keyword_only and star:
+            heads.append(star.pop())
+        if default:
+            scope[f"default_{one}"] = default[0]
+        heads.append(f"{one}=default_{one}" if default else one)
+    heads += [*[one for one in star if one != "*"], *named]
+    exec(compile("\n".join([f"def call({', '.join(heads)}):", *lines]), f"<call of {title}>", "exec"), scope)
+    call = functools.update_wrapper(scope["call"], function)
+    call.__code__ = call.__code__.replace(co_name=call.__name__)  # accounts of lazy tensors say what was called
+    return call

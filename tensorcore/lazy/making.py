@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any
 from tensorcore.backend.program import Program, Value, filled
 from tensorcore.errors import DimensionError, KernelMissing, ShapeError, UsageError
 from tensorcore.lazy import account
-from tensorcore.lazy.drafts import Draft, collect, pending_of
+from tensorcore.lazy.drafts import Draft, Work, collect, pending_of
 from tensorcore.lazy.kernels import pure_kernels
 from tensorcore.lazy.plan import prepare
 from tensorcore.lazy.record import Call, Deferred, leaf, line_of
+from tensorcore.lazy.tracks import Track
 
 if TYPE_CHECKING:
     from tensorcore.backend.base import Backend
@@ -34,6 +35,7 @@ _lock = threading.RLock()
 # Bytes and calls that are pending from which on it is worth to look for garbage among them first: 50 ms.
 _HEAVY = 1 << 26
 _MANY = 4096
+_TRIES = 4  # tracks laid for a program whose log never is the same again
 
 
 class Limits:
@@ -64,9 +66,10 @@ class Known:
         varying: the places among them of those that were not the same at every run.
         plans: take natives, answer with those of the outputs; by the pairs of an output and an input that it is written
             over.
+        runs, followed, tracks: how often it came, how often by following a track, and how many were laid.
     """
 
-    __slots__ = ("candidates", "numbers", "plans", "program", "runs", "varying")
+    __slots__ = ("candidates", "followed", "numbers", "plans", "program", "runs", "tracks", "varying")
 
     def __init__(self, numbers: list[Any]) -> None:
         self.program: Program | None = None
@@ -74,7 +77,7 @@ class Known:
         self.numbers = numbers
         self.varying: list[int] = []
         self.plans: dict[tuple[tuple[int, int], ...], Callable[..., tuple[Any, ...]]] = {}
-        self.runs = 0
+        self.runs = self.tracks = self.followed = 0
 
 
 _known: OrderedDict[Any, Known] = OrderedDict()
@@ -123,16 +126,41 @@ def realise(backend: LazyBackend, asked: Sequence[Deferred] | None, cause: str |
 def _make(backend: LazyBackend, asked: Sequence[Deferred] | None) -> tuple[int, int, bool]:
     """Bytes, steps, and whether it was a replay."""
     if asked is None:
-        return _run(backend, pending_of(backend), ())
-    size = sum([_bring(one) for one in asked if one.call.kernel is None and one.call.part is None])
-    try:
-        made, steps, replayed = _run(backend, collect(backend, asked), asked)
-    except Exception:
-        if any([one.operands == (_lost,) for one in asked]):
-            raise
-        # It may have come from what was only made along with it.
-        made, steps, replayed = _run(backend, collect(backend, asked, along=False), asked)
-    return size + made, steps, replayed
+        found = _run(backend, pending_of(backend), ())
+    else:
+        size = sum([_bring(one) for one in asked if one.call.kernel is None and one.call.part is None])
+        try:
+            followed = _followed(backend, asked)
+            if followed is not None:
+                return followed
+            found = _run(backend, collect(backend, asked), asked)
+        except Exception:
+            if any([one.operands == (_lost,) for one in asked]):
+                raise
+            # It may have come from what was only made along with it.
+            found = _run(backend, collect(backend, asked, along=False), asked)
+        found = size + found[0], found[1], found[2]
+    pending_of(backend, standing=True)
+    return found
+
+
+def _followed(backend: LazyBackend, asked: Sequence[Deferred]) -> tuple[int, int, bool] | None:
+    """As ``_make`` where the log is what it was before the program that made such values the last time."""
+    log = backend.log[backend.standing :]
+    place = len(log), *[one.call for one in asked]
+    known, track, size = backend.tracks.get(place, (None, None, 0))
+    if known is None or known.varying is not track.varying:
+        return None
+    work = track.follow(log, asked)
+    if work is None:
+        return None
+    known.followed += 1
+    count = len(work.steps)
+    brought = sum([_bring(one) for one in work.inputs if one.native is None])
+    made = _replayed(known, work, work.outputs, work.varied, backend.target)
+    _hand_out(backend, work.outputs, made, size)
+    del backend.log[backend.standing : backend.standing + len(log)]
+    return brought + size, count, True
 
 
 def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred]) -> tuple[int, int, bool]:
@@ -140,6 +168,7 @@ def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred
         return 0, 0, False
     draft = Draft(members)
     outputs = draft.held(members, asked)
+    count = len(members)
     members.clear()
     size = sum([_bring(one) for one in draft.inputs if one.native is None])
     known = _recognised((id(backend.target), *draft.key), draft)
@@ -147,44 +176,71 @@ def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred
         known.program = draft.program(outputs, known.varying)
         known.candidates = draft.candidates(outputs)
     known.runs += 1
-    if known.runs > 1:
-        made = _replayed(known, draft, outputs, backend.target)
-    else:
-        made = run_steps(known.program, backend.target, _natives(draft, known), draft.steps)
+    varied = [draft.numbers[i] for i in known.varying]
     computed = sum([one.call.nbytes for one in draft.steps])
-    for one, native in zip(outputs, made, strict=True):
-        one.native = native
-        one.operands = ()
-    backend.pending = max(0, backend.pending - computed)
+    if known.runs > 1:
+        if asked and known.tracks <= _TRIES + known.followed:
+            _track(backend, known, draft, asked, outputs, count, computed)
+        made = _replayed(known, draft, outputs, varied, backend.target)
+    else:
+        natives = [*[one.native for one in draft.inputs], *varied]
+        made = run_steps(known.program, backend.target, natives, draft.steps)
+    _hand_out(backend, outputs, made, computed)
     return size + computed, len(draft.steps), known.runs > 1
 
 
-def _natives(draft: Draft, known: Known) -> list[Any]:
-    return [one.native for one in draft.inputs] + [draft.numbers[i] for i in known.varying]
+def _track(
+    backend: LazyBackend,
+    known: Known,
+    draft: Draft,
+    asked: Sequence[Deferred],
+    outputs: Sequence[Deferred],
+    count: int,
+    size: int,
+) -> None:
+    """Remember the log as it is, if all that is pending there is of this program."""
+    log = [
+        None if (one := reference()) is None or one.native is not None else one
+        for reference in backend.log[backend.standing :]
+    ]
+    if sum(one is not None for one in log) != count or any(one not in draft.places for one in log if one is not None):
+        return
+    if len(backend.tracks) > limits.programs:
+        backend.tracks.clear()
+    known.tracks += 1
+    track = Track(log, draft, asked, outputs, known.varying)
+    backend.tracks[(len(log), *[one.call for one in asked])] = known, track, size
 
 
-def _replayed(known: Known, draft: Draft, outputs: list[Deferred], target: Backend) -> Sequence[Any]:
+def _hand_out(backend: LazyBackend, outputs: Sequence[Deferred], made: Sequence[Any], size: int) -> None:
+    for one, native in zip(outputs, made, strict=True):
+        one.native = native
+        one.operands = ()
+    backend.pending = max(0, backend.pending - size)
+
+
+def _replayed(known: Known, work: Work, outputs: list[Deferred], varied: list[Any], target: Backend) -> Sequence[Any]:
     """What the plan of a program makes of these inputs."""
     assert known.program is not None
-    into = draft.replaced(known.candidates) if target.capabilities.host else ()
+    into = work.replaced(known.candidates) if target.capabilities.host else ()
     plan = known.plans.get(into)
     if plan is None:
-        forms = [one.call.forms[0] for one in draft.inputs]
+        forms = [one.call.forms[0] for one in work.inputs]
         strides = [None if one is None or one.dense else one.strides for one in forms] + [None] * len(known.varying)
         plan = known.plans[into] = prepare(known.program, target, into=dict(into), strides=strides)
-    natives = _natives(draft, known)
+    natives = [*[one.native for one in work.inputs], *varied]
     try:
         return plan(*natives)
     except BaseException as error:
         if not into and isinstance(error, Exception):
             # Step by step, which says which step it was: nothing was written over, so it can be run again.
-            made = run_steps(known.program, target, natives, draft.steps)
+            made = run_steps(known.program, target, natives, work.steps)
             warnings.warn(f"lazy: a plan failed where its steps do not: {error!r}; please report it", stacklevel=2)
             return made
         found = error
         if isinstance(error, Exception):
             try:
-                run_steps(known.program, target, natives, draft.steps)
+                run_steps(known.program, target, natives, work.steps)
             except Exception as located:
                 found = located
         for one in outputs:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,18 +42,17 @@ def _looped() -> int:
 LOOPED = _looped()
 
 
-def pending_of(backend: LazyBackend, standing: bool = False) -> list[Deferred]:
+def pending_of(backend: LazyBackend, settle: bool = False) -> list[Deferred]:
     """What is written down, still wanted and not made, in order.
 
     Args:
-        standing: whether that is what is left after a program, before whatever is written down next.
+        settle: whether all else leaves the log now, and not only where it is the most of it.
     """
     log = backend.log
     count = len(log)  # other threads go on writing down behind it
     found = [value for reference in log[:count] if (value := reference()) is not None and value.native is None]
-    if standing or 2 * len(found) < count:
+    if settle or 2 * len(found) < count:
         log[:count] = [weakref.ref(one) for one in found]
-        backend.standing = len(found) if standing else 0
     return found
 
 
@@ -191,27 +191,13 @@ class Draft(Work):
     def program(self, outputs: Sequence[Deferred], varying: Sequence[int]) -> Program:
         """With the numbers at the places ``varying`` as inputs behind the others."""
         first = len(self.inputs) + len(varying)
-        at = 0
-
-        def given(operand: Any) -> Any:
-            nonlocal at
-            kind = type(operand)
-            if kind is Deferred:
-                return self._value(operand, first)
-            if kind is tuple:
-                return tuple([given(one) for one in operand])
-            if kind in KINDS:
-                at += 1
-                if at - 1 in varying:
-                    return Value(len(self.inputs) + varying.index(at - 1))
-            return operand
-
+        numbers = itertools.count()
         specs = [_form(one).spec for one in self.inputs]
         specs += [Spec((), KINDS[type(self.numbers[i])]) for i in varying]
         steps = []
         for one in self.steps:
             kernel, _, named = str(one.call.kernel).partition(":")
-            operands, options = [given(each) for each in one.operands], one.call.options
+            operands, options = [self._operand(each, varying, numbers) for each in one.operands], one.call.options
             if named:
                 names = named.split(",")
                 held = dict(zip(names, operands[-len(names) :], strict=True))
@@ -224,6 +210,17 @@ class Draft(Work):
             made = tuple([form.spec for form in one.call.forms if form is not None])
             steps.append(Step(kernel, tuple(operands), options, made))
         return Program(tuple(specs), tuple(steps), tuple([self._value(one, first) for one in outputs]))
+
+    def _operand(self, operand: Any, varying: Sequence[int], numbers: Iterator[int]) -> Any:
+        # No closure that calls itself: such a circle would keep the arrays of this draft until the next collection.
+        kind = type(operand)
+        if kind is Deferred:
+            return self._value(operand, len(self.inputs) + len(varying))
+        if kind is tuple:
+            return tuple([self._operand(one, varying, numbers) for one in operand])
+        if kind in KINDS and (at := next(numbers)) in varying:
+            return Value(len(self.inputs) + varying.index(at))
+        return operand
 
     def _value(self, one: Deferred, first: int) -> Value:
         place = self.places[one]

@@ -140,27 +140,26 @@ def _make(backend: LazyBackend, asked: Sequence[Deferred] | None) -> tuple[int, 
             # It may have come from what was only made along with it.
             found = _run(backend, collect(backend, asked, along=False), asked)
         found = size + found[0], found[1], found[2]
-    pending_of(backend, standing=True)
+    pending_of(backend, settle=True)
     return found
 
 
 def _followed(backend: LazyBackend, asked: Sequence[Deferred]) -> tuple[int, int, bool] | None:
     """As ``_make`` where the log is what it was before the program that made such values the last time."""
-    log = backend.log[backend.standing :]
-    place = len(log), *[one.call for one in asked]
-    known, track, size = backend.tracks.get(place, (None, None, 0))
+    count = len(backend.log)
+    known, track, size = backend.tracks.get((count, *[one.call for one in asked]), (None, None, 0))
     if known is None or known.varying is not track.varying:
         return None
-    work = track.follow(log, asked)
+    work = track.follow(backend.log[track.first : count], asked)
     if work is None:
         return None
     known.followed += 1
-    count = len(work.steps)
+    steps = len(track.calls)
     brought = sum([_bring(one) for one in work.inputs if one.native is None])
     made = _replayed(known, work, work.outputs, work.varied, backend.target)
     _hand_out(backend, work.outputs, made, size)
-    del backend.log[backend.standing : backend.standing + len(log)]
-    return brought + size, count, True
+    del backend.log[track.first : count]
+    return brought + size, steps, True
 
 
 def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred]) -> tuple[int, int, bool]:
@@ -168,7 +167,6 @@ def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred
         return 0, 0, False
     draft = Draft(members)
     outputs = draft.held(members, asked)
-    count = len(members)
     members.clear()
     size = sum([_bring(one) for one in draft.inputs if one.native is None])
     known = _recognised((id(backend.target), *draft.key), draft)
@@ -180,7 +178,7 @@ def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred
     computed = sum([one.call.nbytes for one in draft.steps])
     if known.runs > 1:
         if asked and known.tracks <= _TRIES + known.followed:
-            _track(backend, known, draft, asked, outputs, count, computed)
+            _track(backend, known, draft, asked, outputs, computed)
         made = _replayed(known, draft, outputs, varied, backend.target)
     else:
         natives = [*[one.native for one in draft.inputs], *varied]
@@ -195,20 +193,17 @@ def _track(
     draft: Draft,
     asked: Sequence[Deferred],
     outputs: Sequence[Deferred],
-    count: int,
     size: int,
 ) -> None:
-    """Remember the log as it is, if all that is pending there is of this program."""
-    log = [
-        None if (one := reference()) is None or one.native is not None else one
-        for reference in backend.log[backend.standing :]
-    ]
-    if sum(one is not None for one in log) != count or any(one not in draft.places for one in log if one is not None):
+    """Remember the log as it is, if what is pending there is of this program, but for what was there before it."""
+    log = [None if (one := reference()) is None or one.native is not None else one for reference in backend.log[:]]
+    first = next(i for i, one in enumerate(log) if one in draft.places)
+    if any([one is not None and one not in draft.places for one in log[first:]]):
         return
     if len(backend.tracks) > limits.programs:
         backend.tracks.clear()
     known.tracks += 1
-    track = Track(log, draft, asked, outputs, known.varying)
+    track = Track(log, first, draft, asked, outputs, known.varying)
     backend.tracks[(len(log), *[one.call for one in asked])] = known, track, size
 
 

@@ -58,8 +58,7 @@ class Recorder(Backend):
         target: the wrapped backend.
         log: weak references to what was written down and not made yet, in order.
         pending: bytes of all that was written down since the log was last looked through.
-        standing: how many of the first in the log were left there by the last program that was made.
-        tracks: by the length of a log behind these, and what was asked for: the program, its track, and the bytes it makes.
+        tracks: by the length of the log, and what was asked for: the program, its track, and the bytes it makes.
         lines: by place in the log: the call that was there the last time, and its place in the user's program, so many frames
             up the stack.
     """
@@ -71,7 +70,6 @@ class Recorder(Backend):
         self.target = self.wraps = target
         self.log: list[weakref.ref[Deferred]] = []
         self.pending = 0
-        self.standing = 0
         self.tracks: dict[Any, Any] = {}
         self.lines: list[tuple[Call | None, int, CodeType, int]] = []
 

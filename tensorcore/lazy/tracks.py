@@ -27,30 +27,32 @@ class Track:
 
     Args:
         log: what was written down, with None in the place of what is dead or was made before.
+        first: where the program begins in it; what is pending before has nothing to do with it.
         draft: what was found of it.
         asked, outputs: what was asked for, and what leaves the program.
         varying: which of the draft's numbers are inputs of the program.
 
     Attributes:
-        varying: as it was given.
+        first, varying: as they were given.
     """
 
     def __init__(
         self,
         log: Sequence[Deferred | None],
+        first: int,
         draft: Draft,
         asked: Sequence[Deferred],
         outputs: Sequence[Deferred],
         varying: Sequence[int],
     ) -> None:
-        self.varying = varying
+        self.first, self.varying = first, varying
         self.steps: list[_Step] = []
         places: dict[Deferred, int] = {}
         numbers: list[int] = []
         count = 0
         left = set(outputs)
         named = set(asked)
-        for one in log:
+        for one in log[first:]:
             if one is None:
                 self.steps.append((None, False, (), (), 0, 0))
                 continue
@@ -86,7 +88,7 @@ class Track:
         self.numbers = [numbers[i] for i in varying]
 
     def follow(self, log: Sequence[Callable[[], Deferred | None]], asked: Sequence[Deferred]) -> Follower | None:
-        """What a draft of this log would find, None if it is another one."""
+        """What a draft of this log, from its first entry on, would find; None if it is another one."""
         seen: list[Any] = []
         see, count = seen.append, sys.getrefcount
         for reference, (call, nested, fresh, back, low, high) in zip(log, self.steps, strict=True):

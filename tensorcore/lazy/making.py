@@ -1,7 +1,7 @@
 """Making deferred values: which of them, as which program, whether it is known, and running it step by step.
 
 A program is recognised when it comes again: only the first is run step by step as it stands, the second is prepared
-(optimised and planned), and from then on it is replayed.
+(optimised and planned), and from then on it is replayed; a long one is prepared later.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ _lock = threading.RLock()
 # Bytes and calls that are pending from which on it is worth to look for garbage among them first: 50 ms.
 _HEAVY = 1 << 26
 _MANY = 4096
+# Steps from which on a program has to come more often before it is planned: planning 1000 takes 0.2 s, 10,000 take 3 s.
+_LONG = 1000
 _TRIES = 4  # tracks laid for a program whose log never is the same again
 
 
@@ -176,7 +178,8 @@ def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred
     known.runs += 1
     varied = [draft.numbers[i] for i in known.varying]
     computed = sum([one.call.nbytes for one in draft.steps])
-    if known.runs > 1:
+    planned = known.runs > 1 + (len(draft.steps) // _LONG) ** 2
+    if planned:
         if asked and known.tracks <= _TRIES + known.followed:
             _track(backend, known, draft, asked, outputs, computed)
         made = _replayed(known, draft, outputs, varied, backend.target)
@@ -184,7 +187,7 @@ def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred
         natives = [*[one.native for one in draft.inputs], *varied]
         made = run_steps(known.program, backend.target, natives, draft.steps)
     _hand_out(backend, outputs, made, computed)
-    return size + computed, len(draft.steps), known.runs > 1
+    return size + computed, len(draft.steps), planned
 
 
 def _track(

@@ -145,10 +145,10 @@ class Recorder(Backend):
             memory.value = value
         else:
             base = memory.value
-            chain = chain_of(target)
+            chain, places = chain_of(target)
             key = ("place", memory.form, value.call.forms[0], frozen(chain))
             call = array_call("place", key, (memory.form,), {"chain": chain})
-            memory.value = self.write_down(call, (base, value))
+            memory.value = self.write_down(call, (base, value, *places))
         memory.writes += 1
 
     # Kernels
@@ -335,6 +335,8 @@ class Recorder(Backend):
     def _copy(self, target: LazyArray, source: Any) -> LazyArray:
         kind = from_numpy_dtype(target.dtype)
         shape = target.shape
+        if type(source) is LazyArray and source.memory is target.memory and source.form is target.form:
+            return target  # as ``x[i] += 1`` ends
         if self._holds_arrays(source):
             self._store(target, self.operand(source))
             return target

@@ -203,7 +203,7 @@ class Writer:
 
     def _place_text(self, value: Any) -> str:
         """As ``_text``, where a value is an int of an index."""
-        if isinstance(value, tuple):
+        if type(value) is tuple:  # a value is one too
             return f"({''.join(f'{self._place_text(one)}, ' for one in value)})"
         if isinstance(value, slice):
             return f"slice({', '.join(map(self._text, (value.start, value.stop, value.step)))})"

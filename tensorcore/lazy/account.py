@@ -21,7 +21,7 @@ _forbidden = threading.local()
 _NAMES = {
     "__bool__": "bool", "__float__": "float", "__int__": "int", "__index__": "index", "__complex__": "complex",
     "__iter__": "iter", "__format__": "format", "_array": "numpy", "__contains__": "in", "__reduce_ex__": "pickle",
-    "__deepcopy__": "deepcopy",
+    "__deepcopy__": "deepcopy", "reduce_storage": "pickle",
 }  # fmt: skip
 _AROUND = ("wrapped",)  # what decorators put around a method
 _OF_OBJECTS = ("__init__", "__call__")  # say little without the class

@@ -7,13 +7,14 @@ A program is recognised when it comes again: only the first is run step by step 
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 import threading
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.program import Program, Value, filled
@@ -158,8 +159,8 @@ def _followed(backend: LazyBackend, asked: Sequence[Deferred]) -> tuple[int, int
     known.followed += 1
     steps = len(track.calls)
     brought = sum([_bring(one) for one in work.inputs if one.native is None])
-    made = _replayed(known, work, work.outputs, work.varied, backend.target)
-    _hand_out(backend, work.outputs, made, size)
+    _replay(backend, known, work, work.outputs, work.varied)
+    backend.pending = max(0, backend.pending - size)
     del backend.log[track.first : count]
     return brought + size, steps, True
 
@@ -182,11 +183,11 @@ def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred
     if planned:
         if asked and known.tracks <= _TRIES + known.followed:
             _track(backend, known, draft, asked, outputs, computed)
-        made = _replayed(known, draft, outputs, varied, backend.target)
+        _replay(backend, known, draft, outputs, varied)
     else:
         natives = [*[one.native for one in draft.inputs], *varied]
-        made = run_steps(known.program, backend.target, natives, draft.steps)
-    _hand_out(backend, outputs, made, computed)
+        _hand_out(outputs, run_steps(known.program, backend.target, natives, draft.steps))
+    backend.pending = max(0, backend.pending - computed)
     return size + computed, len(draft.steps), planned
 
 
@@ -210,16 +211,16 @@ def _track(
     backend.tracks[(len(log), *[one.call for one in asked])] = known, track, size
 
 
-def _hand_out(backend: LazyBackend, outputs: Sequence[Deferred], made: Sequence[Any], size: int) -> None:
+def _hand_out(outputs: Sequence[Deferred], made: Sequence[Any]) -> None:
     for one, native in zip(outputs, made, strict=True):
         one.native = native
         one.operands = ()
-    backend.pending = max(0, backend.pending - size)
 
 
-def _replayed(known: Known, work: Work, outputs: list[Deferred], varied: list[Any], target: Backend) -> Sequence[Any]:
-    """What the plan of a program makes of these inputs."""
+def _replay(backend: LazyBackend, known: Known, work: Work, outputs: Sequence[Deferred], varied: Sequence[Any]) -> None:
+    """Make the outputs of a program by its plan."""
     assert known.program is not None
+    target = backend.target
     into = work.replaced(known.candidates) if target.capabilities.host else ()
     plan = known.plans.get(into)
     if plan is None:
@@ -227,23 +228,45 @@ def _replayed(known: Known, work: Work, outputs: list[Deferred], varied: list[An
         strides = [None if one is None or one.dense else one.strides for one in forms] + [None] * len(known.varying)
         plan = known.plans[into] = prepare(known.program, target, into=dict(into), strides=strides)
     natives = [*[one.native for one in work.inputs], *varied]
-    try:
-        return plan(*natives)
-    except BaseException as error:
-        if not into and isinstance(error, Exception):
-            # Step by step, which says which step it was: nothing was written over, so it can be run again.
-            made = run_steps(known.program, target, natives, work.steps)
-            warnings.warn(f"lazy: a plan failed where its steps do not: {error!r}; please report it", stacklevel=2)
-            return made
-        found = error
-        if isinstance(error, Exception):
+    if into:
+        with _undisturbed():
             try:
-                run_steps(known.program, target, natives, work.steps)
-            except Exception as located:
-                found = located
-        for one in outputs:
-            one.call, one.operands = leaf(one.call.forms[0].based).call, (_lost,)  # type: ignore[union-attr]
-        raise found from None
+                _hand_out(outputs, plan(*natives))
+            except BaseException as error:
+                found = error
+                if isinstance(error, Exception):
+                    try:
+                        run_steps(known.program, target, natives, work.steps)
+                    except Exception as located:
+                        found = located
+                for one in outputs:
+                    one.call, one.operands = leaf(one.call.forms[0].based).call, (_lost,)  # type: ignore[union-attr]
+                raise found from None
+        return
+    try:
+        made = plan(*natives)
+    except Exception as error:
+        # Step by step, which says which step it was: nothing was written over, so it can be run again.
+        made = run_steps(known.program, target, natives, work.steps)
+        warnings.warn(f"lazy: a plan failed where its steps do not: {error!r}; please report it", stacklevel=2)
+    _hand_out(outputs, made)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Ctrl-C wait till the end of the block: a program that writes over its inputs is run as a whole, or not at all."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    came: list[Any] = []
+    signal.signal(signal.SIGINT, lambda *given: came.append(given))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        before(*came[-1])
 
 
 def _lost() -> Any:

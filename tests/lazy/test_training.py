@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -181,3 +182,42 @@ def test_a_line_is_the_line_of_this_time() -> None:
         line = made.__code__.co_firstlineno + 1
         with pytest.raises(IndexError, match=rf"test_training\.py:{line}\)"):
             made(broken).tolist()
+
+
+def test_an_interrupt_waits_for_a_program_that_writes_over_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C amid an optimizer's step is raised behind it: the parameters are those of one whole step more."""
+    prepare = making.prepare
+    calls: list[int] = []
+
+    def interrupting(*given: Any, **options: Any) -> Any:
+        plan = prepare(*given, **options)
+
+        def run(*natives: Any) -> Any:
+            made = plan(*natives)
+            calls.append(len(options["into"]))
+            if len(calls) == 3:
+                signal.raise_signal(signal.SIGINT)
+                assert len(made) > 0  # not interrupted here
+            return made
+
+        return run
+
+    monkeypatch.setattr(making, "prepare", interrupting)
+    ends = []
+    for device in ("cpu", "lazy"):
+        weight = tc.full((4, 4), 0.5, device=device, requires_grad=True)
+        optimizer = tc.optim.SGD([weight], lr=0.1, momentum=0.9)
+        interrupts = 0
+        for _ in range(8):
+            try:
+                optimizer.zero_grad()
+                (weight @ weight).tanh().sum().backward()
+                optimizer.step()
+                tc.lazy.evaluate(weight)
+            except KeyboardInterrupt:
+                interrupts += 1
+        ends.append(weight.tolist())
+    assert calls[2] > 0
+    assert interrupts == 1
+    assert ends[0] == ends[1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -33,6 +34,8 @@ LOOKS: dict[str, Callable[[tc.Tensor], Any]] = {
     "format": lambda x: f"{x.sum():.2f}",
     "evaluate": lambda x: tc.evaluate(x),
     "cpu": lambda x: x.cpu(),
+    "in": lambda x: 3.0 in x,
+    "pickle": lambda x: pickle.dumps(x),
     "nonzero": lambda x: tc.nonzero(x),
     "masked_select": lambda x: x.masked_select(x > 3),
     "unique": lambda x: tc.unique(x),

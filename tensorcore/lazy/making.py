@@ -7,7 +7,6 @@ A program is recognised when it comes again: only the first is run step by step 
 from __future__ import annotations
 
 import gc
-import signal
 import sys
 import threading
 import time
@@ -15,6 +14,7 @@ import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.program import Program, Value, filled
@@ -25,6 +25,11 @@ from tensorcore.lazy.kernels import pure_kernels
 from tensorcore.lazy.plan import prepare
 from tensorcore.lazy.record import Call, Deferred, leaf, line_of
 from tensorcore.lazy.tracks import Track
+
+try:  # those of ``signal`` look numbers up in an enum, which costs more than a small program: 20 us for the three calls
+    from _signal import getsignal, signal
+except ImportError:  # not CPython
+    from signal import getsignal, signal
 
 if TYPE_CHECKING:
     from tensorcore.backend.base import Backend
@@ -255,16 +260,16 @@ def _replay(backend: LazyBackend, known: Known, work: Work, outputs: Sequence[De
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Let Ctrl-C wait till the end of the block: a program that writes over its inputs is run as a whole, or not at all."""
-    before = signal.getsignal(signal.SIGINT)
+    before = getsignal(SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield
         return
     came: list[Any] = []
-    signal.signal(signal.SIGINT, lambda *given: came.append(given))
+    signal(SIGINT, lambda *given: came.append(given))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal(SIGINT, before)
     if came:
         before(*came[-1])
 

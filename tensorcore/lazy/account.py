@@ -20,8 +20,8 @@ _forbidden = threading.local()
 # What the functions are called in the account that Python calls by other names.
 _NAMES = {
     "__bool__": "bool", "__float__": "float", "__int__": "int", "__index__": "index", "__complex__": "complex",
-    "__iter__": "iter", "__format__": "format", "_array": "numpy", "__contains__": "in", "__reduce_ex__": "pickle",
-    "__deepcopy__": "deepcopy",
+    "__iter__": "iter", "__format__": "format", "_array": "numpy", "__reduce_ex__": "pickle",
+    "__deepcopy__": "deepcopy", "_contains": "in", "_reduce_storage": "pickle",
 }  # fmt: skip
 _AROUND = ("wrapped",)  # what decorators put around a method
 _OF_OBJECTS = ("__init__", "__call__")  # say little without the class

@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from tensorcore.lazy.kinds import GIVEN
 from tensorcore.lazy.record import Call, Deferred, Form
 
 __all__ = ["LazyArray", "Memory", "around", "chain_of", "home", "view"]
 
+Chain = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
 _addresses = itertools.count(1 << 20, 1 << 40)
 
 
@@ -125,10 +127,29 @@ def view(parent: LazyArray, call: Call) -> LazyArray:
     return made
 
 
-def chain_of(array: LazyArray) -> tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]:
-    """The views that lead from the memory to an array: names of kernels, and pairs of their options."""
+def chain_of(array: LazyArray) -> tuple[Chain, list[int]]:
+    """The views that lead from the memory to an array: names of kernels, and pairs of their options.
+
+    The ints of an index are put aside, in order, with ``GIVEN`` in their place: a loop over rows writes to one place after
+    the other, and is one program.
+    """
     steps = []
+    numbers: list[int] = []
     while array.parent is not None:
-        steps.append((str(array.call.kernel), tuple(array.call.options.items())))
+        steps.append((str(array.call.kernel), array.call.options))
         array = array.parent
-    return tuple(reversed(steps))
+    chain = []
+    for kernel, options in reversed(steps):
+        if kernel == "index":
+            options = {"key": tuple([_put_aside(one, numbers) for one in options["key"]])}
+        chain.append((kernel, tuple(options.items())))
+    return tuple(chain), numbers
+
+
+def _put_aside(one: Any, numbers: list[int]) -> Any:
+    if type(one) is int:
+        numbers.append(one)
+        return GIVEN
+    if type(one) is slice:
+        return slice(*[_put_aside(each, numbers) for each in (one.start, one.stop, one.step)])
+    return one

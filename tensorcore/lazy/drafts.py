@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from tensorcore.lazy.record import Deferred, frozen
 if TYPE_CHECKING:
     from tensorcore.lazy.backend import LazyBackend
 
-__all__ = ["Draft", "collect", "pending_of"]
+__all__ = ["KINDS", "LOOPED", "Draft", "Work", "collect", "pending_of"]
 
 # Kernels that values may stop with an error: an index out of range, a matrix that is singular.
 _STOPPING = frozenset([
@@ -26,7 +27,7 @@ _STOPPING = frozenset([
     "index_put", "index_select", "index_tensors", "max_unpool", "nll_loss", "pick", "put", "put_picked", "scatter",
     "scatter_reduce", "take",
 ])  # fmt: skip
-_KINDS = {int: int64, float: float64, complex: complex128, bool: bool_}
+KINDS = {int: int64, float: float64, complex: complex128, bool: bool_}
 
 
 def _looped() -> int:
@@ -38,15 +39,19 @@ def _looped() -> int:
     return found
 
 
-_LOOPED = _looped()
+LOOPED = _looped()
 
 
-def pending_of(backend: LazyBackend) -> list[Deferred]:
-    """What is written down, still wanted and not made, in order."""
+def pending_of(backend: LazyBackend, settle: bool = False) -> list[Deferred]:
+    """What is written down, still wanted and not made, in order.
+
+    Args:
+        settle: whether all else leaves the log now, and not only where it is the most of it.
+    """
     log = backend.log
     count = len(log)  # other threads go on writing down behind it
     found = [value for reference in log[:count] if (value := reference()) is not None and value.native is None]
-    if 2 * len(found) < count:
+    if settle or 2 * len(found) < count:
         log[:count] = [weakref.ref(one) for one in found]
     return found
 
@@ -94,20 +99,51 @@ def _depends(operands: tuple[Any, ...], on: set[Deferred]) -> bool:
     return False
 
 
-class Draft:
+class Work:
+    """What a program takes and does this time.
+
+    Attributes:
+        inputs: the values that it takes.
+        steps: the calls, in order.
+    """
+
+    inputs: list[Deferred]
+
+    @property
+    def steps(self) -> list[Deferred]:
+        raise NotImplementedError
+
+    def references(self, i: int) -> int:
+        """What getrefcount says of an input that nobody has but this program."""
+        raise NotImplementedError
+
+    def replaced(self, candidates: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+        """Those of the pairs whose input's memory nobody has any more: that is what a parameter was before an optimizer's step."""
+        count, inputs = sys.getrefcount, self.inputs
+        found = []
+        for pair in candidates:
+            one = inputs[pair[1]]
+            if count(one) > self.references(pair[1]):
+                continue
+            native = one.native
+            # A view leads to other memory than its own; an array that is none belongs to the value alone, as in a list.
+            if isinstance(native, np.ndarray) and not isinstance(native.base, np.ndarray) and count(native) <= LOOPED:
+                found.append(pair)
+        return tuple(found)
+
+
+class Draft(Work):
     """A program as it is put together.
 
     Attributes:
         key: tells it from other programs.
-        inputs: the values that it takes.
-        steps: the calls, in order; ``makes`` has what each value is the result of.
         numbers: among the operands, in order.
     """
 
     def __init__(self, members: list[Deferred]) -> None:
         self.key: list[Any] = []
         self.inputs: list[Deferred] = []
-        self.steps: list[Deferred] = []
+        self._steps: list[Deferred] = []
         self.numbers: list[Any] = []
         self.uses: dict[Deferred, int] = {}
         self.places: dict[Deferred, int] = {}  # of a value: at or above 0 of a result, below 0 of an input
@@ -124,7 +160,11 @@ class Draft:
                 code(one.operands)
                 places[one] = count
                 count += len(call.parts) or 1
-                self.steps.append(one)
+                self._steps.append(one)
+
+    @property
+    def steps(self) -> list[Deferred]:
+        return self._steps
 
     def _code(self, operands: tuple[Any, ...]) -> None:
         places, uses, append = self.places, self.uses, self.key.append
@@ -142,7 +182,7 @@ class Draft:
                 append("(")
                 self._code(operand)
                 append(")")
-            elif kind in _KINDS:
+            elif kind in KINDS:
                 append(kind if operand or kind is bool else frozen(operand))
                 self.numbers.append(operand)
             else:
@@ -151,27 +191,13 @@ class Draft:
     def program(self, outputs: Sequence[Deferred], varying: Sequence[int]) -> Program:
         """With the numbers at the places ``varying`` as inputs behind the others."""
         first = len(self.inputs) + len(varying)
-        at = 0
-
-        def given(operand: Any) -> Any:
-            nonlocal at
-            kind = type(operand)
-            if kind is Deferred:
-                return self._value(operand, first)
-            if kind is tuple:
-                return tuple([given(one) for one in operand])
-            if kind in _KINDS:
-                at += 1
-                if at - 1 in varying:
-                    return Value(len(self.inputs) + varying.index(at - 1))
-            return operand
-
+        numbers = itertools.count()
         specs = [_form(one).spec for one in self.inputs]
-        specs += [Spec((), _KINDS[type(self.numbers[i])]) for i in varying]
+        specs += [Spec((), KINDS[type(self.numbers[i])]) for i in varying]
         steps = []
         for one in self.steps:
             kernel, _, named = str(one.call.kernel).partition(":")
-            operands, options = [given(each) for each in one.operands], one.call.options
+            operands, options = [self._operand(each, varying, numbers) for each in one.operands], one.call.options
             if named:
                 names = named.split(",")
                 held = dict(zip(names, operands[-len(names) :], strict=True))
@@ -184,6 +210,17 @@ class Draft:
             made = tuple([form.spec for form in one.call.forms if form is not None])
             steps.append(Step(kernel, tuple(operands), options, made))
         return Program(tuple(specs), tuple(steps), tuple([self._value(one, first) for one in outputs]))
+
+    def _operand(self, operand: Any, varying: Sequence[int], numbers: Iterator[int]) -> Any:
+        # No closure that calls itself: such a circle would keep the arrays of this draft until the next collection.
+        kind = type(operand)
+        if kind is Deferred:
+            return self._value(operand, len(self.inputs) + len(varying))
+        if kind is tuple:
+            return tuple([self._operand(one, varying, numbers) for one in operand])
+        if kind in KINDS and (at := next(numbers)) in varying:
+            return Value(len(self.inputs) + varying.index(at))
+        return operand
 
     def _value(self, one: Deferred, first: int) -> Value:
         place = self.places[one]
@@ -204,7 +241,7 @@ class Draft:
                 continue
             # The tables of places and of uses, the list of steps, and the operands.
             times = uses.get(one)
-            own = _LOOPED + 1 + (call.kernel is not None) + (times + 1 if times else 0)
+            own = LOOPED + 1 + (call.kernel is not None) + (times + 1 if times else 0)
             if count(one) > own or id(one) in named:
                 found.append(one)
                 key.append(places[one])
@@ -226,20 +263,9 @@ class Draft:
                 found[before] = i
         return tuple([(i, before) for before, i in found.items()])
 
-    def replaced(self, candidates: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-        """Those of the pairs whose input's memory nobody has any more: that is what a parameter was before an optimizer's step."""
-        count, uses, inputs = sys.getrefcount, self.uses, self.inputs
-        found = []
-        for pair in candidates:
-            one = inputs[pair[1]]
-            # Besides the list and the name: two tables, and the operands of the steps.
-            if count(one) > _LOOPED + 2 + uses[one]:
-                continue
-            native = one.native
-            # A view leads to other memory than its own; an array that is none belongs to the value alone, as in a list.
-            if isinstance(native, np.ndarray) and not isinstance(native.base, np.ndarray) and count(native) <= _LOOPED:
-                found.append(pair)
-        return tuple(found)
+    def references(self, i: int) -> int:
+        # The list and the name, two tables, and the operands of the steps.
+        return LOOPED + 2 + self.uses[self.inputs[i]]
 
     def _before(self, one: Deferred) -> int | None:
         """The position of the input that a value was written over."""

@@ -2,8 +2,8 @@
 
 What is new to a backend's own table:
 
-- ``place(base, part, chain=...)`` is ``base`` with ``part`` in the place of a view; ``chain`` has the view kernels that
-  lead to it and pairs of their options;
+- ``place(base, part, *places, chain=...)`` is ``base`` with ``part`` in the place of a view; ``chain`` has the view kernels
+  that lead to it and pairs of their options, but for the ints ``places`` of their indices;
 - ``checked(labels, kernel=, classes=, ignore_index=)`` is a copy of ``labels``, all of which are classes or ignored;
 - ``update(..., kernel=, targets=, options=)`` calls a kernel that writes to some of its operands, and answers with new
   arrays for these: a target is a position, or a position and one in the list there.
@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore.backend.base import Backend, Kernel
+from tensorcore.lazy.kinds import indexed
 from tensorcore.ops.layers.entropy import check_labels
 
 __all__ = ["PureKernels", "pure_kernels"]
@@ -56,11 +57,11 @@ def pure_kernels(backend: Backend) -> PureKernels:
 def _placing(backend: Backend) -> Kernel:
     kernels = backend.kernels
 
-    def place(base: Any, part: Any, *, chain: Any, owned: bool = False) -> Any:
-        """``owned`` says that ``base`` is nobody else's, and may be written."""
-        made = at = base if owned else kernels["clone"](base)
+    def place(base: Any, part: Any, *places: int, chain: Any) -> Any:
+        made = at = kernels["clone"](base)
+        numbers = iter(places)
         for name, options in chain:
-            at = kernels[name](at, **dict(options))
+            at = kernels[name](at, **indexed(options, numbers))
         kernels["copy"](at, part)
         return made
 

@@ -4,7 +4,8 @@ Beside the kernels of a backend a program may hold steps that a plan itself know
 
     random    numbers of ``Backend.random``; its options are ``kind``, ``shape``, ``dtype``, ``generator``, ``options``
     draw      what ``Backend.draw`` gives for the operands; ``op`` and ``function`` are its options
-    place     the first operand with the second in the part that the views in the option ``chain`` lead to
+    place     the first operand with the second in the part that the views in the option ``chain`` lead to; further operands
+              are the ints of their indices, which have ``GIVEN`` in their place
     update    the kernel named by the option ``kernel``, which writes to operands: it makes their new values
     bounds    the kernel ``index_bounds``, whose two numbers ``holds`` must accept; it makes no value
 """
@@ -21,12 +22,14 @@ __all__ = [
     "ACTIVATIONS",
     "DRAWS",
     "ELEMENTWISE",
+    "GIVEN",
     "IN_PLACE",
     "OWN",
     "REDUCTIONS",
     "ROWS",
     "STAYS",
     "VIEWING",
+    "indexed",
     "reads",
     "roots",
     "used",
@@ -34,6 +37,7 @@ __all__ = [
 ]
 
 OWN = frozenset(["random", "draw", "place", "update", "bounds"])
+GIVEN = "given"
 DRAWS = frozenset(["random", "draw"])
 STAYS = DRAWS | {"bounds"}  # run whether or not anybody needs what they make, and never merged
 VIEWING = frozenset(VIEWS)
@@ -60,6 +64,20 @@ def used(value: Any) -> Iterator[int]:
             yield from used(one)
     elif isinstance(value, dict):
         yield from used(list(value.values()))
+
+
+def indexed(options: Any, numbers: Iterator[Any]) -> dict[str, Any]:
+    """The options of a view in a ``chain``, with the numbers that were put aside where they belong."""
+    made = dict(options)
+    if "key" in made:
+        made["key"] = tuple([_given(one, numbers) for one in made["key"]])
+    return made
+
+
+def _given(one: Any, numbers: Iterator[Any]) -> Any:
+    if type(one) is slice:
+        return slice(*[_given(each, numbers) for each in (one.start, one.stop, one.step)])
+    return next(numbers) if type(one) is str else one
 
 
 def roots(program: Program) -> list[int]:

@@ -1,7 +1,7 @@
 """Making deferred values: which of them, as which program, whether it is known, and running it step by step.
 
 A program is recognised when it comes again: only the first is run step by step as it stands, the second is prepared
-(optimised and planned), and from then on it is replayed.
+(optimised and planned), and from then on it is replayed; a long one is prepared later.
 """
 
 from __future__ import annotations
@@ -12,17 +12,24 @@ import threading
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.program import Program, Value, filled
 from tensorcore.errors import DimensionError, KernelMissing, ShapeError, UsageError
 from tensorcore.lazy import account
-from tensorcore.lazy.drafts import Draft, collect, pending_of
+from tensorcore.lazy.drafts import Draft, Work, collect, pending_of
 from tensorcore.lazy.kernels import pure_kernels
 from tensorcore.lazy.plan import prepare
 from tensorcore.lazy.record import Call, Deferred, leaf, line_of
+from tensorcore.lazy.tracks import Track
+
+try:  # those of ``signal`` look numbers up in an enum, which costs more than a small program: 20 us for the three calls
+    from _signal import getsignal, signal
+except ImportError:  # not CPython
+    from signal import getsignal, signal
 
 if TYPE_CHECKING:
     from tensorcore.backend.base import Backend
@@ -34,6 +41,9 @@ _lock = threading.RLock()
 # Bytes and calls that are pending from which on it is worth to look for garbage among them first: 50 ms.
 _HEAVY = 1 << 26
 _MANY = 4096
+# Steps from which on a program has to come more often before it is planned: planning 1000 takes 0.2 s, 10,000 take 3 s.
+_LONG = 1000
+_TRIES = 4  # tracks laid for a program whose log never is the same again
 
 
 class Limits:
@@ -64,9 +74,10 @@ class Known:
         varying: the places among them of those that were not the same at every run.
         plans: take natives, answer with those of the outputs; by the pairs of an output and an input that it is written
             over.
+        runs, followed, tracks: how often it came, how often by following a track, and how many were laid.
     """
 
-    __slots__ = ("candidates", "numbers", "plans", "program", "runs", "varying")
+    __slots__ = ("candidates", "followed", "numbers", "plans", "program", "runs", "tracks", "varying")
 
     def __init__(self, numbers: list[Any]) -> None:
         self.program: Program | None = None
@@ -74,7 +85,7 @@ class Known:
         self.numbers = numbers
         self.varying: list[int] = []
         self.plans: dict[tuple[tuple[int, int], ...], Callable[..., tuple[Any, ...]]] = {}
-        self.runs = 0
+        self.runs = self.tracks = self.followed = 0
 
 
 _known: OrderedDict[Any, Known] = OrderedDict()
@@ -123,16 +134,40 @@ def realise(backend: LazyBackend, asked: Sequence[Deferred] | None, cause: str |
 def _make(backend: LazyBackend, asked: Sequence[Deferred] | None) -> tuple[int, int, bool]:
     """Bytes, steps, and whether it was a replay."""
     if asked is None:
-        return _run(backend, pending_of(backend), ())
-    size = sum([_bring(one) for one in asked if one.call.kernel is None and one.call.part is None])
-    try:
-        made, steps, replayed = _run(backend, collect(backend, asked), asked)
-    except Exception:
-        if any([one.operands == (_lost,) for one in asked]):
-            raise
-        # It may have come from what was only made along with it.
-        made, steps, replayed = _run(backend, collect(backend, asked, along=False), asked)
-    return size + made, steps, replayed
+        found = _run(backend, pending_of(backend), ())
+    else:
+        size = sum([_bring(one) for one in asked if one.call.kernel is None and one.call.part is None])
+        try:
+            followed = _followed(backend, asked)
+            if followed is not None:
+                return followed
+            found = _run(backend, collect(backend, asked), asked)
+        except Exception:
+            if any([one.operands == (_lost,) for one in asked]):
+                raise
+            # It may have come from what was only made along with it.
+            found = _run(backend, collect(backend, asked, along=False), asked)
+        found = size + found[0], found[1], found[2]
+    pending_of(backend, settle=True)
+    return found
+
+
+def _followed(backend: LazyBackend, asked: Sequence[Deferred]) -> tuple[int, int, bool] | None:
+    """As ``_make`` where the log is what it was before the program that made such values the last time."""
+    count = len(backend.log)
+    known, track, size = backend.tracks.get((count, *[one.call for one in asked]), (None, None, 0))
+    if known is None or known.varying is not track.varying:
+        return None
+    work = track.follow(backend.log[track.first : count], asked)
+    if work is None:
+        return None
+    known.followed += 1
+    steps = len(track.calls)
+    brought = sum([_bring(one) for one in work.inputs if one.native is None])
+    _replay(backend, known, work, work.outputs, work.varied)
+    backend.pending = max(0, backend.pending - size)
+    del backend.log[track.first : count]
+    return brought + size, steps, True
 
 
 def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred]) -> tuple[int, int, bool]:
@@ -147,49 +182,96 @@ def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred
         known.program = draft.program(outputs, known.varying)
         known.candidates = draft.candidates(outputs)
     known.runs += 1
-    if known.runs > 1:
-        made = _replayed(known, draft, outputs, backend.target)
-    else:
-        made = run_steps(known.program, backend.target, _natives(draft, known), draft.steps)
+    varied = [draft.numbers[i] for i in known.varying]
     computed = sum([one.call.nbytes for one in draft.steps])
+    planned = known.runs > 1 + (len(draft.steps) // _LONG) ** 2
+    if planned:
+        if asked and known.tracks <= _TRIES + known.followed:
+            _track(backend, known, draft, asked, outputs, computed)
+        _replay(backend, known, draft, outputs, varied)
+    else:
+        natives = [*[one.native for one in draft.inputs], *varied]
+        _hand_out(outputs, run_steps(known.program, backend.target, natives, draft.steps))
+    backend.pending = max(0, backend.pending - computed)
+    return size + computed, len(draft.steps), planned
+
+
+def _track(
+    backend: LazyBackend,
+    known: Known,
+    draft: Draft,
+    asked: Sequence[Deferred],
+    outputs: Sequence[Deferred],
+    size: int,
+) -> None:
+    """Remember the log as it is, if what is pending there is of this program, but for what was there before it."""
+    log = [None if (one := reference()) is None or one.native is not None else one for reference in backend.log[:]]
+    first = next(i for i, one in enumerate(log) if one in draft.places)
+    if any([one is not None and one not in draft.places for one in log[first:]]):
+        return
+    if len(backend.tracks) > limits.programs:
+        backend.tracks.clear()
+    known.tracks += 1
+    track = Track(log, first, draft, asked, outputs, known.varying)
+    backend.tracks[(len(log), *[one.call for one in asked])] = known, track, size
+
+
+def _hand_out(outputs: Sequence[Deferred], made: Sequence[Any]) -> None:
     for one, native in zip(outputs, made, strict=True):
         one.native = native
         one.operands = ()
-    backend.pending = max(0, backend.pending - computed)
-    return size + computed, len(draft.steps), known.runs > 1
 
 
-def _natives(draft: Draft, known: Known) -> list[Any]:
-    return [one.native for one in draft.inputs] + [draft.numbers[i] for i in known.varying]
-
-
-def _replayed(known: Known, draft: Draft, outputs: list[Deferred], target: Backend) -> Sequence[Any]:
-    """What the plan of a program makes of these inputs."""
+def _replay(backend: LazyBackend, known: Known, work: Work, outputs: Sequence[Deferred], varied: Sequence[Any]) -> None:
+    """Make the outputs of a program by its plan."""
     assert known.program is not None
-    into = draft.replaced(known.candidates) if target.capabilities.host else ()
+    target = backend.target
+    into = work.replaced(known.candidates) if target.capabilities.host else ()
     plan = known.plans.get(into)
     if plan is None:
-        forms = [one.call.forms[0] for one in draft.inputs]
+        forms = [one.call.forms[0] for one in work.inputs]
         strides = [None if one is None or one.dense else one.strides for one in forms] + [None] * len(known.varying)
         plan = known.plans[into] = prepare(known.program, target, into=dict(into), strides=strides)
-    natives = _natives(draft, known)
-    try:
-        return plan(*natives)
-    except BaseException as error:
-        if not into and isinstance(error, Exception):
-            # Step by step, which says which step it was: nothing was written over, so it can be run again.
-            made = run_steps(known.program, target, natives, draft.steps)
-            warnings.warn(f"lazy: a plan failed where its steps do not: {error!r}; please report it", stacklevel=2)
-            return made
-        found = error
-        if isinstance(error, Exception):
+    natives = [*[one.native for one in work.inputs], *varied]
+    if into:
+        with _undisturbed():
             try:
-                run_steps(known.program, target, natives, draft.steps)
-            except Exception as located:
-                found = located
-        for one in outputs:
-            one.call, one.operands = leaf(one.call.forms[0].based).call, (_lost,)  # type: ignore[union-attr]
-        raise found from None
+                _hand_out(outputs, plan(*natives))
+            except BaseException as error:
+                found = error
+                if isinstance(error, Exception):
+                    try:
+                        run_steps(known.program, target, natives, work.steps)
+                    except Exception as located:
+                        found = located
+                for one in outputs:
+                    one.call, one.operands = leaf(one.call.forms[0].based).call, (_lost,)  # type: ignore[union-attr]
+                raise found from None
+        return
+    try:
+        made = plan(*natives)
+    except Exception as error:
+        # Step by step, which says which step it was: nothing was written over, so it can be run again.
+        made = run_steps(known.program, target, natives, work.steps)
+        warnings.warn(f"lazy: a plan failed where its steps do not: {error!r}; please report it", stacklevel=2)
+    _hand_out(outputs, made)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Ctrl-C wait till the end of the block: a program that writes over its inputs is run as a whole, or not at all."""
+    before = getsignal(SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    came: list[Any] = []
+    signal(SIGINT, lambda *given: came.append(given))
+    try:
+        yield
+    finally:
+        signal(SIGINT, before)
+    if came:
+        before(*came[-1])
 
 
 def _lost() -> Any:

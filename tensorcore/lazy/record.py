@@ -20,8 +20,8 @@ from tensorcore.backend.strides import contiguous_strides
 from tensorcore.dtypes import from_numpy_dtype
 
 __all__ = [
-    "Call", "Deferred", "Form", "Host", "array_call", "call_of", "copied", "dense_form", "form", "frozen", "inside_files", "is_inside",
-    "known_call", "leaf", "line_of", "outside_files", "user_line",
+    "Call", "Deferred", "Form", "Host", "array_call", "call_of", "copied", "dense_form", "form", "frozen", "is_inside",
+    "known_call", "leaf", "line_of", "user_frame", "user_line",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -235,32 +235,39 @@ def _formed(made: MetaArray) -> Form:
 
 # Where in the user's program
 
-inside_files: set[str] = set()  # names of files of this package, as far as they were met
-outside_files: set[str] = set()
+_inside_files: set[str] = set()  # names of files of this package, as far as they were met
+_outside_files: set[str] = set()
 
 
 def user_line(frame: Any) -> tuple[CodeType, int]:
     """The innermost place of a call stack that is not in this package."""
-    known = inside_files
-    while True:
-        # By name: a code object has no hash at hand, and a call from a module passes a dozen frames.
-        while (code := frame.f_code).co_filename in known:
-            outer = frame.f_back
-            if outer is None:
-                return code, frame.f_lasti
-            frame = outer
-        if code.co_filename in outside_files or not is_inside(code):
-            return code, frame.f_lasti
+    found, _ = user_frame(frame)
+    return found.f_code, found.f_lasti
+
+
+def user_frame(frame: Any) -> tuple[Any, int]:
+    """The innermost frame of a call stack that is not of this package, and how many frames up it is."""
+    up = 0
+    # By name: a code object has no hash at hand, and a call from a module passes a dozen frames.
+    while (name := frame.f_code.co_filename) in _inside_files or (
+        name not in _outside_files and is_inside(frame.f_code)
+    ):
+        outer = frame.f_back
+        if outer is None:
+            break
+        frame = outer
+        up += 1
+    return frame, up
 
 
 def is_inside(code: CodeType) -> bool:
     """Whether code is of this package."""
     name = code.co_filename
-    if name in inside_files:
+    if name in _inside_files:
         return True
     # What this package compiles itself has a name in brackets, as in "<backward of sum>".
     inside = name.startswith((_PACKAGE, "<frozen", "<backward of", "<call of", "<plan", "<exchanged"))
-    (inside_files if inside else outside_files).add(name)
+    (_inside_files if inside else _outside_files).add(name)
     return inside
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -29,12 +30,11 @@ from tensorcore.lazy.record import (
     dense_form,
     form,
     frozen,
-    inside_files,
     known_call,
     leaf,
-    outside_files,
-    user_line,
+    user_frame,
 )  # fmt: skip
+from tensorcore.lazy.updates import WRITTEN, writing
 from tensorcore.ops.layers.entropy import check_labels
 
 __all__ = ["Recorder", "viewed"]
@@ -43,8 +43,6 @@ Shape = tuple[int, ...]
 getframe, reference = sys._getframe, weakref.ref
 # What the frontend has other ways for: a formula that is no plain value, lists of arrays, and an answer that is written and needed.
 _LEFT_OUT = EAGER | {"norms", "step", "unscale"}
-# What kernels write to: an operand may be a list of arrays, or None.
-_WRITTEN = {"adam_step": (0, 1, 2, 3, 4, 5), "sgd_step": (0, 1, 2), "track_statistics": (0, 1)}
 _OF_LABELS = frozenset(["cross_entropy", "nll_loss"])  # their kernels take it that labels are classes
 _HOST_PLACES = frozenset(["add_rows", "take_rows"])
 # Kernels that keep for their gradients what suits them, other than their shape rules say.
@@ -60,6 +58,9 @@ class Recorder(Backend):
         target: the wrapped backend.
         log: weak references to what was written down and not made yet, in order.
         pending: bytes of all that was written down since the log was last looked through.
+        tracks: by the length of the log, and what was asked for: the program, its track, and the bytes it makes.
+        lines: by place in the log: the call that was there the last time, and its place in the user's program, so many frames
+            up the stack.
     """
 
     array = LazyArray
@@ -69,6 +70,8 @@ class Recorder(Backend):
         self.target = self.wraps = target
         self.log: list[weakref.ref[Deferred]] = []
         self.pending = 0
+        self.tracks: dict[Any, Any] = {}
+        self.lines: list[tuple[Call | None, int, CodeType, int]] = []
 
     # Arrays of this device, and of the one underneath
 
@@ -99,14 +102,28 @@ class Recorder(Backend):
         made.call = call
         made.operands = operands
         made.native = None
-        frame = getframe(2)  # the kernel and this are of the package
-        while (code := frame.f_code).co_filename in inside_files and (outer := frame.f_back) is not None:
-            frame = outer
-        # What ``user_line`` would find, a call less.
-        made.code, made.at = (code, frame.f_lasti) if code.co_filename in outside_files else user_line(frame)
+        # A walk over the stack is most of what a call costs. Where the log has got as far as it had when this call came the last
+        # time, and the same line is as far up the stack as then, it is taken to be the line again.
+        lines, at = self.lines, len(log)
+        try:
+            known, depth, code, place = lines[at]
+            if known is not call or (frame := getframe(depth)).f_code is not code or frame.f_lasti != place:
+                code, place = self._line(at, call)
+        except (IndexError, ValueError):
+            code, place = self._line(at, call)
+        made.code, made.at = code, place
         log.append(reference(made))
         self.pending += call.nbytes
         return made
+
+    def _line(self, at: int, call: Call) -> tuple[CodeType, int]:
+        """The place in the user's program, two frames up or further; noted for the next time."""
+        frame, up = user_frame(getframe(2))
+        code, place, lines = frame.f_code, frame.f_lasti, self.lines
+        if at >= len(lines):
+            lines.extend([(None, 0, code, 0)] * (at + 1 - len(lines)))
+        lines[at] = (call, up + 1, code, place)
+        return code, place
 
     def keep(self, native: Any) -> LazyArray:
         """A lazy array around a new array of the wrapped backend."""
@@ -128,10 +145,10 @@ class Recorder(Backend):
             memory.value = value
         else:
             base = memory.value
-            chain = chain_of(target)
+            chain, places = chain_of(target)
             key = ("place", memory.form, value.call.forms[0], frozen(chain))
             call = array_call("place", key, (memory.form,), {"chain": chain})
-            memory.value = self.write_down(call, (base, value))
+            memory.value = self.write_down(call, (base, value, *places))
         memory.writes += 1
 
     # Kernels
@@ -143,8 +160,8 @@ class Recorder(Backend):
             return self._copy
         if name in VIEWS:
             return _viewing(name)
-        if name in _WRITTEN:
-            return self._writing(name)
+        if name in WRITTEN:
+            return writing(self, name)
         if name in _OF_LABELS and not self.target.checks_indices:
             return self._checking(name)
         if name in RULES and name not in NEEDS_VALUES:
@@ -210,8 +227,8 @@ class Recorder(Backend):
             kernel = f"{name}:{','.join(named)}"
             natives = (*natives, *[options[key] for key in named])
             options = {key: one for key, one in options.items() if key not in named}
-        operands = tuple([self._operand(one) for one in natives])
-        forms = tuple([self._form_of(one) for one in natives])
+        operands = tuple([self.operand(one) for one in natives])
+        forms = tuple([self.form_of(one) for one in natives])
         if name in _HOST_PLACES:  # these take places along a dim from the host, whatever the device
             forms = (*forms[:-1], Host(forms[-1])) if type(forms[-1]) is Form else forms
         # What value fills an array decides nothing about it.
@@ -249,12 +266,12 @@ class Recorder(Backend):
             for one in made
         ])  # fmt: skip
 
-    def _operand(self, one: Any) -> Any:
+    def operand(self, one: Any) -> Any:
         if type(one) is LazyArray:
             return self.read(one)
         if type(one) is list or type(one) is tuple:
             return tuple([
-                each.memory.value if type(each) is LazyArray and each.parent is None else self._operand(each)
+                each.memory.value if type(each) is LazyArray and each.parent is None else self.operand(each)
                 for each in one
             ])  # fmt: skip
         if type(one) is self.target.array:
@@ -265,11 +282,11 @@ class Recorder(Backend):
             return leaf(dense_form(one.shape, one.dtype), np.array(one))
         return one
 
-    def _form_of(self, one: Any) -> Any:
+    def form_of(self, one: Any) -> Any:
         if type(one) is LazyArray:
             return one.form.based
         if type(one) is list or type(one) is tuple:
-            return tuple([each.form.based if type(each) is LazyArray else self._form_of(each) for each in one])
+            return tuple([each.form.based if type(each) is LazyArray else self.form_of(each) for each in one])
         if type(one) is self.target.array:
             return form(tuple(one.shape), tuple(self.target.strides(one)), 0, np.dtype(one.dtype))
         if isinstance(one, np.ndarray):
@@ -281,7 +298,7 @@ class Recorder(Backend):
             return any(map(self._holds_arrays, one))
         return type(one) is LazyArray or type(one) is self.target.array or isinstance(one, np.ndarray)
 
-    def _results(self, value: Deferred) -> list[Deferred]:
+    def results(self, value: Deferred) -> list[Deferred]:
         """Each of the results that a call makes, as a deferred value in the log."""
         made = []
         log, operands, code, at = self.log, (value,), value.code, value.at
@@ -297,7 +314,7 @@ class Recorder(Backend):
         return made
 
     def _parts(self, call: Call, value: Deferred) -> tuple[LazyArray | None, ...]:
-        parts = iter(self._results(value))
+        parts = iter(self.results(value))
         return tuple([None if one is None else around(next(parts), one) for one in call.forms])
 
     def _store(self, target: LazyArray, value: Deferred) -> None:
@@ -318,8 +335,10 @@ class Recorder(Backend):
     def _copy(self, target: LazyArray, source: Any) -> LazyArray:
         kind = from_numpy_dtype(target.dtype)
         shape = target.shape
+        if type(source) is LazyArray and source.memory is target.memory and source.form is target.form:
+            return target  # as ``x[i] += 1`` ends
         if self._holds_arrays(source):
-            self._store(target, self._operand(source))
+            self._store(target, self.operand(source))
             return target
         if isinstance(source, np.generic):
             source = source.item()
@@ -344,44 +363,6 @@ class Recorder(Backend):
                 call = array_call("checked", ("checked", labels.form, *given.values()), (one,), given)
                 labels = around(self.write_down(call, (value,)), one)
             return run(x, labels, *others, **options)
-
-        return kernel
-
-    def _writing(self, name: str) -> Kernel:
-        """A kernel that writes to some of its arrays: its results become what these hold."""
-
-        def kernel(*natives: Any, **options: Any) -> None:
-            named = tuple([key for key, one in options.items() if _varies(one)])
-            given = (*natives, *[options[key] for key in named])
-            rest = {key: one for key, one in options.items() if key not in named}
-            targets: list[LazyArray] = []
-            places: list[Any] = []
-            for i in _WRITTEN[name]:
-                one = natives[i] if i < len(natives) else None
-                if isinstance(one, list | tuple):
-                    targets.extend(one)
-                    places.extend([(i, j) for j in range(len(one))])
-                elif one is not None:
-                    targets.append(one)
-                    places.append(i)
-            forms = tuple([self._form_of(one) for one in natives])
-            key = ("update", name, named, forms, *map(type, forms), *rest, *map(frozen, rest.values()))
-            call = known_call(key) or array_call(
-                f"update:{','.join(named)}", key, tuple([copied(one.form) for one in targets]),
-                {"kernel": name, "targets": tuple(places), "options": tuple(rest.items())}, several=True,
-            )  # fmt: skip
-            value = self.write_down(call, tuple([self._operand(one) for one in given]))
-            parts = self._results(value)
-            del value
-            for target, made in zip(targets, parts, strict=True):
-                memory = target.memory
-                if (
-                    target.parent is None and made.call.forms[0] is memory.form
-                ):  # as ``store`` would, a call less for each
-                    memory.value = made
-                    memory.writes += 1
-                else:
-                    self.store(target, made)
 
         return kernel
 
@@ -441,10 +422,3 @@ def _viewing(name: str) -> Kernel:
 def _is_simple(one: Any) -> bool:
     """Whether an operand is its own part of the key of a call, and nothing but its form or its value."""
     return type(one) in _SIMPLE or (type(one) is tuple and all(type(each) is int for each in one))
-
-
-def _varies(one: Any) -> bool:
-    """Whether an option of an optimizer's step may be another number at the next one."""
-    if type(one) is list or type(one) is tuple:
-        return any(map(_varies, one))
-    return type(one) is float or type(one) is LazyArray

@@ -10,7 +10,7 @@ from typing import Any
 from tensorcore.backend.base import Backend
 from tensorcore.backend.program import Program, Spec, Value
 from tensorcore.lazy.kernels import pure_kernels
-from tensorcore.lazy.kinds import ELEMENTWISE, IN_PLACE, OWN, VIEWING, reads, roots
+from tensorcore.lazy.kinds import ELEMENTWISE, IN_PLACE, OWN, VIEWING, indexed, reads, roots
 
 __all__ = ["Writer"]
 
@@ -191,14 +191,23 @@ class Writer:
         self.lines.append(f"v{made[0]} = {self._constant(self.backend.draw)}({', '.join(given)})")
 
     def _place(self, i: int, made: list[int]) -> None:
-        base, part = self.program.steps[i].operands
+        base, part, *places = self.program.steps[i].operands
         self._take_over(i, made[0], base)
         at = f"v{made[0]}"
+        numbers = iter(places)
         for kernel, options in self.program.steps[i].options["chain"]:
-            given = "".join(f", {key}={self._text(value)}" for key, value in options)
+            given = "".join(f", {key}={self._place_text(value)}" for key, value in indexed(options, numbers).items())
             self.lines.append(f"t = {self._kernel(kernel)}({at}{given})")
             at = "t"
         self.lines.append(f"{self._kernel('copy')}({at}, {self._text(part)})")
+
+    def _place_text(self, value: Any) -> str:
+        """As ``_text``, where a value is an int of an index."""
+        if type(value) is tuple:  # a value is one too
+            return f"({''.join(f'{self._place_text(one)}, ' for one in value)})"
+        if isinstance(value, slice):
+            return f"slice({', '.join(map(self._text, (value.start, value.stop, value.step)))})"
+        return self._text(value)
 
     def _update(self, i: int, made: list[int]) -> None:
         step = self.program.steps[i]

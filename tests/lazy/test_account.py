@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import tensorcore as tc
 from tensorcore.errors import ArgumentError, ArgumentTypeError
+from tensorcore.lazy.drafts import pending_of
 
 
 def pending(*shape: int) -> tc.Tensor:
@@ -32,6 +34,8 @@ LOOKS: dict[str, Callable[[tc.Tensor], Any]] = {
     "format": lambda x: f"{x.sum():.2f}",
     "evaluate": lambda x: tc.evaluate(x),
     "cpu": lambda x: x.cpu(),
+    "in": lambda x: 3.0 in x,
+    "pickle": lambda x: pickle.dumps(x),
     "nonzero": lambda x: tc.nonzero(x),
     "masked_select": lambda x: x.masked_select(x > 3),
     "unique": lambda x: tc.unique(x),
@@ -150,6 +154,18 @@ def test_a_budget_of_bytes_makes_what_is_pending() -> None:
     assert set(causes()) == {"budget"}
     assert 2 <= len(causes()) <= 10
     assert x.tolist() == [40.0] * 100
+
+
+def test_no_more_bytes_are_pending_than_the_budget() -> None:
+    """Call by call, in a loop that reads nothing: what waits is never more than the budget and the last call."""
+    tc.lazy.budget(4000)
+    x, kept, device = tc.zeros(100, device="lazy"), [], tc.device("lazy")
+    for i in range(60):
+        x = x + i
+        kept.append(x)
+        assert sum(one.call.nbytes for one in pending_of(device)) <= 4400
+    assert len(causes()) >= 5
+    assert kept[-1].tolist() == [sum(range(60))] * 100
 
 
 def test_a_budget_of_steps_makes_what_is_pending() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import tensorcore as tc
 from tensorcore import nn
+from tensorcore.lazy import making
 
 OPTIMIZERS: dict[str, dict[str, Any]] = {
     "SGD": {"momentum": 0.9, "nesterov": True}, "Adam": {}, "AdamW": {"amsgrad": True}, "RMSprop": {"momentum": 0.5},
@@ -93,3 +96,128 @@ def test_layers_train_with_the_same_bits(name: str) -> None:
     # A fused sum may add in another order, and nothing is computed of a loss.
     assert ends[0][0] == pytest.approx(ends[1][0], rel=1e-6)
     assert [one.replayed for one in tc.lazy.realisations() if one.cause == "item"][-1]
+
+
+def replays(step: Callable[[int], Any], times: int = 8) -> list[bool]:
+    """Of steps that read a value each, whether they were replays."""
+    tc.lazy.clear()
+    for i in range(times):
+        step(i)
+    return [one.replayed for one in tc.lazy.realisations()]
+
+
+def test_a_row_that_is_written_in_turn_is_one_program() -> None:
+    """The place that ``x[i] = y`` writes to is an input, whatever leads there; 0 has a program of its own."""
+    rows, expected = tc.zeros(8, 4, device="lazy"), tc.zeros(8, 4)
+
+    def step(i: int) -> None:
+        for one in (rows, expected):
+            one[i] = float(i)
+            one[i : i + 2].t()[1] = i * 2
+        assert rows.tolist() == expected.tolist()
+
+    assert replays(step, 7)[-3:] == [True] * 3
+
+
+def test_a_number_of_a_row_that_is_counted_up_replays() -> None:
+    """``x[i] += 1`` writes once, and not what it wrote to itself again."""
+    counts = tc.zeros(9, device="lazy")
+
+    def step(i: int) -> None:
+        counts[i] += 1
+        assert counts.sum().item() == i + 1
+
+    assert replays(step, 7)[-3:] == [True] * 3
+
+
+def test_a_long_program_is_planned_late() -> None:
+    """Planning thousands of calls takes longer than running them a few times."""
+
+    def step(i: int) -> None:
+        x = tc.ones(2, device="lazy")
+        for _ in range(1010):
+            x = x * 1.5
+        x.sum().item()
+
+    assert replays(step, 3) == [False, False, True]
+
+
+def test_following_a_log_finds_what_a_draft_would() -> None:
+    """The same calls with another value held, another operand or another number are another program, with its own results."""
+    x, y = tc.tensor([1.0, 2.0], device="lazy"), tc.tensor([3.0, 5.0], device="lazy")
+    held: list[tc.Tensor] = []
+    making._known.clear()
+
+    def step(a: tc.Tensor, b: tc.Tensor, number: float, keep: bool) -> list[float]:
+        parts = [a * number]
+        held.extend(parts if keep else [])
+        return (parts.pop() + b).tolist()
+
+    for _ in range(4):
+        assert step(x, y, 2.0, False) == [5.0, 9.0]
+    before = sum(one.followed for one in making._known.values())
+    assert before >= 2
+    assert step(x, y, 2.0, True) == [5.0, 9.0]
+    assert sum(one.followed for one in making._known.values()) == before
+    assert held[0].is_initialized()
+    assert held[0].tolist() == [2.0, 4.0]
+    assert step(x, x, 2.0, False) == [3.0, 6.0]
+    assert step(y, x, 2.0, False) == [7.0, 12.0]
+    for number in (3.0, 0.0, -0.0, 2.0, 4.0):
+        assert step(x, y, number, False) == [3 + number, 5 + 2 * number]
+
+
+def test_a_line_is_the_line_of_this_time() -> None:
+    """Two lines that write the same calls down in turn are each named by an error in one of theirs."""
+
+    def one(places: tc.Tensor) -> tc.Tensor:
+        return tc.arange(3.0, device="lazy").index_select(0, places)
+
+    def other(places: tc.Tensor) -> tc.Tensor:
+        return tc.arange(3.0, device="lazy").index_select(0, places)
+
+    fine, broken = tc.tensor([0, 1]).to("lazy"), tc.tensor([0, 7]).to("lazy")
+    for made in (one, other, one, one, other):
+        made(fine).tolist()
+        line = made.__code__.co_firstlineno + 1
+        with pytest.raises(IndexError, match=rf"test_training\.py:{line}\)"):
+            made(broken).tolist()
+
+
+def test_an_interrupt_waits_for_a_program_that_writes_over_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C amid an optimizer's step is raised behind it: the parameters are those of one whole step more."""
+    prepare = making.prepare
+    calls: list[int] = []
+
+    def interrupting(*given: Any, **options: Any) -> Any:
+        plan = prepare(*given, **options)
+
+        def run(*natives: Any) -> Any:
+            made = plan(*natives)
+            calls.append(len(options["into"]))
+            if len(calls) == 3:
+                signal.raise_signal(signal.SIGINT)
+                assert len(made) > 0  # not interrupted here
+            return made
+
+        return run
+
+    monkeypatch.setattr(making, "prepare", interrupting)
+    ends = []
+    for device in ("cpu", "lazy"):
+        weight = tc.full((4, 4), 0.5, device=device, requires_grad=True)
+        optimizer = tc.optim.SGD([weight], lr=0.1, momentum=0.9)
+        interrupts = 0
+        for _ in range(8):
+            try:
+                optimizer.zero_grad()
+                (weight @ weight).tanh().sum().backward()
+                optimizer.step()
+                tc.lazy.evaluate(weight)
+            except KeyboardInterrupt:
+                interrupts += 1
+        ends.append(weight.tolist())
+    assert calls[2] > 0
+    assert interrupts == 1
+    assert ends[0] == ends[1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,0 +1,90 @@
+"""Kernels that write to arrays they are given, such as an optimizer's step: what is written down is what these become."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tensorcore.backend.base import Kernel
+from tensorcore.lazy.arrays import LazyArray
+from tensorcore.lazy.record import Call, array_call, copied, frozen, known_call
+
+if TYPE_CHECKING:
+    from tensorcore.lazy.recording import Recorder
+
+__all__ = ["WRITTEN", "writing"]
+
+# What kernels write to: an operand may be a list of arrays, or None.
+WRITTEN = {"adam_step": (0, 1, 2, 3, 4, 5), "sgd_step": (0, 1, 2), "track_statistics": (0, 1)}
+
+
+def writing(recorder: Recorder, name: str) -> Kernel:
+    """A kernel that writes to some of its arrays: its results become what these hold."""
+    places = WRITTEN[name]
+    calls: dict[Any, Call] = {}
+
+    def kernel(*natives: Any, **options: Any) -> None:
+        operands = [recorder.operand(one) for one in natives]
+        forms = tuple([recorder.form_of(one) for one in natives])
+        targets: list[LazyArray] = []
+        for i in places:
+            one = natives[i] if i < len(natives) else None
+            if type(one) is list or type(one) is tuple:
+                targets += one
+            elif one is not None:
+                targets.append(one)
+        named = []
+        key: list[Any] = []
+        for option, one in options.items():
+            kind = type(one)
+            if kind is float or kind is LazyArray or ((kind is list or kind is tuple) and _varies(one)):
+                named.append(option)
+                operands.append(recorder.operand(one))
+            else:
+                key += (option, kind, one)
+        known = (*named, forms, *map(type, forms), *key)
+        try:
+            call = calls.get(known)
+        except TypeError:  # a list among the options
+            call, known = None, ()
+        if call is None:
+            rest = {option: one for option, one in options.items() if option not in named}
+            call = _written(name, natives, tuple(named), forms, targets, rest)
+            if known:
+                if len(calls) > 4096:
+                    calls.clear()
+                calls[known] = call
+        parts = recorder.results(recorder.write_down(call, tuple(operands)))
+        for target, made in zip(targets, parts, strict=True):
+            memory = target.memory
+            if target.parent is None and made.call.forms[0] is memory.form:  # as ``store`` would, a call less for each
+                memory.value = made
+                memory.writes += 1
+            else:
+                recorder.store(target, made)
+
+    return kernel
+
+
+def _written(
+    name: str, natives: Any, named: tuple[str, ...], forms: Any, targets: list[LazyArray], rest: dict[str, Any]
+) -> Call:
+    """The call of a kernel that writes to some of its arrays; options ``named`` are among its operands."""
+    key = ("update", name, named, forms, *map(type, forms), *rest, *map(frozen, rest.values()))
+    places: list[Any] = []
+    for i in WRITTEN[name]:
+        one = natives[i] if i < len(natives) else None
+        if isinstance(one, list | tuple):
+            places.extend([(i, j) for j in range(len(one))])
+        elif one is not None:
+            places.append(i)
+    return known_call(key) or array_call(
+        f"update:{','.join(named)}", key, tuple([copied(one.form) for one in targets]),
+        {"kernel": name, "targets": tuple(places), "options": tuple(rest.items())}, several=True,
+    )  # fmt: skip
+
+
+def _varies(one: Any) -> bool:
+    """Whether an option of an optimizer's step may be another number at the next one."""
+    if type(one) is list or type(one) is tuple:
+        return any(map(_varies, one))
+    return type(one) is float or type(one) is LazyArray

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tensorcore import ops
-from tensorcore.accelerators import get_device_module
+from tensorcore.accelerator import get_device_module
 from tensorcore.autograd import backward
 from tensorcore.autograd.function import Function
 from tensorcore.autograd.graph import saved_tensors_hooks

@@ -91,14 +91,19 @@ def set_fills_memory(fill: bool) -> None:
     _settle(_Asked.deterministic, _Asked.warn_only, fill)
 
 
+_filled: list[tuple[Backend, dict[str, Any]]] = []  # and the method that each held itself, by its name
+
+
 def _settle(deterministic: bool, warn_only: bool, fill: bool) -> None:
     with _Asked.changing:
         before = _Asked.deterministic
         if before:
             unwatch(_checked)
             arrivals.remove(_fill)
-            for device in made_devices():
+            for device, own in _filled:
                 vars(device).pop("allocate", None)
+                vars(device).update(own)
+            _filled.clear()
         _Asked.deterministic, _Asked.warn_only, _Asked.fill = deterministic, warn_only, fill
         if deterministic:
             watch(_checked)
@@ -136,6 +141,8 @@ def _fill(device: Backend) -> None:
     if not _Asked.fill or not device.capabilities.values:
         return
     allocate = device.allocate
+    # A device may hold a faster method of its own.
+    _filled.append((device, {name: one for name, one in vars(device).items() if name == "allocate"}))
 
     def filled(shape: tuple[int, ...], dtype: dtype) -> Native:
         native = allocate(shape, dtype)

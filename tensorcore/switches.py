@@ -81,7 +81,7 @@ def set_flush_denormal(mode: bool) -> bool:
 def set_warn_always(b: bool, /) -> None:
     """Accepted; how often a warning shows is up to Python's filters."""
     if not isinstance(b, bool):
-        raise UsageError(f"set_warn_always: expected a bool, got {b!r}; pass True or False")
+        raise ArgumentTypeError(f"set_warn_always: expected a bool, got {b!r}; pass True or False")
     Switches.warn_always = b
 
 

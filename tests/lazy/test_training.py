@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -184,6 +184,15 @@ def test_a_line_is_the_line_of_this_time() -> None:
             made(broken).tolist()
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """SIGINT raises, as in a program that was started by hand: what runs in the background inherits that it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_waits_for_a_program_that_writes_over_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ctrl-C amid an optimizer's step is raised behind it: the parameters are those of one whole step more."""
     prepare = making.prepare

@@ -69,7 +69,7 @@ def _made(op: str, shape: Any, value: Any, dtype: Dtype, device: Backend, requir
     except MemoryError as error:
         native = again(device, "full", (shape, 0 if value is None else value), {"dtype": dtype}, error)
     new = new_tensor(native, dtype, device)
-    return new.requires_grad_() if requires_grad else new
+    return new.requires_grad_(requires_grad) if requires_grad else new
 
 
 def _shape(op: str, size: Any) -> tuple[int, ...]:

@@ -3,8 +3,9 @@
 The walk follows the arguments, closure cells, globals that the code names, modules, and attributes of objects of the
 program's own classes. It guards numbers, strings, flags and the identity of objects; of tensors that arrive as arguments
 shape, strides, dtype, device and whether they require grad; of tensors that are reached otherwise their identity and
-memory. Optimizers and schedulers are asked in each replay, so nothing of theirs is guarded. After the call, the attributes
-that no code named which ran in it are let go (``Guards.narrow``, ``tensorcore.compiler.names``).
+memory. State, tensors that calls are known to put others in the place of, is guarded as arguments are. Optimizers and
+schedulers are asked in each replay, so nothing of theirs is guarded. After the call, the attributes that no code named
+which ran in it are let go (``Guards.narrow``, ``tensorcore.compiler.names``).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import operator
 import sys
 import types
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -34,7 +36,9 @@ _PLAIN = (int, float, bool, str, type(None), complex, bytes)
 _MANY = 1000  # items of one container that are looked at
 _LIMIT = 20000  # objects in all
 _CONTAINERS = ("_parameters", "_buffers", "_modules")
+_HELD = "held"  # how expressions name the lists and dicts of state
 _OURS = "tensorcore"
+Place = tuple[Any, Any]
 _LIBRARIES = frozenset(sys.stdlib_module_names) | {_OURS, "numpy", "pytest", "_pytest"}
 
 
@@ -44,26 +48,33 @@ class Guards:
     Args:
         function: what is called; ``args`` and ``kwargs`` are what with.
         named: the names that attributes have to be among to be looked at; None for all.
+        states: the places of state, as pairs of a list or dict and a key.
 
     Attributes:
-        arguments: the tensors among the arguments, in order, as pairs of an expression and a tensor.
+        arguments: the tensors among the arguments and the state, in order, as pairs of an expression and a tensor.
         tensors: those that were reached otherwise, with how to name them.
-        containers: the lists, dicts and dataclasses among the arguments, as triples of an expression, the container and what
-            was in it before the call, by key.
+        containers: the lists, dicts and dataclasses among the arguments, and those with state, as triples of an expression, the
+            container and what was in it before the call, by key.
         lines: for each guard the expression, what it looks at, and an expression that shows that.
     """
 
     def __init__(
-        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], named: frozenset[str] | None = None
-    ) -> None:
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], named: frozenset[str] | None = None,
+        states: tuple[Place, ...] = (),
+    ) -> None:  # fmt: skip
         self._call, self._attributes = (function, args, kwargs), named
+        self._states = {(id(one), key): i for i, (one, key) in enumerate(states)}
+        self._state_places = states
+        self._places: list[tuple[Any, Any, Any]] = []  # where tensors and None are: a list or dict, a key, and that
+        self._first: list[tuple[str, str, str]] = []  # guards of state, which the call itself may change
         self._computed = False  # whether an object that is reached reads attributes by names that no code has
-        self.names: dict[str, Any] = {"Tensor": Tensor}
+        held = tuple([one for one, _ in states])
+        self.names: dict[str, Any] = {"Tensor": Tensor, _HELD: held}
         self.lines: list[tuple[str, str, str]] = []
         self.arguments: list[tuple[str, Tensor]] = []
         self.tensors: list[tuple[str, Tensor]] = []
         self.containers: list[tuple[str, Any, dict[Any, Any]]] = []
-        self.literals: dict[str, Any] = {}  # the names within the expressions of arguments
+        self.literals: dict[str, Any] = {_HELD: held}  # the names within the expressions of arguments and state
         self._seen: dict[int, Any] = {}
         self.add(f"len(args) == {len(args)}", "the number of arguments", "len(args)")
         for i, one in enumerate(args):
@@ -76,6 +87,7 @@ class Guards:
 
     def settle(self) -> None:
         """Make ``check(args, kwargs)`` of the guards."""
+        self.lines = [*self._first, *self.lines]
         text = " and ".join(f"({line})" for line, _, _ in self.lines)
         source = (
             f"def check(args, kwargs):\n    try:\n        return {text}\n    except Exception:\n        return False\n"
@@ -84,6 +96,7 @@ class Guards:
         self.check: Callable[[tuple[Any, ...], dict[str, Any]], bool] = self.names["check"]
         # The tensors of the call that was traced live no longer than its caller wants.
         self.arguments, self.tensors, self.containers, self._seen, self._call = [], [], [], {}, (None, (), {})
+        self._first, self._places = [], []
 
     def narrow(self, named: frozenset[str], needed: set[int]) -> None:
         """Let go of the guards of attributes that are not among some names, while all guards still hold.
@@ -93,12 +106,21 @@ class Guards:
         """
         if self._computed:
             return
-        found = Guards(*self._call, named)
+        found = Guards(*self._call, named, self._state_places)
         held = {id(one) for _, one in (*found.arguments, *found.tensors)}
         if needed - held:
             return
         self.lines = [*found.lines, *self.lines[self._walked :]]
         self.names.update(found.names)
+
+    def replaced(self) -> list[Place]:
+        """Where the call put a tensor, or None, in the place of another one: the state of what it calls."""
+        found = []
+        for one, key, before in self._places:
+            with suppress(LookupError):
+                if one[key] is not before and (one[key] is None or isinstance(one[key], Tensor)):
+                    found.append((one, key))
+        return found
 
     def failing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[str]:
         """What each guard that does not hold is about, with the value it has now."""
@@ -165,6 +187,26 @@ class Guards:
         if found:
             self.add(f"is_leaf({path}.node) is {is_leaf(value.node)}", f"whether {text} is a leaf", f"{path}.is_leaf")
             self.names["is_leaf"] = is_leaf
+
+    def _item(self, holder: Any, key: Any, value: Any, path: str, text: str) -> None:
+        """Guard what a list or a dict has at a key, as far as it is no state."""
+        if (value is None or isinstance(value, Tensor)) and type(holder) in (dict, list):
+            self._places.append((holder, key, value))
+            i = self._states.get((id(holder), key))
+            if i is not None:
+                self._state(i, holder, key, value, text)
+                return
+        self._visit(value, path, text)
+
+    def _state(self, i: int, holder: Any, key: Any, value: Any, text: str) -> None:
+        """Guard a state before a call alone: what the call leaves there is of the call after it."""
+        place = f"{_HELD}[{i}]"
+        if any(one == place for one, _, _ in self.containers):
+            return
+        self.containers.append((place, holder, {key: value}))
+        lines, self.lines = self.lines, self._first
+        self._argument(value, f"{place}[{self.literal(key)}]", text)
+        self.lines = lines
 
     def _visit(self, value: Any, path: str, text: str) -> None:
         """Guard a value that ``path`` leads to, and what can be reached from it."""
@@ -252,7 +294,7 @@ class Guards:
             elif key.endswith("_hooks") or key.startswith("_forward_"):
                 self.add(f"len({self.name(value)}) == {len(value)}", f"the hooks of {text}", f"len({self.name(value)})")
             elif key != "_non_persistent_buffers_set":
-                self._visit(value, path, f"{text}.{key}")
+                self._item(module.__dict__, key, value, path, f"{text}.{key}")
         self._class(type(module), text)
 
     def _items(self, value: Any, items: Any, name: str, text: str, dot: bool = False) -> None:
@@ -261,7 +303,7 @@ class Guards:
             if i >= _MANY:
                 break
             if isinstance(key, str | int):
-                self._visit(one, f"{name}[{key!r}]", f"{text}.{key}" if dot else f"{text}[{key!r}]")
+                self._item(value, key, one, f"{name}[{key!r}]", f"{text}.{key}" if dot else f"{text}[{key!r}]")
 
     def _class(self, kind: type, text: str) -> None:
         """What the methods of a class of the program's own reach."""
@@ -298,7 +340,7 @@ class Guards:
             return
         if isinstance(value, types.FunctionType) and _is_library(value.__module__ or ""):
             return
-        self._visit(value, f"{self.name(space)}[{key!r}]", f"the global {key!r}")
+        self._item(space, key, value, f"{self.name(space)}[{key!r}]", f"the global {key!r}")
 
     def reaches(self, value: Any) -> bool:
         """Whether the walk met an object, while the call is traced."""

@@ -160,7 +160,7 @@ class Guards:
             self.containers.append((path, value, dict(kept)))
             for key, one in kept.items():
                 self._argument(one, f"{path}.{key}", f"{text}.{key}")
-            self._class(type(value), text)
+            self._class(type(value))
         else:
             self._visit(value, path, text)
 
@@ -227,6 +227,9 @@ class Guards:
         if isinstance(value, types.ModuleType):
             return
         self.add(f"{path} is {self.name(value)}", text, "")
+        if isinstance(value, type):
+            self._class(value)
+            return
         if id(value) in self._seen or len(self._seen) > _LIMIT:
             return
         self._seen[id(value)] = value
@@ -240,7 +243,7 @@ class Guards:
         elif isinstance(value, GradScaler):
             for key in ("_enabled", "_scale", "_growth_tracker"):
                 self._visit(value.__dict__.get(key), f"{name}.__dict__.get({key!r})", f"{text}.{key}")
-        elif isinstance(value, LRScheduler | dtype | Backend | type):
+        elif isinstance(value, LRScheduler | dtype | Backend):
             return
         elif isinstance(value, Module):
             self._module(value, name, text)
@@ -269,7 +272,7 @@ class Guards:
             for key in _slots(type(value)):
                 if self._looked_at(type(value), key) and hasattr(value, key):
                     self._visit(getattr(value, key), f"{name}.{key}", f"{text}.{key}")
-            self._class(type(value), text)
+            self._class(type(value))
 
     def _parameters_of(self, optimizer: Optimizer, text: str) -> None:
         name = self.name(optimizer)
@@ -295,7 +298,7 @@ class Guards:
                 self.add(f"len({self.name(value)}) == {len(value)}", f"the hooks of {text}", f"len({self.name(value)})")
             elif key != "_non_persistent_buffers_set":
                 self._item(module.__dict__, key, value, path, f"{text}.{key}")
-        self._class(type(module), text)
+        self._class(type(module))
 
     def _items(self, value: Any, items: Any, name: str, text: str, dot: bool = False) -> None:
         self.add(f"len({name}) == {len(value)}", f"the number of items in {text}", f"len({name})")
@@ -305,16 +308,18 @@ class Guards:
             if isinstance(key, str | int):
                 self._item(value, key, one, f"{name}[{key!r}]", f"{text}.{key}" if dot else f"{text}[{key!r}]")
 
-    def _class(self, kind: type, text: str) -> None:
+    def _class(self, kind: type) -> None:
         """What the methods of a class of the program's own reach."""
         for one in kind.__mro__:
-            if one is object or _is_library(one.__module__) or id(one) in self._seen:
+            if one is object or _is_library(one.__module__) or id(one) in self._seen or len(self._seen) > _LIMIT:
                 continue
             self._seen[id(one)] = one
             for key, value in list(vars(one).items()):
+                if not (key.startswith("__") or self._looked_at(one, key)):
+                    continue
                 if isinstance(value, types.FunctionType):
                     self._function(value, self.name(value), value.__qualname__)
-                elif isinstance(value, _PLAIN) and not key.startswith("__"):
+                elif isinstance(value, (*_PLAIN, Tensor)) and not key.startswith("__"):
                     self._visit(value, f"{self.name(one)}.{key}", f"{one.__qualname__}.{key}")
 
     def _function(self, function: types.FunctionType, name: str, text: str) -> None:
@@ -336,7 +341,10 @@ class Guards:
                 self._global(space[key], space, key)
 
     def _global(self, value: Any, space: dict[str, Any], key: str) -> None:
-        if isinstance(value, types.ModuleType) or (isinstance(value, type) and not isinstance(value, _PLAIN)):
+        if isinstance(value, types.ModuleType):
+            return
+        if isinstance(value, type):
+            self._class(value)
             return
         if isinstance(value, types.FunctionType) and _is_library(value.__module__ or ""):
             return

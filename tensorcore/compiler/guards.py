@@ -30,7 +30,7 @@ from tensorcore.optim.schedule import LRScheduler
 from tensorcore.tape.node import is_leaf
 from tensorcore.tensor import Tensor
 
-__all__ = ["Guards", "flat_tensors", "is_record"]
+__all__ = ["Guards", "flat_tensors", "is_record", "items_of"]
 
 _PLAIN = (int, float, bool, str, type(None), complex, bytes)
 _MANY = 1000  # items of one container that are looked at
@@ -48,12 +48,12 @@ class Guards:
     Args:
         function: what is called; ``args`` and ``kwargs`` are what with.
         named: the names that attributes have to be among to be looked at; None for all.
-        states: the places of state, as pairs of a list or dict and a key.
+        states: the places of state, as pairs of a list, a dict or a cell of a closure, and a key.
 
     Attributes:
         arguments: the tensors among the arguments and the state, in order, as pairs of an expression and a tensor.
         tensors: those that were reached otherwise, with how to name them.
-        containers: the lists, dicts and dataclasses among the arguments, and those with state, as triples of an expression, the
+        containers: the lists, dicts and dataclasses among the arguments, and what has state, as triples of an expression, the
             container and what was in it before the call, by key.
         lines: for each guard the expression, what it looks at, and an expression that shows that.
     """
@@ -65,7 +65,7 @@ class Guards:
         self._call, self._attributes = (function, args, kwargs), named
         self._states = {(id(one), key): i for i, (one, key) in enumerate(states)}
         self._state_places = states
-        self._places: list[tuple[Any, Any, Any]] = []  # where tensors and None are: a list or dict, a key, and that
+        self._places: list[tuple[Any, Any, Any]] = []  # where tensors and None are, and these
         self._first: list[tuple[str, str, str]] = []  # guards of state, which the call itself may change
         self._computed = False  # whether an object that is reached reads attributes by names that no code has
         held = tuple([one for one, _ in states])
@@ -117,9 +117,9 @@ class Guards:
         """Where the call put a tensor, or None, in the place of another one: the state of what it calls."""
         found = []
         for one, key, before in self._places:
-            with suppress(LookupError):
-                if one[key] is not before and (one[key] is None or isinstance(one[key], Tensor)):
-                    found.append((one, key))
+            now = items_of(one).get(key, before)
+            if now is not before and (now is None or isinstance(now, Tensor)):
+                found.append((one, key))
         return found
 
     def failing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[str]:
@@ -189,8 +189,8 @@ class Guards:
             self.names["is_leaf"] = is_leaf
 
     def _item(self, holder: Any, key: Any, value: Any, path: str, text: str) -> None:
-        """Guard what a list or a dict has at a key, as far as it is no state."""
-        if (value is None or isinstance(value, Tensor)) and type(holder) in (dict, list):
+        """Guard what a list, a dict or a cell has at a key, as far as it is no state."""
+        if (value is None or isinstance(value, Tensor)) and type(holder) in (dict, list, types.CellType):
             self._places.append((holder, key, value))
             i = self._states.get((id(holder), key))
             if i is not None:
@@ -205,8 +205,13 @@ class Guards:
             return
         self.containers.append((place, holder, {key: value}))
         lines, self.lines = self.lines, self._first
-        self._argument(value, f"{place}[{self.literal(key)}]", text)
+        self._argument(value, self.place(place, holder, key), text)
         self.lines = lines
+
+    def place(self, path: str, holder: Any, key: Any) -> str:
+        """An expression for what a container, which ``path`` leads to, has at a key."""
+        dotted = is_record(holder) or type(holder) is types.CellType
+        return f"{path}.{key}" if dotted else f"{path}[{self.literal(key)}]"
 
     def _visit(self, value: Any, path: str, text: str) -> None:
         """Guard a value that ``path`` leads to, and what can be reached from it."""
@@ -328,7 +333,7 @@ class Guards:
                 value = cell.cell_contents
             except ValueError:
                 continue
-            self._visit(value, f"{self.name(cell)}.cell_contents", f"{cell_name!r}")
+            self._item(cell, "cell_contents", value, f"{self.name(cell)}.cell_contents", f"{cell_name!r}")
         for i, one in enumerate(function.__defaults__ or ()):
             self._visit(one, f"{name}.__defaults__[{i}]", f"default {i} of {text}")
         for key, one in (function.__kwdefaults__ or {}).items():
@@ -380,6 +385,16 @@ def is_record(value: Any) -> bool:
     kind = type(value)
     plain = dataclasses.is_dataclass(kind) and kind.__new__ is object.__new__ and kind.__setattr__ is object.__setattr__
     return plain and not isinstance(value, Module) and not _slots(kind)
+
+
+def items_of(container: Any) -> dict[Any, Any]:
+    """What is in a list, a dict, a cell of a closure or a dataclass, by key."""
+    kind = type(container)
+    if kind is types.CellType:
+        with suppress(ValueError):  # of one that is empty
+            return {"cell_contents": container.cell_contents}
+        return {}
+    return dict(enumerate(container)) if kind is list else container if kind is dict else vars(container)
 
 
 def flat_tensors(value: Any) -> Iterator[Tensor]:

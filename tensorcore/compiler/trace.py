@@ -13,7 +13,7 @@ from tensorcore.amp.state import again, regions
 from tensorcore.amp.state import state as autocast
 from tensorcore.compiler.build import Result, Script
 from tensorcore.compiler.gradient import CompiledBackward, Freed, external_edges, has_hooks, node_of
-from tensorcore.compiler.guards import Guards, is_record
+from tensorcore.compiler.guards import Guards, items_of
 from tensorcore.compiler.names import Names
 from tensorcore.compiler.tracer import Tracer
 from tensorcore.determinism import are_deterministic_algorithms_enabled
@@ -65,7 +65,7 @@ def trace(
     """Call a function, and make an entry of what it did. Its exceptions are its own, and leave no entry.
 
     Args:
-        states: where calls are known to put tensors in the place of others, as pairs of a list or dict and a key.
+        states: where calls are known to put tensors in the place of others, as pairs of what has it and a key.
     """
     guards = Guards(function, args, kwargs, states=states)
     _guard_modes(guards)
@@ -75,7 +75,8 @@ def trace(
         with Names() as names:
             result = function(*args, **kwargs)
         call.finish(result, start)
-    changed, replaced = next(guards.failing(args, kwargs), None), guards.replaced()
+    changed = next(guards.failing(args, kwargs), None)
+    replaced = [] if changed is None else guards.replaced()
     reason = call.tracer.reason
     if reason is None and changed is not None:
         reason = f"changes what it depends on: {changed}"
@@ -236,10 +237,12 @@ class _Call:
     def _replaced(self) -> Iterator[tuple[str, Any]]:
         """What the call put into containers that it was given, or has state in, and where; other keys are guards' affair."""
         for path, one, before in self.guards.containers:
-            now = dict(enumerate(one)) if type(one) is list else one if type(one) is dict else vars(one)
-            for key, value in now.items():
-                if key in before and value is not before[key]:
-                    yield f"{path}.{key}" if is_record(one) else f"{path}[{self.guards.literal(key)}]", value
+            now = items_of(one)
+            for key, value in before.items():
+                if key not in now:
+                    self.tracer.fail(f"deletes {self.guards.place(path, one, key)}")
+                elif now[key] is not value:
+                    yield self.guards.place(path, one, key), now[key]
 
     def _outermost(self, edge: Any) -> Any:
         return edge.node if type(edge) is Output else edge

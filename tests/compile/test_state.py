@@ -34,6 +34,51 @@ class Recurrent(nn.Module):
         return self.h.sum(-1)
 
 
+def test_a_variable_of_the_function_around_is_state() -> None:
+    """It begins as None, is replaced by each call, and is what the function around sees."""
+
+    def program(compiled: bool) -> tuple[list[Any], Any]:
+        h = None
+        found: list[Any] = []
+
+        def step(x: tc.Tensor) -> tc.Tensor:
+            nonlocal h
+            h = x * 2 if h is None else h * 0.5 + x
+            return h.exp()
+
+        run = tc.compile(step, backend=stepwise) if compiled else step
+        for i in range(9):
+            if i == 5:
+                h = None
+            found += [run(tc.full((2,), float(i))).tolist(), h.tolist()]
+        return found, run
+
+    found, compiled = program(True)
+    assert found == program(False)[0]
+    assert (compiled.explain().traces, compiled.explain().replays) == (3, 6), compiled.explain()
+
+
+def test_a_variable_that_a_call_deletes_is_none_of_a_replay() -> None:
+    """Such a call runs as it is, and the error of the next one is Python's."""
+    h = tc.ones(2)
+
+    @tc.compile
+    def step(x: tc.Tensor, last: bool) -> tc.Tensor:
+        nonlocal h
+        h = h + x
+        made = h * 2
+        if last:
+            del h
+        return made
+
+    for _ in range(2):
+        assert [step(tc.ones(2), False).tolist()[0] for _ in range(4)] == [4.0, 6.0, 8.0, 10.0]
+        assert step(tc.ones(2), True).tolist() == [12.0, 12.0]
+        with pytest.raises(NameError, match="h"):
+            step(tc.ones(2), False)
+        h = tc.ones(2)
+
+
 def made(whole: bool, compiled: bool) -> tuple[list[Any], Any]:
     """What a training run leaves that forgets its state in the middle, and what was compiled."""
     tc.manual_seed(0)

@@ -114,11 +114,11 @@ class Guards:
         self.names.update(found.names)
 
     def replaced(self) -> list[Place]:
-        """Where the call put a tensor, or None, in the place of another one: the state of what it calls."""
+        """Where the call put tensors, or None, in the place of others: the state of what it calls."""
         found = []
         for one, key, before in self._places:
             now = items_of(one).get(key, before)
-            if now is not before and (now is None or isinstance(now, Tensor)):
+            if now is not before and _may_be_state(now):
                 found.append((one, key))
         return found
 
@@ -190,7 +190,7 @@ class Guards:
 
     def _item(self, holder: Any, key: Any, value: Any, path: str, text: str) -> None:
         """Guard what a list, a dict or a cell has at a key, as far as it is no state."""
-        if (value is None or isinstance(value, Tensor)) and type(holder) in (dict, list, types.CellType):
+        if _may_be_state(value) and type(holder) in (dict, list, types.CellType):
             self._places.append((holder, key, value))
             i = self._states.get((id(holder), key))
             if i is not None:
@@ -380,6 +380,10 @@ class Guards:
         return name
 
 
+def _may_be_state(value: Any) -> bool:
+    return value is None or isinstance(value, Tensor) or (type(value) is tuple and all(map(_may_be_state, value)))
+
+
 def is_record(value: Any) -> bool:
     """Whether an object is a dataclass all of whose state is in its attributes."""
     kind = type(value)
@@ -434,5 +438,5 @@ def _is_library(module: str) -> bool:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) < 60 else text[:57] + "..."

@@ -134,6 +134,7 @@ class Box:
 
     def __init__(self) -> None:
         self.a, self.b = tc.ones(3), tc.arange(3.0)
+        self.pair: Any = None
         self.items = {"x": tc.zeros(3), "rest": [tc.ones(3), tc.zeros(2)]}
 
 
@@ -162,6 +163,13 @@ def nests(box: Box, x: tc.Tensor) -> tc.Tensor:
     box.items["x"] = box.items["x"] * 0.5 + x
     box.items["rest"][0] = box.items["x"].exp()
     return box.items["rest"][0] + box.items["rest"][1].sum()
+
+
+def keeps_a_pair(box: Box, x: tc.Tensor) -> tc.Tensor:
+    """Two in a tuple, as a recurrent layer's hidden states."""
+    h, c = box.pair or (tc.zeros(3), tc.zeros(3))
+    box.pair = (h * 0.5 + x, c + h)
+    return box.pair[0] * c
 
 
 def writes(box: Box, x: tc.Tensor) -> tc.Tensor:
@@ -202,6 +210,7 @@ PROGRAMS = [
     keeps_what_it_was_given,
     keeps_a_view,
     nests,
+    keeps_a_pair,
     writes,
     remembers_a_leaf,
     answers_with_a_leaf,
@@ -236,7 +245,7 @@ def test_state_is_what_eager_leaves(program, same) -> None:
                 y.add_(1)
                 x.mul_(0.75)
             found.append(y.grad.tolist() if y.is_leaf and y.grad is not None else None)
-            state = [box.a, box.b, box.items["x"], *box.items["rest"], HIDDEN, y, x]
+            state = [box.a, box.b, box.items["x"], *box.items["rest"], *(box.pair or ()), HIDDEN, y, x]
             found.append([(one.tolist(), one.requires_grad, one.is_leaf) for one in state])
         return found, step
 

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from . import page
 from .harness import Comparison, open_peer, versions
-from .lines import Line, all_lines
+from .lines import COMPILED, Line, all_lines
 from .units import shown
 
 __all__ = ["HUGE_PAGES", "KEPT", "main"]
@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{len(results)} rows, {misses} over their target, {broken} broken")
     lacking = 0
     if options.page:
-        options.only = ""
+        options.only = next((word for word in COMPILED if word in options.only), "")  # these have a page of their own
         order = [(line.name, line.threads) for line in all_lines(ours, peer, options)]
         lacking = 0 if options.ops else len(set(order) - found.keys() - skipped)
         if lacking:

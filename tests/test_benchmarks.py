@@ -313,6 +313,22 @@ def test_table_goes_on_after_a_broken_row(capsys, two_rows) -> None:
     assert out[-1] == "2 rows, 0 over their target, 1 broken"
 
 
+@pytest.mark.oracle
+def test_compiled_functions_have_a_page_of_their_own(monkeypatch, two_rows, tmp_path) -> None:
+    """``--only lazy --page`` writes these rows and no others, and lacks none but of these."""
+    page = tmp_path / "page.md"
+    page.write_text("<!-- rows -->\n<!-- end -->\n")
+    measured = [(name, 1, None, lambda: Comparison.of([1.0], [1.0])) for name in ("lazy chain", "lazy step")]
+    monkeypatch.setattr(lines.lazy, "comparisons", lambda *_: measured)
+    keep = ["--rounds", "1", "--seconds", "0.001", "--json", str(tmp_path / "kept.json"), "--page", str(page)]
+    assert table.main([*keep, "--only", "lazy chain"]) == 1
+    assert table.main([*keep, "--only", "lazy"]) == 0
+    assert [name for name in ("first", "lazy chain", "lazy step") if f"| {name} | 1 |" in page.read_text()] == [
+        "lazy chain",
+        "lazy step",
+    ]
+
+
 def test_a_table_that_was_stopped_goes_on(capsys, two_rows, tmp_path) -> None:
     """What is in the file of the same versions is not measured again under --resume, and is all the same in the page."""
     file, page = tmp_path / "kept.json", tmp_path / "page.md"

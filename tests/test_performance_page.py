@@ -11,9 +11,9 @@ import pytest
 pytest.importorskip("threadpoolctl")
 
 from asv_benchmarks import lines, page
-from asv_benchmarks.benchmarks import memory, ops
+from asv_benchmarks.benchmarks import lazy, memory, ops
 
-PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+PAGES = [Path(__file__).parents[1] / "docs" / name for name in ("performance.md", "compile.md")]
 
 
 def row(name: str, ratio: float, threads: int = 1, **more: Any) -> dict[str, Any]:
@@ -58,16 +58,19 @@ def test_a_page_without_marks_is_refused(tmp_path: Path) -> None:
     assert path.read_text() == "text\n"
 
 
-def test_the_page_says_why_rows_miss() -> None:
+@pytest.mark.parametrize("path", PAGES, ids=lambda one: one.name)
+def test_the_page_says_why_rows_miss(path) -> None:
     """Each row of the page that misses has a cause, and the table of causes is what they say now."""
-    text, known = PAGE.read_text("utf-8"), page.known_causes()
+    text, known = path.read_text("utf-8"), page.known_causes()
+    assert "<!-- causes -->" in text
     assert page.unexplained(text, known) == [], "give these a cause in asv_benchmarks/causes.toml"
-    assert page.explained(text, known) == text, "run python -m asv_benchmarks.page docs/performance.md"
+    assert page.explained(text, known) == text, f"run python -m asv_benchmarks.page docs/{path.name}"
 
 
 def test_causes_are_of_rows_that_there_are() -> None:
     """Each pattern fits a row of the suites or an op of the registry, whether it misses or not."""
     names = [row.name for row in [*lines.rows(), *ops.ROWS]] + [f"peak memory of {label}" for label in memory.MODELS]
+    names += [name for name, *_ in lazy.comparisons("", 1, 0.0)]
     patterns = [pattern for cause in page.known_causes() for pattern in cause.rows]
     assert [one for one in patterns if not fnmatch.filter(names, one)] == []
     assert len(patterns) == len(

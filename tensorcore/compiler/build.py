@@ -13,6 +13,7 @@ from tensorcore.compiler.memories import Memories, Segment
 from tensorcore.dtypes import dtype
 from tensorcore.lazy.kinds import STAYS, reads
 from tensorcore.lazy.plan import prepare
+from tensorcore.tape.node import is_leaf
 from tensorcore.tensor import Tensor
 
 __all__ = ["Result", "Script", "needed_steps", "program_of"]
@@ -49,6 +50,8 @@ class Result:
                 or type(value.native) is not value.device.array
             ):
                 self.failed = "answers with a new parameter, a sparse tensor or a subclass of Tensor"
+            elif is_leaf(value.node):
+                self.failed = "answers with a new leaf that requires grad"
             if id(value) not in self._places:
                 self._places[id(value)] = len(self.tensors)
                 self.tensors.append(value)

@@ -95,6 +95,7 @@ class Compiled:
     def forget(self) -> None:
         """Start again from nothing."""
         self.entries: list[Entry] = []
+        self.states: dict[tuple[int, Any], tuple[Any, Any]] = {}  # where calls put tensors in the place of others
         self.log: list[str] = []
         self.traces = self.eager = self.changes = 0
         self.warned = False
@@ -148,7 +149,7 @@ class Compiled:
             if why:
                 self.log.append(f"traced again: {why}")
             self.traces += 1
-            result, entry = trace(self.function, args, kwargs, self.fullgraph, self.compile)
+            result, entry = trace(self.function, args, kwargs, self.fullgraph, self.compile, (*self.states.values(),))
         finally:
             _tracing.release()
         device = entry.device
@@ -158,6 +159,7 @@ class Compiled:
             # Its guards will not hold for the next call; a function that changes them every time is not traced for ever.
             self.log.append(f"not kept: {entry.reason}")
             self.changes += 1
+            self.states |= {(id(holder), key): (holder, key) for holder, key in entry.replaced}
             if self.changes >= _CHANGES:
                 self.off = entry.reason
         else:

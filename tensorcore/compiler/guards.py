@@ -3,8 +3,9 @@
 The walk follows the arguments, closure cells, globals that the code names, modules, and attributes of objects of the
 program's own classes. It guards numbers, strings, flags and the identity of objects; of tensors that arrive as arguments
 shape, strides, dtype, device and whether they require grad; of tensors that are reached otherwise their identity and
-memory. Optimizers and schedulers are asked in each replay, so nothing of theirs is guarded. After the call, the attributes
-that no code named which ran in it are let go (``Guards.narrow``, ``tensorcore.compiler.names``).
+memory. State, tensors that calls are known to put others in the place of, is guarded as arguments are. Optimizers and
+schedulers are asked in each replay, so nothing of theirs is guarded. After the call, the attributes that no code named
+which ran in it are let go (``Guards.narrow``, ``tensorcore.compiler.names``).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import operator
 import sys
 import types
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -28,13 +30,15 @@ from tensorcore.optim.schedule import LRScheduler
 from tensorcore.tape.node import is_leaf
 from tensorcore.tensor import Tensor
 
-__all__ = ["Guards", "flat_tensors", "is_record"]
+__all__ = ["Guards", "flat_tensors", "is_record", "items_of"]
 
 _PLAIN = (int, float, bool, str, type(None), complex, bytes)
 _MANY = 1000  # items of one container that are looked at
 _LIMIT = 20000  # objects in all
 _CONTAINERS = ("_parameters", "_buffers", "_modules")
+_HELD = "held"  # how expressions name the lists and dicts of state
 _OURS = "tensorcore"
+Place = tuple[Any, Any]
 _LIBRARIES = frozenset(sys.stdlib_module_names) | {_OURS, "numpy", "pytest", "_pytest"}
 
 
@@ -44,26 +48,33 @@ class Guards:
     Args:
         function: what is called; ``args`` and ``kwargs`` are what with.
         named: the names that attributes have to be among to be looked at; None for all.
+        states: the places of state, as pairs of a list, a dict or a cell of a closure, and a key.
 
     Attributes:
-        arguments: the tensors among the arguments, in order, as pairs of an expression and a tensor.
+        arguments: the tensors among the arguments and the state, in order, as pairs of an expression and a tensor.
         tensors: those that were reached otherwise, with how to name them.
-        containers: the lists, dicts and dataclasses among the arguments, as triples of an expression, the container and what
-            was in it before the call, by key.
+        containers: the lists, dicts and dataclasses among the arguments, and what has state, as triples of an expression, the
+            container and what was in it before the call, by key.
         lines: for each guard the expression, what it looks at, and an expression that shows that.
     """
 
     def __init__(
-        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], named: frozenset[str] | None = None
-    ) -> None:
+        self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], named: frozenset[str] | None = None,
+        states: tuple[Place, ...] = (),
+    ) -> None:  # fmt: skip
         self._call, self._attributes = (function, args, kwargs), named
+        self._states = {(id(one), key): i for i, (one, key) in enumerate(states)}
+        self._state_places = states
+        self._places: list[tuple[Any, Any, Any]] = []  # where tensors and None are, and these
+        self._first: list[tuple[str, str, str]] = []  # guards of state, which the call itself may change
         self._computed = False  # whether an object that is reached reads attributes by names that no code has
-        self.names: dict[str, Any] = {"Tensor": Tensor}
+        held = tuple([one for one, _ in states])
+        self.names: dict[str, Any] = {"Tensor": Tensor, _HELD: held}
         self.lines: list[tuple[str, str, str]] = []
         self.arguments: list[tuple[str, Tensor]] = []
         self.tensors: list[tuple[str, Tensor]] = []
         self.containers: list[tuple[str, Any, dict[Any, Any]]] = []
-        self.literals: dict[str, Any] = {}  # the names within the expressions of arguments
+        self.literals: dict[str, Any] = {_HELD: held}  # the names within the expressions of arguments and state
         self._seen: dict[int, Any] = {}
         self.add(f"len(args) == {len(args)}", "the number of arguments", "len(args)")
         for i, one in enumerate(args):
@@ -76,6 +87,7 @@ class Guards:
 
     def settle(self) -> None:
         """Make ``check(args, kwargs)`` of the guards."""
+        self.lines = [*self._first, *self.lines]
         text = " and ".join(f"({line})" for line, _, _ in self.lines)
         source = (
             f"def check(args, kwargs):\n    try:\n        return {text}\n    except Exception:\n        return False\n"
@@ -84,6 +96,7 @@ class Guards:
         self.check: Callable[[tuple[Any, ...], dict[str, Any]], bool] = self.names["check"]
         # The tensors of the call that was traced live no longer than its caller wants.
         self.arguments, self.tensors, self.containers, self._seen, self._call = [], [], [], {}, (None, (), {})
+        self._first, self._places = [], []
 
     def narrow(self, named: frozenset[str], needed: set[int]) -> None:
         """Let go of the guards of attributes that are not among some names, while all guards still hold.
@@ -93,12 +106,21 @@ class Guards:
         """
         if self._computed:
             return
-        found = Guards(*self._call, named)
+        found = Guards(*self._call, named, self._state_places)
         held = {id(one) for _, one in (*found.arguments, *found.tensors)}
         if needed - held:
             return
         self.lines = [*found.lines, *self.lines[self._walked :]]
         self.names.update(found.names)
+
+    def replaced(self) -> list[Place]:
+        """Where the call put tensors, or None, in the place of others: the state of what it calls."""
+        found = []
+        for one, key, before in self._places:
+            now = items_of(one).get(key, before)
+            if now is not before and _may_be_state(now):
+                found.append((one, key))
+        return found
 
     def failing(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[str]:
         """What each guard that does not hold is about, with the value it has now."""
@@ -138,7 +160,7 @@ class Guards:
             self.containers.append((path, value, dict(kept)))
             for key, one in kept.items():
                 self._argument(one, f"{path}.{key}", f"{text}.{key}")
-            self._class(type(value), text)
+            self._class(type(value))
         else:
             self._visit(value, path, text)
 
@@ -166,6 +188,31 @@ class Guards:
             self.add(f"is_leaf({path}.node) is {is_leaf(value.node)}", f"whether {text} is a leaf", f"{path}.is_leaf")
             self.names["is_leaf"] = is_leaf
 
+    def _item(self, holder: Any, key: Any, value: Any, path: str, text: str) -> None:
+        """Guard what a list, a dict or a cell has at a key, as far as it is no state."""
+        if _may_be_state(value) and type(holder) in (dict, list, types.CellType):
+            self._places.append((holder, key, value))
+            i = self._states.get((id(holder), key))
+            if i is not None:
+                self._state(i, holder, key, value, text)
+                return
+        self._visit(value, path, text)
+
+    def _state(self, i: int, holder: Any, key: Any, value: Any, text: str) -> None:
+        """Guard a state before a call alone: what the call leaves there is of the call after it."""
+        place = f"{_HELD}[{i}]"
+        if any(one == place for one, _, _ in self.containers):
+            return
+        self.containers.append((place, holder, {key: value}))
+        lines, self.lines = self.lines, self._first
+        self._argument(value, self.place(place, holder, key), text)
+        self.lines = lines
+
+    def place(self, path: str, holder: Any, key: Any) -> str:
+        """An expression for what a container, which ``path`` leads to, has at a key."""
+        dotted = is_record(holder) or type(holder) is types.CellType
+        return f"{path}.{key}" if dotted else f"{path}[{self.literal(key)}]"
+
     def _visit(self, value: Any, path: str, text: str) -> None:
         """Guard a value that ``path`` leads to, and what can be reached from it."""
         if isinstance(value, (*_PLAIN, np.generic)):
@@ -185,6 +232,9 @@ class Guards:
         if isinstance(value, types.ModuleType):
             return
         self.add(f"{path} is {self.name(value)}", text, "")
+        if isinstance(value, type):
+            self._class(value)
+            return
         if id(value) in self._seen or len(self._seen) > _LIMIT:
             return
         self._seen[id(value)] = value
@@ -198,7 +248,7 @@ class Guards:
         elif isinstance(value, GradScaler):
             for key in ("_enabled", "_scale", "_growth_tracker"):
                 self._visit(value.__dict__.get(key), f"{name}.__dict__.get({key!r})", f"{text}.{key}")
-        elif isinstance(value, LRScheduler | dtype | Backend | type):
+        elif isinstance(value, LRScheduler | dtype | Backend):
             return
         elif isinstance(value, Module):
             self._module(value, name, text)
@@ -227,7 +277,7 @@ class Guards:
             for key in _slots(type(value)):
                 if self._looked_at(type(value), key) and hasattr(value, key):
                     self._visit(getattr(value, key), f"{name}.{key}", f"{text}.{key}")
-            self._class(type(value), text)
+            self._class(type(value))
 
     def _parameters_of(self, optimizer: Optimizer, text: str) -> None:
         name = self.name(optimizer)
@@ -252,8 +302,8 @@ class Guards:
             elif key.endswith("_hooks") or key.startswith("_forward_"):
                 self.add(f"len({self.name(value)}) == {len(value)}", f"the hooks of {text}", f"len({self.name(value)})")
             elif key != "_non_persistent_buffers_set":
-                self._visit(value, path, f"{text}.{key}")
-        self._class(type(module), text)
+                self._item(module.__dict__, key, value, path, f"{text}.{key}")
+        self._class(type(module))
 
     def _items(self, value: Any, items: Any, name: str, text: str, dot: bool = False) -> None:
         self.add(f"len({name}) == {len(value)}", f"the number of items in {text}", f"len({name})")
@@ -261,18 +311,20 @@ class Guards:
             if i >= _MANY:
                 break
             if isinstance(key, str | int):
-                self._visit(one, f"{name}[{key!r}]", f"{text}.{key}" if dot else f"{text}[{key!r}]")
+                self._item(value, key, one, f"{name}[{key!r}]", f"{text}.{key}" if dot else f"{text}[{key!r}]")
 
-    def _class(self, kind: type, text: str) -> None:
+    def _class(self, kind: type) -> None:
         """What the methods of a class of the program's own reach."""
         for one in kind.__mro__:
-            if one is object or _is_library(one.__module__) or id(one) in self._seen:
+            if one is object or _is_library(one.__module__) or id(one) in self._seen or len(self._seen) > _LIMIT:
                 continue
             self._seen[id(one)] = one
             for key, value in list(vars(one).items()):
+                if not (key.startswith("__") or self._looked_at(one, key)):
+                    continue
                 if isinstance(value, types.FunctionType):
                     self._function(value, self.name(value), value.__qualname__)
-                elif isinstance(value, _PLAIN) and not key.startswith("__"):
+                elif isinstance(value, (*_PLAIN, Tensor)) and not key.startswith("__"):
                     self._visit(value, f"{self.name(one)}.{key}", f"{one.__qualname__}.{key}")
 
     def _function(self, function: types.FunctionType, name: str, text: str) -> None:
@@ -281,7 +333,7 @@ class Guards:
                 value = cell.cell_contents
             except ValueError:
                 continue
-            self._visit(value, f"{self.name(cell)}.cell_contents", f"{cell_name!r}")
+            self._item(cell, "cell_contents", value, f"{self.name(cell)}.cell_contents", f"{cell_name!r}")
         for i, one in enumerate(function.__defaults__ or ()):
             self._visit(one, f"{name}.__defaults__[{i}]", f"default {i} of {text}")
         for key, one in (function.__kwdefaults__ or {}).items():
@@ -294,11 +346,14 @@ class Guards:
                 self._global(space[key], space, key)
 
     def _global(self, value: Any, space: dict[str, Any], key: str) -> None:
-        if isinstance(value, types.ModuleType) or (isinstance(value, type) and not isinstance(value, _PLAIN)):
+        if isinstance(value, types.ModuleType):
+            return
+        if isinstance(value, type):
+            self._class(value)
             return
         if isinstance(value, types.FunctionType) and _is_library(value.__module__ or ""):
             return
-        self._visit(value, f"{self.name(space)}[{key!r}]", f"the global {key!r}")
+        self._item(space, key, value, f"{self.name(space)}[{key!r}]", f"the global {key!r}")
 
     def reaches(self, value: Any) -> bool:
         """Whether the walk met an object, while the call is traced."""
@@ -325,11 +380,25 @@ class Guards:
         return name
 
 
+def _may_be_state(value: Any) -> bool:
+    return value is None or isinstance(value, Tensor) or (type(value) is tuple and all(map(_may_be_state, value)))
+
+
 def is_record(value: Any) -> bool:
     """Whether an object is a dataclass all of whose state is in its attributes."""
     kind = type(value)
     plain = dataclasses.is_dataclass(kind) and kind.__new__ is object.__new__ and kind.__setattr__ is object.__setattr__
     return plain and not isinstance(value, Module) and not _slots(kind)
+
+
+def items_of(container: Any) -> dict[Any, Any]:
+    """What is in a list, a dict, a cell of a closure or a dataclass, by key."""
+    kind = type(container)
+    if kind is types.CellType:
+        with suppress(ValueError):  # of one that is empty
+            return {"cell_contents": container.cell_contents}
+        return {}
+    return dict(enumerate(container)) if kind is list else container if kind is dict else vars(container)
 
 
 def flat_tensors(value: Any) -> Iterator[Tensor]:
@@ -369,5 +438,5 @@ def _is_library(module: str) -> bool:
 
 
 def _short(value: Any) -> str:
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) < 60 else text[:57] + "..."

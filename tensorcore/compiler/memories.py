@@ -187,6 +187,14 @@ class Memories:
             number = self._shows[number]
         return number
 
+    def key_of(self, native: Any) -> Any:
+        """What tells the memory under an array from others; None of an array without elements.
+
+        Such an array may lie in the memory of one that is written to, whose place it must not take.
+        """
+        device: Any = self.device
+        return None if native is None or 0 in native.shape else device.storage_key(native)
+
     def enter(self, native: Any, memory: Memory, number: int, key: Any) -> Known:
         memory.base = number
         self._lies(native, number)
@@ -224,12 +232,11 @@ class Memories:
         known = self._known.get(id(native))
         if known is not None:
             return known
-        device: Any = self.device
-        key = device.storage_key(native)
+        key = self.key_of(native)
         number = self._fresh()
         self.specs[number] = spec_of(native)
         self.given[number] = native
-        other = self._memories.get(key) if 0 not in native.shape else None
+        other = self._memories.get(key)
         if other is None:
             return self.enter(native, Memory("given", number), number, key)
         if other.kind != "given" or other.written:

@@ -13,7 +13,7 @@ from tensorcore.amp.state import again, regions
 from tensorcore.amp.state import state as autocast
 from tensorcore.compiler.build import Result, Script
 from tensorcore.compiler.gradient import CompiledBackward, Freed, external_edges, has_hooks, node_of
-from tensorcore.compiler.guards import Guards, is_record
+from tensorcore.compiler.guards import Guards, items_of
 from tensorcore.compiler.names import Names
 from tensorcore.compiler.tracer import Tracer
 from tensorcore.determinism import are_deterministic_algorithms_enabled
@@ -44,6 +44,7 @@ class Entry:
         run: what replays it; None where ``reason`` says why that cannot be.
         plans: what it runs.
         unsettled: whether the call itself changed what its guards look at.
+        replaced: where the call put tensors in the place of others, of a call that cannot be replayed.
         device: what it computed on, None where it called no kernel.
     """
 
@@ -51,16 +52,22 @@ class Entry:
         self.guards, self.run, self.plans, self.reason = guards, run, plans, reason
         self.replays = 0
         self.unsettled = False
+        self.replaced: list[tuple[Any, Any]] = []
         self.device: Any = None
         guards.settle()
         self.check = guards.check
 
 
 def trace(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fullgraph: bool, compile: Any
-) -> tuple[Any, Entry]:
-    """Call a function, and make an entry of what it did. Its exceptions are its own, and leave no entry."""
-    guards = Guards(function, args, kwargs)
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], fullgraph: bool, compile: Any,
+    states: tuple[Any, ...] = (),
+) -> tuple[Any, Entry]:  # fmt: skip
+    """Call a function, and make an entry of what it did. Its exceptions are its own, and leave no entry.
+
+    Args:
+        states: where calls are known to put tensors in the place of others, as pairs of what has it and a key.
+    """
+    guards = Guards(function, args, kwargs, states=states)
     _guard_modes(guards)
     call = _Call(guards, Tracer(fullgraph))
     start = next_order()
@@ -69,6 +76,7 @@ def trace(
             result = function(*args, **kwargs)
         call.finish(result, start)
     changed = next(guards.failing(args, kwargs), None)
+    replaced = [] if changed is None else guards.replaced()
     reason = call.tracer.reason
     if reason is None and changed is not None:
         reason = f"changes what it depends on: {changed}"
@@ -76,7 +84,7 @@ def trace(
         reason = f"{reason} at {call.tracer.line}"
     if reason is not None:
         entry = Entry(guards, None, [], reason)
-        entry.unsettled, entry.device = changed is not None, call.tracer.device
+        entry.unsettled, entry.device, entry.replaced = changed is not None, call.tracer.device, replaced
         return result, entry
     run, plans = call.replay(function, compile)
     found = names.found()
@@ -227,12 +235,14 @@ class _Call:
                 numbers.setdefault(number, self.sources[id(native)])
 
     def _replaced(self) -> Iterator[tuple[str, Any]]:
-        """What the call put into lists, dicts and dataclasses that it was given, and where; other keys are guards' affair."""
+        """What the call put into containers that it was given, or has state in, and where; other keys are guards' affair."""
         for path, one, before in self.guards.containers:
-            now = dict(enumerate(one)) if type(one) is list else one if type(one) is dict else vars(one)
-            for key, value in now.items():
-                if key in before and value is not before[key]:
-                    yield f"{path}.{key}" if is_record(one) else f"{path}[{self.guards.literal(key)}]", value
+            now = items_of(one)
+            for key, value in before.items():
+                if key not in now:
+                    self.tracer.fail(f"deletes {self.guards.place(path, one, key)}")
+                elif now[key] is not value:
+                    yield self.guards.place(path, one, key), now[key]
 
     def _outermost(self, edge: Any) -> Any:
         return edge.node if type(edge) is Output else edge

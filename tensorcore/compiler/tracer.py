@@ -189,7 +189,7 @@ class Tracer(Memories):
             if len(results) > 1:
                 self.fail(f"calls the kernel {name!r}, which answers with what it was given,")
             return
-        keys = [None if one is None or 0 in one.shape else device.storage_key(one) for one in results]
+        keys = list(map(self.key_of, results))
         if any(key in self._memories for key in keys if key is not None):
             self.fail(f"calls the kernel {name!r}, which answers with memory of another array,")
             return
@@ -226,7 +226,7 @@ class Tracer(Memories):
             number = self._fresh()
             self.specs[number] = spec_of(result)
             self.constants[number] = device.as_native(device.kernels["clone"](result))  # the call may write to its own
-            self.enter(result, Memory("constant", number), number, device.storage_key(result))
+            self.enter(result, Memory("constant", number), number, self.key_of(result))
 
     def _note_share_host(self, device: Backend, result: Any, array: Any) -> None:
         self.fail("makes a tensor over the memory of an array that Python holds")
@@ -234,7 +234,7 @@ class Tracer(Memories):
     def _note_allocate(self, device: Backend, result: Any, shape: Any, dtype: Any) -> None:
         if self._one_device(device, "allocate"):
             number = self.emit("full", (tuple(shape), 0), {"dtype": dtype}, spec_of(result))[0]
-            self.enter(result, Memory("made", number), number, device.storage_key(result))
+            self.enter(result, Memory("made", number), number, self.key_of(result))
 
     def _note_as_strided(
         self, device: Backend, result: Any, native: Any, shape: Any, strides: Any, offset: int
@@ -253,13 +253,13 @@ class Tracer(Memories):
             self.fail("draws numbers by values of a tensor")
             return
         number = self.emit("random", (), given, spec_of(result))[0]
-        self.enter(result, Memory("made", number), number, device.storage_key(result))
+        self.enter(result, Memory("made", number), number, self.key_of(result))
 
     def _note_draw(self, device: Backend, result: Any, op: str, function: Any, *natives: Any) -> None:
         if self._one_device(device, "draw"):
             operands = tuple([self._operand(one) for one in natives])
             number = self.emit("draw", operands, {"op": op, "function": function}, spec_of(result))[0]
-            self.enter(result, Memory("made", number), number, device.storage_key(result))
+            self.enter(result, Memory("made", number), number, self.key_of(result))
 
     def _note_copy_from(self, device: Backend, result: Any, other: Backend, native: Any) -> None:
         self.fail("copies a tensor from one device to another")

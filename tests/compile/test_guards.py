@@ -74,6 +74,43 @@ def test_captured_numbers_are_guarded() -> None:
     assert len(names) == 4
 
 
+class Shared:
+    """What a class has, that a function names and makes objects of."""
+
+    by, total = 2.0, tc.zeros(1)
+
+    def __call__(self, x):
+        return x * self.by * SCALE
+
+
+def test_what_a_named_class_has_is_guarded() -> None:
+    """Its numbers, the globals that its methods name, and its tensors, which a call may put others in the place of."""
+    global SCALE
+    local = type("Local", (Shared,), {"by": 3.0})
+
+    @counted
+    def f(x):
+        return Shared()(x) + local()(x)
+
+    @counted
+    def summed(x):
+        Shared.total = Shared.total + x
+        return Shared.total * 1
+
+    x = tc.ones(1)
+    assert [f(x).item(), f(x).item(), f.explain().replays] == [10.0, 10.0, 1]
+    Shared.by = 4.0
+    assert f(x).item() == 14
+    local.by = 1.0
+    assert f(x).item() == 10
+    SCALE = 1.0
+    assert f(x).item() == 5
+    SCALE, Shared.by = 2.0, 2.0
+    assert [summed(x).item() for _ in range(5)] == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert "Shared.total is another one now" in str(summed.explain())
+    Shared.total = tc.zeros(1)
+
+
 class Model(tc.nn.Module):
     """Reads ``scale``, and by another way ``shift``; nothing reads ``epoch``."""
 

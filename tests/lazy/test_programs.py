@@ -226,6 +226,17 @@ def aliased_write(tensors: list[tc.Tensor], a: int, b: int, c: int) -> tc.Tensor
     return read + turned if c % 2 else turned
 
 
+def numbered(tensors: list[tc.Tensor], a: int, b: int, c: int) -> tc.Tensor:
+    """Writes to places that a loop counts."""
+    x = pick(tensors, a).detach().reshape(-1)[:6].clone()
+    rows = tc.zeros(5, x.shape[0], device=x.device)
+    for i in range(b % 4):
+        rows[(i + c) % 5] = x * i
+        rows[i, : c % 3] += 1
+        rows[i : i + 2].t()[c % max(x.shape[0], 1) :] = i
+    return rows
+
+
 def trained(tensors: list[tc.Tensor], a: int, b: int, c: int) -> tc.Tensor:
     """Steps of an optimizer over a leaf of its own."""
     x = pick(tensors, a).detach().reshape(-1)[:4]
@@ -241,7 +252,7 @@ def trained(tensors: list[tc.Tensor], a: int, b: int, c: int) -> tc.Tensor:
 
 MOVES: list[Move] = [
     view, view, unary, binary, binary, reduction, product, write, write, recorded_write, random, dropout, look, chosen, rows,
-    heads, between, activation, casts, chosen_by, picked, joined, aliased_write, trained,
+    heads, between, activation, casts, chosen_by, picked, joined, aliased_write, numbered, trained,
 ]  # fmt: skip
 # Those in which a last bit decides nothing, with the ones that a fused kernel adds up in another order.
 CALM = [*[move for move in MOVES if move not in (look, chosen)], normalised]

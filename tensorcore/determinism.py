@@ -27,6 +27,9 @@ class _Asked:
     deterministic: ClassVar[bool] = False
     warn_only: ClassVar[bool] = False
     fill: ClassVar[bool] = True
+    filled: ClassVar[
+        list[tuple[Backend, dict[str, Any]]]
+    ] = []  # devices, and what they had in the place of their class's
     changing: ClassVar[Any] = threading.Lock()
 
 
@@ -97,8 +100,10 @@ def _settle(deterministic: bool, warn_only: bool, fill: bool) -> None:
         if before:
             unwatch(_checked)
             arrivals.remove(_fill)
-            for device in made_devices():
+            while _Asked.filled:
+                device, own = _Asked.filled.pop()
                 vars(device).pop("allocate", None)
+                vars(device).update(own)
         _Asked.deterministic, _Asked.warn_only, _Asked.fill = deterministic, warn_only, fill
         if deterministic:
             watch(_checked)
@@ -146,4 +151,5 @@ def _fill(device: Backend) -> None:
         device.kernels["fill"](native, value)
         return native
 
+    _Asked.filled.append((device, {"allocate": allocate} if "allocate" in vars(device) else {}))
     device.allocate = filled  # type: ignore[method-assign]

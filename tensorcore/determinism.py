@@ -27,6 +27,9 @@ class _Asked:
     deterministic: ClassVar[bool] = False
     warn_only: ClassVar[bool] = False
     fill: ClassVar[bool] = True
+    filled: ClassVar[
+        list[tuple[Backend, dict[str, Any]]]
+    ] = []  # devices, and what they had in the place of their class's
     changing: ClassVar[Any] = threading.Lock()
 
 
@@ -91,19 +94,16 @@ def set_fills_memory(fill: bool) -> None:
     _settle(_Asked.deterministic, _Asked.warn_only, fill)
 
 
-_filled: list[tuple[Backend, dict[str, Any]]] = []  # and the method that each held itself, by its name
-
-
 def _settle(deterministic: bool, warn_only: bool, fill: bool) -> None:
     with _Asked.changing:
         before = _Asked.deterministic
         if before:
             unwatch(_checked)
             arrivals.remove(_fill)
-            for device, own in _filled:
+            while _Asked.filled:
+                device, own = _Asked.filled.pop()
                 vars(device).pop("allocate", None)
                 vars(device).update(own)
-            _filled.clear()
         _Asked.deterministic, _Asked.warn_only, _Asked.fill = deterministic, warn_only, fill
         if deterministic:
             watch(_checked)
@@ -141,8 +141,6 @@ def _fill(device: Backend) -> None:
     if not _Asked.fill or not device.capabilities.values:
         return
     allocate = device.allocate
-    # A device may hold a faster method of its own.
-    _filled.append((device, {name: one for name, one in vars(device).items() if name == "allocate"}))
 
     def filled(shape: tuple[int, ...], dtype: dtype) -> Native:
         native = allocate(shape, dtype)
@@ -153,4 +151,5 @@ def _fill(device: Backend) -> None:
         device.kernels["fill"](native, value)
         return native
 
+    _Asked.filled.append((device, {"allocate": allocate} if "allocate" in vars(device) else {}))
     device.allocate = filled  # type: ignore[method-assign]

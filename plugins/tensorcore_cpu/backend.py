@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import math
 import os
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CPUBackend"]
 
+# Kernels whose way may be chosen by measuring, see `benchmark`.
+_MEASURED = ("conv", "conv_input_gradient", "conv_weight_gradient")
 # What stays with the process when a kernel's result is freed, in bytes.
 _KEPT = 1 << 30
 _LARGEST_HEAP_BLOCK = 32 << 20
@@ -34,10 +37,12 @@ class CPUBackend(XPBackend):
     """
 
     capabilities = Capabilities(tuple(one.name for one in dtypes.ALL), host=True, pinned=True)
+    nondeterministic = MappingProxyType({name: name + "_by_rule" for name in _MEASURED})
     memory = Allocator()
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(np, "cpu", index)
+        self.table.update({name + "_by_rule": self.table[name] for name in _MEASURED})
         self.table = native.over(self.table)
         vars(self).update(native.methods())  # 0.1 us in the place of 1
         _keep_freed_memory()
@@ -75,6 +80,13 @@ class CPUBackend(XPBackend):
         if count is not None:
             blas.set_threads(count)
         return native.threads(count) if native.available() else blas.get_threads()
+
+    def benchmark(self, wanted: bool | None = None) -> bool:
+        return native.measures(wanted)
+
+    def properties(self) -> dict[str, Any]:
+        """The name, and the instruction set that kernels run with: ``avx512``, ``avx2`` or ``plain``."""
+        return {**super().properties(), "instructions": native.isa() or "plain"}
 
     def pin(self, array: np.ndarray) -> np.ndarray:
         return self.memory.pin(array)

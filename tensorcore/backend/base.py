@@ -383,6 +383,13 @@ class Backend:
         """Set, if given, how many of the host's threads one kernel may use; how many it may."""
         return 1
 
+    def benchmark(self, wanted: bool | None = None) -> bool:
+        """Set, if given, whether kernels that can run in several ways measure them and keep the fastest; whether they do.
+
+        False, and nothing to set, on a device whose kernels run in one way each.
+        """
+        return False
+
     def draw(self, op: str, function: Callable[..., np.ndarray], *natives: Native) -> Native:
         """A new native array of what ``function`` draws on the host, given the values of some natives."""
         return self.share_host(function(*map(self.to_host, natives)))

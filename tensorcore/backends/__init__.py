@@ -1,7 +1,7 @@
 """``torch.backends``: switches of the libraries that PyTorch runs on; and, called, the names of the devices there are.
 
-A program may set and read each switch. None changes a result here: a device's plugin chooses its own ways. What a
-``is_available()`` is asked for is answered for this library.
+A program may set and read each switch. What it changes is how fast a device's plugin is, and with that the last bits of results.
+What a ``is_available()`` is asked for is answered for this library.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, ClassVar
 
 from tensorcore import dtypes
 from tensorcore.accelerators import Devices
 from tensorcore.backend import registry
+from tensorcore.ops.placement import host_device
 from tensorcore.switches import Switches, set_float32_matmul_precision
 
 __all__ = ["cpu", "cuda", "cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"]
@@ -38,11 +39,15 @@ class _Room(ModuleType):
     def flags(self, **switches: Any) -> Iterator[None]:
         """Set switches inside ``with``."""
         before = {name: getattr(self, name) for name in switches}
-        self.__dict__.update(switches)
+        self._set(switches)
         try:
             yield
         finally:
-            self.__dict__.update(before)
+            self._set(before)
+
+    def _set(self, switches: dict[str, Any]) -> None:
+        for name, value in switches.items():
+            setattr(self, name, value)
 
 
 class _Cudnn(_Room):
@@ -77,6 +82,29 @@ class _Kinds(_Room):
         return Devices(self.__name__.rpartition(".")[2]).is_available()
 
     is_built = is_available
+
+
+class _Processor(_Kinds):
+    """The host's own kernels."""
+
+    _CAPABILITIES: ClassVar[dict[str, str]] = {"avx512": "AVX512", "avx2": "AVX2"}
+
+    @property
+    def benchmark(self) -> bool:
+        """Whether a convolution of new sizes is made in each way there is, and the fastest kept for these sizes.
+
+        False at the start: which way is taken then depends on the sizes alone, so that results have the same bits in
+        each run. ``use_deterministic_algorithms(True)`` keeps to that whatever stands here.
+        """
+        return host_device().benchmark()
+
+    @benchmark.setter
+    def benchmark(self, value: bool) -> None:
+        host_device().benchmark(bool(value))
+
+    def get_cpu_capability(self) -> str:
+        """The instruction set that kernels run with, in PyTorch's words: ``AVX512``, ``AVX2``, or ``DEFAULT`` for none of them."""
+        return self._CAPABILITIES.get(host_device().properties().get("instructions", ""), "DEFAULT")
 
 
 class _Products:
@@ -153,6 +181,6 @@ mkl = _Room("mkl")
 mkldnn = _Room("mkldnn", enabled=True, deterministic=False, allow_tf32=True)
 openmp = _Room("openmp")
 opt_einsum = _Room("opt_einsum", enabled=False, strategy=None)
-cpu = _Room("cpu", get_cpu_capability=lambda: "DEFAULT")
+cpu = _Processor("cpu")
 
 sys.modules[__name__].__class__ = _Callable

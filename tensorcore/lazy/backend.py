@@ -148,6 +148,9 @@ class LazyBackend(Recorder):
     def threads(self, count: int | None = None) -> int:
         return self.target.threads(count)
 
+    def benchmark(self, wanted: bool | None = None) -> bool:
+        return self.target.benchmark(wanted)
+
     def memory_stats(self) -> dict[str, int]:
         return self.target.memory_stats()
 

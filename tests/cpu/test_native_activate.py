@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from .native import kernel, needs_native
+from .native import kernel, laid_out, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
@@ -71,3 +71,48 @@ def test_other_layouts_and_half_types_are_numpys(name, options):
     for one in (x.T, x.astype(np.float16), x[:0].astype(np.float32), x[:, ::2]):
         arrays = (one,) if name == "elu" else (one, one)
         np.testing.assert_allclose(native(*arrays, **options), fallback(*arrays, **options), rtol=1e-12)
+
+
+def shapes_of_memory(x):
+    """The values of a matrix lying row by row, column by column, apart, backwards, and in a row of rows."""
+    apart = np.zeros((x.shape[0], 3, x.shape[1]), x.dtype)
+    apart[:, 1] = x
+    return {
+        "rows": x,
+        "columns": np.asfortranarray(x),
+        "apart": np.repeat(x, 2, axis=1)[:, ::2],
+        "backwards": x[::-1, ::-1].copy()[::-1, ::-1],
+        "rows apart": apart[:, 1],
+    }
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name, options", [*CALLS, *SLOPES])
+def test_every_layout_gives_the_same_bits(name, options, dtype):
+    """Strided, transposed and expanded operands give bit by bit what dense ones give, tails and long rows included."""
+    native, _ = kernel(name)
+    for shape in ((7, 39), (3, 601)):
+        x = np.random.default_rng(8).standard_normal(shape).astype(dtype)
+        g = np.random.default_rng(9).standard_normal(shape).astype(dtype)
+        if (name, options) in CALLS:
+            for place, one in shapes_of_memory(x).items():
+                np.testing.assert_array_equal(native(one, **options), native(x, **options), place)
+            continue
+        ways, grads = shapes_of_memory(x), shapes_of_memory(g)
+        for place in ways:
+            for other in ways:
+                made = native(grads[other], ways[place], **options)
+                np.testing.assert_array_equal(made, native(g, x, **options), f"{other}, {place}")
+            for part in (g[:1, :1], g[:, :1], g[:1]):
+                expanded = np.broadcast_to(part, shape)
+                made = native(expanded, ways[place], **options)
+                np.testing.assert_array_equal(made, native(expanded.copy(), x, **options), place)
+
+
+def test_layouts_of_results():
+    """A slope lies in the memory order of its operands; one number expanded decides nothing."""
+    native, _ = kernel("silu_backward")
+    x = np.random.default_rng(8).standard_normal((6, 5)).astype(np.float32)
+    for one in (x, x.T, x[:, ::2]):
+        expected = laid_out(np.empty(one.shape, np.float32), one)
+        assert native(np.broadcast_to(np.float32(1), one.shape), one).strides == expected.strides

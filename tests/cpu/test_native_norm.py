@@ -148,6 +148,27 @@ def test_layouts():
     assert [one.dtype for one in half] == [one.dtype for one in fallback(x.astype(np.float16), None, None, **options)]
 
 
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_every_layout_give_the_same_bits(name):
+    """One number, a row or a column expanded, rows apart and turned dims give bit by bit what dense gradients give."""
+    native, _ = kernel("standardize_backward")
+    x, weight, bias, g, options = case(name, "float32")
+    options["centre"] = True
+    _, mean, var = kernel("standardize")[0](x, weight, bias, **options)
+    places = [np.broadcast_to(part, g.shape) for part in (g[(0,) * g.ndim], g[..., :1], g[:1])]
+    places += [
+        np.concatenate([g, g], axis=-1)[..., : g.shape[-1]],
+        np.repeat(g, 2, axis=0)[::2],
+        np.ascontiguousarray(g.T).T,
+    ]
+    for one in places:
+        for needs in ((True, True, True), (True, False, False)):
+            made = native(one, x, weight, bias, mean, var, needs=needs, **options)
+            expected = native(one.copy(), x, weight, bias, mean, var, needs=needs, **options)
+            for got, wanted in zip(made, expected, strict=True):
+                np.testing.assert_array_equal(got, wanted)
+
+
 @pytest.mark.parametrize("name", ["many rows", "batch", "group"])
 def test_gradients_do_not_depend_on_the_number_of_threads(name):
     """The rows are added up block by block."""

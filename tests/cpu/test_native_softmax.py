@@ -192,3 +192,31 @@ def test_sums_do_not_depend_on_the_number_of_threads():
     finally:
         tensorcore.set_num_threads(before)
     assert made[0] == made[1] == made[2]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmax_backward", "log_softmax_backward"])
+def test_every_layout_gives_the_same_bits(name, dtype):
+    """Strided, flipped, transposed and expanded operands give bit by bit what dense ones give, along rows and columns."""
+    native, _ = kernel(name)
+    random = np.random.default_rng(8)
+    places = {
+        "rows apart": lambda one: np.concatenate([one, one], axis=-1)[..., : one.shape[-1]],
+        "every second row": lambda one: np.repeat(one, 2, axis=0)[::2],
+        "rows backwards": lambda one: one[::-1].copy()[::-1],
+        "backwards": lambda one: one[..., ::-1].copy()[..., ::-1],
+        "turned": lambda one: np.ascontiguousarray(one.T).T,
+        "first dims turned": lambda one: np.ascontiguousarray(one.swapaxes(0, 1)).swapaxes(0, 1),
+    }
+    for shape in ((5, 67), (6, 130), (2, 3, 19), (4, 1)):
+        x, y = random.standard_normal(shape).astype(dtype), -np.abs(random.standard_normal(shape)).astype(dtype)
+        args = (x, y) if name.endswith("backward") else (x,)
+        for dim in range(len(shape)):
+            expected = native(*args, dim=dim)
+            for place, change in places.items():
+                made = native(*map(change, args), dim=dim)
+                np.testing.assert_array_equal(made, expected, place)
+            for part in (x[(0,) * x.ndim], x[..., :1], x[:1]):
+                one = np.broadcast_to(part, shape)
+                made = native(one, *args[1:], dim=dim)
+                np.testing.assert_array_equal(made, native(one.copy(), *args[1:], dim=dim))

@@ -16,10 +16,13 @@ from .. import blas
 
 __all__ = [
     "available",
+    "conv_choices",
+    "conv_way",
     "empty_cache",
     "fuse",
     "fusible",
     "isa",
+    "measures",
     "memory_stats",
     "over",
     "products",
@@ -75,6 +78,23 @@ def products(name: str | None = None) -> str:
 def describe_products() -> str:
     """The same in words, with versions."""
     return blas.describe(_library)
+
+
+def measures(wanted: bool | None = None) -> bool:
+    """Sets, if given, whether each convolution runs the way that was the fastest for its sizes, measured at the first call."""
+    return False if _library is None else _library.conv_measures(wanted)
+
+
+def conv_choices() -> tuple[int, list[tuple[str, str]]]:
+    """How often the ways to make a convolution were measured, and what is remembered: kernels and their ways."""
+    found: tuple[int, list[tuple[str, str]]] = _library.conv_choices()
+    return found
+
+
+def conv_way(name: str | None) -> tuple[str, ...]:
+    """Makes convolutions that way where it fits, or with None the chosen way; returns which ways there are. For tests."""
+    ways: tuple[str, ...] = _library.conv_way(name)
+    return ways
 
 
 def over(table: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 #include "activate.h"
 
 #include "fused.h"
+#include "plan.h"
 #include "rows.h"
 
 #include <string.h>
@@ -14,7 +15,10 @@ enum { ALPHA, SCALE, INPUT_SCALE, BETA, THRESHOLD, APPROXIMATE, OPTIONS };
 static PyObject *names[OPTIONS], *tanh_name;
 static const char *const NAMES[OPTIONS] = {"alpha", "scale", "input_scale", "beta", "threshold", "approximate"};
 
-enum { GRAIN = 1 << 13 }; /* elements a thread */
+enum {
+    GRAIN = 1 << 13, /* elements a thread */
+    BLOCK = 256,     /* elements that lie anyhow are taken so many at a time */
+};
 
 typedef struct {
     int loop;
@@ -28,12 +32,51 @@ typedef struct {
     const char *x, *g;
     char *out;
     npy_intp size;
+    int inputs;
 } activate_run;
 
 static void run_part(void *context, npy_intp begin, npy_intp end) {
     const activate_run *run = context;
     npy_intp start = begin * run->size;
     run->loop(run->numbers, run->x + start, run->g + start, run->out + start, end - begin);
+}
+
+/* Elements that lie `step` bytes apart, side by side. */
+static void gather(char *to, const char *from, ptrdiff_t step, ptrdiff_t count, npy_intp size) {
+    if (size == sizeof(float))
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((float *)to)[i] = *(const float *)(from + i * step);
+    else
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((double *)to)[i] = *(const double *)(from + i * step);
+}
+
+static void spread(char *to, ptrdiff_t step, const char *from, ptrdiff_t count, npy_intp size) {
+    if (size == sizeof(float))
+        for (ptrdiff_t i = 0; i < count; i++)
+            *(float *)(to + i * step) = ((const float *)from)[i];
+    else
+        for (ptrdiff_t i = 0; i < count; i++)
+            *(double *)(to + i * step) = ((const double *)from)[i];
+}
+
+/* A row whose elements lie anyhow, block by block through memory where they lie side by side. */
+static void run_rows(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    const activate_run *run = context;
+    double space[3][BLOCK];
+    const int out = run->inputs;
+    for (ptrdiff_t begin = 0; begin < count; begin += BLOCK) {
+        const ptrdiff_t block = count - begin < BLOCK ? count - begin : BLOCK;
+        char *at[3];
+        for (int k = 0; k <= out; k++) {
+            at[k] = steps[k] == run->size ? data[k] + begin * run->size : (char *)space[k];
+            if (k < out && steps[k] != run->size && (steps[k] || !begin)) /* a number is there from the first block on */
+                gather(at[k], data[k] + begin * steps[k], steps[k], block, run->size);
+        }
+        run->loop(run->numbers, at[out - 1], at[0], at[out], block);
+        if (steps[out] != run->size)
+            spread(data[out] + begin * steps[out], steps[out], at[out], block, run->size);
+    }
 }
 
 static bool number(PyObject *option, double missing, double *value) {
@@ -82,18 +125,25 @@ static PyObject *run_activate(const native_kernel *kernel, PyObject *const *args
         return NULL;
     native_type type = native_real_type(args[0]);
     PyArrayObject *x = (PyArrayObject *)args[nargs - 1], *g = (PyArrayObject *)args[0];
-    if (type == TYPE_NONE || native_real_type(args[nargs - 1]) != type || !PyArray_IS_C_CONTIGUOUS(x) ||
-        !PyArray_IS_C_CONTIGUOUS(g) || PyArray_NDIM(x) != PyArray_NDIM(g) ||
-        !PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(g), PyArray_NDIM(x)))
+    if (type == TYPE_NONE || native_real_type(args[nargs - 1]) != type || !PyArray_SAMESHAPE(x, g))
         return NULL;
+    run.loop = loops->of[loop][type];
+    run.size = TYPE_SIZE[type];
+    run.inputs = (int)nargs;
+    if (!PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(g)) {
+        const native_operand operands[2] = {{.array = g}, {.array = x}};
+        native_plan plan;
+        PyObject *laid = native_plan_inputs(&plan, operands, run.inputs) ? native_plan_result(&plan, operands, type, NULL) : NULL;
+        if (laid)
+            native_plan_run(&plan, GRAIN, run_rows, &run);
+        return laid;
+    }
     PyArrayObject *made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
     if (!made)
         return NULL;
-    run.loop = loops->of[loop][type];
     run.x = PyArray_BYTES(x);
     run.g = PyArray_BYTES(g);
     run.out = PyArray_BYTES(made);
-    run.size = TYPE_SIZE[type];
     native_parallel(PyArray_SIZE(x), GRAIN, run_part, &run);
     return (PyObject *)made;
 }

@@ -5,6 +5,7 @@
 
 enum { COUNTS, SHAPE, STRIDE, PADDING, DILATION, GROUPS, OPTIONS };
 static PyObject *names[OPTIONS];
+static const char by_rule; /* the data of kernels that never ask which way was measured */
 
 /* Arguments */
 
@@ -49,7 +50,7 @@ static bool read_call(convolution *c, PyObject **given, int ndim, const npy_intp
     c->taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
     c->type = type;
     c->size = TYPE_SIZE[type];
-    return c->images > 0 && c->channels > 0 && c->outs > 0 && c->taps <= CONV_TAPS;
+    return c->images > 0 && c->channels > 0 && c->outs > 0 && c->taps <= CONV_MOST_TAPS;
 }
 
 static bool is_real(PyObject *object, native_type *type) {
@@ -71,9 +72,11 @@ static bool read_steps(PyArrayObject *array, size_t size, ptrdiff_t *steps) {
 }
 
 /* A new array of that shape, from what the windows lie in and the other operand. */
-static PyObject *run(convolution *c, PyArrayObject *source, PyArrayObject *other, int ndim, const npy_intp *shape) {
-    const bool pointwise = pointwise_fits(c), winograd = !pointwise && winograd_fits(c);
-    source = (PyArrayObject *)(pointwise || winograd ? PyArray_GETCONTIGUOUS(source) : (PyArrayObject *)Py_NewRef(source));
+static PyObject *run(const native_kernel *kernel, convolution *c, PyArrayObject *source, PyArrayObject *other, int ndim,
+                     const npy_intp *shape) {
+    conv_way way = conv_ruled(c);
+    const bool measure = kernel->data != &by_rule && conv_recall(c, &way);
+    source = measure || way < CONV_TAPS ? (PyArrayObject *)PyArray_GETCONTIGUOUS(source) : (PyArrayObject *)Py_NewRef(source);
     other = source ? (PyArrayObject *)PyArray_GETCONTIGUOUS(other) : NULL;
     PyArrayObject *made = other && read_steps(source, c->size, c->steps) ? native_empty(ndim, shape, c->type) : NULL;
     if (made) {
@@ -81,7 +84,9 @@ static PyObject *run(convolution *c, PyArrayObject *source, PyArrayObject *other
         c->x = c->wanted == CONV_INPUT_GRADIENT ? to : from;
         c->weight = c->wanted == CONV_WEIGHT_GRADIENT ? to : by;
         c->y = c->wanted == CONV_SUMS ? to : c->wanted == CONV_INPUT_GRADIENT ? from : by;
-        if (!(pointwise ? pointwise_run(c) : (winograd && winograd_run(c)) || taps_run(c)))
+        if (measure)
+            way = conv_measure(c, way);
+        if (!conv_make(c, way) && !(way == CONV_WINOGRAD && conv_make(c, CONV_TAPS)))
             Py_CLEAR(made); /* NumPy's turn, which also knows what to say when there is no memory */
     }
     Py_XDECREF(source);
@@ -112,7 +117,7 @@ static PyObject *convolve(const native_kernel *kernel, PyObject *const *args, Py
     for (int i = 2; i < ndim; i++)
         shape[i] = c.counts[i + 3 - ndim];
     c.bias = bias ? PyArray_DATA(bias) : NULL;
-    return run(&c, x, weight, ndim, shape);
+    return run(kernel, &c, x, weight, ndim, shape);
 }
 
 static PyObject *input_gradient(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
@@ -142,7 +147,7 @@ static PyObject *input_gradient(const native_kernel *kernel, PyObject *const *ar
         if (c.counts[d] < 1)
             return NULL;
     }
-    return run(&c, sent, weight, ndim, shape);
+    return run(kernel, &c, sent, weight, ndim, shape);
 }
 
 static PyObject *weight_gradient(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
@@ -172,13 +177,16 @@ static PyObject *weight_gradient(const native_kernel *kernel, PyObject *const *a
         if (c.counts[d] < 1)
             return NULL;
     }
-    return run(&c, x, sent, ndim, window);
+    return run(kernel, &c, x, sent, ndim, window);
 }
 
 const native_spec conv_kernels[] = {
     {"conv", convolve, NULL},
     {"conv_input_gradient", input_gradient, NULL},
     {"conv_weight_gradient", weight_gradient, NULL},
+    {"conv_by_rule", convolve, &by_rule},
+    {"conv_input_gradient_by_rule", input_gradient, &by_rule},
+    {"conv_weight_gradient_by_rule", weight_gradient, &by_rule},
     {NULL},
 };
 
@@ -187,5 +195,6 @@ int conv_init(void) {
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(letters[i])))
             return -1;
+    conv_forget();
     return 0;
 }

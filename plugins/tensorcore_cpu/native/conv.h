@@ -79,6 +79,10 @@ typedef struct {
 
 typedef enum { CONV_SUMS, CONV_INPUT_GRADIENT, CONV_WEIGHT_GRADIENT } conv_wanted;
 
+/* The ways to make one: a product of matrices, few multiplications, and sums over taps: as their own rules say, with vectors of
+   outs, with windows that are read where they lie, and with tiles whose windows are gathered. */
+typedef enum { CONV_PRODUCT, CONV_WINOGRAD, CONV_TAPS, CONV_WIDE, CONV_DIRECT, CONV_TILES, CONV_WAYS } conv_way;
+
 /* What a call says, with dims of size 1 in front where there are fewer than three. */
 typedef struct {
     conv_wanted wanted;
@@ -88,18 +92,36 @@ typedef struct {
     size_t size;                              /* bytes of an element */
     const void *x, *weight, *bias, *y;        /* the input, the output or what was sent; the one that is wanted is written */
     ptrdiff_t steps[5];                       /* of x, or of y for the input's gradient; all else is C-contiguous */
+    conv_way way;                             /* from CONV_TAPS on: how taps_run makes it */
 } convolution;
 
-/* The ways to make one. The first two want everything C-contiguous where they fit. Answers are false where there is no memory, and
-   from winograd_run where something that was made is not finite: what lies there then is not what the sums over taps give, which
-   make a NaN of fewer infinities and reach further before they overflow. Call them with the GIL. */
+/* Which ways can make one, and where the fixed rules take them. The first two want everything C-contiguous. Answers of a run are
+   false where there is no memory, and from winograd_run where something that was made is not finite: what lies there then is not
+   what the sums over taps give, which make a NaN of fewer infinities and reach further before they overflow. Call them with the
+   GIL. */
 bool pointwise_fits(const convolution *c);
+bool pointwise_pays(const convolution *c);
 bool pointwise_run(const convolution *c);
 bool winograd_fits(const convolution *c);
+bool winograd_pays(const convolution *c);
 bool winograd_run(const convolution *c);
+bool wide_fits(const convolution *c);
 bool taps_run(const convolution *c);
 
-enum { CONV_TAPS = 4096 }; /* windows with more of them are not for us */
+/* The way that the fixed rules take. */
+conv_way conv_ruled(const convolution *c);
+bool conv_make(convolution *c, conv_way way);
+
+/* Puts the way that was measured for these sizes to `way`, where programs ask for that. True where it is the caller's turn to
+   measure: nobody has, and nobody else is at it. */
+bool conv_recall(const convolution *c, conv_way *way);
+
+/* Runs each way that fits several times, keeps the fastest for these sizes, and answers it: the rules' where none is clearly
+   faster. Everything must be C-contiguous. */
+conv_way conv_measure(convolution *c, conv_way ruled);
+void conv_forget(void);
+
+enum { CONV_MOST_TAPS = 4096 }; /* windows with more of them are not for us */
 
 static inline const void *conv_at(const void *data, ptrdiff_t elements, size_t size) {
     return (const char *)data + elements * (ptrdiff_t)size;

@@ -138,10 +138,14 @@ static bool is_direct(const conv_job *job, const conv_real_loops *real) {
     return job->outs <= FEW_OUTS || fills_lanes(job->channels * job->taps, job->counts[2], real, 5);
 }
 
+bool wide_fits(const convolution *c) {
+    return c->wanted == CONV_SUMS && c->stride[2] <= 2 && c->counts[2] >= real_of(c)->wide_least;
+}
+
 /* Whether vectors of outs pay beside vectors of positions. */
-static bool is_wide(const convolution *c) {
-    return c->stride[2] <= 2 && c->outs >= WIDE_OUTS && c->outs * c->channels * c->taps * (ptrdiff_t)c->size <= WIDE_BYTES &&
-           c->counts[2] >= real_of(c)->wide_least && !fills_lanes(c->channels * c->taps, c->counts[2], real_of(c), 7);
+static bool wide_pays(const convolution *c) {
+    return c->outs >= WIDE_OUTS && c->outs * c->channels * c->taps * (ptrdiff_t)c->size <= WIDE_BYTES &&
+           !fills_lanes(c->channels * c->taps, c->counts[2], real_of(c), 7);
 }
 
 static void pack_body(void *context, npy_intp begin, npy_intp end) {
@@ -175,7 +179,7 @@ static bool run_wide(conv_job *job, const conv_real_loops *real) {
 }
 
 /* `job` comes as a copy: how it is cut is decided here. */
-static bool run(conv_job *job, const conv_real_loops *real, size_t size) {
+static bool run(conv_job *job, const conv_real_loops *real, size_t size, conv_way way) {
     tiles_work work = {job, real, false};
     ptrdiff_t inner = job->channels * job->taps, positions = job->counts[0] * job->counts[1] * job->counts[2];
     if (!positions)
@@ -184,7 +188,8 @@ static bool run(conv_job *job, const conv_real_loops *real, size_t size) {
         return run_wide(job, real);
     const ptrdiff_t tiles = (job->count * positions + real->columns - 1) / real->columns, threads = native_threads();
     const ptrdiff_t rounds = (tiles + threads * TOGETHER - 1) / (threads * TOGETHER);
-    const bool direct = is_direct(job, real), large = job->outs * inner * (ptrdiff_t)size > WEIGHT_BYTES;
+    const bool direct = way == CONV_TAPS ? is_direct(job, real) : way == CONV_DIRECT;
+    const bool large = job->outs * inner * (ptrdiff_t)size > WEIGHT_BYTES;
     job->together = large ? (tiles + threads * rounds - 1) / (threads * rounds) : 1;
     job->shares = large ? TOGETHER : 1; /* whatever the threads are: sums are then made in one order */
     if (large && !direct)
@@ -206,6 +211,7 @@ typedef struct {
     const conv_job *job;
     const conv_real_loops *real;
     size_t size;
+    conv_way way;
     ptrdiff_t images, weight, bias, made, packed;
     _Atomic bool failed;
 } groups_work;
@@ -219,7 +225,7 @@ static void groups_body(void *context, npy_intp begin, npy_intp end) {
         job.bias = job.bias ? conv_at(job.bias, g * work->bias, work->size) : NULL;
         job.made = (void *)conv_at(job.made, g * work->made, work->size);
         job.packed = (void *)conv_at(job.packed, g * work->packed, work->size);
-        if (!run(&job, work->real, work->size))
+        if (!run(&job, work->real, work->size, work->way))
             work->failed = true;
     }
 }
@@ -247,16 +253,18 @@ static void *packed_room(rooms *all, const convolution *c, ptrdiff_t outs, ptrdi
 static bool make_sums(const convolution *c) {
     rooms all = {.count = 0};
     conv_images m;
-    ptrdiff_t offsets[CONV_TAPS], straight[CONV_TAPS], positions = c->counts[0] * c->counts[1] * c->counts[2];
+    ptrdiff_t offsets[CONV_MOST_TAPS], straight[CONV_MOST_TAPS], positions = c->counts[0] * c->counts[1] * c->counts[2];
     conv_job job = {.count = c->images, .channels = c->channels, .taps = c->taps, .offsets = offsets, .outs = c->outs,
                     .weight_out = c->channels * c->taps, .weight_channel = c->taps, .weight_at = straight,
-                    .weight_solid = true, .wide = is_wide(c),
+                    .weight_solid = true,
+                    .wide = c->way == CONV_TAPS ? wide_fits(c) && wide_pays(c) : c->way == CONV_WIDE,
                     .made_image = c->outs * c->groups * positions, .made_out = positions,
                     .made_step = {c->counts[1] * c->counts[2], c->counts[2], 1}};
     for (ptrdiff_t t = 0; t < c->taps; t++)
         straight[t] = t;
     const void *padded = make_windows(&all, c, &m, offsets, job.move, job.wide);
-    groups_work work = {.job = &job, .real = real_of(c), .size = c->size, .images = c->channels * m.channel,
+    groups_work work = {.job = &job, .real = real_of(c), .size = c->size, .way = c->way,
+                        .images = c->channels * m.channel,
                         .weight = c->outs * c->channels * c->taps, .bias = c->outs, .made = c->outs * positions};
     job.packed = padded ? packed_room(&all, c, c->outs, c->channels * c->taps, &work.packed) : NULL;
     for (int d = 0; d < 3; d++)
@@ -289,14 +297,15 @@ static bool make_input_gradient(const convolution *c) {
         m.padded[d] = most - least[d] + 1;
     }
     rooms all = {.count = 0};
-    ptrdiff_t offsets[CONV_TAPS], places[CONV_TAPS], plane = c->sizes[0] * c->sizes[1] * c->sizes[2];
+    ptrdiff_t offsets[CONV_MOST_TAPS], places[CONV_MOST_TAPS], plane = c->sizes[0] * c->sizes[1] * c->sizes[2];
     const void *padded = make_padded(&all, &m, c->size);
     conv_job job = {.image = m.image, .channel = m.channel, .move = {m.padded[1] * m.row, m.row, 1}, .count = c->images,
                     .channels = c->outs, .offsets = offsets, .weight_out = c->taps, .weight_channel = c->channels * c->taps,
                     .weight_at = places, .outs = c->channels, .made_image = c->channels * c->groups * plane,
                     .made_out = plane,
                     .made_step = {c->stride[0] * c->sizes[1] * c->sizes[2], c->stride[1] * c->sizes[2], c->stride[2]}};
-    groups_work work = {.job = &job, .real = real_of(c), .size = c->size, .images = c->outs * m.channel,
+    groups_work work = {.job = &job, .real = real_of(c), .size = c->size, .way = c->way,
+                        .images = c->outs * m.channel,
                         .weight = c->outs * c->channels * c->taps, .made = c->channels * plane};
     job.packed = padded ? packed_room(&all, c, c->channels, c->outs * c->taps, &work.packed) : NULL;
     job.images = padded;
@@ -355,11 +364,11 @@ static bool make_weight_gradient(const convolution *c) {
     rooms all = {.count = 0};
     conv_images m;
     const conv_real_loops *real = real_of(c);
-    ptrdiff_t offsets[CONV_TAPS], positions = c->counts[0] * c->counts[1] * c->counts[2], inner = c->channels * c->taps;
+    ptrdiff_t offsets[CONV_MOST_TAPS], positions = c->counts[0] * c->counts[1] * c->counts[2], inner = c->channels * c->taps;
     conv_weight_job job = {.count = c->images, .channels = c->channels, .taps = c->taps, .offsets = offsets,
                            .sent_image = c->outs * c->groups * positions, .sent_out = positions, .outs = c->outs};
     const void *padded = make_windows(&all, c, &m, offsets, job.move, false);
-    bool done = padded != NULL, direct = c->outs < LEAST_SENT;
+    bool done = padded != NULL, direct = c->way == CONV_TAPS ? c->outs < LEAST_SENT : c->way == CONV_DIRECT;
     ptrdiff_t tiles = (inner + real->weight_rows - 1) / real->weight_rows;
     ptrdiff_t blocks = (c->outs + real->weight_columns - 1) / real->weight_columns;
     if (done && !direct) {

@@ -140,6 +140,9 @@ extern const native_spec elementwise_kernels[];
 int elementwise_init(void);
 extern const native_spec conv_kernels[];
 int conv_init(void);
+PyObject *native_conv_measures(PyObject *module, PyObject *wanted);
+PyObject *native_conv_way(PyObject *module, PyObject *name);
+PyObject *native_conv_choices(PyObject *module, PyObject *unused);
 
 extern const native_spec cast_kernels[];
 int cast_init(void);

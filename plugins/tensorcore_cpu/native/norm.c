@@ -265,14 +265,17 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
         !begin_call(&call, args + 1, options))
         return NULL;
     npy_intp statistics = call.by_channel ? call.channels : call.rows;
-    PyArrayObject *g = NULL, *mean = NULL, *var = NULL, *made[3] = {NULL}, *inputs[3] = {call.x, call.weight, call.bias};
+    PyArrayObject *mean = NULL, *var = NULL, *made[3] = {NULL}, *inputs[3] = {call.x, call.weight, call.bias};
+    native_lines g = {NULL};
     bool ready = PyArray_SIZE((PyArrayObject *)args[0]) == PyArray_SIZE(call.x) && native_real_type(args[0]) == call.type &&
-                 native_is_none(args[4]) == !call.centre && optional(args[0], call.type, PyArray_SIZE(call.x), &g) &&
+                 native_is_none(args[4]) == !call.centre &&
+                 native_lines_of((PyArrayObject *)args[0], call.by_channel ? PyArray_SIZE(call.x) : call.n, &g) &&
                  optional(args[4], call.type, statistics, &mean) && optional(args[5], call.type, statistics, &var) && var;
     for (int k = 0; ready && k < 3; k++)
         ready = gradient_of(inputs[k], PyTuple_GET_ITEM(options[NEEDS], k), call.type, &made[k]);
     if (ready) {
-        call.over_rows.g = call.over_channels.g = PyArray_DATA(g);
+        call.over_rows.g = call.over_channels.g = g.data;
+        call.over_rows.g_step = g.step;
         call.over_rows.mean = call.over_channels.mean = mean ? PyArray_DATA(mean) : NULL;
         call.over_rows.var = call.over_channels.var = PyArray_DATA(var);
         call.over_rows.out = call.over_channels.out = made[0] ? PyArray_DATA(made[0]) : NULL;
@@ -287,7 +290,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     }
     for (int k = 0; k < 3; k++)
         Py_XDECREF(made[k]);
-    Py_XDECREF(g);
+    Py_XDECREF(g.owner);
     Py_XDECREF(mean);
     Py_XDECREF(var);
     end_call(&call);

@@ -14,6 +14,7 @@ typedef struct {
     void *mean, *var;              /* of each row; mean is NULL where `centre` is false */
     void *out;
     const void *g;
+    ptrdiff_t g_step; /* from a row of g to the next */
 } norm_rows;
 
 /* Channels of (batch, channels, inner), each normalised over batch and inner. */

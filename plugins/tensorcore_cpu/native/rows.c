@@ -4,11 +4,10 @@
 #include "index.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 DECLARE_LOOPS(index_loops, index_loops);
-
-#include <stdlib.h>
 
 static PyObject *reduction_names[REDUCTION_UNKNOWN];
 
@@ -22,6 +21,55 @@ PyArrayObject *native_dense(PyObject *object) {
     if (PyArray_IS_C_CONTIGUOUS(array))
         return (PyArrayObject *)Py_NewRef(object);
     return (PyArrayObject *)PyArray_NewCopy(array, NPY_CORDER);
+}
+
+/* Whether all elements lie in one place. */
+static bool uniform(PyArrayObject *x) {
+    for (int i = 0; i < PyArray_NDIM(x); i++)
+        if (PyArray_DIM(x, i) != 1 && PyArray_STRIDE(x, i))
+            return false;
+    return true;
+}
+
+/* Whether elements lie side by side in each row, and rows so many bytes apart. */
+static bool regular(PyArrayObject *x, npy_intp n, npy_intp *step) {
+    npy_intp length = 1, rows = 1, size = PyArray_ITEMSIZE(x);
+    for (int i = PyArray_NDIM(x) - 1; i >= 0; i--) {
+        const npy_intp count = PyArray_DIM(x, i), stride = PyArray_STRIDE(x, i);
+        if (count == 1)
+            continue;
+        if (length < n) {
+            if (stride != length * size)
+                return false;
+            length *= count;
+        } else {
+            if (rows == 1)
+                *step = stride;
+            else if (stride != rows * *step)
+                return false;
+            rows *= count;
+        }
+    }
+    return length == n; /* a dim that rows divide ends elsewhere */
+}
+
+bool native_lines_of(PyArrayObject *array, npy_intp n, native_lines *lines) {
+    npy_intp step = n * PyArray_ITEMSIZE(array);
+    if (!PyArray_IS_C_CONTIGUOUS(array) && uniform(array)) {
+        const native_start start = {PyArray_BYTES(array), 0, (int)PyArray_ITEMSIZE(array)};
+        lines->owner = native_empty(1, &n, native_real_type((PyObject *)array));
+        if (lines->owner)
+            native_begin_with(&start, PyArray_BYTES(lines->owner), 0, n);
+        step = 0;
+    } else if (PyArray_IS_C_CONTIGUOUS(array) || (regular(array, n, &step) && step % PyArray_ITEMSIZE(array) == 0)) {
+        lines->owner = (PyArrayObject *)Py_NewRef((PyObject *)array);
+    } else {
+        step = n * PyArray_ITEMSIZE(array);
+        lines->owner = native_dense((PyObject *)array);
+    }
+    lines->step = step / PyArray_ITEMSIZE(array);
+    lines->data = lines->owner ? PyArray_DATA(lines->owner) : NULL;
+    return lines->owner != NULL;
 }
 
 int native_sizes(PyObject *object, npy_intp *sizes, int most) {
@@ -153,14 +201,6 @@ typedef struct {
 static void copy_bytes(void *context, npy_intp begin, npy_intp end) {
     const byte_copy *run = context;
     memcpy(run->to + begin, run->from + begin, (size_t)(end - begin));
-}
-
-/* Whether all elements lie in one place. */
-static bool uniform(PyArrayObject *x) {
-    for (int i = 0; i < PyArray_NDIM(x); i++)
-        if (PyArray_DIM(x, i) != 1 && PyArray_STRIDE(x, i))
-            return false;
-    return true;
 }
 
 PyArrayObject *native_copied(PyArrayObject *x, native_type type) {

@@ -10,6 +10,17 @@ native_type native_real_type(PyObject *object);
 /* The array itself or a copy of it in row-major order: a new reference; NULL with an exception. */
 PyArrayObject *native_dense(PyObject *array);
 
+/* Rows of elements that lie side by side. */
+typedef struct {
+    const void *data;
+    npy_intp step;        /* elements from a row to the next: 0 where all of them are one */
+    PyArrayObject *owner; /* of the memory: a new reference */
+} native_lines;
+
+/* The elements of an array of float or double as rows of n, in row-major order: where they lie if they do so, else a copy, which is
+   one row where all elements lie in one place. False with an exception. */
+bool native_lines_of(PyArrayObject *array, npy_intp n, native_lines *lines);
+
 /* Whether the object is None or missing. */
 static inline bool native_is_none(PyObject *object) { return !object || object == Py_None; }
 

@@ -18,23 +18,26 @@ typedef struct {
 typedef struct {
     softmax_rows rows;
     softmax_columns columns;
-    const char *x, *y;
+    native_lines x, y;
     char *out;
     npy_intp n, inner, tiles, size;
 } softmax_run;
 
 static void run_rows(void *context, npy_intp begin, npy_intp end) {
     const softmax_run *run = context;
-    npy_intp start = begin * run->n * run->size;
-    run->rows(run->x + start, run->y + start, run->out + start, end - begin, run->n);
+    const char *x = run->x.data, *y = run->y.data;
+    const softmax_lines lines = {x + begin * run->x.step * run->size, y + begin * run->y.step * run->size, run->x.step,
+                                 run->y.step, run->out + begin * run->n * run->size, end - begin, run->n};
+    run->rows(&lines);
 }
 
 static void run_columns(void *context, npy_intp begin, npy_intp end) {
     const softmax_run *run = context;
+    const char *x = run->x.data, *y = run->y.data;
     for (; begin < end; begin++) {
         npy_intp column = begin % run->tiles * COLUMNS, rest = run->inner - column;
         npy_intp start = (begin / run->tiles * run->n * run->inner + column) * run->size;
-        run->columns(run->x + start, run->y + start, run->out + start, run->n, run->inner,
+        run->columns(x + start, y + start, run->out + start, run->n, run->inner,
                      rest < COLUMNS ? rest : COLUMNS);
     }
 }
@@ -55,15 +58,18 @@ static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args,
     if (native_real_type(args[nargs - 1]) != type || PyArray_NDIM(second) != ndim ||
         !PyArray_CompareLists(PyArray_DIMS(first), PyArray_DIMS(second), ndim))
         return NULL;
-    PyArrayObject *x = native_dense(args[0]), *y = native_dense(args[nargs - 1]), *made = NULL;
-    if (x && y)
-        made = native_empty(ndim, PyArray_DIMS(x), type);
+    const softmax_of_real *of = &loops->of[type];
+    softmax_run run = {.rows = of->rows[op->op], .columns = of->columns[op->op], .n = PyArray_DIM(first, dim),
+                       .size = TYPE_SIZE[type]};
+    npy_intp before;
+    native_around(first, (int)dim, &before, &run.inner);
+    PyArrayObject *made = NULL;
+    /* Columns are what one copy of all elements holds. */
+    if (native_lines_of(first, run.inner == 1 ? run.n : PyArray_SIZE(first), &run.x) &&
+        native_lines_of(second, run.inner == 1 ? run.n : PyArray_SIZE(first), &run.y))
+        made = native_empty(ndim, PyArray_DIMS(first), type);
     if (made) {
-        const softmax_of_real *of = &loops->of[type];
-        softmax_run run = {of->rows[op->op], of->columns[op->op], PyArray_BYTES(x), PyArray_BYTES(y),
-                           PyArray_BYTES(made), PyArray_DIM(x, dim), .size = TYPE_SIZE[type]};
-        npy_intp before;
-        native_around(x, (int)dim, &before, &run.inner);
+        run.out = PyArray_BYTES(made);
         if (run.inner == 1) {
             native_parallel(before, native_grain(GRAIN, run.n), run_rows, &run);
         } else {
@@ -72,8 +78,8 @@ static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args,
             native_parallel(before * run.tiles, native_grain(GRAIN, run.n * tile), run_columns, &run);
         }
     }
-    Py_XDECREF(x);
-    Py_XDECREF(y);
+    Py_XDECREF(run.x.owner);
+    Py_XDECREF(run.y.owner);
     return (PyObject *)made;
 }
 

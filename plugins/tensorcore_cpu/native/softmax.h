@@ -7,8 +7,14 @@
 enum { SOFTMAX, LOG_SOFTMAX, SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD, SOFTMAX_OPS };
 enum { COLUMNS = 128 }; /* that go through a loop over columns at most */
 
-/* `rows` rows of n elements. The forward loops read x alone, the backward ones g = x and the result y. */
-typedef void (*softmax_rows)(const void *x, const void *y, void *out, ptrdiff_t rows, ptrdiff_t n);
+/* `count` rows of n elements. The forward loops read x alone, the backward ones g = x and the result y. */
+typedef struct {
+    const void *x, *y;
+    ptrdiff_t x_step, y_step; /* from a row to the next */
+    void *out;
+    ptrdiff_t count, n;
+} softmax_lines;
+typedef void (*softmax_rows)(const softmax_lines *of);
 /* n rows of `width` elements, `inner` elements apart, each column by itself. */
 typedef void (*softmax_columns)(const void *x, const void *y, void *out, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width);
 

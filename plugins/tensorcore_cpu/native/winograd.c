@@ -24,11 +24,15 @@ enum {
 static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
 
 bool winograd_fits(const convolution *c) {
-    const ptrdiff_t *made = c->wanted == CONV_INPUT_GRADIENT ? c->sizes : c->counts;
     for (int d = 1; d < 3; d++)
         if (c->kernel[d] != 3 || c->stride[d] != 1 || c->dilation[d] != 1 || c->padding[d] < 0 || c->padding[d] > 2)
             return false;
-    if (c->kernel[0] != 1 || c->sizes[0] != 1 || c->stride[0] != 1 || c->padding[0] || c->channels < LEAST || c->outs < LEAST)
+    return c->kernel[0] == 1 && c->sizes[0] == 1 && c->stride[0] == 1 && !c->padding[0];
+}
+
+bool winograd_pays(const convolution *c) {
+    const ptrdiff_t *made = c->wanted == CONV_INPUT_GRADIENT ? c->sizes : c->counts;
+    if (c->channels < LEAST || c->outs < LEAST)
         return false;
     const ptrdiff_t tiles = (made[1] + 1) / 2 * ((made[2] + 1) / 2);
     return c->images * (9 * made[1] * made[2] - TILE_COST * tiles) >= (c->wanted == CONV_WEIGHT_GRADIENT ? GRADIENT_COST : WEIGHT_COST);

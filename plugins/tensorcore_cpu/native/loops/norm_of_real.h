@@ -94,7 +94,7 @@ static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t co
     for (ptrdiff_t i = 0; whole && i < 2 * n; i++)
         weight_block[i] = 0;
     for (ptrdiff_t r = first; r < first + count; r++) {
-        const REAL *x = (const REAL *)of->x + r * n, *g = (const REAL *)of->g + r * n;
+        const REAL *x = (const REAL *)of->x + r * n, *g = (const REAL *)of->g + r * of->g_step;
         REAL middle = of->centre ? ((const REAL *)of->mean)[r] : 0;
         REAL scale = 1 / (REAL)sqrt(((const REAL *)of->var)[r] + (REAL)of->eps);
         ptrdiff_t start = r % of->turns * weights;

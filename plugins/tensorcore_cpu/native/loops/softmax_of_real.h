@@ -35,30 +35,33 @@ ALWAYS_INLINE WIDE F(powers_sum)(const REAL *x, ptrdiff_t n, REAL top) {
     return total;
 }
 
-static void F(softmax_rows)(const void *from, const void *unused, void *to, ptrdiff_t rows, ptrdiff_t n) {
-    const REAL *x = from;
-    REAL *out = to;
-    for (; rows > 0; rows--, x += n, out += n) {
+static void F(softmax_rows)(const softmax_lines *of) {
+    const REAL *x = of->x;
+    const ptrdiff_t n = of->n;
+    REAL *out = of->out;
+    for (ptrdiff_t row = 0; row < of->count; row++, x += of->x_step, out += n) {
         REAL by = (REAL)(1 / F(powers)(x, out, n, F(row_max)(x, n)));
         for (ptrdiff_t i = 0; i < n; i++)
             out[i] *= by;
     }
 }
 
-static void F(log_softmax_rows)(const void *from, const void *unused, void *to, ptrdiff_t rows, ptrdiff_t n) {
-    const REAL *x = from;
-    REAL *out = to;
-    for (; rows > 0; rows--, x += n, out += n) {
+static void F(log_softmax_rows)(const softmax_lines *of) {
+    const REAL *x = of->x;
+    const ptrdiff_t n = of->n;
+    REAL *out = of->out;
+    for (ptrdiff_t row = 0; row < of->count; row++, x += of->x_step, out += n) {
         REAL top = F(row_max)(x, n), less = (REAL)log((double)F(powers_sum)(x, n, top));
         INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
             out[i] = x[i] - top - less;
     }
 }
 
-static void F(softmax_back_rows)(const void *from, const void *made, void *to, ptrdiff_t rows, ptrdiff_t n) {
-    const REAL *g = from, *y = made;
-    REAL *out = to;
-    for (; rows > 0; rows--, g += n, y += n, out += n) {
+static void F(softmax_back_rows)(const softmax_lines *of) {
+    const REAL *g = of->x, *y = of->y;
+    const ptrdiff_t n = of->n;
+    REAL *out = of->out;
+    for (ptrdiff_t row = 0; row < of->count; row++, g += of->x_step, y += of->y_step, out += n) {
         WIDE total = 0;
 #define TERM(AT, i) AT(g, i) * AT(y, i)
         ADD_UP(total, n, TERM)
@@ -69,10 +72,11 @@ static void F(softmax_back_rows)(const void *from, const void *made, void *to, p
     }
 }
 
-static void F(log_softmax_back_rows)(const void *from, const void *made, void *to, ptrdiff_t rows, ptrdiff_t n) {
-    const REAL *g = from, *y = made;
-    REAL *out = to;
-    for (; rows > 0; rows--, g += n, y += n, out += n) {
+static void F(log_softmax_back_rows)(const softmax_lines *of) {
+    const REAL *g = of->x, *y = of->y;
+    const ptrdiff_t n = of->n;
+    REAL *out = of->out;
+    for (ptrdiff_t row = 0; row < of->count; row++, g += of->x_step, y += of->y_step, out += n) {
         REAL total = (REAL)F(row_sum)(g, n), share[ROW_BLOCK];
         for (ptrdiff_t begin = 0; begin < n; begin += ROW_BLOCK) {
             ptrdiff_t piece = n - begin < ROW_BLOCK ? n - begin : ROW_BLOCK;

@@ -38,7 +38,7 @@ class CPUBackend(XPBackend):
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(np, "cpu", index)
-        self.table = native.over(self.table)
+        self.table = native.over(self.table, self.layings)
         vars(self).update(native.methods())  # 0.1 us in the place of 1
         _keep_freed_memory()
 

@@ -77,9 +77,12 @@ def describe_products() -> str:
     return blas.describe(_library)
 
 
-def over(table: dict[str, Any]) -> dict[str, Any]:
-    """The table with each kernel that exists in C in the place of the one it falls back to."""
-    return table if _library is None else _library.over(table)
+def over(table: dict[str, Any], layings: dict[str, Any]) -> dict[str, Any]:
+    """The table with each kernel that exists in C in the place of the one it falls back to.
+
+    Where an argument is not row-major, ``layings`` put results in order, by the kernel's name; elementwise ones do it themselves.
+    """
+    return table if _library is None else _library.over(table, layings)
 
 
 def methods() -> dict[str, Any]:

@@ -131,7 +131,7 @@ class Accumulate:
                 # Stolen if nobody but the walk holds it (its own reference, this frame's and getrefcount's), nor
                 # its memory; a shared or expanded one is copied, or two leaves would write into one memory.
                 alone = getrefcount(g) <= _ALONE and g.version is None and getrefcount(g.native) <= _ALONE_IN_SLOT
-                tensor = node.options["tensor"]()
+                tensor = node.options["tensor"]()  # type: ignore[index]
                 if tensor is None or tensor.device.is_contiguous(tensor.native) or mode.enabled:
                     node.grad = g if alone and g.is_contiguous() else g.clone()
                 else:

@@ -80,7 +80,8 @@ def describe_products() -> str:
 def over(table: dict[str, Any], layings: dict[str, Any]) -> dict[str, Any]:
     """The table with each kernel that exists in C in the place of the one it falls back to.
 
-    Where an argument is not row-major, ``layings`` put results in order, by the kernel's name; elementwise ones do it themselves.
+    Where an argument is not row-major, ``layings`` put results in order, by the kernel's name; elementwise ones in C do it
+    themselves, and NumPy's ufuncs are wrapped for it.
     """
     return table if _library is None else _library.over(table, layings)
 

@@ -114,11 +114,11 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargs
     const native_kernel *kernel = (native_kernel *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *made = kernel->run(kernel, args, nargs, kwnames);
-    if (made && kernel->lay && !all_row_major(args, nargs))
-        return laid(kernel->lay, made, args, nargs, kwnames);
-    if (made || PyErr_Occurred())
+    if (made && kernel->ordered)
         return made;
-    return PyObject_Vectorcall(kernel->fallback, args, nargsf, kwnames);
+    if (!made && (PyErr_Occurred() || !(made = PyObject_Vectorcall(kernel->fallback, args, nargsf, kwnames))))
+        return NULL;
+    return !kernel->lay || all_row_major(args, nargs) ? made : laid(kernel->lay, made, args, nargs, kwnames);
 }
 
 static int kernel_traverse(PyObject *self, visitproc visit, void *arg) {
@@ -164,7 +164,7 @@ static PyTypeObject kernel_type = {
     .tp_members = kernel_members,
 };
 
-static PyObject *make_kernel(const native_spec *spec, PyObject *fallback, PyObject *lay) {
+static PyObject *make_kernel(const native_spec *spec, PyObject *fallback, PyObject *lay, bool ordered) {
     native_kernel *made = PyObject_GC_New(native_kernel, &kernel_type);
     if (!made)
         return NULL;
@@ -173,11 +173,33 @@ static PyObject *make_kernel(const native_spec *spec, PyObject *fallback, PyObje
     made->data = spec->data;
     made->fallback = Py_NewRef(fallback);
     made->lay = Py_XNewRef(lay);
+    made->ordered = ordered;
     made->name = PyUnicode_InternFromString(spec->name);
     PyObject_GC_Track(made);
     if (!made->name)
         Py_CLEAR(made);
     return (PyObject *)made;
+}
+
+/* What is left to NumPy but for the order of its results: its ufuncs let row-major order win where arguments differ. */
+static PyObject *declined(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return NULL;
+}
+
+static bool lay_ufuncs(PyObject *made, PyObject *layings) {
+    PyObject *name, *lay;
+    for (Py_ssize_t at = 0; PyDict_Next(layings, &at, &name, &lay);) {
+        PyObject *ufunc = PyDict_GetItem(made, name);
+        if (!ufunc || strcmp(Py_TYPE(ufunc)->tp_name, "numpy.ufunc"))
+            continue;
+        const native_spec spec = {.name = PyUnicode_AsUTF8(name), .run = declined};
+        PyObject *kernel = spec.name ? make_kernel(&spec, ufunc, lay, false) : NULL;
+        bool good = kernel && !PyDict_SetItem(made, name, kernel);
+        Py_XDECREF(kernel);
+        if (!good)
+            return false;
+    }
+    return true;
 }
 
 static PyObject *over(PyObject *module, PyObject *args) {
@@ -190,13 +212,15 @@ static PyObject *over(PyObject *module, PyObject *args) {
             PyObject *fallback = PyDict_GetItemString(table, spec->name);
             if (!fallback)
                 continue;
-            bool lays = FAMILIES[family] == elementwise_kernels;
-            PyObject *kernel = make_kernel(spec, fallback, lays ? NULL : PyDict_GetItemString(layings, spec->name));
+            PyObject *lay = PyDict_GetItemString(layings, spec->name);
+            PyObject *kernel = make_kernel(spec, fallback, lay, FAMILIES[family] == elementwise_kernels);
             if (!kernel || PyDict_SetItemString(made, spec->name, kernel))
                 Py_CLEAR(made);
             Py_XDECREF(kernel);
         }
     }
+    if (made && !lay_ufuncs(made, layings))
+        Py_CLEAR(made);
     return made;
 }
 

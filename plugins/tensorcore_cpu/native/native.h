@@ -37,7 +37,8 @@ struct native_kernel {
     const void *data;
     PyObject *name;
     PyObject *fallback; /* the NumPy kernel */
-    PyObject *lay;      /* puts results in order, NULL where the kernel does: called with result, arguments and options */
+    PyObject *lay;      /* puts results in order: called with result, arguments and options; NULL where they need none */
+    bool ordered;       /* whether `run` does so itself */
 };
 
 /* Finds the options called names[0..count) (interned strings): values[i] is a borrowed reference, NULL where not

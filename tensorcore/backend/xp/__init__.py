@@ -83,7 +83,10 @@ class XPBackend(Backend):
             self.table.update(kernels)
         self.layings = layings(self, self.table)
         for name, lay in self.layings.items():
-            self.table[name] = laid(name, self.table[name], lay, self.array)
+            if (
+                type(self.table[name]) is not np.ufunc
+            ):  # those keep the order but in a dispute, and are to stay what they are
+                self.table[name] = laid(name, self.table[name], lay, self.array)
         self.table.update({name: partial(self._arrive, name) for name in LATE})
 
     def find_kernel(self, name: str) -> Kernel | None:

@@ -21,7 +21,7 @@ __all__ = ["laid", "layings"]
 Laying = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
 
 
-def laid(name: str, kernel: Kernel, lay: Laying, array: type) -> Kernel:
+def laid(name: str, kernel: Kernel, lay: Laying, array: Any) -> Kernel:
     """``kernel`` with its results laid out by ``lay``."""
     # To layers, the strides of dims of size 1 are part of a layout, and NumPy's flag says nothing of them.
     flag_says_all = LAYOUTS[name] is aligned
@@ -45,7 +45,8 @@ def layings(backend: XPBackend, names: Iterable[str]) -> dict[str, Laying]:
 
 
 def _laying(backend: XPBackend, layout: Layout) -> Laying:
-    xp, array = backend.xp, backend.array
+    xp: Any = backend.xp
+    array: Any = backend.array
 
     def lay(made: Any, natives: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if made is NotImplemented or options.get("out") is not None:

@@ -42,8 +42,10 @@ class CPUBackend(XPBackend):
 
     def __init__(self, index: int = 0) -> None:
         super().__init__(np, "cpu", index)
-        self.table.update({name + "_by_rule": self.table[name] for name in _MEASURED})
-        self.table = native.over(self.table)
+        twins = {name: name + "_by_rule" for name in _MEASURED}
+        self.table.update({twin: self.table[name] for name, twin in twins.items()})
+        self.layings.update({twins[name]: self.layings[name] for name in twins.keys() & self.layings.keys()})
+        self.table = native.over(self.table, self.layings)
         vars(self).update(native.methods())  # 0.1 us in the place of 1
         _keep_freed_memory()
 

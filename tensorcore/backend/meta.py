@@ -9,7 +9,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.places import kept_strides
+from tensorcore.backend.layouts import LAYOUTS, Layout
 from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES, Rule, ViewRule
 from tensorcore.backend.strided import StridedArray, StridedBackend
 from tensorcore.backend.strides import column_strides, contiguous_strides
@@ -83,7 +83,7 @@ class MetaBackend(StridedBackend):
             return _writing
         if name in NEEDS_VALUES:
             return _refusing(name)
-        return _shaped(RULES[name]) if name in RULES else None
+        return _shaped(RULES[name], LAYOUTS.get(name)) if name in RULES else None
 
 
 def _dense(shape: Shape, dtype: Any, strides: Shape | None = None) -> MetaArray:
@@ -126,8 +126,8 @@ def _refusing(name: str) -> Kernel:
     return kernel
 
 
-def _shaped(rule: Rule) -> Kernel:
-    shape_of, dtype_rule, keeps, columns = rule
+def _shaped(rule: Rule, layout: Layout | None) -> Kernel:
+    shape_of, dtype_rule, columns = rule
 
     def kernel(*natives: Any, out: Any = None, **options: Any) -> Any:
         shape = shape_of(*map(_shape_of, natives), **{key: _shape_of(value) for key, value in options.items()})
@@ -141,14 +141,16 @@ def _shaped(rule: Rule) -> Kernel:
                 [
                     None
                     if one is None
-                    else _dense(one, _dtype(kind, arrays, options), column_strides(one) if i in columns else None)
+                    else _dense(one, _dtype(kind, arrays, options), strides_of(i, one, arrays, options))
                     for i, (one, kind) in enumerate(zip(shape, kinds, strict=False))
                 ]
             )
-        strides = column_strides(shape) if columns else None
-        if keeps is not None and len(shape) > 1:
-            strides = kept_strides(shape, [keeps(one.shape, one.strides, options) for one in arrays])
-        return _dense(shape, _dtype(dtype_rule, arrays, options), strides)
+        return _dense(shape, _dtype(dtype_rule, arrays, options), strides_of(0, shape, arrays, options))
+
+    def strides_of(i: int, shape: Shape, arrays: list[MetaArray], options: dict[str, Any]) -> Shape | None:
+        if i in columns:
+            return column_strides(shape)
+        return layout and layout(shape, [(one.shape, one.strides) for one in arrays], options)
 
     return kernel
 

@@ -1,8 +1,9 @@
-"""Shape rules: what shape, strides and dtype each primitive answers with, without computing a value.
+"""Shape rules: what shape and dtype each primitive answers with, without computing a value.
 
 A rule takes what the kernel of its name takes, with a shape (a tuple) in the place of each native array, and
 answers with a shape, or with a list of shapes where the kernel has several results. For a backend that keeps
-no values, and for one that writes calls down to run them later.
+no values, and for one that writes calls down to run them later. Where a result lies in memory is said in
+``layouts.py``.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend import places
+from tensorcore.backend.layouts import POINTWISE, swapped
 from tensorcore.backend.shapes_linalg import FACTORISATIONS
-from tensorcore.backend.strides import contiguous_strides
 from tensorcore.errors import ShapeError, ValuesMissing
 
 __all__ = ["NEEDS_VALUES", "RULES", "VIEWS", "WRITES", "Rule", "ViewRule"]
@@ -32,14 +33,11 @@ class Rule(NamedTuple):
         dtype: of the result where it is not the first array's: a dtype, ``option`` (the option ``dtype``, where it is
             not None), ``real`` or ``complex`` (the first's with that kind), ``last`` (the last array's), or a tuple of
             these for several results.
-        keeps: where the result lies in memory as the arguments do, what of an argument's dims it has: a function of
-            the argument's shape, its strides and the options that gives a shape and strides. None for row-major order.
         columns: the positions of the results in which matrices lie column after column (0 where there is one result).
     """
 
     shape: Callable[..., Any]
     dtype: Any = None
-    keeps: Callable[..., tuple[Shape, Shape]] | None = None
     columns: tuple[int, ...] = ()
 
 
@@ -93,19 +91,6 @@ def twice(x: Shape, **options: Any) -> list[Shape]:
     return [x, x]
 
 
-def aligned(x: Shape, strides: Shape, options: dict[str, Any]) -> tuple[Shape, Shape]:
-    """Elementwise: a result has all dims of an argument."""
-    return x, strides
-
-
-def unreduced(x: Shape, strides: Shape, options: dict[str, Any]) -> tuple[Shape, Shape]:
-    """Reductions: a result has the dims that are not reduced, and a dim of size 1 says nothing."""
-    marks = reduced(tuple(range(len(x))), dim=options.get("dim"), keepdim=options.get("keepdim", False))
-    if options.get("keepdim"):
-        return reduced(x, dim=options.get("dim"), keepdim=True), strides
-    return tuple([x[i] for i in marks]), tuple([strides[i] for i in marks])
-
-
 def reduced_twice(x: Shape, **options: Any) -> list[Shape]:
     """Two reductions over the same dims, such as values and their places."""
     return [reduced(x, **options)] * 2
@@ -143,18 +128,7 @@ def triangle_indices(rows: int, columns: int, offset: int, *, upper: bool, **opt
 
 def rot90(x: Shape, *, k: int, dims: tuple[int, int]) -> Shape:
     """Two dims swapped by an odd number of turns."""
-    return _swapped(x, dims) if k % 2 else x
-
-
-def rot90_layout(x: Shape, strides: Shape, options: dict[str, Any]) -> tuple[Shape, Shape]:
-    """Row-major memory, seen with the dims swapped."""
-    return rot90(x, **options), rot90(contiguous_strides(x), **options)
-
-
-def _swapped(x: Shape, dims: tuple[int, int]) -> Shape:
-    turned = list(x)
-    turned[dims[0]], turned[dims[1]] = x[dims[1]], x[dims[0]]
-    return tuple(turned)
+    return swapped(x, dims) if k % 2 else x
 
 
 def repeat(x: Shape, *, repeats: Shape) -> Shape:
@@ -310,30 +284,16 @@ def _rules(names: str, *rule: Any) -> dict[str, Rule]:
 
 
 RULES: dict[str, Rule] = {
-    **_rules(
-        "acos acosh add airy_ai asin asinh atan atan2 atanh bessel_j0 bessel_j1 bessel_y0 bessel_y1 bitwise_and "
-        "bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil chebyshev_polynomial_t "
-        "chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w clamp clamp_max clamp_min conj_physical "
-        "copysign cos cosh digamma div entr erf erfc erfcx erfinv exp exp2 expm1 floor floor_divide fmax fmin fmod "
-        "gcd gelu hermite_polynomial_h hermite_polynomial_he hypot i0 i0e i1 i1e igamma igammac laguerre_polynomial_l "
-        "lcm leaky_relu legendre_polynomial_p lgamma log log10 log1p log2 log_ndtr logaddexp logaddexp2 maximum "
-        "minimum modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 mul ndtr ndtri neg "
-        "nextafter polygamma positive pow rational reciprocal relu remainder round rsqrt scaled_modified_bessel_k0 "
-        "scaled_modified_bessel_k1 sgn shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
-        "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w sigmoid sign silu sin sinh sqrt square sub tan "
-        "tanh trigamma trunc trunc_divide xlog1py xlogy zeta",
-        broadcast, None, aligned,
-    ),
-    **_rules("abs angle", broadcast, "real", aligned),
+    **_rules(POINTWISE, broadcast),
+    **_rules("abs angle", broadcast, "real"),
     **_rules("complex", broadcast, "complex"),
     **_rules(
         "eq ge gt isfinite isinf isnan le logical_and logical_not logical_or logical_xor lt ne signbit",
-        broadcast, dtypes.bool_, aligned,
+        broadcast, dtypes.bool_,
     ),
-    "where": Rule(lambda condition, x, y: broadcast(condition, x, y), "last", aligned),
-    **_rules("cast", same, "option", aligned),
-    **_rules("clone", same, None, aligned),
-    **_rules("contiguous", same),
+    "where": Rule(lambda condition, x, y: broadcast(condition, x, y), "last"),
+    **_rules("cast", same, "option"),
+    **_rules("clone contiguous", same),
     **_rules("full", full, "option"),
     **_rules("arange", arange, "option"),
     **_rules("linspace", lambda start, end, steps, **options: (steps,), "option"),
@@ -344,7 +304,7 @@ RULES: dict[str, Rule] = {
     **_rules("flip roll shared tri", same),
     **_rules("cat", lambda xs, *, dim, shape: shape),
     **_rules("stack", lambda xs, *, dim: (*xs[0][:dim], len(xs), *xs[0][dim:])),
-    **_rules("rot90", rot90, None, rot90_layout),
+    **_rules("rot90", rot90),
     **_rules("repeat", repeat),
     **_rules("repeat_interleave", repeat_interleave),
     **_rules("index_put scatter scatter_reduce index_add index_copy index_fill put masked_scatter", same),
@@ -352,11 +312,11 @@ RULES: dict[str, Rule] = {
     **_rules("gather", lambda x, index, *, dim: index),
     **_rules("index_select", lambda x, index, *, dim: resized(x, dim, prod(index))),
     **_rules("take", lambda x, index: index),
-    **_rules("masked_fill", broadcast, None, aligned),
-    **_rules("sum prod", reduced, "option", unreduced),
-    **_rules("logsumexp mean nansum", reduced, None, unreduced),
-    **_rules("amax amin", extreme, None, unreduced),
-    **_rules("norm", reduced, "real", unreduced),
+    **_rules("masked_fill", broadcast),
+    **_rules("sum prod", reduced, "option"),
+    **_rules("logsumexp mean nansum", reduced),
+    **_rules("amax amin", extreme),
+    **_rules("norm", reduced, "real"),
     **_rules("var", reduced, "real"),
     **_rules("all any", reduced, dtypes.bool_),
     **_rules("argmax argmin count_nonzero", reduced, dtypes.int64),
@@ -397,13 +357,13 @@ RULES: dict[str, Rule] = {
     **_rules("embedding embedding_pick", embedding),
     **_rules("embedding_gradient", embedding_gradient),
     **_rules("softmax log_softmax", same),
-    **_rules("softmax_backward log_softmax_backward", same, None, aligned),
+    **_rules("softmax_backward log_softmax_backward", same),
     **_rules("standardize", standardize),
     **_rules("standardize_by", same),
-    **_rules("elu selu celu softplus mish log_sigmoid", same, None, aligned),
+    **_rules("elu selu celu softplus mish log_sigmoid", same),
     **_rules("exponential_unit_backward softplus_backward mish_backward log_sigmoid_backward gelu_backward silu_backward",
-             same, None, aligned),
-    **_rules("mse_loss binary_cross_entropy_with_logits", lost, None, aligned),
+             same),
+    **_rules("mse_loss binary_cross_entropy_with_logits", lost),
     **_rules("attention", attention),
     **_rules("ctc_loss", lambda x, labels, skips, **options: [x[1:2], (x[0], *labels)]),
     **_rules("nll_loss", nll_loss),

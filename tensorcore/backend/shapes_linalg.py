@@ -52,16 +52,16 @@ def same(x: Shape, *others: Any, **options: Any) -> Shape:
 
 # The names of kernels, and what a Rule of ``shapes.py`` holds.
 FACTORISATIONS: tuple[tuple[Any, ...], ...] = (
-    ("lu_factor ldl_factor", lu_factor, (None, dtypes.int32, dtypes.int32), None, (0,)),
-    ("lu_solve ldl_solve", lu_solve, None, None, (0,)),
-    ("solve_triangular", solved, None, None, (0,)),
+    ("lu_factor ldl_factor", lu_factor, (None, dtypes.int32, dtypes.int32), (0,)),
+    ("lu_solve ldl_solve", lu_solve, None, (0,)),
+    ("solve_triangular", solved, None, (0,)),
     ("unpack_pivots", lambda pivots, *, rows: (*pivots[:-1], rows), dtypes.int64),
-    ("inverse cholesky", lambda x, **options: [x, x[:-2]], (None, dtypes.int32), None, (0,)),
-    ("geqrf", lambda x: [x, (*x[:-2], min(x[-2:]))], None, None, (0,)),
-    ("householder_product", same, None, None, (0,)),
-    ("ormqr", lambda a, tau, c, **options: c, None, None, (0,)),
-    ("svd", svd, ("real", dtypes.int32, None, None), None, (2, 3)),
-    ("eigh", eigen, ("real", dtypes.int32, None), None, (2,)),
-    ("eig", eigen, ("complex", dtypes.int32, "complex"), None, (2,)),
-    ("lstsq", lstsq, (None, dtypes.int64, "real", dtypes.int32), None, (0,)),
+    ("inverse cholesky", lambda x, **options: [x, x[:-2]], (None, dtypes.int32), (0,)),
+    ("geqrf", lambda x: [x, (*x[:-2], min(x[-2:]))], None, (0,)),
+    ("householder_product", same, None, (0,)),
+    ("ormqr", lambda a, tau, c, **options: c, None, (0,)),
+    ("svd", svd, ("real", dtypes.int32, None, None), (2, 3)),
+    ("eigh", eigen, ("real", dtypes.int32, None), (2,)),
+    ("eig", eigen, ("complex", dtypes.int32, "complex"), (2,)),
+    ("lstsq", lstsq, (None, dtypes.int64, "real", dtypes.int32), (0,)),
 )  # fmt: skip

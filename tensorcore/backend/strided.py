@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from tensorcore.backend.base import Backend, Kernel, Native, required
-from tensorcore.backend.places import kept_strides
 from tensorcore.backend.strides import column_strides, contiguous_strides
 from tensorcore.dtypes import dtype as Dtype
 from tensorcore.dtypes import from_numpy_dtype
@@ -199,7 +198,9 @@ class StridedBackend(Backend):
 
     def _kept(self, name: str, result: Any, natives: tuple[Any, ...], options: dict[str, Any]) -> Any:
         if type(result) is list or type(result) is tuple:
-            return tuple([self._placed(one, self._strides(name, one, (), {}, i)) for i, one in enumerate(result)])
+            return tuple(
+                [self._placed(one, self._strides(name, one, natives, options, i)) for i, one in enumerate(result)]
+            )
         return self._placed(result, self._strides(name, result, natives, options, 0))
 
     def _placed(self, result: Any, strides: Shape) -> Any:
@@ -215,18 +216,17 @@ class StridedBackend(Backend):
         self, name: str, result: Any, natives: tuple[Any, ...], options: dict[str, Any], position: int
     ) -> Shape:
         """Where a result of a kernel lies: as its arguments do, or column after column, for those that PyTorch has so."""
+        from tensorcore.backend.layouts import LAYOUTS
         from tensorcore.backend.shapes import RULES
 
-        shape = tuple(getattr(result, "shape", ()))
-        rule = RULES.get(name)
-        if rule is None or len(shape) < 2:
-            return contiguous_strides(shape)
-        if position in rule.columns:
+        shape, rule, layout = tuple(getattr(result, "shape", ())), RULES.get(name), LAYOUTS.get(name)
+        if rule is not None and position in rule.columns and len(shape) > 1:
             return column_strides(shape)
-        if rule.keeps is None or not natives:
+        if layout is None or len(shape) < 2 or not natives:
             return contiguous_strides(shape)
-        arrays = [one for one in natives if type(one) is self.array]
-        return kept_strides(shape, [rule.keeps(one.shape, one.strides, options) for one in arrays])
+        first = natives[0] if type(natives[0]) is list else ()
+        arrays = [one for one in (*first, *natives) if type(one) is self.array]
+        return layout(shape, [(one.shape, one.strides) for one in arrays], options)
 
     def _launching(self, name: str, kernel: Kernel) -> Kernel:
         def launch(*natives: Any, out: StridedArray | None = None, **options: Any) -> Any:

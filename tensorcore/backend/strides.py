@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from math import prod
 
-__all__ = ["column_strides", "contiguous_strides", "memory_order", "view_strides"]
+__all__ = ["column_strides", "contiguous_strides", "memory_order", "ordered_strides", "view_strides"]
 
 Shape = tuple[int, ...]
 
@@ -15,6 +15,15 @@ def contiguous_strides(shape: Shape) -> tuple[int, ...]:
     strides = [1] * len(shape)
     for i in range(len(shape) - 2, -1, -1):
         strides[i] = strides[i + 1] * max(shape[i + 1], 1)
+    return tuple(strides)
+
+
+def ordered_strides(shape: Shape, order: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a dense array whose dims lie in ``order``, from the largest stride to the smallest."""
+    strides, step = [1] * len(shape), 1
+    for dim in reversed(order):
+        strides[dim] = step
+        step *= max(shape[dim], 1)
     return tuple(strides)
 
 

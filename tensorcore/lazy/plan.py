@@ -221,6 +221,7 @@ def _group(program: Program, members: tuple[int, ...], writer: Writer) -> tuple[
 
 def _dense(program: Program, strides: Any) -> list[bool]:
     """Of each value whether it lies in row-major order, by the rules that say where kernels put their results."""
+    from tensorcore.backend.layouts import LAYOUTS
     from tensorcore.backend.meta import MetaBackend
     from tensorcore.backend.shapes import RULES
 
@@ -241,7 +242,7 @@ def _dense(program: Program, strides: Any) -> list[bool]:
     for step in program.steps:
         made: Any = ()
         rule = RULES.get(step.kernel)
-        if step.kernel in DRAWS or (rule is not None and rule.keeps is None and not rule.columns):
+        if step.kernel in DRAWS or (rule is not None and step.kernel not in LAYOUTS and not rule.columns):
             made = tuple([meta.allocate(spec.shape, spec.dtype) for spec in step.makes])
         elif step.kernel == "place":
             made = given(step.operands[0])

@@ -131,7 +131,11 @@ class Accumulate:
                 # Stolen if nobody but the walk holds it (its own reference, this frame's and getrefcount's), nor
                 # its memory; a shared or expanded one is copied, or two leaves would write into one memory.
                 alone = getrefcount(g) <= _ALONE and g.version is None and getrefcount(g.native) <= _ALONE_IN_SLOT
-                node.grad = g if alone and g.is_contiguous() else g.clone()
+                tensor = node.options["tensor"]()  # type: ignore[index]
+                if tensor is None or tensor.device.is_contiguous(tensor.native) or mode.enabled:
+                    node.grad = g if alone and g.is_contiguous() else g.clone()
+                else:
+                    node.grad = _like(tensor, g)
             elif mode.enabled or g.dtype is not held.dtype or g.device is not held.device:
                 node.grad = held + g
             elif type(g.native) is not type(held.native) or not hasattr(g.native, "ndim"):
@@ -151,6 +155,16 @@ class Accumulate:
                 if tensor is not None:
                     hook(tensor)
         return ()
+
+
+def _like(tensor: Any, g: Any) -> Any:
+    """A copy of a gradient that lies in memory as its leaf does, where that lies there without gaps; else row-major."""
+    if type(g.native) is not type(tensor.native):
+        return g.clone()  # sparse
+    made = tensor.detach().clone()
+    if made.stride() != tensor.stride() or made.dtype is not g.dtype:
+        return g.clone()
+    return made.copy_(g)
 
 
 class Frozen:

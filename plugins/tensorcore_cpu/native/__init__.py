@@ -97,9 +97,13 @@ def conv_way(name: str | None) -> tuple[str, ...]:
     return ways
 
 
-def over(table: dict[str, Any]) -> dict[str, Any]:
-    """The table with each kernel that exists in C in the place of the one it falls back to."""
-    return table if _library is None else _library.over(table)
+def over(table: dict[str, Any], layings: dict[str, Any]) -> dict[str, Any]:
+    """The table with each kernel that exists in C in the place of the one it falls back to.
+
+    Where an argument is not row-major, ``layings`` put results in order, by the kernel's name; elementwise ones in C do it
+    themselves, and NumPy's ufuncs are wrapped for it.
+    """
+    return table if _library is None else _library.over(table, layings)
 
 
 def methods() -> dict[str, Any]:

@@ -69,21 +69,67 @@ static const char *const ISA_NAMES[] = {"plain", "avx2", "avx512"};
 
 /* Kernel objects */
 
+/* By its strides alone: what those of dims of size 1 are is part of a layout. */
+static bool is_row_major(PyObject *object) {
+    if (!PyArray_Check(object))
+        return true;
+    PyArrayObject *x = (PyArrayObject *)object;
+    npy_intp step = PyArray_ITEMSIZE(x);
+    for (int i = PyArray_NDIM(x) - 1; i >= 0; i--) {
+        if (PyArray_STRIDE(x, i) != step)
+            return PyArray_SIZE(x) == 0;
+        step *= PyArray_DIM(x, i);
+    }
+    return true;
+}
+
+static bool all_row_major(PyObject *const *args, Py_ssize_t nargs) {
+    for (Py_ssize_t i = 0; i < nargs; i++) {
+        if (!is_row_major(args[i]))
+            return false;
+        for (Py_ssize_t k = 0; PyList_CheckExact(args[i]) && k < PyList_GET_SIZE(args[i]); k++)
+            if (!is_row_major(PyList_GET_ITEM(args[i], k)))
+                return false;
+    }
+    return true;
+}
+
+/* Takes the reference to `made`. */
+static PyObject *laid(PyObject *lay, PyObject *made, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *natives = PyTuple_New(nargs), *options = PyDict_New(), *placed = NULL;
+    bool good = natives && options;
+    for (Py_ssize_t i = 0; good && i < nargs; i++)
+        PyTuple_SET_ITEM(natives, i, Py_NewRef(args[i]));
+    for (Py_ssize_t k = 0; good && kwnames && k < PyTuple_GET_SIZE(kwnames); k++)
+        good = !PyDict_SetItem(options, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]);
+    if (good)
+        placed = PyObject_CallFunctionObjArgs(lay, made, natives, options, NULL);
+    Py_XDECREF(natives);
+    Py_XDECREF(options);
+    Py_DECREF(made);
+    return placed;
+}
+
 static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     const native_kernel *kernel = (native_kernel *)self;
-    PyObject *made = kernel->run(kernel, args, PyVectorcall_NARGS(nargsf), kwnames);
-    if (made || PyErr_Occurred())
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+    PyObject *made = kernel->run(kernel, args, nargs, kwnames);
+    if (made && kernel->ordered)
         return made;
-    return PyObject_Vectorcall(kernel->fallback, args, nargsf, kwnames);
+    if (!made && (PyErr_Occurred() || !(made = PyObject_Vectorcall(kernel->fallback, args, nargsf, kwnames))))
+        return NULL;
+    return !kernel->lay || all_row_major(args, nargs) ? made : laid(kernel->lay, made, args, nargs, kwnames);
 }
 
 static int kernel_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(((native_kernel *)self)->fallback);
+    Py_VISIT(((native_kernel *)self)->lay);
     return 0;
 }
 
 static int kernel_clear(PyObject *self) {
     Py_CLEAR(((native_kernel *)self)->fallback);
+    Py_CLEAR(((native_kernel *)self)->lay);
     return 0;
 }
 
@@ -118,7 +164,7 @@ static PyTypeObject kernel_type = {
     .tp_members = kernel_members,
 };
 
-static PyObject *make_kernel(const native_spec *spec, PyObject *fallback) {
+static PyObject *make_kernel(const native_spec *spec, PyObject *fallback, PyObject *lay, bool ordered) {
     native_kernel *made = PyObject_GC_New(native_kernel, &kernel_type);
     if (!made)
         return NULL;
@@ -126,6 +172,8 @@ static PyObject *make_kernel(const native_spec *spec, PyObject *fallback) {
     made->run = spec->run;
     made->data = spec->data;
     made->fallback = Py_NewRef(fallback);
+    made->lay = Py_XNewRef(lay);
+    made->ordered = ordered;
     made->name = PyUnicode_InternFromString(spec->name);
     PyObject_GC_Track(made);
     if (!made->name)
@@ -133,21 +181,46 @@ static PyObject *make_kernel(const native_spec *spec, PyObject *fallback) {
     return (PyObject *)made;
 }
 
-static PyObject *over(PyObject *module, PyObject *table) {
-    if (!PyDict_Check(table))
-        return PyErr_Format(PyExc_TypeError, "over: expected a dict of kernels, got %R", Py_TYPE(table));
+/* What is left to NumPy but for the order of its results: its ufuncs let row-major order win where arguments differ. */
+static PyObject *declined(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return NULL;
+}
+
+static bool lay_ufuncs(PyObject *made, PyObject *layings) {
+    PyObject *name, *lay;
+    for (Py_ssize_t at = 0; PyDict_Next(layings, &at, &name, &lay);) {
+        PyObject *ufunc = PyDict_GetItem(made, name);
+        if (!ufunc || strcmp(Py_TYPE(ufunc)->tp_name, "numpy.ufunc"))
+            continue;
+        const native_spec spec = {.name = PyUnicode_AsUTF8(name), .run = declined};
+        PyObject *kernel = spec.name ? make_kernel(&spec, ufunc, lay, false) : NULL;
+        bool good = kernel && !PyDict_SetItem(made, name, kernel);
+        Py_XDECREF(kernel);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+static PyObject *over(PyObject *module, PyObject *args) {
+    PyObject *table, *layings;
+    if (!PyArg_ParseTuple(args, "O!O!:over", &PyDict_Type, &table, &PyDict_Type, &layings))
+        return NULL;
     PyObject *made = PyDict_Copy(table);
     for (size_t family = 0; made && family < sizeof FAMILIES / sizeof *FAMILIES; family++) {
         for (const native_spec *spec = FAMILIES[family]; made && spec->name; spec++) {
             PyObject *fallback = PyDict_GetItemString(table, spec->name);
             if (!fallback)
                 continue;
-            PyObject *kernel = make_kernel(spec, fallback);
+            PyObject *lay = PyDict_GetItemString(layings, spec->name);
+            PyObject *kernel = make_kernel(spec, fallback, lay, FAMILIES[family] == elementwise_kernels);
             if (!kernel || PyDict_SetItemString(made, spec->name, kernel))
                 Py_CLEAR(made);
             Py_XDECREF(kernel);
         }
     }
+    if (made && !lay_ufuncs(made, layings))
+        Py_CLEAR(made);
     return made;
 }
 
@@ -305,7 +378,7 @@ static PyObject *is_intel(PyObject *module, PyObject *unused) {
 }
 
 static PyMethodDef methods[] = {
-    {"over", over, METH_O, "A copy of a table of kernels in which those that exist in C stand before the given ones."},
+    {"over", over, METH_VARARGS, "A copy of a table of kernels in which those that exist in C stand before the given ones."},
     {"isa", set_isa, METH_O, "Takes up an instruction set by name unless None is given; which one is in force."},
     {"set_bfloat16", set_bfloat16, METH_O, "Tells which dtype bfloat16 is."},
     {"set_threads", native_set_threads, METH_O, "Sets how many threads a kernel may use."},

@@ -37,6 +37,8 @@ struct native_kernel {
     const void *data;
     PyObject *name;
     PyObject *fallback; /* the NumPy kernel */
+    PyObject *lay;      /* puts results in order: called with result, arguments and options; NULL where they need none */
+    bool ordered;       /* whether `run` does so itself */
 };
 
 /* Finds the options called names[0..count) (interned strings): values[i] is a borrowed reference, NULL where not
@@ -136,7 +138,7 @@ PyArrayObject *native_owner(PyArrayObject *x);
 
 /* Families: each has a table that ends with a NULL name, and a function that fills what it needs once. */
 
-extern const native_spec elementwise_kernels[];
+extern const native_spec elementwise_kernels[]; /* their results lie as PyTorch's do */
 int elementwise_init(void);
 extern const native_spec conv_kernels[];
 int conv_init(void);

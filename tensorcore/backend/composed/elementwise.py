@@ -151,7 +151,7 @@ def _part(k: Kernels, x: Native, at: int) -> Native:
 def complex(k: Kernels, x: Native, y: Native) -> Native:
     shape = np.broadcast_shapes(tuple(x.shape), tuple(y.shape))
     parts = [k.reshape(k.expand(one, shape=shape), (*shape, 1)) for one in (x, y)]
-    return k.view_as_complex(k.joined(parts, len(shape)))
+    return k.view_as_complex(k.contiguous(k.joined(parts, len(shape))))  # pairs, whatever the parts lie like
 
 
 @_with_out

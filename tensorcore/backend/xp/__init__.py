@@ -27,6 +27,7 @@ from tensorcore.backend.xp import (
     sort,
 )
 from tensorcore.backend.xp.dlpack import export_array, import_array
+from tensorcore.backend.xp.laid import laid, layings
 
 __all__ = ["XPBackend"]
 
@@ -80,6 +81,12 @@ class XPBackend(Backend):
             twice = self.table.keys() & kernels.keys()
             assert not twice, f"{family.__name__} defines kernels of another family again: {sorted(twice)}"
             self.table.update(kernels)
+        self.layings = layings(self, self.table)
+        for name, lay in self.layings.items():
+            if (
+                type(self.table[name]) is not np.ufunc
+            ):  # those keep the order but in a dispute, and are to stay what they are
+                self.table[name] = laid(name, self.table[name], lay, self.array)
         self.table.update({name: partial(self._arrive, name) for name in LATE})
 
     def find_kernel(self, name: str) -> Kernel | None:

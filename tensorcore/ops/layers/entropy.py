@@ -319,7 +319,9 @@ def _each_of(g: Tensor, input: Tensor, weight: Tensor | None, reduction: str) ->
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None,
                          reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """Cross entropy of probabilities of yes or no; logarithms are taken as at least -100."""
-    each = (target - 1.0) * _log(1.0 - input) - target * _log(input)
+    each = _log(1.0 - input) * (target - 1.0) - target * _log(
+        input
+    )  # input first: the result lies in memory as it does
     return reduced(each if weight is None else each * weight, reduction)
 
 

@@ -15,6 +15,7 @@ from tensorcore.ops.layers.pool import adaptive_avg_pool1d, adaptive_avg_pool2d,
 from tensorcore.ops.linalg.products import matmul
 from tensorcore.ops.operands import plain
 from tensorcore.ops.samples import resample as samples
+from tensorcore.ops.shapes.convert import with_channels_of
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
@@ -141,7 +142,7 @@ def _resized(
         taps = (_linear_taps if mode in _LINEAR.values() else _cubic_taps)(n, out, step, align_corners, real)
         made = _bytes_product(made, dim, _as_matrix(taps, n)) if whole else _summed(made, dim, taps)
     # A result of the input's own size is not the input.
-    return made.clone() if made is input else made
+    return made.clone() if made is input else with_channels_of(made, input)
 
 
 def _step(n: int, out: int, by: Any, align_corners: bool, real: Any) -> Any:

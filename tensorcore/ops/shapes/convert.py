@@ -8,7 +8,7 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentTypeError, ShapeError, not_bool
-from tensorcore.formats import contiguous_format, order_of, preserve_format, strided
+from tensorcore.formats import channels_last, channels_last_3d, contiguous_format, order_of, preserve_format, strided
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
 from tensorcore.ops.creation.literal import as_scalar
@@ -129,6 +129,19 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
         order = order_of("contiguous", memory_format, len(input.native.shape))
         return input if input.is_contiguous(memory_format=memory_format) else _laid_out(input, order)
     return input if input.device.is_contiguous(input.native) else apply(_contiguous, (input,))
+
+
+def with_channels_of(made: Tensor, input: Tensor) -> Tensor:
+    """``made``, computed from ``input`` by other ops, with the channels innermost in memory where those of ``input`` are."""
+    device, native = input.device, input.native
+    formats = {4: channels_last, 5: channels_last_3d}
+    if device.is_contiguous(native) or len(native.shape) not in formats:
+        return made
+    from tensorcore.backend.layouts import is_channels_last  # not at import: few ask
+
+    if not is_channels_last(tuple(native.shape), device.strides(native)):
+        return made
+    return contiguous(made, formats[len(native.shape)])
 
 
 def _laid_out(input: Tensor, order: tuple[int, ...] | None) -> Tensor:

@@ -14,6 +14,7 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.pool import taken
 from tensorcore.ops.operands import check_tensors, factor
 from tensorcore.ops.samples import nn as samples
+from tensorcore.ops.shapes.convert import contiguous, with_channels_of
 from tensorcore.ops.shapes.views_part import slice_op
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -66,6 +67,8 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     for dim, (before, after) in enumerate(pairs):
         if before or after:
             made = taken(made, dim, _SOURCES[mode](dim, shape, before, after))
+    if mode == "circular":
+        made = contiguous(made)
     return made.clone() if made is input else made  # type: ignore[attr-defined,no-any-return]
 
 
@@ -174,8 +177,9 @@ def _dealt(input: Tensor, split: tuple[int, ...], order: tuple[int, ...], shape:
         native = kernels["view"](input.native, shape=split)
         if native is not None:
             native = kernels["contiguous"](kernels["permute"](native, dims=order))
-            return new_tensor(kernels["view"](native, shape=shape), input.dtype, input.device)
-    return input.reshape(split).permute(order).reshape(shape)  # type: ignore[attr-defined, no-any-return]
+            made = new_tensor(kernels["view"](native, shape=shape), input.dtype, input.device)
+            return with_channels_of(made, input)
+    return with_channels_of(input.reshape(split).permute(order).reshape(shape), input)  # type: ignore[attr-defined]
 
 
 @operation(samples=samples.channel_shuffle, method=False)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from tensorcore.backend.base import Backend, Kernel, Native
 from tensorcore.backend.registry import made_devices
-from tensorcore.backend.watch import arrivals, unwatch, watch
+from tensorcore.backend.watch import Replaced, arrivals, unwatch, watch
 from tensorcore.dtypes import dtype, iinfo
 from tensorcore.errors import ArgumentTypeError, UsageError, not_bool
 
@@ -27,9 +27,7 @@ class _Asked:
     deterministic: ClassVar[bool] = False
     warn_only: ClassVar[bool] = False
     fill: ClassVar[bool] = True
-    filled: ClassVar[
-        list[tuple[Backend, dict[str, Any]]]
-    ] = []  # devices, and what they had in the place of their class's
+    filled: ClassVar[Replaced] = Replaced()  # how devices allocated
     changing: ClassVar[Any] = threading.Lock()
 
 
@@ -100,10 +98,7 @@ def _settle(deterministic: bool, warn_only: bool, fill: bool) -> None:
         if before:
             unwatch(_checked)
             arrivals.remove(_fill)
-            while _Asked.filled:
-                device, own = _Asked.filled.pop()
-                vars(device).pop("allocate", None)
-                vars(device).update(own)
+            _Asked.filled.give_back()
         _Asked.deterministic, _Asked.warn_only, _Asked.fill = deterministic, warn_only, fill
         if deterministic:
             watch(_checked)
@@ -151,5 +146,4 @@ def _fill(device: Backend) -> None:
         device.kernels["fill"](native, value)
         return native
 
-    _Asked.filled.append((device, {"allocate": allocate} if "allocate" in vars(device) else {}))
-    device.allocate = filled  # type: ignore[method-assign]
+    _Asked.filled.put(device, "allocate", filled)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tensorcore.backend.base import Backend, Kernel
 
-__all__ = ["Around", "arrivals", "arrived", "unwatch", "watch"]
+__all__ = ["Around", "Replaced", "arrivals", "arrived", "unwatch", "watch"]
 
 Around = Callable[["Backend", str, "Kernel"], "Kernel"]
 
@@ -60,6 +60,27 @@ def unwatch(around: Around, device: Backend | None = None) -> None:
             _devices.remove((device, around))
         for one in list(_own) if device is None else [device]:
             _settle(one)
+
+
+class Replaced:
+    """Methods of devices that others stand in for, until they are given back: a device may hold faster ones of its own."""
+
+    def __init__(self) -> None:
+        self._before: list[tuple[Backend, str, tuple[Any, ...]]] = []
+
+    def put(self, device: Backend, name: str, method: Callable[..., Any]) -> None:
+        """Let ``method`` answer in the place of the device's own."""
+        held = vars(device)
+        self._before.append((device, name, (held[name],) if name in held else ()))
+        held[name] = method
+
+    def give_back(self) -> None:
+        """Let every device have what it had, the last first."""
+        while self._before:
+            device, name, held = self._before.pop()
+            vars(device).pop(name, None)
+            for one in held:
+                vars(device)[name] = one
 
 
 def arrived(device: Backend) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from tensorcore.backend.base import Backend, Kernel, MissingKernel
 from tensorcore.backend.decompose import EAGER
 from tensorcore.backend.shapes import NEEDS_VALUES, VIEWS
-from tensorcore.backend.watch import unwatch, watch
+from tensorcore.backend.watch import Replaced, unwatch, watch
 from tensorcore.compiler.build import needed_steps, program_of
 from tensorcore.compiler.tracer import UPDATES, Tracer
 from tensorcore.dtypes import from_numpy_dtype
@@ -101,6 +101,7 @@ class _Run:
     def __init__(self, pieces: Pieces) -> None:
         self.pieces, self.device = pieces, pieces.device
         self.busy = False
+        self.replaced = Replaced()
         self._thread = threading.get_ident()
         self.last = pieces.first
         self._begin()
@@ -122,8 +123,8 @@ class _Run:
     def __enter__(self) -> _Run:
         watch(self._around, self.device)
         for name, places in _METHODS.items():
-            vars(self.device)[name] = self._settling(getattr(self.device, name), places)
-        vars(self.device)["as_strided"] = self._as_strided(self.device.as_strided)
+            self.replaced.put(self.device, name, self._settling(getattr(self.device, name), places))
+        self.replaced.put(self.device, "as_strided", self._as_strided(self.device.as_strided))
         mode.tracer = self
         return self
 
@@ -132,8 +133,7 @@ class _Run:
             self.settle()
         finally:
             mode.tracer = None
-            for name in (*_METHODS, "as_strided"):
-                vars(self.device).pop(name)
+            self.replaced.give_back()
             unwatch(self._around, self.device)
 
     # What the compiler asks of whoever is at ``mode.tracer``

@@ -16,7 +16,7 @@ from tensorcore.backend.decompose import EAGER
 from tensorcore.backend.program import Value
 from tensorcore.backend.registry import made_devices
 from tensorcore.backend.shapes import NEEDS_VALUES, VIEWS, WRITES
-from tensorcore.backend.watch import unwatch, watch
+from tensorcore.backend.watch import Replaced, unwatch, watch
 from tensorcore.compiler.bounds import Bound, Bounds
 from tensorcore.compiler.memories import Known, Memories, Memory, spec_of
 from tensorcore.errors import UsageError
@@ -48,7 +48,7 @@ class Tracer(Memories):
         self.on_event: Callable[[Event | None], None] | None = None
         self._inside = False
         self._thread = threading.get_ident()
-        self._patched: list[tuple[Backend, str]] = []
+        self._replaced = Replaced()
 
     def __enter__(self) -> Tracer:
         watch(self._around)
@@ -61,8 +61,7 @@ class Tracer(Memories):
 
     def __exit__(self, *error: object) -> None:
         mode.tracer = None
-        for device, name in reversed(self._patched):
-            vars(device).pop(name, None)
+        self._replaced.give_back()
         unwatch(self._around)
 
     # What the compiler asks and says
@@ -139,8 +138,7 @@ class Tracer(Memories):
                 self._inside = False
             return result
 
-        vars(device)[name] = traced
-        self._patched.append((device, name))
+        self._replaced.put(device, name, traced)
 
     def _native(self, device: Backend, value: Any) -> Any:
         return device.as_native(value) if type(value) is not device.array and hasattr(value, "shape") else value

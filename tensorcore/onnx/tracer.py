@@ -11,7 +11,7 @@ import numpy as np
 from tensorcore.backend.base import Backend, Kernel, MissingKernel
 from tensorcore.backend.composed import composed, elementwise
 from tensorcore.backend.decompose import OPTIONAL
-from tensorcore.backend.watch import unwatch, watch
+from tensorcore.backend.watch import Replaced, unwatch, watch
 from tensorcore.errors import UsageError
 
 __all__ = ["Node", "Trace", "handler"]
@@ -71,15 +71,16 @@ class Trace:
         self.results: list[tuple[str, np.ndarray]] = []
         self._names: dict[int, tuple[Any, str]] = {}  # the arrays are kept, or their ids would be given again
         self._count = 0
+        self._replaced = Replaced()
 
     def __enter__(self) -> Trace:
         watch(self._around, self.device)
         self._to_host = self.device.to_host
-        self.device.to_host = self._read  # type: ignore[method-assign]
+        self._replaced.put(self.device, "to_host", self._read)
         return self
 
     def __exit__(self, *error: object) -> None:
-        vars(self.device).pop("to_host", None)
+        self._replaced.give_back()
         unwatch(self._around, self.device)
 
     def finish(self, results: Sequence[np.ndarray]) -> None:

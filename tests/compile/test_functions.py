@@ -409,3 +409,14 @@ def test_a_tensor_of_python_numbers_that_is_written_to() -> None:
 
     assert [f(tc.zeros(2)).tolist() for _ in range(3)] == [[2, 4]] * 3
     assert f.explain().replays == 2
+
+
+@pytest.mark.parametrize("options", [{}, {"breaks": True}], ids=["whole", "in pieces"])
+def test_a_device_has_its_own_methods_back(options: dict[str, bool]) -> None:
+    """Tracing puts methods in the place of a device's faster ones for a while, and leaves nothing behind."""
+    device = tc.device("cpu")
+    before = {**vars(device)}
+    step = tc.compile(lambda x: x.exp() * (2.0 if x.sum().item() > 0 else 3.0), options=options)
+    step(tc.ones(3))
+    step(tc.ones(3))
+    assert vars(device) == before

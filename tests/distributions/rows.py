@@ -252,6 +252,7 @@ BAD: dict[str, Any] = {
     "weights below 0": lambda d, t: d.Categorical(t([-1.0, 2.0])),
     "NaN among logits": lambda d, t: d.Categorical(logits=t([float("nan"), 0.0])),
     "counts below 0": lambda d, t: d.Binomial(-1, t(0.5)),
+    "fewer draws than none": lambda d, t: d.Multinomial(-1, t([0.5, 0.5])),
     "counts of several sizes": lambda d, t: d.Multinomial(t([1, 2]), t([0.5, 0.5])),
     "no enumeration of several counts": lambda d, t: d.Binomial(t([1.0, 2.0]), t(0.5)).enumerate_support(),
     "concentration of a number": lambda d, t: d.Dirichlet(t(1.0)),

@@ -56,7 +56,6 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "a running batch norm below nothing": lambda t: t.nn.BatchNorm1d(2, eps=-1.0).eval()(t.ones(3, 2)),
     "a recurrence of no input": lambda t: t.nn.GRU(0, 3),
     "a seed as generator": lambda t: list(t.utils.data.RandomSampler([1, 2], generator=3)),
-    "fewer draws than none": lambda t: t.distributions.Multinomial(-1, t.ones(2), validate_args=True),
     "a float as offset": lambda t: t.ones(2, 2).diagonal(offset=1.5),
     "a str as offset": lambda t: t.diagflat(t.ones(2), "x"),
     "a float as offset of memory": lambda t: t.ones(8).as_strided((2,), (1,), 2.0),

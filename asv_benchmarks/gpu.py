@@ -222,7 +222,11 @@ def _outcome(step: Step, environment: dict[str, str], folder: Path, seconds: flo
             one.kill()
             one.wait()
     failed = sum([code not in (0, NOTHING_TO_RUN) for code in codes.values()])
+    idle = sum([code == NOTHING_TO_RUN for code in codes.values()])
+    # A part of the suite may be for a dtype that the device has not; where all parts are idle, nothing was shown.
+    failed += idle if idle == len(step.commands) else 0
     text = "passed" if not failed and not cut else f"{failed} of {len(step.commands)} failed"
+    text += f", {idle} found no test" if idle else ""
     text += f", {cut} did not end in time" if cut else ""
     return f"{text}, {time.monotonic() - started:.0f} s", int(failed > 0) or (OUT_OF_TIME if cut else 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import warnings
@@ -417,3 +418,24 @@ def test_the_rest_is_accepted():
         assert not tc.is_warn_always_enabled()
         assert tc.inf > tc.pi > tc.e
         assert tc.ones(2)[:, tc.newaxis].shape == (2, 1)
+
+
+def test_submodules_by_their_names() -> None:
+    """What programs import from cpu, cuda and return_types is there, and does what a host does: nothing."""
+    torch = pytest.importorskip("torch")
+    for room in ("memory", "random"):
+        ours, theirs = importlib.import_module(f"tensorcore.cuda.{room}"), importlib.import_module(f"torch.cuda.{room}")
+        assert set(ours.__all__) <= set(theirs.__all__)
+        assert all(getattr(ours, name) is getattr(tc.cuda, name) for name in ours.__all__)
+    mine = tc.cpu.Stream()
+    with tc.cpu.stream(mine):
+        assert tc.cpu.current_stream() is mine
+        with tc.cpu.stream(None):
+            assert tc.cpu.current_stream() is mine
+    assert tc.cpu.current_stream() is not mine
+    assert (tc.cpu.current_device(), tc.cpu.device_count(), tc.cpu.synchronize()) == ("cpu", 1, None)
+    assert set(torch.cpu.__all__) - set(tc.cpu.__all__) == {"get_capabilities"}
+    assert isinstance(tc.ones(2, 2).max(0), tc.return_types.max)
+    assert isinstance(tc.linalg.qr(tc.ones(2, 2)), tc.return_types.linalg_qr)
+    assert not hasattr(tc.return_types, "nothing")
+    assert issubclass(tc.testing.DeviceLost, tc.AcceleratorError)

@@ -57,3 +57,14 @@ def test_the_command_needs_what_a_machine_with_a_gpu_has() -> None:
     program = f"{lacking}; from asv_benchmarks import gpu, gpu_first, gpu_rows, gpu_table"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.standin
+@pytest.mark.parametrize("codes, said, status", [((0, 5), "passed, 1 found no test", 0), ((5, 5), "2 of 2 failed", 1)])
+def test_a_step_that_ran_no_test_did_not_pass(codes, said, status, tmp_path) -> None:
+    """A part of a suite may be for a dtype that the device has not; a step whose parts are all idle failed."""
+    from asv_benchmarks import gpu
+
+    commands = [[sys.executable, "-c", f"raise SystemExit({code})"] for code in codes]
+    text, worth = gpu._outcome(gpu.Step("suite", commands, 60), {}, tmp_path, 60)
+    assert (text.startswith(said), worth) == (True, status)

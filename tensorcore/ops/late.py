@@ -71,7 +71,7 @@ LATE: dict[str, dict[str, str]] = {
         both="corrcoef cov",
     ),
     "layers.ctc": dict(
-        functions="ctc_loss",
+        layers="ctc_loss",
     ),
     "linalg.determinant": dict(
         both="det logdet slogdet",
@@ -93,11 +93,10 @@ LATE: dict[str, dict[str, str]] = {
         rooms="eig eigh eigvals eigvalsh",
     ),
     "layers.embedding": dict(
-        functions="embedding",
+        layers="embedding",
     ),
     "layers.entropy": dict(
-        functions="binary_cross_entropy_with_logits kl_div",
-        layers="binary_cross_entropy cross_entropy linear_cross_entropy nll_loss",
+        layers="binary_cross_entropy binary_cross_entropy_with_logits cross_entropy kl_div linear_cross_entropy nll_loss",
     ),
     "layers.fake_quantize": dict(
         functions="fake_quantize_per_channel_affine fake_quantize_per_tensor_affine",
@@ -144,9 +143,9 @@ LATE: dict[str, dict[str, str]] = {
         methods="new type",
     ),
     "layers.loss": dict(
-        functions="cosine_embedding_loss cosine_similarity hinge_embedding_loss margin_ranking_loss "
-        "pairwise_distance poisson_nll_loss triplet_margin_loss",
-        layers="gaussian_nll_loss huber_loss l1_loss mse_loss smooth_l1_loss soft_margin_loss",
+        functions="cosine_similarity pairwise_distance",
+        layers="cosine_embedding_loss gaussian_nll_loss hinge_embedding_loss huber_loss l1_loss margin_ranking_loss mse_loss "
+        "poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss",
     ),
     "linalg.lowrank": dict(
         functions="lobpcg pca_lowrank svd_lowrank",
@@ -177,8 +176,8 @@ LATE: dict[str, dict[str, str]] = {
     ),
     "layers.norm": dict(
         both="log_softmax softmax",
-        functions="batch_norm group_norm instance_norm layer_norm rms_norm",
-        layers="normalize softmin",
+        functions="rms_norm",
+        layers="batch_norm group_norm instance_norm layer_norm normalize softmin",
     ),
     "shapes.pad": dict(
         functions="channel_shuffle native_channel_shuffle pixel_shuffle pixel_unshuffle",
@@ -202,6 +201,10 @@ LATE: dict[str, dict[str, str]] = {
         functions="max_pool1d_with_indices",
         layers="adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices "
         "local_response_norm max_pool2d_with_indices max_pool3d_with_indices",
+    ),
+    "layers.positional": dict(
+        functions="batch_norm binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss embedding group_norm "
+        "hinge_embedding_loss instance_norm kl_div layer_norm margin_ranking_loss poisson_nll_loss triplet_margin_loss",
     ),
     "special.probability": dict(
         rooms="entr erfcx log_ndtr ndtr ndtri",

@@ -113,12 +113,12 @@ class Fused(Op):
                     break
         return made
 
-    def _run_backward(self, node: Node, g: Any) -> tuple[Any, ...]:
+    def _run_backward(self, node: Node, g: Any, edges: Any = None) -> tuple[Any, ...]:
         inputs = node.saved if type(node.saved) is tuple else unpack(node)
         for name, one in zip(self.inputs, inputs, strict=True):
             if one is not None and one.version is not None and one.version.stamp < node.order:
                 raise stale(node, name, one.version)
-        needs = tuple([edge is not None for edge in node.edges])
+        needs = tuple([edge is not None for edge in edges or node.edges])
         several = type(g) is list
         device = next(one.device for one in g if one is not None) if several else g.device
         kernel = None if mode.enabled else device.kernels[f"{self.kernel}_backward"]

@@ -22,7 +22,8 @@ class Node:
     """One recorded call.
 
     Attributes:
-        op: has ``backward(node, g)``, which gives a gradient for each edge, and ``node_name``.
+        op: has ``backward(node, g)``, which gives a gradient for each edge, and ``node_name``. Where there are several
+            edges it takes those that are asked for too, with None in the place of the others.
         edges: where each input came from: a Node, an Output of one, or None.
         saved: what the formulas name; None once a backward walk has freed it.
         options: the call's options by name.

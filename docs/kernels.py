@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from tensorcore.backend.composed import COMPOSED
-from tensorcore.backend.decompose import OPTIONAL, VIEWED
-from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES
+from tensorcore.backend.decompose import VIEWED
+from tensorcore.backend.kernels import KERNELS, OPTIONAL
+from tensorcore.backend.shapes import VIEWS
 from tensorcore.backend.xp import XPBackend
 from tensorcore.ops.define import OPS
 
@@ -42,7 +43,7 @@ _SECTIONS = {
 }  # fmt: skip
 
 
-_EVERY = set(RULES) | set(VIEWS) | WRITES | NEEDS_VALUES
+_EVERY = set(KERNELS) | set(VIEWS)
 
 
 def needed() -> set[str]:

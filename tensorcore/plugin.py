@@ -52,12 +52,13 @@ from tensorcore.errors import (
 )
 
 if TYPE_CHECKING:
+    from tensorcore.backend.kernels import POINTWISE
     from tensorcore.backend.program import Program, Spec, Step, Value
     from tensorcore.backend.strided import StridedArray, StridedBackend, flat_index
     from tensorcore.backend.xp import XPBackend
 
 __all__ = [
-    "INTERFACE_VERSION", "ArgumentError", "ArgumentTypeError", "Backend", "Capabilities", "Communicator",
+    "INTERFACE_VERSION", "POINTWISE", "ArgumentError", "ArgumentTypeError", "Backend", "Capabilities", "Communicator",
     "CommunicatorError", "CommunicatorTimeout", "DeviceUnavailable", "DivisionError", "DtypeError", "Handle",
     "KernelMissing", "KernelTable", "OutOfMemoryError", "Program", "Reduction", "RegisterBackend",
     "RegisterCommunicator", "ShapeError", "Spec", "Step", "StridedArray", "StridedBackend", "Value", "XPBackend",
@@ -112,6 +113,10 @@ def __getattr__(name: str) -> Any:
         from tensorcore.backend.xp import XPBackend
 
         return XPBackend
+    if name == "POINTWISE":
+        from tensorcore.backend.kernels import POINTWISE
+
+        return POINTWISE
     if name in ("StridedArray", "StridedBackend", "flat_index"):
         from tensorcore.backend import strided
 

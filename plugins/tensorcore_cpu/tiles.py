@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorcore.plugin import Program, Step, Value
+from tensorcore.plugin import POINTWISE, Program, Step, Value
 
 from .nests import Nest, Node, Unfit, lay
 
@@ -19,14 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["tiled"]
 
 _TILE = 1 << 14  # elements
-# Kernels that are elementwise and not a function of NumPy's itself; the second ones have no ``out``.
+# Kernels that are elementwise, not a function of NumPy's itself, and take ``out``; other elementwise ones may not.
 _WITH_OUT = {
     "relu", "sigmoid", "rsqrt", "reciprocal", "exp2", "sign", "round", "floor_divide", "trunc_divide", "remainder", "fmod",
     "where", "clamp", "clamp_min", "clamp_max", "pow", "bitwise_right_shift",
-}  # fmt: skip
-_WITHOUT = {
-    "silu", "gelu", "leaky_relu", "erf", "softplus", "mish", "log_sigmoid", "elu", "selu", "celu", "gelu_backward",
-    "silu_backward", "mish_backward", "log_sigmoid_backward", "softplus_backward", "exponential_unit_backward",
 }  # fmt: skip
 _COPIES = frozenset(["cast", "clone", "contiguous", "positive"])
 _REDUCTIONS = frozenset(["sum", "mean", "amax", "amin", "prod", "any", "all"])
@@ -93,7 +89,7 @@ def _node(step: Step, values: list[Node], backend: Backend) -> Node:
         run: tuple[Any, bool] = (_copy, True)
     elif kernel and not options and (isinstance(kernel, np.ufunc) or step.kernel in _WITH_OUT):
         run = (kernel, True)
-    elif step.kernel in _WITHOUT and kernel:
+    elif step.kernel in POINTWISE and kernel:
         run = ((lambda *natives: kernel(*natives, **options)) if options else kernel, False)
     elif kernel:
         arrays = tuple([one for one in sources if one.kind != "number"])

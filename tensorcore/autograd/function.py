@@ -225,7 +225,7 @@ class _Once:
 
     node_name = "DelayedErrorBackward"
 
-    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
+    def backward(self, node: Node, g: Any, edges: Any = None) -> tuple[Any, ...]:
         raise GradientError(
             "backward: expected one derivative, got a second one: trying to differentiate twice a function that was "
             "marked "
@@ -259,8 +259,11 @@ class _FunctionOp:
     def saved_value(self, node: Node, name: str) -> Any:
         raise AttributeError(f"{node.name()} has no attribute {name!r}; what its forward saved is in saved_tensors")
 
-    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
-        """Call the user's backward with a gradient for each result, and check what it returns."""
+    def backward(self, node: Node, g: Any, edges: Any = None) -> tuple[Any, ...]:
+        """Call the user's backward with a gradient for each result, and check what it returns.
+
+        As in PyTorch, ``needs_input_grad`` says what the forward call saw, whichever gradients a walk asks for.
+        """
         ctx = node.options["ctx"]  # type: ignore[index]
         traits = ctx._traits
         if type(g) is not list and len(traits) == 1:

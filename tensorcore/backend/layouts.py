@@ -13,7 +13,10 @@ from typing import Any
 from tensorcore.backend.places import kept_strides
 from tensorcore.backend.strides import contiguous_strides, ordered_strides
 
-__all__ = ["LAYOUTS", "POINTWISE", "Layout", "aligned", "is_channels_last", "swapped"]
+__all__ = [
+    "Layout", "after_target", "aligned", "channels_last", "is_channels_last", "joined", "normalised", "pooled", "row_major",
+    "stacked", "swapped", "turned_layout", "unless_flat", "with_weight",
+]  # fmt: skip
 
 Shape = tuple[int, ...]
 Arrays = Sequence[tuple[Shape, Shape]]
@@ -117,42 +120,3 @@ def is_channels_last(shape: Shape, strides: Shape) -> bool:
             return False
         least = strides[dim] * max(shape[dim], 1)
     return True
-
-
-# Elementwise kernels of numbers and arrays that broadcast.
-POINTWISE = (
-    "acos acosh add airy_ai asin asinh atan atan2 atanh bessel_j0 bessel_j1 bessel_y0 bessel_y1 bitwise_and "
-    "bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil chebyshev_polynomial_t "
-    "chebyshev_polynomial_u chebyshev_polynomial_v chebyshev_polynomial_w clamp clamp_max clamp_min conj_physical "
-    "copysign cos cosh digamma div entr erf erfc erfcx erfinv exp exp2 expm1 floor floor_divide fmax fmin fmod gcd "
-    "gelu hermite_polynomial_h hermite_polynomial_he hypot i0 i0e i1 i1e igamma igammac laguerre_polynomial_l lcm "
-    "leaky_relu legendre_polynomial_p lgamma log log10 log1p log2 log_ndtr logaddexp logaddexp2 maximum minimum "
-    "modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 mul ndtr ndtri neg nextafter "
-    "polygamma positive pow rational reciprocal relu remainder round rsqrt scaled_modified_bessel_k0 "
-    "scaled_modified_bessel_k1 sgn shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
-    "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w sigmoid sign silu sin sinh sqrt square sub tan "
-    "tanh trigamma trunc trunc_divide xlog1py xlogy zeta"
-)
-
-# The layout of each kernel whose results do not always lie in row-major order; of those with several, each result's.
-LAYOUTS: dict[str, Layout] = {
-    name: layout
-    for layout, names in {
-        aligned: POINTWISE + " "
-        "abs angle complex eq ge gt isfinite isinf isnan le logical_and logical_not logical_or logical_xor lt ne signbit where "
-        "cast clone flip index_put index_fill sort softmax_backward log_softmax_backward elu selu celu softplus mish "
-        "log_sigmoid exponential_unit_backward softplus_backward mish_backward log_sigmoid_backward gelu_backward "
-        "silu_backward mse_loss",
-        unless_flat: "roll",
-        joined: "cat",
-        stacked: "stack",
-        turned_layout: "rot90",
-        row_major: "masked_fill sum prod logsumexp mean nansum amax amin norm var all any",
-        channels_last: "take_rows constant_pad max_unpool max_pool max_pool_indices standardize_by",
-        with_weight: "conv conv_input_gradient",
-        pooled: "avg_pool adaptive_avg_pool",
-        normalised: "standardize",
-        after_target: "binary_cross_entropy_with_logits",
-    }.items()
-    for name in names.split()
-}

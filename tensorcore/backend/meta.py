@@ -9,8 +9,9 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
-from tensorcore.backend.layouts import LAYOUTS, Layout
-from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES, Rule, ViewRule
+from tensorcore.backend.kernels import LAYOUTS, NEEDS_VALUES, RULES, WRITES, Facts
+from tensorcore.backend.layouts import Layout
+from tensorcore.backend.shapes import VIEWS, ViewRule
 from tensorcore.backend.strided import StridedArray, StridedBackend
 from tensorcore.backend.strides import column_strides, contiguous_strides
 from tensorcore.errors import ValuesMissing
@@ -126,8 +127,9 @@ def _refusing(name: str) -> Kernel:
     return kernel
 
 
-def _shaped(rule: Rule, layout: Layout | None) -> Kernel:
-    shape_of, dtype_rule, columns = rule
+def _shaped(rule: Facts, layout: Layout | None) -> Kernel:
+    shape_of, dtype_rule, columns = rule.shape, rule.dtype, rule.columns
+    assert shape_of is not None
 
     def kernel(*natives: Any, out: Any = None, **options: Any) -> Any:
         shape = shape_of(*map(_shape_of, natives), **{key: _shape_of(value) for key, value in options.items()})

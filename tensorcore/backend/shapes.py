@@ -3,7 +3,7 @@
 A rule takes what the kernel of its name takes, with a shape (a tuple) in the place of each native array, and
 answers with a shape, or with a list of shapes where the kernel has several results. For a backend that keeps
 no values, and for one that writes calls down to run them later. Where a result lies in memory is said in
-``layouts.py``.
+``layouts.py``, and what is known of each kernel in ``kernels.py``.
 """
 
 from __future__ import annotations
@@ -14,38 +14,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tensorcore import dtypes
 from tensorcore.backend import places
-from tensorcore.backend.layouts import POINTWISE, swapped
-from tensorcore.backend.shapes_linalg import FACTORISATIONS
+from tensorcore.backend.layouts import swapped
 from tensorcore.errors import ShapeError, ValuesMissing
 
-__all__ = ["NEEDS_VALUES", "RULES", "VIEWS", "WRITES", "Rule", "ViewRule"]
+__all__ = ["VIEWS", "ViewRule"]
 
 Shape = tuple[int, ...]
-
-
-class Rule(NamedTuple):
-    """What one kernel answers with.
-
-    Attributes:
-        shape: the rule.
-        dtype: of the result where it is not the first array's: a dtype, ``option`` (the option ``dtype``, where it is
-            not None), ``real`` or ``complex`` (the first's with that kind), ``last`` (the last array's), or a tuple of
-            these for several results.
-        columns: the positions of the results in which matrices lie column after column (0 where there is one result).
-    """
-
-    shape: Callable[..., Any]
-    dtype: Any = None
-    columns: tuple[int, ...] = ()
 
 
 class ViewRule(NamedTuple):
     """Where a view lies: ``place`` takes shape, strides and offset of the array, in elements, and the options.
 
     It answers with those of the view, in elements of the view, or with None where only a copy could have that shape.
-    ``dtype`` is as in Rule; with ``option``, ``place`` takes the bytes of an element as ``have`` too.
+    ``dtype`` is as in Facts (``kernels.py``); with ``option``, ``place`` takes the bytes of an element as ``have`` too.
     """
 
     place: Callable[..., places.Place | None]
@@ -276,110 +258,6 @@ def attention(query: Shape, key: Shape, value: Shape, mask: Any, **options: Any)
     return [(*query[:3], value[3]), query[:3]]
 
 
-# The tables
-
-
-def _rules(names: str, *rule: Any) -> dict[str, Rule]:
-    return {name: Rule(*rule) for name in names.split()}
-
-
-RULES: dict[str, Rule] = {
-    **_rules(POINTWISE, broadcast),
-    **_rules("abs angle", broadcast, "real"),
-    **_rules("complex", broadcast, "complex"),
-    **_rules(
-        "eq ge gt isfinite isinf isnan le logical_and logical_not logical_or logical_xor lt ne signbit",
-        broadcast, dtypes.bool_,
-    ),
-    "where": Rule(lambda condition, x, y: broadcast(condition, x, y), "last"),
-    **_rules("cast", same, "option"),
-    **_rules("clone contiguous", same),
-    **_rules("full", full, "option"),
-    **_rules("arange", arange, "option"),
-    **_rules("linspace", lambda start, end, steps, **options: (steps,), "option"),
-    **_rules("eye", lambda rows, columns, **options: (rows, columns), "option"),
-    **_rules("triangle_indices", triangle_indices, "option"),
-    **_rules("unindex undiagonal unwindows", given),
-    **_rules("regather", lambda x, *, own, wanted: tuple(wanted[0])),
-    **_rules("flip roll shared tri", same),
-    **_rules("cat", lambda xs, *, dim, shape: shape),
-    **_rules("stack", lambda xs, *, dim: (*xs[0][:dim], len(xs), *xs[0][dim:])),
-    **_rules("rot90", rot90),
-    **_rules("repeat", repeat),
-    **_rules("repeat_interleave", repeat_interleave),
-    **_rules("index_put scatter scatter_reduce index_add index_copy index_fill put masked_scatter", same),
-    **_rules("index_tensors", index_tensors),
-    **_rules("gather", lambda x, index, *, dim: index),
-    **_rules("index_select", lambda x, index, *, dim: resized(x, dim, prod(index))),
-    **_rules("take", lambda x, index: index),
-    **_rules("masked_fill", broadcast),
-    **_rules("sum prod", reduced, "option"),
-    **_rules("logsumexp mean nansum", reduced),
-    **_rules("amax amin", extreme),
-    **_rules("norm", reduced, "real"),
-    **_rules("var", reduced, "real"),
-    **_rules("all any", reduced, dtypes.bool_),
-    **_rules("argmax argmin count_nonzero", reduced, dtypes.int64),
-    **_rules("var_mean", reduced_twice, ("real", None)),
-    **_rules("max_dim min_dim kthvalue median_dim mode_dim", kept_dim, (None, dtypes.int64)),
-    **_rules("cumsum cumprod", same, "option"),
-    **_rules("cumsum_back logcumsumexp shifted", same),
-    **_rules("cummax cummin sort", twice, (None, dtypes.int64)),
-    **_rules("topk", topk, (None, dtypes.int64)),
-    **_rules("spread", given),
-    **_rules("ties", same),
-    **_rules("searchsorted", lambda x, values, **options: values, dtypes.int64),
-    **_rules("pick", pick),
-    **_rules("put_picked", lambda x, at, *, dim, size, unique=True: resized(x, dim, size)),
-    **_rules("take_rows", lambda x, *, dim, index, size: resized(x, dim, len(index))),
-    **_rules("add_rows", lambda x, *, dim, index, size: resized(x, dim, size)),
-    **_rules("matmul", matmul),
-    **_rules("matmul_nt", lambda a, b: matmul(a, turned(b))),
-    **_rules("matmul_tn", lambda a, b: matmul(turned(a), b)),
-    **_rules("linear", linear),
-    **_rules("addmm", lambda input, x, y, **options: matmul(x, y)),
-    **_rules("cross", lambda x, y, *, dim: broadcast(x, y)),
-    **_rules("take_diagonal", diagonal),
-    **_rules("put_diagonal", given),
-    **_rules("fft_c2c", same, "complex"),
-    **_rules("fft_r2c", lambda x, *, dims, **options: resized(x, dims[-1], x[dims[-1]] // 2 + 1), "complex"),
-    **_rules("fft_c2r", lambda x, *, dims, size, **options: resized(x, dims[-1], size), "real"),
-    **{name: Rule(*rule) for names, *rule in FACTORISATIONS for name in names.split()},
-    **_rules("conv", conv),
-    **_rules("conv_input_gradient conv_weight_gradient fold constant_pad max_unpool avg_pool_gradient", given),
-    **_rules("adaptive_avg_pool_gradient", given),
-    **_rules("unfold", unfold),
-    **_rules("max_pool avg_pool adaptive_avg_pool", windows),
-    **_rules("max_pool_gradient", lambda g, x, made, **options: x),
-    **_rules("max_pool_pick", lambda x, source, made, **options: made),
-    **_rules("max_pool_indices", lambda x, made, **options: made, dtypes.int64),
-    **_rules("max_unpool_gradient", lambda g, indices: indices),
-    **_rules("embedding embedding_pick", embedding),
-    **_rules("embedding_gradient", embedding_gradient),
-    **_rules("softmax log_softmax", same),
-    **_rules("softmax_backward log_softmax_backward", same),
-    **_rules("standardize", standardize),
-    **_rules("standardize_by", same),
-    **_rules("elu selu celu softplus mish log_sigmoid", same),
-    **_rules("exponential_unit_backward softplus_backward mish_backward log_sigmoid_backward gelu_backward silu_backward",
-             same),
-    **_rules("mse_loss binary_cross_entropy_with_logits", lost),
-    **_rules("attention", attention),
-    **_rules("ctc_loss", lambda x, labels, skips, **options: [x[1:2], (x[0], *labels)]),
-    **_rules("nll_loss", nll_loss),
-    **_rules("cross_entropy", cross_entropy),
-    **_rules("sparse_matmul", sparse_matmul, "last"),
-    **_rules("lstm_steps", lstm_steps),
-    **_rules("gru_steps", gru_steps),
-    **_rules("rnn_steps", rnn_steps),
-    **_rules(
-        "standardize_backward mse_loss_backward binary_cross_entropy_with_logits_backward nll_loss_backward "
-        "cross_entropy_backward attention_backward ctc_loss_backward lstm_steps_backward gru_steps_backward "
-        "rnn_steps_backward sparse_matmul_backward",
-        gradients,
-    ),
-}  # fmt: skip
-
 VIEWS: dict[str, ViewRule] = {
     "permute": ViewRule(places.as_permute),
     "expand": ViewRule(lambda x, strides, offset, *, shape: places.as_expand(x, strides, offset, to=shape)),
@@ -399,12 +277,3 @@ VIEWS: dict[str, ViewRule] = {
     "view_as_real": ViewRule(places.as_pairs, "real"),
     "view_as_complex": ViewRule(places.as_complex, "complex"),
 }
-
-# These write into their first array, and answer with it.
-WRITES = frozenset(["copy", "fill", "sgd_step", "adam_step", "step", "track_statistics"])
-
-# The shapes of these depend on values.
-NEEDS_VALUES = frozenset(
-    ["bincount", "count_true", "highest", "lowest", "masked_select", "nonzero", "nonzero_by_dim", "norms", "unique", "unscale",
-     "unique_consecutive"]
-)  # fmt: skip

@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tensorcore import dtypes
-
-__all__ = ["FACTORISATIONS"]
+__all__ = ["eigen", "lstsq", "lu_factor", "lu_solve", "solved", "svd", "with_answer"]
 
 Shape = tuple[int, ...]
 
@@ -45,23 +43,6 @@ def lstsq(a: Shape, b: Shape, **options: Any) -> list[Shape]:
     return [(*a[:-2], max(a[-2:]), b[-1]), a[:-2], (*a[:-2], min(a[-2:])), a[:-2]]
 
 
-def same(x: Shape, *others: Any, **options: Any) -> Shape:
-    """The first array's."""
-    return x
-
-
-# The names of kernels, and what a Rule of ``shapes.py`` holds.
-FACTORISATIONS: tuple[tuple[Any, ...], ...] = (
-    ("lu_factor ldl_factor", lu_factor, (None, dtypes.int32, dtypes.int32), (0,)),
-    ("lu_solve ldl_solve", lu_solve, None, (0,)),
-    ("solve_triangular", solved, None, (0,)),
-    ("unpack_pivots", lambda pivots, *, rows: (*pivots[:-1], rows), dtypes.int64),
-    ("inverse cholesky", lambda x, **options: [x, x[:-2]], (None, dtypes.int32), (0,)),
-    ("geqrf", lambda x: [x, (*x[:-2], min(x[-2:]))], None, (0,)),
-    ("householder_product", same, None, (0,)),
-    ("ormqr", lambda a, tau, c, **options: c, None, (0,)),
-    ("svd", svd, ("real", dtypes.int32, None, None), (2, 3)),
-    ("eigh", eigen, ("real", dtypes.int32, None), (2,)),
-    ("eig", eigen, ("complex", dtypes.int32, "complex"), (2,)),
-    ("lstsq", lstsq, (None, dtypes.int64, "real", dtypes.int32), (0,)),
-)  # fmt: skip
+def with_answer(x: Shape, **options: Any) -> list[Shape]:
+    """A matrix for each one, and LAPACK's answers."""
+    return [x, x[:-2]]

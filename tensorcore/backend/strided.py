@@ -216,8 +216,7 @@ class StridedBackend(Backend):
         self, name: str, result: Any, natives: tuple[Any, ...], options: dict[str, Any], position: int
     ) -> Shape:
         """Where a result of a kernel lies: as its arguments do, or column after column, for those that PyTorch has so."""
-        from tensorcore.backend.layouts import LAYOUTS
-        from tensorcore.backend.shapes import RULES
+        from tensorcore.backend.kernels import LAYOUTS, RULES
 
         shape, rule, layout = tuple(getattr(result, "shape", ())), RULES.get(name), LAYOUTS.get(name)
         if rule is not None and position in rule.columns and len(shape) > 1:

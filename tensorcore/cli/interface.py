@@ -21,8 +21,8 @@ def current() -> Interface:
     from tensorcore import plugin
     from tensorcore.backend import hookspecs
     from tensorcore.backend.composed import COMPOSED
-    from tensorcore.backend.decompose import OPTIONAL
-    from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES
+    from tensorcore.backend.kernels import KERNELS, OPTIONAL
+    from tensorcore.backend.shapes import VIEWS
 
     found: Interface = {}
     for name in sorted(plugin.__all__):
@@ -31,7 +31,7 @@ def current() -> Interface:
         name: str(inspect.signature(getattr(hookspecs, name)))
         for name in ("register_backends", "register_communicators")
     }
-    every = set(RULES) | set(VIEWS) | WRITES | NEEDS_VALUES
+    every = set(KERNELS) | set(VIEWS)
     found["kernels"] = {name: " (optional)" if name in OPTIONAL | COMPOSED else "" for name in sorted(every)}
     return found
 

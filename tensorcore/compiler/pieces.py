@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tensorcore.backend.base import Backend, Kernel, MissingKernel
-from tensorcore.backend.decompose import EAGER
-from tensorcore.backend.shapes import NEEDS_VALUES, VIEWS
+from tensorcore.backend.kernels import EAGER, NEEDS_VALUES
+from tensorcore.backend.shapes import VIEWS
 from tensorcore.backend.watch import Replaced, unwatch, watch
 from tensorcore.compiler.build import needed_steps, program_of
 from tensorcore.compiler.tracer import UPDATES, Tracer

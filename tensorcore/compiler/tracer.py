@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tensorcore.backend.base import Backend, Kernel, MissingKernel
-from tensorcore.backend.decompose import EAGER
+from tensorcore.backend.kernels import EAGER, NEEDS_VALUES, WRITES
 from tensorcore.backend.program import Value
 from tensorcore.backend.registry import made_devices
-from tensorcore.backend.shapes import NEEDS_VALUES, VIEWS, WRITES
+from tensorcore.backend.shapes import VIEWS
 from tensorcore.backend.watch import Replaced, unwatch, watch
 from tensorcore.compiler.bounds import Bound, Bounds
 from tensorcore.compiler.memories import Known, Memories, Memory, spec_of

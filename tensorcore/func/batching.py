@@ -339,7 +339,7 @@ def _rules(names: str, rule: Rule) -> dict[str, Rule]:
 
 
 RULES: dict[str, Rule] = {
-    **_rules("where masked_fill", elementwise),
+    **_rules("masked_fill", elementwise),
     **_rules("softmax log_softmax cumsum cumprod cumsum_back logcumsumexp cummax cummin sort topk flip rot90 shifted take_rows add_rows "
              "norm var var_mean nansum count_nonzero logsumexp", along),
     **_rules("argmax argmin", along_one),

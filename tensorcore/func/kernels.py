@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorcore.backend import shapes
 from tensorcore.backend.base import Kernel
-from tensorcore.backend.decompose import OPTIONAL
+from tensorcore.backend.kernels import NEEDS_VALUES, OPTIONAL, POINTWISE, RULES
 from tensorcore.func import batching, batching_joint, batching_matrices, batching_views
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def batched_kernel(backend: BatchedBackend, name: str) -> Kernel | None:
 
 def _by_shape(name: str) -> Rule | None:
     """The rule of a kernel's kind, as its shape rule tells it."""
-    known = shapes.RULES.get(name)
-    if known is not None and known.shape is shapes.broadcast:
+    known = RULES.get(name)
+    if name in POINTWISE:
         return batching.elementwise
     if known is not None and known.shape in (shapes.reduced, shapes.reduced_twice, shapes.kept_dim):
         return batching.along
-    return batching.unseen if name in shapes.NEEDS_VALUES else None
+    return batching.unseen if name in NEEDS_VALUES else None

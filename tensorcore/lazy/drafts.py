@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorcore.backend.kernels import STOPPING
 from tensorcore.backend.program import Program, Spec, Step, Value
-from tensorcore.backend.shapes_linalg import FACTORISATIONS
 from tensorcore.dtypes import bool_, complex128, float64, int64
 from tensorcore.lazy.record import Deferred, frozen
 
@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["KINDS", "LOOPED", "Draft", "Work", "collect", "pending_of"]
 
-# Kernels that values may stop with an error: an index out of range, a matrix that is singular.
-_STOPPING = frozenset([
-    "checked", *(name for names, *_ in FACTORISATIONS for name in names.split()),
-    "cross_entropy", "embedding", "embedding_gradient", "embedding_pick", "gather", "index_add", "index_copy", "index_fill",
-    "index_put", "index_select", "index_tensors", "max_unpool", "nll_loss", "pick", "put", "put_picked", "scatter",
-    "scatter_reduce", "take",
-])  # fmt: skip
+_STOPPING = STOPPING | {"checked"}
 KINDS = {int: int64, float: float64, complex: complex128, bool: bool_}
 
 

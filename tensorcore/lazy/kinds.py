@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tensorcore.backend.kernels import POINTWISE, RULES
 from tensorcore.backend.program import Program, Step, Value
-from tensorcore.backend.shapes import RULES, VIEWS, broadcast
+from tensorcore.backend.shapes import VIEWS, same
 
 __all__ = [
     "ACTIVATIONS",
@@ -41,12 +42,9 @@ GIVEN = "given"
 DRAWS = frozenset(["random", "draw"])
 STAYS = DRAWS | {"bounds"}  # run whether or not anybody needs what they make, and never merged
 VIEWING = frozenset(VIEWS)
-ELEMENTWISE = frozenset(name for name, rule in RULES.items() if rule.shape is broadcast) - {"masked_fill"} | {"where"}
-# Elementwise ones that have rules of their own for shapes, with options.
-ACTIVATIONS = frozenset(
-    ["cast", "celu", "elu", "exponential_unit_backward", "gelu_backward", "log_sigmoid", "log_sigmoid_backward", "mish",
-     "mish_backward", "selu", "silu_backward", "softplus", "softplus_backward"]
-)  # fmt: skip
+ELEMENTWISE = frozenset([name for name in POINTWISE if RULES[name].shape is not same])
+# Elementwise ones whose result is of the first array's shape, with options.
+ACTIVATIONS = POINTWISE - ELEMENTWISE
 REDUCTIONS = frozenset(["sum", "mean", "amax", "amin", "prod"])
 ROWS = frozenset(["softmax", "log_softmax", "softmax_backward", "log_softmax_backward"])
 # Elementwise kernels that read each element once, before they write it: the result may lie where an operand does.

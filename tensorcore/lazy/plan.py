@@ -221,9 +221,8 @@ def _group(program: Program, members: tuple[int, ...], writer: Writer) -> tuple[
 
 def _dense(program: Program, strides: Any) -> list[bool]:
     """Of each value whether it lies in row-major order, by the rules that say where kernels put their results."""
-    from tensorcore.backend.layouts import LAYOUTS
+    from tensorcore.backend.kernels import LAYOUTS, RULES
     from tensorcore.backend.meta import MetaBackend
-    from tensorcore.backend.shapes import RULES
 
     meta = MetaBackend()
     values: list[Any] = []

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from tensorcore.backend.base import Backend, Kernel
-from tensorcore.backend.decompose import EAGER
-from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, broadcast
+from tensorcore.backend.kernels import EAGER, NEEDS_VALUES, RULES
+from tensorcore.backend.shapes import VIEWS, broadcast
 from tensorcore.dtypes import from_numpy_dtype
 from tensorcore.errors import ValuesMissing
 from tensorcore.lazy.arrays import LazyArray, around, chain_of, view

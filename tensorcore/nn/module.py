@@ -14,6 +14,7 @@ from tensorcore.nn.parameter import Buffer, Parameter, is_lazy
 from tensorcore.nn.state import Stateful
 from tensorcore.ops.placement import as_device, destination
 from tensorcore.tape.mode import no_grad
+from tensorcore.tape.node import ACCUMULATE, Node
 from tensorcore.tensor import Tensor
 
 __all__ = ["Module"]
@@ -292,7 +293,11 @@ def clear_grads(tensors: Iterable[Tensor], set_to_none: bool) -> None:
     """Forget the gradients of some tensors, or fill them with zeros."""
     for one in tensors:
         if set_to_none:
-            one.grad = None
+            node = one.node
+            if type(node) is Node and node.op is ACCUMULATE:  # one frame fewer
+                node.grad = None
+            else:
+                one.grad = None
         elif (grad := one.grad) is not None:
             one.grad = grad = grad.detach() if grad.requires_grad else grad
             grad.zero_()  # type: ignore[attr-defined]

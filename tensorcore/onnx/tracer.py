@@ -10,7 +10,7 @@ import numpy as np
 
 from tensorcore.backend.base import Backend, Kernel, MissingKernel
 from tensorcore.backend.composed import composed, elementwise
-from tensorcore.backend.decompose import OPTIONAL
+from tensorcore.backend.kernels import OPTIONAL
 from tensorcore.backend.watch import Replaced, unwatch, watch
 from tensorcore.errors import UsageError
 

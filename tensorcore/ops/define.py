@@ -11,17 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from tensorcore.dtypes import ALL
 from tensorcore.errors import GradientError
-from tensorcore.tape.mode import mode
+from tensorcore.ops.shortage import again
+from tensorcore.tape.mode import makers, mode
 from tensorcore.tape.node import Node, Output, Packed, freed, stale, unpack
 from tensorcore.tensor import Tensor
 
-__all__ = ["OPS", "Op", "gradient_arguments", "kept_out", "same", "unwritten_out", "without_derivative"]
+__all__ = ["OPS", "Op", "by_slope", "gradient_arguments", "kept_out", "same", "unwritten_out", "without_derivative"]
 
 Formula = Callable[..., Any]
 
 OPS: dict[str, Op] = {}
 _DIFFERENTIABLE = ("floating", "complex")
+_FLOATING = frozenset([one for one in ALL if one.is_floating_point])
+new = object.__new__
+makers.append(globals())
 
 
 def same(g: Any) -> Any:
@@ -105,18 +110,18 @@ class Op:
                 self.traits += ((name_wanted, self.inputs.index(key), trait),)
         # Attributes and no methods: the walk reads the first from a cached slot. Compiled at the first call. An op that has
         # a shorter way for its usual case puts that into ``backward``, and leaves for ``formulas`` from there.
-        self.backward: Callable[[Node, Any], tuple[Any, ...]] = self._compile_and_run
+        self.backward: Callable[..., tuple[Any, ...]] = self._compile_and_run
         self.formulas = self.backward
         if register:
             OPS[name] = self
 
-    def _compile_and_run(self, node: Node, g: Any) -> tuple[Any, ...]:
+    def _compile_and_run(self, node: Node, g: Any, edges: Any = None) -> tuple[Any, ...]:
         if self.backward == self.formulas:
             self.backward = _compile(self)
             self.formulas = self.backward
         else:
             self.formulas = _compile(self)
-        return self.formulas(node, g)
+        return self.formulas(node, g, edges)
 
     def saved_value(self, node: Node, name: str) -> Any:
         """What ``node`` saved under ``name``, for those who look at ``grad_fn._saved_...``."""
@@ -130,6 +135,55 @@ class Op:
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
+
+
+def by_slope(
+    op: Op, name: str | None = None, options: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+) -> None:
+    """Let the kernel ``name``, the op's with ``_backward``, make its gradients: ``kernel(g, x, **options)``.
+
+    ``x`` is what the formula keeps, the result or the input. The formula, in other ops, stays for walks that are recorded
+    themselves, for backends without the kernel, and for whatever else is unusual.
+
+    Args:
+        options: the kernel's of the op's own; the same where None.
+    """
+    of_result, plain = op.keeps_out, op.kind == "elementwise"  # without options
+    name = name or f"{op.name}_backward"
+
+    def backward(node: Node, g: Any, edges: Any = None) -> tuple[Any, ...]:
+        if mode.enabled or type(g) is not Tensor:
+            return op.formulas(node, g)
+        dtype, device = g.dtype, g.device
+        kernel = device.kernels[name] if dtype in _FLOATING and dtype is node.dtype else None
+        if not kernel:
+            return op.formulas(node, g)
+        if of_result:
+            x, version, given = node.out, node.version, {} if plain else node.options or {}
+            if device.wraps is not None or type(x) is not device.array:  # perhaps of another level; packed; freed
+                x, version = kept_out(node, g).native, None
+        else:
+            saved = node.saved
+            if type(saved) is not tuple or saved[0].device is not device or saved[0].dtype is not dtype:
+                return op.formulas(node, g)
+            x, version = saved[0].native, saved[0].version
+            given = node.options or {}
+            if options is not None:
+                given = options(given)
+        if version is not None and version.stamp < node.order:
+            return op.formulas(node, g)  # which says what was written
+        try:
+            native = kernel(g.native, x, **given)
+        except MemoryError as error:
+            native = again(device, name, (g.native, x), given, error)
+        made = new(Tensor)
+        made.native = native if type(native) is device.array else device.as_native(native)
+        made.dtype = dtype
+        made.device = device
+        made.node = made.version = made.trail = None
+        return (made,)
+
+    op.backward = backward
 
 
 def gradient_arguments(formula: Formula) -> tuple[str, ...]:
@@ -186,13 +240,15 @@ def _device_of(g: list[Any]) -> Any:
     return next(one.device for one in g if one is not None)
 
 
-def _compile(op: Op) -> Callable[[Node, Any], tuple[Any, ...]]:
+def _compile(op: Op) -> Callable[..., tuple[Any, ...]]:
     """The op's backward as one function: unpack what was saved, check it, call each formula whose input asks.
+
+    A walk to a few targets says which inputs lead there: their edges, None in the place of each other.
 
     Written out as text because one frame with exact arguments is what keeps a walk short: no
     keyword calls and no lookups by name for each node.
     """
-    lines = ["def backward(node, g):"]
+    lines = ["def backward(node, g, edges=None):"]
     add = lines.append
     if op.keeps_inputs:
         add("    saved = node.saved")
@@ -232,7 +288,8 @@ def _compile(op: Op) -> Callable[[Node, Any], tuple[Any, ...]]:
         add(f"    return formula_0({', '.join(arguments)})")
     else:
         if any(op.grads.get(name) is not same for name in op.inputs):
-            add(f"    {', '.join(f'edge_{i}' for i in range(len(op.inputs)))}, = node.edges")
+            add("    if edges is None: edges = node.edges")
+            add(f"    {', '.join(f'edge_{i}' for i in range(len(op.inputs)))}, = edges")
         add("    return (")
         for i, name in enumerate(op.inputs):
             if op.grads.get(name) is same:

@@ -55,20 +55,25 @@ class Fused(Op):
     def __call__(self, inputs: Sequence[Tensor | None], options: dict[str, Any], dtype: Any = None) -> Any:
         """Run and record; shapes and dtypes are checked already."""
         device = inputs[0].device if isinstance(inputs[0], Tensor) else None
-        natives = []
+        natives, taped = [], False
         for one in inputs:
             if one is None:
                 natives.append(None)
             elif isinstance(one, Tensor) and one.device is device:
                 natives.append(one.native)
+                if one.node is not None:
+                    taped = True
             else:
                 device = common_device(self.name, inputs)
-                natives = [None if one is None else one.native for one in inputs]
+                natives, taped = [None if one is None else one.native for one in inputs], True
                 break
         kernel = device.kernels[self.kernel]  # type: ignore[union-attr]
         if not kernel:
             return self.decomposition(*inputs, **options)
-        native = _run(device, self.kernel, natives, options)
+        try:
+            native = kernel(*natives, **options)
+        except MemoryError as error:
+            native = again(device, self.kernel, natives, options, error)  # type: ignore[arg-type]
         rest: tuple[Any, ...] = ()
         if self.results > 1:
             dtype = dtype or inputs[0].dtype  # type: ignore[union-attr]
@@ -77,8 +82,12 @@ class Fused(Op):
         if type(native) is tuple:
             native, *more = native
             rest = tuple(more)
-        made = new_tensor(native, dtype or inputs[0].dtype, device)  # type: ignore[union-attr]
-        return self._recorded(made, inputs, options, rest)
+        made = new(Tensor)
+        made.native = native
+        made.dtype = dtype or inputs[0].dtype  # type: ignore[union-attr]
+        made.device = device
+        made.node = made.version = made.trail = None
+        return self._recorded(made, inputs, options, rest) if taped else made
 
     def with_rest(
         self, inputs: Sequence[Tensor | None], options: dict[str, Any]
@@ -113,12 +122,12 @@ class Fused(Op):
                     break
         return made
 
-    def _run_backward(self, node: Node, g: Any) -> tuple[Any, ...]:
+    def _run_backward(self, node: Node, g: Any, edges: Any = None) -> tuple[Any, ...]:
         inputs = node.saved if type(node.saved) is tuple else unpack(node)
         for name, one in zip(self.inputs, inputs, strict=True):
             if one is not None and one.version is not None and one.version.stamp < node.order:
                 raise stale(node, name, one.version)
-        needs = tuple([edge is not None for edge in node.edges])
+        needs = tuple([edge is not None for edge in edges or node.edges])
         several = type(g) is list
         device = next(one.device for one in g if one is not None) if several else g.device
         kernel = None if mode.enabled else device.kernels[f"{self.kernel}_backward"]

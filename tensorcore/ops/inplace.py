@@ -290,8 +290,8 @@ class _Erased:
     def __init__(self, node_name: str) -> None:
         self.node_name = node_name
 
-    def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
-        return tuple([None if edge is None else g.new_zeros(edge.shape) for edge in node.edges])
+    def backward(self, node: Node, g: Any, edges: Any = None) -> tuple[Any, ...]:
+        return tuple([None if edge is None else g.new_zeros(edge.shape) for edge in edges or node.edges])
 
 
 class _Lost:
@@ -333,12 +333,16 @@ class _CopySlices:
 
     node_name = "torch::autograd::CopySlices"
 
-    def backward(self, node: Node, g: Tensor) -> tuple[Any, ...]:
+    def backward(self, node: Node, g: Tensor, edges: Any = None) -> tuple[Any, ...]:
         inner, view, strides, position = unpack(node)
         whole = g.new_empty_strided(g.shape, strides)
         whole.copy_(g)
         part = view.replay(whole)
-        grads = inner.op.backward(inner, part.clone())
+        if edges is None:
+            grads = inner.op.backward(inner, part.clone())
+        else:  # those that are asked for, of the ones that the write has
+            asked = tuple([None if one is None else own for one, own in zip(edges, inner.edges, strict=True)])
+            grads = inner.op.backward(inner, part.clone(), asked)
         mine = grads[position]
         if mine is None:
             part.zero_()

@@ -246,6 +246,7 @@ def composite(
     name: str | None = None,
     backward_name: str | None = None,
     quick: frozenset[dtype] | None = None,
+    usual: str = "",
     takes: frozenset[dtype] | None = None,
     numbers: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -264,7 +265,8 @@ def composite(
             returns them as kernel and function take them: dims from the front, integers cast. Runs recorded.
         method, writes: whether it is a method of Tensor, and whether that has a form with an underscore.
         quick: dtypes of which ``check`` has nothing to say that the kernel would not refuse: a call with tensors of one of
-            them, none of which is to be recorded, is one frame.
+            them is one frame, where none is to be recorded, or there is only one.
+        usual: an expression of the options that such a call has to meet, where ``check`` looks at them.
         takes: the dtypes that the kernel takes, where it does not take all.
         numbers: whether it takes floats of Python in the place of tensors behind the first.
 
@@ -278,7 +280,7 @@ def composite(
                 backward_name=backward_name)  # fmt: skip
         names = [one for one in parameters if one not in ("out", "inplace")]
         run = _composite_run(op, function, check, names, takes, numbers)
-        call = composed(op, function, run, quick)
+        call = composed(op, function, run, quick, usual)
         op.function = call
         if method:
             install(call, title, writes=writes)

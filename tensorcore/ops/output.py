@@ -184,10 +184,11 @@ def store(op: str, made: Tensor, out: Tensor, *inputs: Any, all_of_it: bool = Fa
 
 
 def written(*tensors: Tensor) -> None:
-    """Note a write to the memory of each tensor."""
+    """Note a write to the memory of each tensor: they are one write, which has one place in time."""
+    stamp = next_order()
     for tensor in tensors:
         version = tensor.version
         if version is None:
             version = tensor.version = Version()
         version.count += 1  # version.bump() without its frame, for every write asks for it
-        version.stamp = next_order()
+        version.stamp = stamp

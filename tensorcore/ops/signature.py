@@ -12,7 +12,9 @@ from typing import Any
 from tensorcore.errors import ArgumentTypeError, not_bool
 from tensorcore.ops.inplace import inplace
 from tensorcore.ops.output import store
+from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import makers, mode
+from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor
 
 __all__ = ["checked", "composed", "parameters_of"]
@@ -59,10 +61,10 @@ def checked(function: Callable[..., Any], title: str, numpy: bool = False) -> An
     return _written(function, title, parameters, scope, lines, ["**numpy"] if numpy else named)
 
 
-def composed(op: Any, function: Callable[..., Any], run: Callable[..., Any], quick: Any) -> Any:
+def composed(op: Any, function: Callable[..., Any], run: Callable[..., Any], quick: Any, usual: str = "") -> Any:
     """``run`` behind the parameters of the function it stands for; ``out`` and ``inplace`` are dealt with here.
 
-    ``quick`` calls are 1 us less than ``run``.
+    ``quick`` calls are 1 us less than ``run``; ``usual`` is what their options have to meet, as text.
     """
     title, parameters = op.name, parameters_of(function)
     scope: dict[str, Any] = {"run": run, "store": store, "not_bool": not_bool}
@@ -75,16 +77,30 @@ def composed(op: Any, function: Callable[..., Any], run: Callable[..., Any], qui
     if "out" in parameters:
         lines.append(f"    if out is not None: return store({title!r}, run({passed}), out, {', '.join(op.inputs)})")
     if quick is not None:
-        scope |= {"quick": quick, "mode": mode, "Tensor": Tensor, "new": object.__new__, "name": op.kernel}
+        scope |= {"quick": quick, "mode": mode, "Tensor": Tensor, "new": object.__new__, "name": op.kernel, "op": op}
+        scope |= {"Node": Node, "Version": Version, "next_order": next_order}
         makers.append(scope)
         first, *others = op.inputs
         alike = [f"type({one}) is Tensor and {one}.dtype is dtype and {one}.device is device" for one in others]
         untaped = " and ".join([f"{one}.node is None" for one in op.inputs])
-        given = ", ".join([f"{one}.native" for one in op.inputs] + [f"{one}={one}" for one in names[len(op.inputs) :]])
+        options = ", ".join([f"{one}={one}" for one in names[len(op.inputs) :]])
+        given = ", ".join([f"{one}.native" for one in op.inputs] + ([options] if options else []))
+        # Of one tensor, what is to be recorded is written out too.
+        tapes = not others and bool(op.grads) and not op.traits
+        taped = [
+            "                if node is not None and mode.enabled:",
+            "                    edge, made.node = node, new(Node)",
+            "                    node = made.node",
+            f"                    node.op, node.edges, node.saved = op, (edge,), {f'({first},)' if op.keeps_inputs else '()'}",
+            f"                    node.options, node.extra = dict({options}), None",
+            "                    node.shape, node.dtype, node.order = native.shape, dtype, next_order()",
+            "                    made.version = node.version = Version()" if op.keeps_out else "",
+            "                    node.out = native" if op.keeps_out else "",
+        ]
         lines += [
-            f"    if type({first}) is Tensor and {first}.dtype in quick:",
-            f"        dtype, device = {first}.dtype, {first}.device",
-            f"        if {' and '.join([*alike, f'({untaped} or not mode.enabled)'])}:",
+            f"    if type({first}) is Tensor and {first}.dtype in quick{f' and {usual}' if usual else ''}:",
+            f"        dtype, device, node = {first}.dtype, {first}.device, {first}.node",
+            f"        if {' and '.join([*alike, f'({untaped} or not mode.enabled' + (' or mode.plain)' if tapes else ')')])}:",
             "            kernel = device.kernels[name]",
             "            try:",
             f"                native = kernel({given}) if kernel else None",
@@ -94,6 +110,7 @@ def composed(op: Any, function: Callable[..., Any], run: Callable[..., Any], qui
             "                made = new(Tensor)",
             "                made.native, made.dtype, made.device = native, dtype, device",
             "                made.node = made.version = made.trail = None",
+            *(taped if tapes else []),
             "                return made",
         ]
     lines.append(f"    return run({passed})")

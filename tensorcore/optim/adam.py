@@ -8,7 +8,16 @@ from typing import Any
 from tensorcore.errors import ArgumentError
 from tensorcore.ops.creation.create import zeros_like
 from tensorcore.ops.output import written
-from tensorcore.optim.algorithm import Algorithm, check_betas, check_lr, check_modes, check_numbers, counted, number
+from tensorcore.optim.algorithm import (
+    Algorithm,
+    check_betas,
+    check_lr,
+    check_modes,
+    check_numbers,
+    counted,
+    counted_each,
+    number,
+)
 from tensorcore.tensor import Tensor
 
 __all__ = ["Adam"]
@@ -128,7 +137,7 @@ class Adam(Algorithm):
             [one.native for one in squares],
             [one.native for one in maxima] or None,
             *beside,
-            steps=[] if beside else [counted(one) for one in states],
+            steps=[] if beside else counted_each(states),
             lr=number(group["lr"]),
             beta1=number(beta1),
             beta2=number(beta2),

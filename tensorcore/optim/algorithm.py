@@ -25,7 +25,7 @@ from tensorcore.tape.node import ACCUMULATE, Node
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "Algorithm", "check_betas", "check_lr", "check_modes", "check_numbers", "counted", "note", "number", "plain",
+    "Algorithm", "check_betas", "check_lr", "check_modes", "check_numbers", "counted", "counted_each", "note", "number", "plain",
     "recording", "scalar", "with_gradients",
 ]  # fmt: skip
 
@@ -164,7 +164,10 @@ class Algorithm(Optimizer):
 
     def states_of(self, params: list[Tensor], group: dict[str, Any]) -> list[dict[str, Any]]:
         """The states of parameters of a group."""
-        return [self.state_of(one, group) for one in params]
+        found = self.state.get
+        states = [found(one) for one in params]
+        # From the second step on all of them have begun.
+        return states if all(states) else [self.state_of(one, group) for one in params]  # type: ignore[return-value]
 
     def state_of(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """The state of a parameter, which begins with its first step."""
@@ -237,6 +240,20 @@ def counted(state: dict[str, Any]) -> Any:
     count: float = state["step"].item() + 1.0
     note(state["step"], count)
     return count
+
+
+def counted_each(states: list[dict[str, Any]]) -> list[Any]:
+    """``counted`` of each state: half of the time where the counts lie on the host."""
+    device = states[0]["step"].device
+    if not device.capabilities.host or any([one["step"].device is not device for one in states]):
+        return [counted(one) for one in states]
+    fill, to_host = device.kernels["fill"], device.to_host
+    held = [one["step"] for one in states]
+    counts = [to_host(one.native).item() + 1.0 for one in held]
+    for one, count in zip(held, counts, strict=True):
+        fill(one.native, count)
+    written(*held)
+    return counts
 
 
 def recording(group: dict[str, Any]) -> set_grad_enabled | no_grad:

@@ -17,7 +17,8 @@ from typing import Any
 
 from tensorcore.amp.bodies import cover, uncover
 from tensorcore.backend.base import Backend, Kernel
-from tensorcore.backend.shapes import VIEWS, WRITES
+from tensorcore.backend.kernels import WRITES
+from tensorcore.backend.shapes import VIEWS
 from tensorcore.backend.watch import unwatch, watch
 from tensorcore.errors import UsageError
 from tensorcore.ops import late
@@ -181,11 +182,11 @@ class Recorder:
 
         return call
 
-    def _node(self, node: Node, g: Any) -> Any:
+    def _node(self, node: Node, g: Any, edges: Any) -> Any:
         made = self.begin(node.name(), "backward")
         made.module = self._makers.get(node, "")
         try:
-            return node.op.backward(node, g)
+            return node.op.backward(node, g) if edges is None else node.op.backward(node, g, edges)
         finally:
             self.end(made)
 

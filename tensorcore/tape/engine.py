@@ -90,15 +90,18 @@ def walk(
             youngest = heap[0][0] if heap else _OLDEST
             while True:
                 grads: Any
+                edges = node.edges
                 if leading is not None and wanted is not None and node.extra is None and type(g) is not list:
                     if node in goals:
                         found[node] = g
                     if node not in wanted:
                         break
-                    grads = list(node.op.backward(node, g))
-                    for i, edge in enumerate(node.edges):
-                        if edge not in leading and not (type(edge) is Output and _leads(edge, wanted, goals)):
-                            grads[i] = None
+                    for edge in edges:
+                        if edge not in leading and edge is not None:
+                            edges = _asked(edges, wanted, goals)
+                            break
+                    backward = node.op.backward
+                    grads = backward(node, g) if edges is node.edges else backward(node, g, edges)
                 elif watched or node.extra is not None:
                     g = _before(node, g, targets, found)
                     if wanted is not None and node not in wanted:
@@ -115,7 +118,7 @@ def walk(
                 shape: Any = None
                 checked: Any = None
                 i = -1  # counted by hand: zip costs 0.05 us a node
-                for edge in node.edges:
+                for edge in edges:
                     i += 1
                     g = grads[i]
                     if edge is None or g is None:
@@ -321,8 +324,15 @@ def _prehooked(node: Node, g: Any) -> Any:
 def _watched(node: Node, g: Any, wanted: set[Any] | None, targets: set[Any] | None) -> Any:
     """The node's formulas with all that may be around them: anomaly mode, post-hooks, a choice of edges."""
     extra = node.extra or {}
+    asked = None
+    if wanted is not None and targets is not None:
+        edges = _asked(node.edges, wanted, targets)
+        asked = None if edges is node.edges else edges
     try:
-        grads = (mode.around or node.op.backward)(node, g)
+        if mode.around is not None:
+            grads = mode.around(node, g, asked)
+        else:
+            grads = node.op.backward(node, g) if asked is None else node.op.backward(node, g, asked)
     except Exception as error:
         if mode.anomaly:
             error.add_note(f"Error detected in {node.name()}. {_trace(extra)}")
@@ -361,6 +371,12 @@ def _trace(extra: dict[str, Any]) -> str:
     if trace is None:
         return "No forward pass information available; enable detect_anomaly() during the forward pass too."
     return f"Traceback of forward call that caused the error:\n{trace}"
+
+
+def _asked(edges: tuple[Any, ...], wanted: set[Any], targets: set[Any]) -> tuple[Any, ...]:
+    """The edges that lead to a target, None in the place of each other; as they are where all do."""
+    asked = tuple([edge if edge is not None and _leads(edge, wanted, targets) else None for edge in edges])
+    return edges if asked == edges else asked
 
 
 def _leads(edge: Any, wanted: set[Any] | None, targets: set[Any]) -> bool:

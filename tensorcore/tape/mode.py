@@ -40,8 +40,8 @@ class Mode(threading.local):
     packers: tuple[tuple[Callable[[Any], Any], Callable[[Any], Any]], ...] = ()
     walks: tuple[Any, ...] = ()  # the backward walks under way on this thread, the innermost last
     levels: tuple[Any, ...] = ()  # the vmaps under way on this thread, the innermost last
-    # Runs a node's formulas in the place of ``node.op.backward(node, g)``; set on the class, for the walks of all threads.
-    around: Callable[[Any, Any], Any] | None = None
+    # Runs a node's formulas in the place of ``node.op.backward(node, g, edges)``; set on the class, for the walks of all threads.
+    around: Callable[[Any, Any, Any], Any] | None = None
     tracer: Any = None  # what writes down the calls of this thread, so that they can be replayed
     packing_disabled: str | None = None  # the message for those who enter saved_tensors_hooks all the same
 

@@ -22,7 +22,8 @@ class Node:
     """One recorded call.
 
     Attributes:
-        op: has ``backward(node, g)``, which gives a gradient for each edge, and ``node_name``.
+        op: has ``backward(node, g)``, which gives a gradient for each edge, and ``node_name``. Where there are several
+            edges it takes those that are asked for too, with None in the place of the others.
         edges: where each input came from: a Node, an Output of one, or None.
         saved: what the formulas name; None once a backward walk has freed it.
         options: the call's options by name.
@@ -133,7 +134,10 @@ class Accumulate:
                 alone = getrefcount(g) <= _ALONE and g.version is None and getrefcount(g.native) <= _ALONE_IN_SLOT
                 tensor = node.options["tensor"]()  # type: ignore[index]
                 if tensor is None or tensor.device.is_contiguous(tensor.native) or mode.enabled:
-                    node.grad = g if alone and g.is_contiguous() else g.clone()
+                    # Asked of the device: a frame less for each leaf.
+                    native, device = g.native, g.device
+                    dense = device.is_contiguous(native) if type(native) is device.array else g.is_contiguous()
+                    node.grad = g if alone and dense else g.clone()
                 else:
                     node.grad = _like(tensor, g)
             elif mode.enabled or g.dtype is not held.dtype or g.device is not held.device:

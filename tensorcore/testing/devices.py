@@ -13,9 +13,9 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
 from tensorcore.backend.composed import COMPOSED
-from tensorcore.backend.decompose import OPTIONAL
+from tensorcore.backend.kernels import NEEDS_VALUES, OPTIONAL, RULES, WRITES
 from tensorcore.backend.meta import MetaArray, MetaBackend
-from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES
+from tensorcore.backend.shapes import VIEWS
 from tensorcore.backend.xp import XPBackend
 from tensorcore.backend.xp.elementwise import BINARY, UNARY
 from tensorcore.errors import PluginError

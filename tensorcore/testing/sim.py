@@ -13,8 +13,8 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
+from tensorcore.backend.kernels import RULES
 from tensorcore.backend.meta import MetaArray, MetaBackend
-from tensorcore.backend.shapes import RULES
 from tensorcore.backend.strided import Memory, StridedArray, StridedBackend
 from tensorcore.backend.strides import contiguous_strides
 from tensorcore.backend.xp import XPBackend

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tensorcore.backend.base import Backend, Kernel, KernelTable, MissingKernel
-from tensorcore.backend.decompose import OPTIONAL, decomposed, viewed
+from tensorcore.backend.decompose import decomposed, viewed
+from tensorcore.backend.kernels import OPTIONAL
 
 __all__ = ["WatchedTable", "hiding_optional", "watched"]
 

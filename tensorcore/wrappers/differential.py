@@ -11,8 +11,9 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
+from tensorcore.backend.kernels import WRITES
 from tensorcore.backend.registry import device as find_device
-from tensorcore.backend.shapes import VIEWS, WRITES
+from tensorcore.backend.shapes import VIEWS
 from tensorcore.dtypes import dtype, from_numpy_dtype
 from tensorcore.errors import ArgumentError, TensorcoreError
 

@@ -11,7 +11,8 @@ import pytest
 import tensorcore as tc
 from docs import kernels
 from tensorcore.backend.composed import COMPOSED
-from tensorcore.backend.decompose import OPTIONAL, VIEWED
+from tensorcore.backend.decompose import VIEWED
+from tensorcore.backend.kernels import OPTIONAL
 from tensorcore.backend.xp import XPBackend
 from tensorcore.errors import KernelMissing
 from tensorcore.ops.define import OPS

@@ -116,3 +116,31 @@ def test_layouts_of_results():
     for one in (x, x.T, x[:, ::2]):
         expected = laid_out(np.empty(one.shape, np.float32), one)
         assert native(np.broadcast_to(np.float32(1), one.shape), one).strides == expected.strides
+
+
+def corners_beside(dtype):
+    """Gradients and results: ordinary numbers, and each pair of zeros, infinities, NaN, denormals and the largest."""
+    random = np.random.default_rng(8)
+    some = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 1e-40, np.finfo(dtype).max], dtype)
+    g, y = [one.ravel() for one in np.meshgrid(some, some)]
+    return [np.concatenate([one, random.standard_normal(602).astype(dtype)]) for one in (g, y)]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name, options", [
+    ("relu_backward", {}), ("leaky_relu_backward", {"negative_slope": 0.3}), ("tanh_backward", {}), ("sigmoid_backward", {}),
+])  # fmt: skip
+def test_slopes_have_the_bits_of_their_steps(name, options, dtype):
+    """Each product is rounded as NumPy rounds it step by step, in any layout, which is what fused programs compute too."""
+    native, fallback = kernel(name)
+    g, y = corners_beside(dtype)
+    np.testing.assert_array_equal(native(g, y, **options), fallback(g, y, **options))
+    grads, ways = shapes_of_memory(g[81:].reshape(-1, 7)[:70]), shapes_of_memory(y[81:].reshape(-1, 7)[:70])
+    expected = fallback(grads["rows"], ways["rows"], **options)
+    for place, one in ways.items():
+        for other, mine in grads.items():
+            np.testing.assert_array_equal(native(mine, one, **options), expected, f"{other}, {place}")
+        expanded = np.broadcast_to(np.array(2.5, dtype), one.shape)
+        made = native(expanded, one, **options)
+        np.testing.assert_array_equal(made, fallback(expanded.copy(), one, **options), place)
+        assert made.strides == laid_out(np.empty(one.shape, one.dtype), one).strides

@@ -12,12 +12,12 @@ DECLARE_LOOPS(formula_loops, formula_loops);
 
 static const formula_loops *loops;
 
-enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, OPTIONS };
+enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, OPTIONS };
 enum { DIM, KEEPDIM, DTYPE, POWER, WHOLE_OPTIONS };
 static PyObject *whole_names[WHOLE_OPTIONS];
 static const char *const WHOLE_NAMES[WHOLE_OPTIONS] = {"dim", "keepdim", "dtype", "p"};
 static PyObject *names[OPTIONS];
-static const char *const NAMES[OPTIONS] = {"out", "eps", "lambd", "value", "nan", "posinf", "neginf"};
+static const char *const NAMES[OPTIONS] = {"out", "eps", "lambd", "value", "nan", "posinf", "neginf", "negative_slope"};
 
 enum { GRAIN = 1 << 13 }; /* elements a thread */
 
@@ -57,6 +57,8 @@ static bool read_numbers(int loop, native_type type, PyObject *const *options, d
         numbers[0] = eps;
         numbers[1] = eps == -INFINITY ? INFINITY : 1 - eps;
         return true;
+    case FORMULA_leaky_relu_backward:
+        return number(options[NEGATIVE_SLOPE], 0.01, numbers);
     case FORMULA_addcdiv:
     case FORMULA_addcmul:
         return number(options[VALUE], 1, numbers);

@@ -37,6 +37,7 @@ def _all(kinds: str, operands: int, texts: dict[str, str], result: str = "same")
     return {name: Expression(text, kinds, result, operands) for name, text in texts.items()}
 
 
+_LEAKY = (("negative_slope", 0.01),)
 _ELU = (("alpha", 1.0), ("scale", 1.0), ("input_scale", 1.0))
 _SOFTPLUS = (("beta", 1.0), ("threshold", 20.0))
 
@@ -68,7 +69,7 @@ EXPRESSIONS: dict[str, Expression] = {
     **_all("ib", 2, {"bitwise_and": "W(a & b)", "bitwise_or": "W(a | b)", "bitwise_xor": "W(a ^ b)"}),
     "clamp": Expression("smaller_of(larger_of(a, b), c)", "fi", operands=3),
     "where": Expression("a ? b : c", "fib", operands=3, condition=True),
-    "leaky_relu": Expression("a > 0 ? a : a * negative_slope", "f", options=(("negative_slope", 0.01),)),
+    "leaky_relu": Expression("a > 0 ? a : a * negative_slope", "f", options=_LEAKY),
     "elu": Expression("elu(a, alpha, scale, input_scale)", "f", options=_ELU),
     "selu": Expression("elu(a, W(1.6732632423543772), W(1.0507009873554805), W(1))", "f"),
     "celu": Expression("elu(a, alpha, W(1), W(1) / alpha)", "f", options=(("alpha", 1.0),)),
@@ -76,6 +77,10 @@ EXPRESSIONS: dict[str, Expression] = {
     "softplus": Expression("softplus(a, beta, threshold)", "f", options=_SOFTPLUS),
     "softplus_backward": Expression("softplus_backward(a, b, beta, threshold)", "f", operands=2, options=_SOFTPLUS),
     **_all("f", 2, {f"{name}_backward": f"{name}_backward(a, b)" for name in ("gelu", "log_sigmoid", "mish", "silu")}),
+    "relu_backward": Expression("b <= 0 ? W(0) : a", "f", operands=2),
+    "leaky_relu_backward": Expression("b > 0 ? a : a * negative_slope", "f", operands=2, options=_LEAKY),
+    "tanh_backward": Expression("a * (W(1) - b * b)", "f", operands=2),
+    "sigmoid_backward": Expression("a * ((W(1) - b) * b)", "f", operands=2),
     # Under the names that the option ``approximate`` of gelu makes of them.
     "gelu_tanh": Expression("gelu_tanh(a)", "f"),
     "gelu_tanh_backward": Expression("gelu_tanh_backward(a, b)", "f", operands=2),

@@ -17,7 +17,7 @@ _ROOT_2_OVER_PI, _CUBIC = 0.7978845608028654, 0.044715
 
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
-    """The family's kernels for one backend. Half types are computed in float32; a slope takes the gradient and the input."""
+    """The family's kernels for one backend. Half types are computed in float32; a slope takes the gradient and the input or the result."""
     xp = backend.xp
     table = backend.kernels
 
@@ -89,7 +89,23 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         share = sigmoid(x)
         return g * (share * (x * (1 - share) + 1))
 
+    def relu_backward(g: Native, out: Native) -> Native:
+        """The gradient of ``relu``; ``out`` is its result."""
+        return xp.where(out <= 0, g.dtype.type(0), g)
+
+    def leaky_relu_backward(g: Native, x: Native, *, negative_slope: float = 0.01) -> Native:
+        return xp.where(x > 0, g, g * negative_slope)
+
+    def tanh_backward(g: Native, out: Native) -> Native:
+        """The gradient of ``tanh``; ``out`` is its result."""
+        return g * (1 - out * out)
+
+    def sigmoid_backward(g: Native, out: Native) -> Native:
+        """The gradient of ``sigmoid``; ``out`` is its result."""
+        return g * ((1 - out) * out)
+
     return {formula.__name__: narrowed(formula) for formula in (
         elu, selu, celu, exponential_unit_backward, softplus, softplus_backward, mish, mish_backward, log_sigmoid,
-        log_sigmoid_backward, gelu_backward, silu_backward,
+        log_sigmoid_backward, gelu_backward, silu_backward, relu_backward, leaky_relu_backward, tanh_backward,
+        sigmoid_backward,
     )}  # fmt: skip

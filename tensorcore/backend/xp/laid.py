@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from tensorcore.backend.layouts import LAYOUTS, Layout, aligned
+from tensorcore.backend.kernels import LAYOUTS
+from tensorcore.backend.layouts import Layout, aligned
 from tensorcore.backend.strides import memory_order
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from tensorcore.backend import shapes
 from tensorcore.backend.base import Kernel
-from tensorcore.backend.decompose import OPTIONAL
+from tensorcore.backend.kernels import OPTIONAL, RULES
+from tensorcore.backend.shapes import VIEWS
 from tensorcore.distributed.tensor.arrays import MeshArray
-from tensorcore.distributed.tensor.labels import LABELS, Labels, elementwise
+from tensorcore.distributed.tensor.labels import LABELS, Labels
 from tensorcore.distributed.tensor.moving import cost_of
 from tensorcore.distributed.tensor.placements import Partial, Placement, Replicate, Shard, shard_size
 from tensorcore.errors import UsageError
@@ -44,8 +44,6 @@ def mesh_kernel(backend: MeshBackend, name: str) -> Kernel | None:
     if name in _OWN:
         return _OWN[name](backend, kernel)
     rule = LABELS.get(name)
-    if rule is None and name in shapes.RULES and shapes.RULES[name].shape is shapes.broadcast:
-        rule = elementwise
     if rule is not None:
         return _labelled(backend, name, kernel, rule)
     return None if name in OPTIONAL else _replicated(backend, name, kernel)
@@ -79,7 +77,7 @@ def _labelled(backend: MeshBackend, name: str, kernel: Kernel, rule: Callable[..
             one if one is None or not hasattr(one, "shape") else MeshArray(tuple(shape), place, one)
             for one, shape, place in zip(made if several else [made], whole, results, strict=True)
         )
-        if name in shapes.VIEWS and arrays[0] is not None:
+        if name in VIEWS and arrays[0] is not None:
             found[0].copied = arrays[0].copied or arrays[0].placements != places[0]
         if out is not None:
             return _stored(backend, out, found[0])
@@ -185,7 +183,7 @@ def _replicated(backend: MeshBackend, name: str, kernel: Kernel) -> Kernel:
 
     def call(*natives: Any, out: Any = None, **options: Any) -> Any:
         found = made(kernel(*whole(natives), **{key: whole(one) for key, one in options.items()}))
-        if name in shapes.VIEWS and found is not None:
+        if name in VIEWS and found is not None:
             found.copied = natives[0].copied or natives[0].placements != backend.everywhere
         return found if out is None else _stored(backend, out, found)
 
@@ -207,7 +205,7 @@ def _stored(backend: MeshBackend, target: MeshArray, source: MeshArray) -> MeshA
 
 def _result_shapes(name: str) -> Callable[[Any, Any], list[Shape]]:
     """The shapes of the whole results."""
-    view, rule = shapes.VIEWS.get(name), shapes.RULES.get(name)
+    view, rule = VIEWS.get(name), RULES.get(name)
 
     def shape_of(value: Any) -> Any:
         if type(value) in (list, tuple):

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
+from tensorcore.backend.kernels import POINTWISE
+
 __all__ = ["LABELS", "Labels", "elementwise"]
 
 Shape = tuple[int, ...]
@@ -252,9 +254,7 @@ def _samples(given: list[Any], options: dict[str, Any]) -> Labels:
 
 
 LABELS: dict[str, Rule] = {
-    **dict.fromkeys(("where", "cast", "clone", "contiguous", "masked_fill", "abs", "angle", "gelu_backward", "silu_backward",
-                     "mish_backward", "log_sigmoid_backward", "elu", "selu", "celu", "softplus", "mish", "log_sigmoid"),
-                    elementwise),
+    **dict.fromkeys((*POINTWISE, "clone", "contiguous", "masked_fill"), elementwise),
     "sum": _reduced("sum"),
     "mean": _reduced("avg"),
     "prod": _reduced("product"),

@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops.calls import PLAIN_FLOATS
-from tensorcore.ops.define import OPS
+from tensorcore.ops.define import OPS, by_slope
 from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, composite, elementwise
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pointwise.choice import clamp, where
@@ -16,8 +16,7 @@ from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.pointwise.explog import exp, log1p, sigmoid
 from tensorcore.ops.pointwise.trigonometry import tanh
 from tensorcore.ops.samples import elementwise as samples
-from tensorcore.tape.mode import mode
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.tensor import Tensor
 
 __all__ = [
     "celu", "celu_", "elu", "elu_", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hardtanh_", "leaky_relu",
@@ -39,12 +38,6 @@ def _floating(op: str, *, also: frozenset[dtypes.dtype] = frozenset()) -> Any:
     return check
 
 
-def _by_kernel(name: str, g: Tensor, input: Tensor, **options: Any) -> Tensor | None:
-    """The gradient by the backend's kernel; None where it has none, or the gradient's own gradient will be asked for."""
-    kernel = None if mode.enabled or g.dtype is not input.dtype or g.dtype.is_complex else g.device.kernels[name]
-    return new_tensor(kernel(g.native, input.native, **options), g.dtype, g.device) if kernel else None
-
-
 def _relu_result(input: Tensor) -> dtypes.dtype:
     if input.dtype is dtypes.bool_:
         raise DtypeError("relu: Boolean inputs not supported for relu, got a bool tensor; use .float()")
@@ -64,7 +57,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 OPS["relu"].function = relu
 
 
-@composite(inputs="input", check=_floating("leaky_relu"), method=False, samples=samples.activation,
+@composite(inputs="input", check=_floating("leaky_relu"), quick=PLAIN_FLOATS, usual="type(negative_slope) is float",
+           method=False, samples=samples.activation,
            grads=dict(input=lambda g, input, negative_slope: where(input > 0, g, g * negative_slope)))  # fmt: skip
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Each element, those below 0 times ``negative_slope``."""
@@ -110,9 +104,6 @@ Tensor.prelu = prelu  # type: ignore[attr-defined]
 
 
 def _elu_grad(g: Tensor, input: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
-    made = _by_kernel("exponential_unit_backward", g, input, alpha=alpha, scale=scale, input_scale=input_scale)
-    if made is not None:
-        return made
     # exp of the positive ones would overflow, and inf * 0 be NaN.
     low = exp(clamp(input, max=0.0) * input_scale) * (alpha * scale * input_scale)
     return where(input > 0, g * scale, g * low)
@@ -123,7 +114,8 @@ def _elu_value(input: Tensor, alpha: float, scale: float, input_scale: float) ->
     return where(input > 0, input if scale == 1 else input * scale, low)
 
 
-@composite(inputs="input", check=_floating("elu"), method=False, samples=samples.activation,
+@composite(inputs="input", check=_floating("elu"), quick=PLAIN_FLOATS, usual="type(alpha) is float",
+           method=False, samples=samples.activation,
            grads=dict(input=lambda g, input, alpha: _elu_grad(g, input, alpha, 1.0, 1.0)))  # fmt: skip
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Each element, those below 0 as ``alpha * (exp(x) - 1)``."""
@@ -133,7 +125,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
-@composite(inputs="input", check=_floating("selu"), method=False, samples=samples.activation, backward_name="EluBackward0",
+@composite(inputs="input", check=_floating("selu"), quick=PLAIN_FLOATS, method=False, samples=samples.activation,
+           backward_name="EluBackward0",
            grads=dict(input=lambda g, input: _elu_grad(g, input, _SELU_ALPHA, _SELU_SCALE, 1.0)))  # fmt: skip
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """``elu`` with the factors that keep mean and variance through a network (Klambauer et al. 2017)."""
@@ -147,7 +140,8 @@ def _check_celu(input: Tensor, alpha: float) -> tuple[Tensor, float]:
     return input, alpha
 
 
-@composite(inputs="input", check=_check_celu, method=False, samples=samples.activation,
+@composite(inputs="input", check=_check_celu, quick=PLAIN_FLOATS, usual="type(alpha) is float and alpha",
+           method=False, samples=samples.activation,
            grads=dict(input=lambda g, input, alpha: _elu_grad(g, input, alpha, 1.0, 1.0 / alpha)))  # fmt: skip
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Each element, those below 0 as ``alpha * (exp(x / alpha) - 1)``."""
@@ -174,9 +168,6 @@ def _check_gelu(input: Tensor, approximate: str) -> tuple[Tensor, str]:
 
 
 def _gelu_grad(g: Tensor, input: Tensor, approximate: str) -> Tensor:
-    made = _by_kernel("gelu_backward", g, input, approximate=approximate)
-    if made is not None:
-        return made
     if approximate == "tanh":
         square = input * input
         bent = tanh(input * (square * (_SQRT_2_OVER_PI * 0.044715) + _SQRT_2_OVER_PI))
@@ -186,7 +177,9 @@ def _gelu_grad(g: Tensor, input: Tensor, approximate: str) -> Tensor:
     return g * (share + input * (exp(input * input * -0.5) * (_SQRT_2_OVER_PI * 0.5)))
 
 
-@composite(inputs="input", check=_check_gelu, method=False, samples=samples.activation, grads=dict(input=_gelu_grad))
+@composite(inputs="input", check=_check_gelu, quick=PLAIN_FLOATS,
+           usual="type(approximate) is str and approximate in ('none', 'tanh')",
+           method=False, samples=samples.activation, grads=dict(input=_gelu_grad))  # fmt: skip
 def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None) -> Tensor:
     """Each element times the normal distribution's share below it; ``approximate="tanh"`` by a formula with tanh."""
     if approximate == "tanh":
@@ -195,14 +188,11 @@ def gelu(input: Tensor, approximate: str = "none", *, out: Tensor | None = None)
 
 
 def _silu_grad(g: Tensor, input: Tensor) -> Tensor:
-    made = _by_kernel("silu_backward", g, input)
-    if made is not None:
-        return made
     s = sigmoid(input)
     return g * conjugate(s * (input * (1 - s) + 1))
 
 
-@composite(inputs="input", check=_floating("silu", also=COMPLEX), method=False, samples=samples.activation,
+@composite(inputs="input", check=_floating("silu", also=COMPLEX), quick=PLAIN_FLOATS, method=False, samples=samples.activation,
            grads=dict(input=_silu_grad))  # fmt: skip
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * sigmoid(x)`` of each element."""
@@ -210,29 +200,19 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def _mish_grad(g: Tensor, input: Tensor) -> Tensor:
-    made = _by_kernel("mish_backward", g, input)
-    if made is not None:
-        return made
     s, t = sigmoid(input), tanh(_softplus_value(input, 1.0, 20.0))
     return g * (t + input * s * (1 - t * t))
 
 
-@composite(
-    inputs="input", check=_floating("mish"), method=False, samples=samples.activation, grads=dict(input=_mish_grad)
-)
+@composite(inputs="input", check=_floating("mish"), quick=PLAIN_FLOATS, method=False, samples=samples.activation,
+           grads=dict(input=_mish_grad))  # fmt: skip
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * tanh(softplus(x))`` of each element."""
     return input * tanh(_softplus_value(input, 1.0, 20.0))
 
 
 def _softplus_grad(g: Tensor, input: Tensor, beta: float, threshold: float) -> Tensor:
-    made = _by_kernel("softplus_backward", g, input, beta=beta, threshold=threshold)
-    return where(input * beta > threshold, g, g * sigmoid(input * beta)) if made is None else made
-
-
-def _log_sigmoid_grad(g: Tensor, input: Tensor) -> Tensor:
-    made = _by_kernel("log_sigmoid_backward", g, input)
-    return g * sigmoid(-input) if made is None else made
+    return where(input * beta > threshold, g, g * sigmoid(input * beta))
 
 
 def _softplus_value(input: Tensor, beta: float, threshold: float) -> Tensor:
@@ -241,7 +221,8 @@ def _softplus_value(input: Tensor, beta: float, threshold: float) -> Tensor:
 
 
 @composite(
-    inputs="input", check=_floating("softplus"), method=False, samples=samples.activation,
+    inputs="input", check=_floating("softplus"), quick=PLAIN_FLOATS,
+    usual="type(beta) is float and type(threshold) is float", method=False, samples=samples.activation,
     grads=dict(input=_softplus_grad),
 )  # fmt: skip
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: Tensor | None = None) -> Tensor:
@@ -249,8 +230,8 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0, *, out: 
     return _softplus_value(input, beta, threshold)
 
 
-@composite(inputs="input", check=_floating("logsigmoid"), method=False, samples=samples.activation, name="log_sigmoid",
-           backward_name="LogSigmoidBackward0", grads=dict(input=_log_sigmoid_grad))  # fmt: skip
+@composite(inputs="input", check=_floating("logsigmoid"), quick=PLAIN_FLOATS, method=False, samples=samples.activation,
+           name="log_sigmoid", backward_name="LogSigmoidBackward0", grads=dict(input=lambda g, input: g * sigmoid(-input)))  # fmt: skip
 def logsigmoid(input: Tensor) -> Tensor:
     """``log(sigmoid(x))`` of each element, without a loss of digits."""
     # min(x, 0) - log(1 + exp(-|x|)) never takes exp of anything over 0.
@@ -265,6 +246,14 @@ def softsign(input: Tensor) -> Tensor:
 def tanhshrink(input: Tensor) -> Tensor:
     """``x - tanh(x)`` of each element."""
     return input - tanh(input)  # type: ignore[operator]
+
+
+for _name in ("relu", "leaky_relu", "gelu", "silu", "mish", "softplus", "log_sigmoid"):
+    by_slope(OPS[_name])
+_UNIT = "exponential_unit_backward"
+by_slope(OPS["elu"], _UNIT)
+by_slope(OPS["selu"], _UNIT, lambda options: {"alpha": _SELU_ALPHA, "scale": _SELU_SCALE})
+by_slope(OPS["celu"], _UNIT, lambda options: {"alpha": options["alpha"], "input_scale": 1.0 / options["alpha"]})
 
 
 # The piecewise linear family

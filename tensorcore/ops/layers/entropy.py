@@ -10,6 +10,7 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Native
 from tensorcore.errors import ArgumentError, DimensionError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
+from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import composite, operation
 from tensorcore.ops.layers.loss import check_reduction, reduced
@@ -103,12 +104,18 @@ def _check_classes(
             f"{list(weight.shape)}; give {classes}"
         )
     target = target if target.dtype is dtypes.int64 else target.to(dtypes.int64)
-    device = target.device
-    # On the host a look is cheap; a device that wraps another one looks when it runs the kernel.
-    looks = device.capabilities.values and not device.checks_indices and device.wraps is None
-    if (device.capabilities.host or looks) and prod(aimed):
-        check_labels(op, device, target.native, classes, ignore_index)
+    _look(op, target, classes, ignore_index)
     return input, target, single
+
+
+def _look(op: str, target: Tensor, classes: int, ignore_index: int) -> None:
+    """Check the labels, where a look is cheap, as on the host; a device that wraps another one looks when it runs the kernel."""
+    device = target.device
+    can = device.capabilities
+    if (
+        can.host or (can.values and not device.checks_indices and device.wraps is None)
+    ) and 0 not in target.native.shape:
+        check_labels(op, device, target.native, classes, ignore_index)
 
 
 def check_labels(op: str, device: Backend, target: Native, classes: int, ignore_index: int) -> None:
@@ -169,6 +176,20 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
         weight: one per class.
         label_smoothing: how much of the target's weight is spread evenly over all classes, 0 to 1.
     """
+    if (
+        type(input) is type(target) is Tensor
+        and input.dtype in PLAIN_FLOATS
+        and target.dtype is dtypes.int64
+        and weight is size_average is reduce is None
+        and label_smoothing == 0
+        and type(ignore_index) is int
+        and type(reduction) is str
+        and reduction in ("mean", "sum", "none")
+        and len(shape := input.native.shape) == 2
+        and target.native.shape == shape[:1]
+    ):  # the usual call, whose labels alone are to be looked at
+        _look("cross_entropy", target, shape[1], ignore_index)
+        return _cross_entropy((input, target, None), {"reduction": reduction, "ignore_index": ignore_index})  # type: ignore[no-any-return]
     reduction = check_reduction("cross_entropy", reduction, size_average, reduce)
     check_tensors("cross_entropy", input=input, target=target)
     if not 0.0 <= label_smoothing <= 1.0:

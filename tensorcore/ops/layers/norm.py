@@ -9,15 +9,18 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
 from tensorcore.ops import rules, samples
-from tensorcore.ops.calls import apply
-from tensorcore.ops.define import Op
+from tensorcore.ops.calls import PLAIN_FLOATS, apply
+from tensorcore.ops.define import Op, by_slope
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.inplace import check_writable, written
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import NARROW, check_tensors
 from tensorcore.ops.reductions.reduce import NotImplementedFor, over_dims, stored
 from tensorcore.ops.reductions.statistics import vector_norm
-from tensorcore.tape.mode import mode, no_grad
+from tensorcore.ops.shortage import again
+from tensorcore.tape.memory import Version, next_order
+from tensorcore.tape.mode import makers, mode, no_grad, unusual
+from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -25,27 +28,43 @@ __all__ = [
     "softmin",
 ]  # fmt: skip
 
+new = object.__new__
+makers.append(globals())
+
 
 def _softmax_gradient(g: Tensor, out: Tensor, dim: int) -> Tensor:
-    kernel = None if mode.enabled else g.device.kernels["softmax_backward"]
-    if kernel:
-        return new_tensor(kernel(g.native, out.native, dim=dim), out.dtype, g.device)
     weighted = g * out
     return weighted - out * weighted.sum(dim, True)  # type: ignore[attr-defined]
 
 
-def _log_softmax_gradient(g: Tensor, out: Tensor, dim: int) -> Tensor:
-    kernel = None if mode.enabled else g.device.kernels["log_softmax_backward"]
-    if kernel:
-        return new_tensor(kernel(g.native, out.native, dim=dim), out.dtype, g.device)
-    return g - out.exp() * g.sum(dim, True)  # type: ignore[attr-defined]
-
-
 _softmax = Op("softmax", "input", "Softmax.", register=False, grads=dict(input=_softmax_gradient))
-_log_softmax = Op("log_softmax", "input", "Log-softmax.", register=False, grads=dict(input=_log_softmax_gradient))
+_log_softmax = Op("log_softmax", "input", "Log-softmax.", register=False,
+                  grads=dict(input=lambda g, out, dim: g - out.exp() * g.sum(dim, True)))  # fmt: skip
+by_slope(_softmax)
+by_slope(_log_softmax)
 
 
 def _soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
+    if type(input) is Tensor and type(dim) is int and dtype is None and out is None and input.dtype in PLAIN_FLOATS:
+        # The usual call: half of the time of what follows.
+        rank, device = len(input.native.shape), input.device
+        kernel = device.kernels[op.kernel]
+        if -rank <= dim < rank and kernel and not (unusual.threads and not mode.plain):
+            try:
+                native = kernel(input.native, dim=dim % rank)
+            except MemoryError as error:
+                native = again(device, op.kernel, (input.native,), {"dim": dim % rank}, error)
+            made = new(Tensor)
+            made.native = native = native if type(native) is device.array else device.as_native(native)
+            made.dtype, made.device = input.dtype, device
+            made.node = made.version = made.trail = None
+            if input.node is not None:
+                made.node = node = new(Node)
+                node.op, node.edges, node.saved, node.options = op, (input.node,), (), {"dim": dim % rank}
+                made.version = node.version = Version()
+                node.out, node.extra, node.shape, node.dtype = native, None, native.shape, input.dtype
+                node.order = next_order()
+            return made
     if not isinstance(input, Tensor):
         raise ArgumentTypeError(
             f"{op.name}: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in "
@@ -133,6 +152,27 @@ _group_norm, _rms_norm = _layer("group_norm", "NativeGroupNormBackward0"), _laye
 def _over_last(
     op: Fused, input: Tensor, normalized_shape: Any, weight: Any, bias: Any, eps: float, centre: bool
 ) -> Tensor:
+    if (
+        type(input) is Tensor
+        and input.dtype in PLAIN_FLOATS
+        and type(normalized_shape) is tuple
+        and len(normalized_shape) == 1
+        and type(normalized_shape[0]) is int
+        and type(eps) is float
+        and (shape := input.native.shape)[-1:] == normalized_shape
+        and (
+            weight is None
+            or (type(weight) is Tensor and weight.dtype is input.dtype and weight.native.shape == normalized_shape)
+        )
+        and (
+            bias is None
+            or (type(bias) is Tensor and bias.dtype is input.dtype and bias.native.shape == normalized_shape)
+        )
+    ):  # the usual call, of which nothing is to be said
+        last = len(shape) - 1
+        return op((input, weight, bias), {
+            "view": shape, "dims": (last,), "affine": normalized_shape, "eps": eps, "centre": centre,
+        })  # fmt: skip
     if type(normalized_shape) is tuple and all([type(size) is int for size in normalized_shape]):
         sizes = normalized_shape
     else:

@@ -26,11 +26,14 @@ from tensorcore.ops.operands import NARROW, check_optional, check_tensors, facto
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import nn as samples
 from tensorcore.tape.memory import next_order
-from tensorcore.tape.mode import mode, unusual
+from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import Node
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.tensor import Tensor
 
 __all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "bilinear", "linear"]
+
+new = object.__new__
+makers.append(globals())
 
 
 # A product and a sum in one
@@ -191,12 +194,12 @@ _linear = Op(
 )  # fmt: skip
 
 
-def _linear_gradients(node: Node, g: Tensor) -> tuple[Any, ...]:
+def _linear_gradients(node: Node, g: Tensor, edges: Any = None) -> tuple[Any, ...]:
     """All gradients of an ordinary layer in one frame, which halves the time of one of a few features; else by formula."""
     saved, order = node.saved, node.order
     if type(saved) is tuple and type(g) is Tensor and g.dtype in PLAIN_FLOATS and len(g.native.shape) == 2:
         input, weight, _ = saved
-        edge, weight_edge, bias_edge = node.edges
+        edge, weight_edge, bias_edge = edges or node.edges
         native, dtype, device = g.native, g.dtype, g.device
         kernels = device.kernels
         if (
@@ -209,14 +212,20 @@ def _linear_gradients(node: Node, g: Tensor) -> tuple[Any, ...]:
             and kernels["matmul_tn"]
             and not mode.enabled
         ):
-            return (
-                None if edge is None else new_tensor(kernels["matmul"](native, weight.native), dtype, device),
-                None if weight_edge is None else new_tensor(kernels["matmul_tn"](native, input.native), dtype, device),
-                None
-                if bias_edge is None
-                else new_tensor(kernels["sum"](native, dim=(0,), keepdim=False), dtype, device),
-            )
-    return _linear.formulas(node, g)
+            grads: Any = [
+                None if edge is None else kernels["matmul"](native, weight.native),
+                None if weight_edge is None else kernels["matmul_tn"](native, input.native),
+                None if bias_edge is None else kernels["sum"](native, dim=(0,), keepdim=False),
+            ]
+            for i, one in enumerate(grads):
+                if one is not None:
+                    made = grads[i] = new(Tensor)
+                    made.native = one
+                    made.dtype = dtype
+                    made.device = device
+                    made.node = made.version = made.trail = None
+            return grads  # type: ignore[no-any-return]
+    return _linear.formulas(node, g, edges)
 
 
 _linear.backward = _linear_gradients
@@ -241,14 +250,14 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Te
         device = input.device
         kernel = device.kernels["linear"]
         if kernel and x and len(w) == 2 and x[-1] == w[1] and bias.native.shape == w[:1]:
-            made = object.__new__(Tensor)
+            made = new(Tensor)
             made.native = native = kernel(input.native, weight.native, bias.native)
             made.dtype = input.dtype
             made.device = device
             made.node = made.version = made.trail = None
             edge, weight_edge, bias_edge = input.node, weight.node, bias.node
             if edge is not None or weight_edge is not None or bias_edge is not None:
-                made.node = node = object.__new__(Node)
+                made.node = node = new(Node)
                 node.op = _linear
                 node.edges = (edge, weight_edge, bias_edge)
                 node.saved = (input if weight_edge is not None else None, weight if edge is not None else None, None)

@@ -9,7 +9,7 @@ from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
-from tensorcore.ops.define import OPS, Op
+from tensorcore.ops.define import OPS, Op, by_slope
 from tensorcore.ops.kinds import (
     BOOL,
     COMPLEX,
@@ -149,6 +149,7 @@ for _name, _function in (("xlogy", xlogy), ("xlog1py", xlog1py)):
 
 sigmoid = elementwise("sigmoid", "input", "1 / (1 + exp(-input)) of each element.", gives="float",
                       grads=dict(input=lambda g, out: g * conjugate((1 - out) * out)), samples=samples.unary)  # fmt: skip
+by_slope(OPS["sigmoid"])
 
 
 def _check_logit(input: Tensor, eps: Any) -> tuple[Any, Any]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 
 from tensorcore.errors import DtypeError
-from tensorcore.ops.calls import PLAIN_FLOATS
+from tensorcore.ops.define import OPS, by_slope
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.samples import elementwise as samples
-from tensorcore.tape.mode import mode
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.tensor import Tensor
 
 __all__ = [
     "acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2",
@@ -40,19 +39,9 @@ cosh = elementwise("cosh", "input", "The hyperbolic cosine of each element.", gi
                    grads=dict(input=lambda g, input: g * conjugate(sinh(input))), samples=samples.unary)  # fmt: skip
 
 
-def _tanh_gradient(g: Tensor, out: Tensor) -> Tensor:
-    if mode.enabled or type(g) is not Tensor or g.dtype is not out.dtype or g.dtype not in PLAIN_FLOATS:
-        return g * conjugate(1 - out * out)
-    # The same three kernels without tensors between them: half of the time where the arrays are small.
-    device = g.device
-    kernels = device.kernels
-    slope = kernels["sub"](1, kernels["mul"](out.native, out.native))
-    native = kernels["mul"](g.native, slope)
-    return new_tensor(native if type(native) is device.array else device.as_native(native), g.dtype, device)
-
-
 tanh = elementwise("tanh", "input", "The hyperbolic tangent of each element.", gives="float",
-                   grads=dict(input=_tanh_gradient), samples=samples.unary)  # fmt: skip
+                   grads=dict(input=lambda g, out: g * conjugate(1 - out * out)), samples=samples.unary)  # fmt: skip
+by_slope(OPS["tanh"])
 asinh = elementwise("asinh", "input", "The inverse of sinh.", gives="float",
                     grads=dict(input=lambda g, input: g * conjugate((input * input + 1).rsqrt())),
                     samples=samples.unary)  # fmt: skip

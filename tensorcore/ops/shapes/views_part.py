@@ -198,12 +198,27 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     """
     if type(input) is not Tensor:
         check_tensors("as_strided", input=input)
-    shape, strides, start = _strided_arguments("as_strided", input, size, stride, storage_offset)
-    own_strides, own_start = input.device.layout(input.native)
-    offset = start - own_start
-    own = (tuple(input.native.shape), own_strides, 0)
-    native = input.device.kernels["as_strided"](input.native, shape=shape, strides=strides, offset=offset)
-    return _strided_view(input, {"shape": shape, "strides": strides, "offset": offset, "own": own}, native)
+    device, have = input.device, input.native.shape
+    own_strides, own_start = device.layout(input.native)
+    # In one frame where plain sizes and strides lead from the first element to none behind the last; else by the rules.
+    offset: Any = 0 if storage_offset is None else storage_offset - own_start if type(storage_offset) is int else -1
+    if type(size) is type(stride) is tuple and len(size) == len(stride) and offset >= 0 and 0 not in have:
+        reach = -offset
+        for one, step in zip(have, own_strides, strict=True):
+            reach += (one - 1) * step
+        for one, step in zip(size, stride, strict=True):
+            if type(one) is not int or type(step) is not int or one < 1 or step < 0:
+                reach = -1
+                break
+            reach -= (one - 1) * step
+    else:
+        reach = -1
+    if reach < 0:
+        size, stride, start = _strided_arguments("as_strided", input, size, stride, storage_offset)
+        offset = start - own_start
+    native = device.kernels["as_strided"](input.native, shape=size, strides=stride, offset=offset)
+    options = {"shape": size, "strides": stride, "offset": offset, "own": (tuple(have), own_strides, 0)}
+    return _kernel_view(input, options, native)
 
 
 def _strided_view(input: Tensor, options: dict[str, Any], native: Any = None) -> Tensor:

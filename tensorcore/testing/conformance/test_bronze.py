@@ -13,8 +13,8 @@ import pytest
 
 import tensorcore as tc
 from tensorcore.backend.composed import COMPOSED
-from tensorcore.backend.decompose import OPTIONAL
-from tensorcore.backend.shapes import NEEDS_VALUES, RULES, VIEWS, WRITES
+from tensorcore.backend.kernels import KERNELS
+from tensorcore.backend.shapes import VIEWS
 from tensorcore.errors import KernelMissing
 from tensorcore.ops.define import OPS
 from tensorcore.testing.calls import calls_of
@@ -44,7 +44,7 @@ class TestNames:
 
     def test_names(self, device: Any) -> None:
         """Each method ``kernel_{name}`` has the name of a kernel that ops ask for: another would never be called."""
-        known = {*RULES, *VIEWS, *WRITES, *NEEDS_VALUES, *OPTIONAL, *COMPOSED, "index_bounds"}
+        known = {*KERNELS, *VIEWS, *COMPOSED, "index_bounds"}
         written = [name.removeprefix("kernel_") for name in dir(type(device)) if name.startswith("kernel_")]
         for name in sorted(set(written) - known):
             close = "".join([f"did you mean kernel_{one}? " for one in difflib.get_close_matches(name, known, 1)])

@@ -9,7 +9,7 @@ import pytest
 
 import tensorcore as tc
 from tensorcore.backend.base import Backend
-from tensorcore.backend.decompose import OPTIONAL
+from tensorcore.backend.kernels import OPTIONAL
 from tensorcore.backend.program import Program, Spec, Step, Value
 from tensorcore.backend.registry import communicator, communicators
 from tensorcore.errors import TensorcoreError

@@ -9,7 +9,7 @@ import pytest
 
 import tensorcore as tc
 from tensorcore.backend.base import Backend
-from tensorcore.backend.decompose import OPTIONAL
+from tensorcore.backend.kernels import OPTIONAL
 from tensorcore.errors import GradientError
 from tensorcore.ops import late
 from tensorcore.ops.define import OPS

@@ -91,6 +91,7 @@ def options(k: Kernels, put: Put, dtype: Any) -> Results:
     yield k["celu"](x, alpha=1.3)
     yield k["softplus"](x, beta=2.0, threshold=3.0)
     yield k["exponential_unit_backward"](g, x, alpha=0.5, scale=1.5, input_scale=2.0)
+    yield k["leaky_relu_backward"](g, x, negative_slope=0.2)
     yield k["gelu"](x, approximate="tanh")
     yield k["gelu_backward"](g, x, approximate="tanh")
 

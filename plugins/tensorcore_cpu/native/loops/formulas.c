@@ -244,6 +244,11 @@ FLOATS(FORMULA_OF, addcdiv, 3, made = x + (y * a) / z)
 #pragma GCC optimize("fp-contract=off")
 #endif
 FLOATS(FORMULA_OF, addcmul, 3, made = x + ((y * a) * z))
+/* Slopes: x is the gradient, y the result, or of leaky_relu what that was of. */
+FLOATS(FORMULA_OF, relu_backward, 2, made = y <= 0 ? 0 : x)
+FLOATS(FORMULA_OF, leaky_relu_backward, 2, made = y > 0 ? x : x * a)
+FLOATS(FORMULA_OF, tanh_backward, 2, made = x * (1 - (y * y)))
+FLOATS(FORMULA_OF, sigmoid_backward, 2, made = x * ((1 - y) * y))
 /* From whichever end is nearer, so that both come out exactly. */
 FLOATS(FORMULA_OF, lerp, 3, made = z < 0.5f && z > -0.5f ? x + (z * (y - x)) : y - ((y - x) * (1 - z)))
 FLOATS(FORMULA_OF, lerp_near, 2, made = x + (a * (y - x)))
@@ -314,7 +319,8 @@ const formula_loops ISA(formula_loops) = {
            SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) FLOAT_ENTRIES(heaviside)
            FLOAT_ENTRIES(xlogy) FLOAT_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
            FLOAT_ENTRIES(addcdiv) FLOAT_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)
-           FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma)},
+           FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
+           FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward)},
     .squares = {squares_f32, squares_f64},
     .product = {product_f32, product_f64},
     .parts = {parts_f32, parts_f64},

@@ -1,6 +1,7 @@
 /* Copies of whole rows to other places: cat, stack, index_select; gather, which picks single elements; and sums of rows. */
 #include "index.h"
 
+#include "each.h"
 #include "rows.h"
 
 #include <stdatomic.h>
@@ -227,15 +228,17 @@ static PyObject *run_pick(const native_kernel *kernel, PyObject *const *args, Py
         return NULL;
     PyArrayObject *array = (PyArrayObject *)args[0], *index = (PyArrayObject *)at;
     int ndim = PyArray_NDIM(array), axis = (int)dim;
+    bool whole_rows = PyArray_IS_C_CONTIGUOUS(array) && PyArray_IS_C_CONTIGUOUS(index) && PyArray_NDIM(index) == ndim;
+    for (int i = 0; each && whole_rows && i < ndim; i++)
+        whole_rows = i == axis || PyArray_DIM(index, i) == PyArray_DIM(array, i);
+    if (each && !whole_rows)
+        return native_gather_each(array, at, axis);
     if (dim >= ndim || !PyArray_IS_C_CONTIGUOUS(array) || !PyArray_IS_C_CONTIGUOUS(index) || !PyArray_SIZE(index) ||
-        !PyArray_SIZE(array) || PyArray_NDIM(index) != (each ? ndim : 1) ||
+        !PyArray_SIZE(array) || (!each && PyArray_NDIM(index) != 1) ||
         (!each && !native_inside(PyArray_DATA(index), PyArray_SIZE(index), PyArray_DIM(array, axis))))
         return NULL;
-    for (int i = 0; i < ndim; i++) {
+    for (int i = 0; i < ndim; i++)
         shape[i] = i == axis ? PyArray_DIM(index, each ? i : 0) : PyArray_DIM(array, i);
-        if (each && shape[i] != PyArray_DIM(index, i))
-            return NULL;
-    }
     PyArrayObject *made = native_empty(ndim, shape, type);
     if (!made)
         return NULL;

@@ -1,10 +1,13 @@
 /* One value for every element, of a new array or of one that is there. */
+#include "index.h"
 #include "rows.h"
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
+DECLARE_LOOPS(index_loops, index_loops);
+
+static const index_loops *loops;
 static PyObject *dtype_name, *numpy_name;
 
 enum { GRAIN = 1 << 18 }; /* bytes a thread */
@@ -15,29 +18,9 @@ typedef struct {
     int size;
 } fill_run;
 
-#define FILL(type)                                              \
-    {                                                           \
-        type value, *to = (type *)run->to;                      \
-        memcpy(&value, run->value, sizeof value);               \
-        for (npy_intp i = begin; i < end; i++)                  \
-            to[i] = value;                                      \
-    }
-
 static void fill_part(void *context, npy_intp begin, npy_intp end) {
     const fill_run *run = context;
-    switch (run->size) {
-    case 1:
-        memset(run->to + begin, run->value[0], (size_t)(end - begin));
-        break;
-    case 2:
-        FILL(uint16_t);
-        break;
-    case 4:
-        FILL(uint32_t);
-        break;
-    default:
-        FILL(uint64_t);
-    }
+    loops->fill(run->to, run->value, run->size, begin, end);
 }
 
 /* Whether a number of Python's is a value of that type without a look at roundings, overflows and warnings. */
@@ -106,6 +89,7 @@ static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py
 }
 
 int fill_init(void) {
+    loops = PICK(index_loops);
     dtype_name = PyUnicode_InternFromString("dtype");
     numpy_name = PyUnicode_InternFromString("numpy");
     return dtype_name && numpy_name ? 0 : -1;

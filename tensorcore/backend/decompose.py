@@ -38,7 +38,7 @@ OPTIONAL = EAGER | frozenset([
     "nll_loss_backward", "norms", "ormqr", "rational", "rnn_steps", "rnn_steps_backward", "scaled_modified_bessel_k0",
     "scaled_modified_bessel_k1", "selu", "sgd_step", "shifted_chebyshev_polynomial_t",
     "shifted_chebyshev_polynomial_u", "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "silu",
-    "silu_backward", "softmax", "softmax_backward", "softplus", "softplus_backward", "sparse_matmul",
+    "silu_backward", "smooth_l1_loss", "smooth_l1_loss_backward", "softmax", "softmax_backward", "softplus", "softplus_backward", "sparse_matmul",
     "sparse_matmul_backward", "spread", "standardize", "standardize_backward", "standardize_by", "step",
     "track_statistics", "unpack_pivots", "unscale", "xlog1py", "xlogy", "zeta",
 ])  # fmt: skip

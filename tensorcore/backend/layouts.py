@@ -142,7 +142,7 @@ LAYOUTS: dict[str, Layout] = {
         "abs angle complex eq ge gt isfinite isinf isnan le logical_and logical_not logical_or logical_xor lt ne signbit where "
         "cast clone flip index_put index_fill sort softmax_backward log_softmax_backward elu selu celu softplus mish "
         "log_sigmoid exponential_unit_backward softplus_backward mish_backward log_sigmoid_backward gelu_backward "
-        "silu_backward mse_loss",
+        "silu_backward mse_loss smooth_l1_loss",
         unless_flat: "roll",
         joined: "cat",
         stacked: "stack",

@@ -363,7 +363,7 @@ RULES: dict[str, Rule] = {
     **_rules("elu selu celu softplus mish log_sigmoid", same),
     **_rules("exponential_unit_backward softplus_backward mish_backward log_sigmoid_backward gelu_backward silu_backward",
              same),
-    **_rules("mse_loss binary_cross_entropy_with_logits", lost),
+    **_rules("mse_loss smooth_l1_loss binary_cross_entropy_with_logits", lost),
     **_rules("attention", attention),
     **_rules("ctc_loss", lambda x, labels, skips, **options: [x[1:2], (x[0], *labels)]),
     **_rules("nll_loss", nll_loss),
@@ -373,7 +373,7 @@ RULES: dict[str, Rule] = {
     **_rules("gru_steps", gru_steps),
     **_rules("rnn_steps", rnn_steps),
     **_rules(
-        "standardize_backward mse_loss_backward binary_cross_entropy_with_logits_backward nll_loss_backward "
+        "standardize_backward mse_loss_backward smooth_l1_loss_backward binary_cross_entropy_with_logits_backward nll_loss_backward "
         "cross_entropy_backward attention_backward ctc_loss_backward lstm_steps_backward gru_steps_backward "
         "rnn_steps_backward sparse_matmul_backward",
         gradients,

@@ -18,6 +18,7 @@ enum {
     GRAIN = 1 << 17, /* bytes that are a reason for a second thread */
     EACH_GRAIN = 1 << 15, /* the same where each element has a number of its own */
     SHORT = 32,      /* bytes of a row under which calling memcpy for it costs more than NumPy's strided copy */
+    FEW = 1 << 11,   /* bytes of a result up to which NumPy's call alone takes longer */
     PARTS = 64,      /* arrays that are joined here */
 };
 
@@ -178,7 +179,7 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     bool single = dense && rows > 1 && job.row == job.parts * element;
     for (int k = 0; single && k < job.parts; k++)
         single = job.end[k] == (k + 1) * element;
-    if (!single && rows > 1 && job.row < SHORT * job.parts)
+    if (!single && rows > 1 && job.row < SHORT * job.parts && rows * job.row > FEW)
         return NULL;
     PyArrayObject *made = native_empty(ndim, shape, type);
     if (!made)

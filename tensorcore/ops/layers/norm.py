@@ -41,11 +41,11 @@ def _log_softmax_gradient(g: Tensor, out: Tensor, dim: int) -> Tensor:
     return g - out.exp() * g.sum(dim, True)  # type: ignore[attr-defined]
 
 
-_softmax = Op("softmax", "input", "Softmax.", register=False, grads=dict(input=_softmax_gradient))
-_log_softmax = Op("log_softmax", "input", "Log-softmax.", register=False, grads=dict(input=_log_softmax_gradient))
+softmax_op = Op("softmax", "input", "Softmax.", register=False, grads=dict(input=_softmax_gradient))
+log_softmax_op = Op("log_softmax", "input", "Log-softmax.", register=False, grads=dict(input=_log_softmax_gradient))
 
 
-def _soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
+def soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
     if not isinstance(input, Tensor):
         raise ArgumentTypeError(
             f"{op.name}: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in "
@@ -57,7 +57,8 @@ def _soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
         raise NotImplementedFor(
             f"{op.name}: expected a floating dtype, got {input.dtype}: not implemented for it; pass dtype=torch.float32"
         )
-    at = rules.wrap_dim(op.name, dim, len(input.native.shape))
+    ndim = len(input.native.shape)
+    at = dim % ndim if type(dim) is int and -ndim <= dim < ndim else rules.wrap_dim(op.name, dim, ndim)
     if input.device.kernels[op.kernel]:
         made = apply(op, (input,), {"dim": at})
     else:
@@ -65,20 +66,20 @@ def _soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
         away = input - input.detach().amax(at, True) if input.numel() else input
         powers = away.exp()
         sums = powers.sum(at, True)  # type: ignore[attr-defined]
-        made = powers / sums if op is _softmax else away - sums.log()
+        made = powers / sums if op is softmax_op else away - sums.log()
     return made if out is None else stored(op.name, made, out)
 
 
 @over_dims(samples=samples.along_dim)
 def softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None, *, out: Tensor | None = None) -> Tensor:
     """Exponentials along ``dim``, scaled to sum to one."""
-    return _soft(_softmax, input, dim, dtype, out)
+    return soft(softmax_op, input, dim, dtype, out)
 
 
 @over_dims(samples=samples.along_dim)
 def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of ``softmax``, computed without overflow."""
-    return _soft(_log_softmax, input, dim, dtype, out)
+    return soft(log_softmax_op, input, dim, dtype, out)
 
 
 @over_dims(samples=samples.along_dim, method=False)

@@ -63,7 +63,7 @@ _regather = Op(
 )  # fmt: skip
 _shared = Op("shared", "input", "Each element divided by how many share its place.", register=False,
              grads=dict(input=lambda g, geometry: apply(_shared, (g,), {"geometry": geometry})))  # fmt: skip
-_show_select = select_op.view  # type: ignore[attr-defined]
+_show_select, _show_slice = select_op.view, slice_op.view  # type: ignore[attr-defined]
 _ALL = slice(None)
 
 
@@ -110,6 +110,8 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     if type(input) is not Tensor:
         check_tensors("narrow", input=input)
     shape = input.native.shape
+    if type(dim) is type(start) is type(length) is int and 0 <= dim < len(shape) and 0 <= start <= start + length <= shape[dim]:
+        return _show_slice(input, {"key": (_ALL,) * dim + (slice(start, start + length, 1),)})  # type: ignore[no-any-return]
     if not shape:
         raise ShapeError("narrow: narrow() cannot be applied to a 0-dim tensor, got one; use unsqueeze(0)")
     at = rules.wrap_dim("narrow", dim, len(shape))
@@ -198,8 +200,26 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     """
     if type(input) is not Tensor:
         check_tensors("as_strided", input=input)
-    shape, strides, start = _strided_arguments("as_strided", input, size, stride, storage_offset)
     own_strides, own_start = input.device.layout(input.native)
+    have = input.native.shape
+    if type(size) is tuple and type(stride) is tuple and len(size) == len(stride) and 0 not in have:
+        # Between the tensor's own elements no storage is looked at.
+        first = last = own_start if storage_offset is None else storage_offset
+        for one, step in zip(size, stride, strict=True):
+            if type(one) is not int or type(step) is not int or one < 1 or step < 0:
+                break
+            last += (one - 1) * step
+        else:
+            end = own_start
+            for one, step in zip(have, own_strides, strict=True):
+                end += (one - 1) * step
+            if type(first) is int and own_start <= first and last <= end:
+                offset = first - own_start
+                native = input.device.kernels["as_strided"](input.native, shape=size, strides=stride, offset=offset)
+                own = (tuple(have), own_strides, 0)
+                options = {"shape": size, "strides": stride, "offset": offset, "own": own}
+                return _kernel_view(input, options, native)  # type: ignore[no-any-return]
+    shape, strides, start = _strided_arguments("as_strided", input, size, stride, storage_offset)
     offset = start - own_start
     own = (tuple(input.native.shape), own_strides, 0)
     native = input.device.kernels["as_strided"](input.native, shape=shape, strides=strides, offset=offset)

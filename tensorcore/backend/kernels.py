@@ -205,7 +205,7 @@ KERNELS: dict[str, Facts] = {
     # Layers and losses
     **_optional("standardize", like.standardize, layout=lies.normalised),
     **_optional("standardize_by", like.same, layout=lies.channels_last),
-    **_optional("mse_loss", like.lost, layout=lies.aligned),
+    **_optional("mse_loss smooth_l1_loss", like.lost, layout=lies.aligned),
     **_optional("binary_cross_entropy_with_logits", like.lost, layout=lies.after_target),
     **_optional("nll_loss", like.nll_loss, stops=True),
     **_optional("cross_entropy", like.cross_entropy, stops=True),
@@ -215,7 +215,7 @@ KERNELS: dict[str, Facts] = {
     **_optional("gru_steps", like.gru_steps),
     **_optional("rnn_steps", like.rnn_steps),
     **_optional(
-        "standardize_backward mse_loss_backward binary_cross_entropy_with_logits_backward nll_loss_backward "
+        "standardize_backward mse_loss_backward smooth_l1_loss_backward binary_cross_entropy_with_logits_backward nll_loss_backward "
         "cross_entropy_backward attention_backward ctc_loss_backward lstm_steps_backward gru_steps_backward "
         "rnn_steps_backward sparse_matmul_backward",
         like.gradients,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,13 +21,16 @@ __all__ = ["multinomial"]
 Array = npt.NDArray[Any]
 
 
-def multinomial(generator: Generator, weights: Array, num_samples: int, replacement: bool = False) -> Array:
+def multinomial(
+    generator: Generator, weights: Array, num_samples: int, replacement: bool = False,
+    exponential: Callable[..., Array] | None = None,
+) -> Array:  # fmt: skip
     """int64 indices drawn by weight: (num_samples,) for weights (categories,), a row each for (rows, categories).
 
     Weights are floating, at least 0 and finite, not all 0 in a row, and need not sum to 1.
     Without replacement, the order among categories of equal weight-to-draw ratio (those of
     weight 0, once the others are used up; chance ties of 16-bit weights) is by index here and
-    unspecified in PyTorch.
+    unspecified in PyTorch. ``exponential`` draws in the place of the generator's own method, the same numbers.
     """
     if weights.ndim not in (1, 2):
         raise RandomError(f"multinomial: expected weights of 1 or 2 dims, got {weights.ndim}; reshape them")
@@ -53,7 +57,7 @@ def multinomial(generator: Generator, weights: Array, num_samples: int, replacem
         with np.errstate(divide="ignore", over="ignore"):
             # PyTorch lays the draws as the weights lie, and fills memory in its order.
             turned = 0 < rows.strides[0] < rows.strides[1] and min(rows.shape) > 1
-            drawn = generator.exponential(rows.shape[::-1] if turned else rows.shape, given)
+            drawn = (exponential or generator.exponential)(rows.shape[::-1] if turned else rows.shape, given)
             ratio = rows / (drawn.T if turned else drawn)
         result = _largest_first(ratio, num_samples)
     return result.reshape(*weights.shape[:-1], num_samples)
@@ -73,5 +77,14 @@ def _with_replacement(generator: Generator, rows: Array, num_samples: int) -> Ar
 
 def _largest_first(ratio: Array, count: int) -> Array:
     """The column indices of each row's ``count`` largest values, largest first, the lower index of equals."""
-    order: Array = np.argmax(ratio, axis=1)[:, None] if count == 1 else np.argsort(-ratio, axis=1, kind="stable")
-    return order[:, :count]
+    if count == 1:
+        return np.argmax(ratio, axis=1)[:, None]  # type: ignore[no-any-return]
+    if 8 * count > ratio.shape[1] or np.isnan(ratio).any():
+        return np.argsort(-ratio, axis=1, kind="stable")[:, :count]  # type: ignore[no-any-return]
+    made = np.empty((len(ratio), count), np.int64)
+    for found, row in zip(
+        made, ratio, strict=True
+    ):  # a few of many: whatever is below the last of them need not be sorted
+        (at,) = np.nonzero(row >= np.partition(row, -count)[-count])
+        found[:] = at[np.argsort(-row[at], kind="stable")[:count]]
+    return made

@@ -7,7 +7,7 @@ import pytest
 
 from tensorcore.plugin import dtypes
 
-from .native import kernel, needs_native
+from .native import assert_same, awkward, kernel, needs_native
 
 pytestmark = needs_native
 
@@ -57,3 +57,19 @@ def test_only_the_place_is_written():
     whole.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
         fill(whole, 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64", "bool"])
+@pytest.mark.parametrize("shape, before, after", [
+    ((5,), (2,), (0,)), ((3, 4), (0, 1), (2, 0)), ((2, 3, 4), (1, 0, 3), (0, 2, 1)), ((1, 1), (4, 4), (4, 4)), ((0, 3), (1, 1), (1, 1)),
+])  # fmt: skip
+def test_around_another_array(shape, before, after, dtype):
+    """Its elements in their place, from any layout, and one value everywhere else."""
+    native, fallback = kernel("constant_pad")
+    x = awkward(dtype, 80)[: int(np.prod(shape))].reshape(shape)
+    whole = tuple(n + a + b for n, a, b in zip(shape, before, after, strict=True))
+    key = tuple(slice(a, a + n) for n, a in zip(shape, before, strict=True))
+    for one in (x, np.asfortranarray(x), x[::-1]):
+        for value in (0, True) if dtype == "bool" else (0, 3, 1.5) if dtype.startswith("float") else (0, 3):
+            options = {"shape": whole, "key": key, "value": value}
+            assert_same(native(one, **options), fallback(one, **options))

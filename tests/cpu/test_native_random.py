@@ -21,6 +21,8 @@ DRAWS = {
     "bernoulli": ("bernoulli", {"probability": 0.3}, ("float32", "float64")),
     "dropout": ("bernoulli", {"probability": 0.9, "one": 1 / 0.9}, ("float32", "float64")),
     "certain": ("bernoulli", {"probability": 1.0}, ("float32",)),
+    "exponential": ("exponential", {}, ("float32", "float64", "float16")),
+    "faster": ("exponential", {"rate": 2.5}, ("float32", "float64")),
     "randint": ("integers", {"low": -5, "high": 95}, ("int64", "int32", "float32")),
     "wide randint": ("integers", {"low": 0, "high": 1 << 40}, ("int64",)),
 }
@@ -38,6 +40,24 @@ def test_the_same_bits_and_the_same_state(name, dtype):
         assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
         assert made.tobytes() == expected.tobytes()
         assert ours.get_state().tobytes() == host.get_state().tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_a_probability_each(dtype):
+    """The same bits and the same state; probabilities outside are refused before anything is drawn."""
+    device, kind = tensorcore.device("cpu"), getattr(dtypes, dtype)
+    ours, host = Generator(7), Generator(7)
+    for size in SIZES:
+        each = np.asarray(np.random.default_rng(8).random(size), dtype)
+        for given in (each, each.T.copy().T):
+            made = device.random("bernoulli", size, kind, ours, probability=given)
+            expected = host.bernoulli(given, size, kind)
+            assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
+            assert made.tobytes() == expected.tobytes()
+            assert ours.get_state().tobytes() == host.get_state().tobytes()
+    with pytest.raises(RuntimeError, match="from 0 to 1"):
+        device.random("bernoulli", (2,), kind, ours, probability=np.array([0.5, np.nan], dtype))
+    assert ours.get_state().tobytes() == host.get_state().tobytes()
 
 
 def test_nothing_drawn_leaves_the_state():

@@ -150,9 +150,12 @@ def test_the_mean_over_nothing_is_nan():
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
-@pytest.mark.parametrize("name", ["mse_loss", "binary_cross_entropy_with_logits"])
+@pytest.mark.parametrize("name, options", [
+    ("mse_loss", {}), ("binary_cross_entropy_with_logits", {}), ("smooth_l1_loss", {"limit": 1.5, "scale": 2.0}),
+    ("smooth_l1_loss", {"limit": 0.0, "scale": 1.0}),
+])  # fmt: skip
 @pytest.mark.parametrize("shape", [(1,), (67,), (3, 50, 700), ()])
-def test_losses_of_pairs(shape, name, reduction, dtype):
+def test_losses_of_pairs(shape, name, options, reduction, dtype):
     """Loss and gradient are the exact ones to 10 roundings; NaN stays, huge scores do not overflow."""
     native, fallback = kernel(name)
     back, fallback_back = kernel(f"{name}_backward")
@@ -161,20 +164,20 @@ def test_losses_of_pairs(shape, name, reduction, dtype):
     rest = (None, None) if name.startswith("binary") else ()
     wide = [x.astype(np.longdouble), target.astype(np.longdouble)]
     tolerance = 10 * np.finfo(dtype).eps
-    expected = np.asarray(fallback(*wide, *rest, reduction=reduction))
-    made = native(x, target, *rest, reduction=reduction)
+    expected = np.asarray(fallback(*wide, *rest, reduction=reduction, **options))
+    made = native(x, target, *rest, reduction=reduction, **options)
     assert (made.dtype, made.shape) == (x.dtype, expected.shape)
     np.testing.assert_allclose(made, expected.astype(dtype), rtol=tolerance, atol=tolerance)
     g = np.asarray(random.standard_normal(expected.shape), dtype)
     needs = (True, *[False] * (1 + len(rest)))
-    grad = back(g, x, target, *rest, reduction=reduction, needs=needs)[0]
-    wanted = fallback_back(g.astype(np.longdouble), *wide, *rest, reduction=reduction, needs=needs)[0]
+    grad = back(g, x, target, *rest, reduction=reduction, **options, needs=needs)[0]
+    wanted = fallback_back(g.astype(np.longdouble), *wide, *rest, reduction=reduction, **options, needs=needs)[0]
     np.testing.assert_allclose(grad, wanted.astype(dtype), rtol=tolerance, atol=tolerance)
     corners = np.array([np.nan, 1e4, -1e4, 0, np.inf, -np.inf] * 4, dtype)
     zeros = np.full_like(corners, 0.5)
     np.testing.assert_allclose(
-        native(corners, zeros, *rest, reduction="none"),
-        fallback(corners, zeros, *rest, reduction="none"),
+        native(corners, zeros, *rest, reduction="none", **options),
+        fallback(corners, zeros, *rest, reduction="none", **options),
         rtol=tolerance,
     )
 

@@ -1,11 +1,17 @@
-/* One value for every element, of a new array or of one that is there. */
+/* One value for every element, of a new array or of one that is there; or around the elements of another. */
+#include "index.h"
 #include "rows.h"
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-static PyObject *dtype_name, *numpy_name;
+DECLARE_LOOPS(index_loops, index_loops);
+
+static const index_loops *loops;
+enum { SHAPE, KEY, VALUE, OPTIONS };
+static PyObject *dtype_name, *numpy_name, *names[OPTIONS];
+static const char *const NAMES[OPTIONS] = {"shape", "key", "value"};
 
 enum { GRAIN = 1 << 18 }; /* bytes a thread */
 
@@ -15,29 +21,9 @@ typedef struct {
     int size;
 } fill_run;
 
-#define FILL(type)                                              \
-    {                                                           \
-        type value, *to = (type *)run->to;                      \
-        memcpy(&value, run->value, sizeof value);               \
-        for (npy_intp i = begin; i < end; i++)                  \
-            to[i] = value;                                      \
-    }
-
 static void fill_part(void *context, npy_intp begin, npy_intp end) {
     const fill_run *run = context;
-    switch (run->size) {
-    case 1:
-        memset(run->to + begin, run->value[0], (size_t)(end - begin));
-        break;
-    case 2:
-        FILL(uint16_t);
-        break;
-    case 4:
-        FILL(uint32_t);
-        break;
-    default:
-        FILL(uint64_t);
-    }
+    loops->fill(run->to, run->value, run->size, begin, end);
 }
 
 /* Whether a number of Python's is a value of that type without a look at roundings, overflows and warnings. */
@@ -105,7 +91,63 @@ static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py
     return (PyObject *)made;
 }
 
+/* An array whose rows lie in one piece, at a key of slices within an array of one value. */
+static PyObject *run_pad(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    npy_intp shape[NATIVE_DIMS], place[NATIVE_DIMS] = {0}, rows = 1;
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[VALUE] ||
+        !options[KEY] || !PyTuple_CheckExact(options[KEY]))
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    const int ndim = PyArray_NDIM(x), last = ndim - 1;
+    if (!ndim || !PyArray_SIZE(x) || native_sizes(options[SHAPE], shape, NATIVE_DIMS) != ndim ||
+        PyTuple_GET_SIZE(options[KEY]) != ndim || PyArray_STRIDE(x, last) != TYPE_SIZE[type])
+        return NULL;
+    Py_ssize_t start[NATIVE_DIMS], stop, step;
+    for (int i = 0; i < ndim; i++) {
+        PyObject *one = PyTuple_GET_ITEM(options[KEY], i);
+        if (!PySlice_Check(one))
+            return NULL;
+        if (PySlice_Unpack(one, &start[i], &stop, &step)) {
+            PyErr_Clear();
+            return NULL;
+        }
+        if (start[i] < 0 || step != 1 || stop - start[i] != PyArray_DIM(x, i) || stop > shape[i])
+            return NULL;
+        rows *= i < last ? PyArray_DIM(x, i) : 1;
+    }
+    PyArrayObject *made = native_empty(ndim, shape, type);
+    if (!made)
+        return NULL;
+    if (!fill_all(made, type, options[VALUE])) {
+        Py_DECREF(made);
+        return NULL;
+    }
+    char *to = PyArray_BYTES(made);
+    const char *from = PyArray_BYTES(x);
+    for (int i = 0; i < ndim; i++)
+        to += start[i] * PyArray_STRIDE(made, i);
+    for (; rows > 0; rows--) {
+        memcpy(to, from, (size_t)(PyArray_DIM(x, last) * TYPE_SIZE[type]));
+        for (int i = last - 1; i >= 0; i--) {
+            to += PyArray_STRIDE(made, i);
+            from += PyArray_STRIDE(x, i);
+            if (++place[i] < PyArray_DIM(x, i))
+                break;
+            place[i] = 0;
+            to -= PyArray_DIM(x, i) * PyArray_STRIDE(made, i);
+            from -= PyArray_DIM(x, i) * PyArray_STRIDE(x, i);
+        }
+    }
+    return (PyObject *)made;
+}
+
 int fill_init(void) {
+    for (int i = 0; i < OPTIONS; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
+            return -1;
+    loops = PICK(index_loops);
     dtype_name = PyUnicode_InternFromString("dtype");
     numpy_name = PyUnicode_InternFromString("numpy");
     return dtype_name && numpy_name ? 0 : -1;
@@ -114,5 +156,6 @@ int fill_init(void) {
 const native_spec fill_kernels[] = {
     {"fill", run_fill, NULL},
     {"full", run_full, NULL},
+    {"constant_pad", run_pad, NULL},
     {NULL, NULL, NULL},
 };

@@ -152,16 +152,17 @@ static PyObject *run_frexp(const native_kernel *kernel, PyObject *const *args, P
     return Py_BuildValue("(NN)", mantissa, exponent);
 }
 
-/* The norm of order 2 and the product of all elements. */
+/* The product of all elements, and the norm of order 2, also along dims. */
 static PyObject *run_whole(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const bool norm = *(const char *)kernel->data == 'n';
     PyObject *options[WHOLE_OPTIONS] = {NULL};
     native_type type = nargs == 1 ? native_real_type(args[0]) : TYPE_NONE;
     double power = 0;
     if (type == TYPE_NONE || (kwnames && !native_options(args, nargs, kwnames, whole_names, WHOLE_OPTIONS, options)) ||
-        !native_is_none(options[DIM]) || !native_is_none(options[DTYPE]) || (options[KEEPDIM] && options[KEEPDIM] != Py_False) ||
-        (norm && (!native_double(options[POWER], &power) || power != 2)))
+        !native_is_none(options[DTYPE]) || (norm && (!native_double(options[POWER], &power) || power != 2)))
         return NULL;
+    if (!native_is_none(options[DIM]) || (options[KEEPDIM] && options[KEEPDIM] != Py_False))
+        return norm ? native_norm_along(args[0], options[DIM], options[KEEPDIM]) : NULL;
     PyArrayObject *x = (PyArrayObject *)args[0];
     if (!PyArray_ISONESEGMENT(x))
         return NULL;

@@ -1,6 +1,7 @@
 /* Copies of whole rows to other places: cat, stack, index_select; gather, which picks single elements; and sums of rows. */
 #include "index.h"
 
+#include "each.h"
 #include "rows.h"
 
 #include <stdatomic.h>
@@ -17,6 +18,7 @@ enum {
     GRAIN = 1 << 17, /* bytes that are a reason for a second thread */
     EACH_GRAIN = 1 << 15, /* the same where each element has a number of its own */
     SHORT = 32,      /* bytes of a row under which calling memcpy for it costs more than NumPy's strided copy */
+    FEW = 1 << 11,   /* bytes of a result up to which NumPy's call alone takes longer */
     PARTS = 64,      /* arrays that are joined here */
 };
 
@@ -177,7 +179,7 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     bool single = dense && rows > 1 && job.row == job.parts * element;
     for (int k = 0; single && k < job.parts; k++)
         single = job.end[k] == (k + 1) * element;
-    if (!single && rows > 1 && job.row < SHORT * job.parts)
+    if (!single && rows > 1 && job.row < SHORT * job.parts && rows * job.row > FEW)
         return NULL;
     PyArrayObject *made = native_empty(ndim, shape, type);
     if (!made)
@@ -227,15 +229,17 @@ static PyObject *run_pick(const native_kernel *kernel, PyObject *const *args, Py
         return NULL;
     PyArrayObject *array = (PyArrayObject *)args[0], *index = (PyArrayObject *)at;
     int ndim = PyArray_NDIM(array), axis = (int)dim;
+    bool whole_rows = PyArray_IS_C_CONTIGUOUS(array) && PyArray_IS_C_CONTIGUOUS(index) && PyArray_NDIM(index) == ndim;
+    for (int i = 0; each && whole_rows && i < ndim; i++)
+        whole_rows = i == axis || PyArray_DIM(index, i) == PyArray_DIM(array, i);
+    if (each && !whole_rows)
+        return native_gather_each(array, at, axis);
     if (dim >= ndim || !PyArray_IS_C_CONTIGUOUS(array) || !PyArray_IS_C_CONTIGUOUS(index) || !PyArray_SIZE(index) ||
-        !PyArray_SIZE(array) || PyArray_NDIM(index) != (each ? ndim : 1) ||
+        !PyArray_SIZE(array) || (!each && PyArray_NDIM(index) != 1) ||
         (!each && !native_inside(PyArray_DATA(index), PyArray_SIZE(index), PyArray_DIM(array, axis))))
         return NULL;
-    for (int i = 0; i < ndim; i++) {
+    for (int i = 0; i < ndim; i++)
         shape[i] = i == axis ? PyArray_DIM(index, each ? i : 0) : PyArray_DIM(array, i);
-        if (each && shape[i] != PyArray_DIM(index, i))
-            return NULL;
-    }
     PyArrayObject *made = native_empty(ndim, shape, type);
     if (!made)
         return NULL;

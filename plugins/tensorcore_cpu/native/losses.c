@@ -1,4 +1,4 @@
-/* mse_loss and binary_cross_entropy_with_logits, and their gradients. */
+/* mse_loss, smooth_l1_loss and its kin, binary_cross_entropy_with_logits, and their gradients. */
 #include "losses.h"
 
 #include "rows.h"
@@ -7,7 +7,7 @@ DECLARE_LOOPS(loss_loops, loss_loops);
 
 static const loss_loops *loops;
 
-enum { REDUCTION, NEEDS, OPTIONS };
+enum { REDUCTION, NEEDS, LIMIT, SCALE, OPTIONS };
 static PyObject *names[OPTIONS];
 
 enum { GRAIN = 1 << 15, FUNCTION_GRAIN = 1 << 13 }; /* elements a thread */
@@ -24,9 +24,17 @@ typedef struct {
     char *out;
     bool one;
     double factor;
+    loss_shape shape;
 } loss_run;
 
-static npy_intp grain_of(int loss) { return loss == SQUARED_ERROR ? GRAIN : FUNCTION_GRAIN; }
+static npy_intp grain_of(int loss) { return loss == LOGISTIC ? FUNCTION_GRAIN : GRAIN; }
+
+/* The numbers that a loss takes: of those that take none nothing is read. */
+static bool read_shape(const loss_op *op, PyObject *const *options, loss_shape *shape) {
+    *shape = (loss_shape){0, 1};
+    return op->loss != SMOOTH_L1 ? !options[LIMIT] && !options[SCALE]
+                                 : native_double(options[LIMIT], &shape->limit) && native_double(options[SCALE], &shape->scale);
+}
 
 /* The common type of x and the target where they lie alike, in row-major order, and there are no weights. */
 static native_type operands(const loss_op *op, PyObject *const *args) {
@@ -47,34 +55,36 @@ static native_type operands(const loss_op *op, PyObject *const *args) {
 static void each_part(void *context, npy_intp begin, npy_intp end) {
     const loss_run *run = context;
     npy_intp start = begin * TYPE_SIZE[run->type];
-    loops->of[run->loss][run->type].each(run->x + start, run->target + start, run->out + start, end - begin);
+    loops->of[run->loss][run->type].each(run->x + start, run->target + start, run->out + start, end - begin, run->shape);
 }
 
 static double total_part(void *context, npy_intp begin, npy_intp end) {
     const loss_run *run = context;
     npy_intp start = begin * TYPE_SIZE[run->type];
-    return loops->of[run->loss][run->type].total(run->x + start, run->target + start, end - begin);
+    return loops->of[run->loss][run->type].total(run->x + start, run->target + start, end - begin, run->shape);
 }
 
 static void backward_part(void *context, npy_intp begin, npy_intp end) {
     const loss_run *run = context;
     npy_intp start = begin * TYPE_SIZE[run->type];
     loops->of[run->loss][run->type].backward(run->x + start, run->target + start, run->g + (run->one ? 0 : start),
-                                             run->one, run->factor, run->out + start, end - begin);
+                                             run->one, run->factor, run->out + start, end - begin, run->shape);
 }
 
 static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const loss_op *op = kernel->data;
-    PyObject *option;
-    if (nargs != op->operands || !kwnames || !native_options(args, nargs, kwnames, &names[REDUCTION], 1, &option))
+    PyObject *options[OPTIONS];
+    loss_shape shape;
+    if (nargs != op->operands || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
+        options[NEEDS] || !read_shape(op, options, &shape))
         return NULL;
     native_type type = operands(op, args);
-    native_reduction reduction = native_reduction_named(option);
+    native_reduction reduction = native_reduction_named(options[REDUCTION]);
     if (type == TYPE_NONE || reduction == REDUCTION_UNKNOWN)
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0];
     npy_intp count = PyArray_SIZE(x);
-    loss_run run = {op->loss, type, PyArray_BYTES(x), PyArray_BYTES((PyArrayObject *)args[1])};
+    loss_run run = {op->loss, type, PyArray_BYTES(x), PyArray_BYTES((PyArrayObject *)args[1]), .shape = shape};
     if (reduction == REDUCTION_NONE) {
         PyArrayObject *made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
         if (made) {
@@ -93,7 +103,9 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
 static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const loss_op *op = kernel->data;
     PyObject *options[OPTIONS], *needs;
-    if (nargs != op->operands + 1 || !kwnames || !native_options(args, nargs, kwnames, names, 2, options))
+    loss_shape shape;
+    if (nargs != op->operands + 1 || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
+        !read_shape(op, options, &shape))
         return NULL;
     native_type type = operands(op, args + 1);
     native_reduction reduction = native_reduction_named(options[REDUCTION]);
@@ -113,7 +125,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     if (!made)
         return NULL;
     loss_run run = {op->loss, type, PyArray_BYTES(x), PyArray_BYTES((PyArrayObject *)args[2]), PyArray_BYTES(g),
-                    PyArray_BYTES(made), one, reduction == REDUCTION_MEAN ? 1 / (double)count : 1};
+                    PyArray_BYTES(made), one, reduction == REDUCTION_MEAN ? 1 / (double)count : 1, shape};
     native_parallel(count, grain_of(op->loss), backward_part, &run);
     PyObject *answer = PyTuple_New(op->operands);
     for (int k = 0; answer && k < op->operands; k++)
@@ -123,17 +135,21 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
 }
 
 int losses_init(void) {
+    static const char *const words[OPTIONS] = {"reduction", "needs", "limit", "scale"};
     loops = PICK(loss_loops);
-    names[REDUCTION] = PyUnicode_InternFromString("reduction");
-    names[NEEDS] = PyUnicode_InternFromString("needs");
-    return names[REDUCTION] && names[NEEDS] ? 0 : -1;
+    for (int i = 0; i < OPTIONS; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
+            return -1;
+    return 0;
 }
 
-static const loss_op mse = {SQUARED_ERROR, 2}, logits = {LOGISTIC, 4};
+static const loss_op mse = {SQUARED_ERROR, 2}, logits = {LOGISTIC, 4}, smooth = {SMOOTH_L1, 2};
 
 const native_spec losses_kernels[] = {
     {"mse_loss", run_forward, &mse},
     {"mse_loss_backward", run_backward, &mse},
+    {"smooth_l1_loss", run_forward, &smooth},
+    {"smooth_l1_loss_backward", run_backward, &smooth},
     {"binary_cross_entropy_with_logits", run_forward, &logits},
     {"binary_cross_entropy_with_logits_backward", run_backward, &logits},
     {NULL, NULL, NULL},

@@ -8,7 +8,7 @@
 DECLARE_LOOPS(random_loops, random_loops);
 
 static const random_loops *loops;
-static PyObject *uniform_name, *normal_name, *bernoulli_name, *integers_name;
+static PyObject *uniform_name, *normal_name, *bernoulli_name, *integers_name, *exponential_name;
 
 enum { MANY = 1 << 14 }; /* numbers for which it is worth letting go of the GIL */
 
@@ -17,14 +17,15 @@ typedef struct {
     void *state;
 } bit_generator;
 
-typedef enum { UNIFORM, NORMAL, BERNOULLI, INTEGERS, UNKNOWN } draw_kind;
+typedef enum { UNIFORM, NORMAL, BERNOULLI, INTEGERS, EXPONENTIAL, FLIPS, UNKNOWN } draw_kind;
 
 static draw_kind kind_named(PyObject *name) {
     return name == uniform_name ? UNIFORM : name == normal_name ? NORMAL : name == bernoulli_name ? BERNOULLI
-           : name == integers_name ? INTEGERS : UNKNOWN;
+           : name == integers_name ? INTEGERS : name == exponential_name ? EXPONENTIAL : UNKNOWN;
 }
 
-static void fill(draw_kind kind, native_type type, twister_state *state, void *out, npy_intp count, double a, double b) {
+static void fill(draw_kind kind, native_type type, twister_state *state, void *out, npy_intp count, double a, double b,
+                 const void *each) {
     if (kind == UNIFORM && type == TYPE_F32)
         loops->uniform_f32(state, out, count, (float)a, (float)b);
     else if (kind == UNIFORM)
@@ -35,12 +36,42 @@ static void fill(draw_kind kind, native_type type, twister_state *state, void *o
         loops->bernoulli_f32(state, out, count, a, (float)b);
     else if (kind == BERNOULLI)
         loops->bernoulli_f64(state, out, count, a, b);
+    else if (kind == EXPONENTIAL && type == TYPE_F32)
+        loops->exponential_f32(state, out, count, a);
+    else if (kind == EXPONENTIAL)
+        loops->exponential_f64(state, out, count, a);
+    else if (kind == FLIPS && type == TYPE_F32)
+        loops->flips_f32(state, each, out, count);
+    else if (kind == FLIPS)
+        loops->flips_f64(state, each, out, count);
     else
         loops->integers(state, out, count, (int64_t)a, (uint32_t)b);
 }
 
+#define ALL_WITHIN(type)                                              \
+    for (npy_intp i = 0; i < PyArray_SIZE(x); i++) {                  \
+        const type p = ((const type *)PyArray_DATA(x))[i];            \
+        within &= p >= 0 && p <= 1;                                   \
+    }
+
+/* Whether an array of that type and shape lies in one piece, and all of it is from 0 to 1. */
+static bool probabilities(PyObject *object, native_type type, int ndim, const npy_intp *shape) {
+    PyArrayObject *x = (PyArrayObject *)object;
+    if (native_real_type(object) != type || PyArray_NDIM(x) != ndim || !PyArray_CompareLists(PyArray_DIMS(x), shape, ndim) ||
+        !PyArray_IS_C_CONTIGUOUS(x))
+        return false;
+    bool within = true;
+    if (type == TYPE_F32) {
+        ALL_WITHIN(float)
+    } else {
+        ALL_WITHIN(double)
+    }
+    return within;
+}
+
 /* (capsule, kind, shape, dtype, a, b) -> an array, or None where these are not drawn here. The numbers are low and high,
-   mean and deviation, the probability and the value of a one, or the least integer and how many there are. */
+   mean and deviation, the probability (which may be an array of them) and the value of a one, the least integer and how many
+   there are, or what an exponential draw is times. */
 PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     npy_intp shape[NATIVE_DIMS], count = 1;
     double a, b;
@@ -50,7 +81,15 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
     int ndim = native_sizes(args[2], shape, NATIVE_DIMS);
     native_type type = native_descr_type(args[3]);
     bool real = type == TYPE_F32 || type == TYPE_F64;
-    if (kind == UNKNOWN || ndim < 0 || !native_double(args[4], &a) || !native_double(args[5], &b) ||
+    if (kind == BERNOULLI && PyArray_Check(args[4])) {
+        if (!real || ndim < 0 || !probabilities(args[4], type, ndim, shape))
+            Py_RETURN_NONE;
+        kind = FLIPS;
+        a = 0;
+    } else if (!native_double(args[4], &a)) {
+        Py_RETURN_NONE;
+    }
+    if (kind == UNKNOWN || ndim < 0 || !native_double(args[5], &b) ||
         !(kind == INTEGERS ? type == TYPE_I64 : kind == NORMAL ? type == TYPE_F32 : real))
         Py_RETURN_NONE;
     for (int i = 0; i < ndim; i++) {
@@ -67,11 +106,12 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
     if (!made)
         return NULL;
     void *out = PyArray_DATA(made);
+    const void *each = kind == FLIPS ? PyArray_DATA((PyArrayObject *)args[4]) : NULL;
     if (count < MANY) {
-        fill(kind, type, generator->state, out, count, a, b);
+        fill(kind, type, generator->state, out, count, a, b, each);
     } else {
         Py_BEGIN_ALLOW_THREADS
-        fill(kind, type, generator->state, out, count, a, b);
+        fill(kind, type, generator->state, out, count, a, b, each);
         Py_END_ALLOW_THREADS
     }
     return (PyObject *)made;
@@ -83,5 +123,6 @@ int random_init(void) {
     normal_name = PyUnicode_InternFromString("normal");
     bernoulli_name = PyUnicode_InternFromString("bernoulli");
     integers_name = PyUnicode_InternFromString("integers");
-    return uniform_name && normal_name && bernoulli_name && integers_name ? 0 : -1;
+    exponential_name = PyUnicode_InternFromString("exponential");
+    return uniform_name && normal_name && bernoulli_name && integers_name && exponential_name ? 0 : -1;
 }

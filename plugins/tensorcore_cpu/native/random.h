@@ -21,6 +21,12 @@ typedef struct {
     void (*bernoulli_f64)(twister_state *state, double *out, ptrdiff_t count, double probability, double one);
     /* From low on, less than `span` of them. */
     void (*integers)(twister_state *state, int64_t *out, ptrdiff_t count, int64_t low, uint32_t span);
+    /* log1p(-uniform) times a factor, which is -1 / rate. */
+    void (*exponential_f32)(twister_state *state, float *out, ptrdiff_t count, double factor);
+    void (*exponential_f64)(twister_state *state, double *out, ptrdiff_t count, double factor);
+    /* Ones with a probability each, else zeros. */
+    void (*flips_f32)(twister_state *state, const float *probability, float *out, ptrdiff_t count);
+    void (*flips_f64)(twister_state *state, const double *probability, double *out, ptrdiff_t count);
 } random_loops;
 
 #endif

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tensorcore.plugin import dtypes
 
 from . import draw
@@ -27,8 +29,13 @@ def random(source: Any, kind: str, shape: tuple[int, ...], dtype: Any, options: 
             return None
     elif kind == "bernoulli":
         a, b = options["probability"], options.get("one", 1.0)
-        if type(a) is not float or not 0.0 <= a <= 1.0 or dtype not in _FLOATS:
+        if dtype not in _FLOATS or (b != 1.0 if type(a) is np.ndarray else type(a) is not float or not 0.0 <= a <= 1.0):
             return None
+    elif kind == "exponential":
+        a, b = options.get("rate", 1.0), 0.0
+        if not 0.0 < a < _LARGE or dtype not in _FLOATS:
+            return None
+        a = -1.0 / a
     elif kind == "integers":
         a, b = options["low"], options["high"]
         if type(a) is not int or type(b) is not int or dtype is not dtypes.int64 or not -(1 << 53) < a < b < 1 << 53:

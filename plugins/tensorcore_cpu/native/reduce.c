@@ -1,7 +1,7 @@
 /* Reductions of arrays in row-major order over neighbouring dims: all, the last ones, the first ones, some between. */
 #include "reduce.h"
 
-#include "native.h"
+#include "rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -336,6 +336,24 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
     Py_XDECREF(made);
     Py_XDECREF(mean);
     return both;
+}
+
+PyObject *native_norm_along(PyObject *x, PyObject *dim, PyObject *keepdim) {
+    folded of;
+    work job;
+    room space;
+    if (!fold(x, dim, keepdim, &of) || !of.functions)
+        return NULL;
+    double *centre = PyMem_RawCalloc((size_t)(of.outer * of.inner), sizeof *centre);
+    if (!centre)
+        return PyErr_NoMemory();
+    PyObject *made = NULL;
+    if (reduce(&of, VAR, centre, false, &space, &job)) {
+        made = values_of(&of, &job, 1, true);
+        PyMem_RawFree(space.heap);
+    }
+    PyMem_RawFree(centre);
+    return made;
 }
 
 /* Of bools, over all or the last dims. */

@@ -74,6 +74,9 @@ static inline npy_intp native_grain(npy_intp grain, npy_intp size) {
     return size >= grain ? 1 : grain / (size ? size : 1);
 }
 
+/* The roots of the sums of squares along some dims of a real array in row-major order; NULL, with an exception or without. */
+PyObject *native_norm_along(PyObject *x, PyObject *dim, PyObject *keepdim);
+
 typedef double (*native_part)(void *context, npy_intp begin, npy_intp end);
 
 /* The sum of part(begin, end) over pieces of `grain` of [0, count): the same whatever the number of threads.

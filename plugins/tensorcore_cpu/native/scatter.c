@@ -2,6 +2,7 @@
    size: masked_fill, tril and triu, topk. */
 #include "scatter.h"
 
+#include "each.h"
 #include "elementwise.h"
 #include "index.h"
 #include "plan.h"
@@ -267,23 +268,26 @@ static void run_rows(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
-/* scatter_add, where index and source have one shape, which is that of x but for the dim. */
+/* Sums where index and source have one shape, which is that of x but for the dim; anything else element by element. */
 static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
     int dim;
-    native_type type = nargs == 3 ? native_real_type(args[0]) : TYPE_NONE;
-    if (type == TYPE_NONE || native_real_type(args[2]) != type || native_array_type(args[1]) != TYPE_I64 || !kwnames ||
-        !native_options(args, nargs, kwnames, names, OPTIONS, options) || options[INCLUDE_SELF] == Py_False ||
-        !options[REDUCE] || !PyUnicode_Check(options[REDUCE]) || PyUnicode_Compare(options[REDUCE], sum_name))
+    native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || native_array_type(args[2]) != type || native_array_type(args[1]) != TYPE_I64 || !kwnames ||
+        !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[REDUCE] ||
+        !PyUnicode_Check(options[REDUCE]) || (!native_is_none(options[OUT]) && options[OUT] != args[0]))
         return NULL;
     PyArrayObject *x = (PyArrayObject *)args[0], *source = (PyArrayObject *)args[2], *from = NULL, *made = NULL;
     int ndim = PyArray_NDIM(x);
-    if (!at_dim(options[DIM], ndim, &dim) || PyArray_NDIM(source) != ndim || PyArray_NDIM((PyArrayObject *)args[1]) != ndim ||
-        !PyArray_CompareLists(PyArray_DIMS((PyArrayObject *)args[1]), PyArray_DIMS(source), ndim) || !PyArray_SIZE(source))
+    if (!at_dim(options[DIM], ndim, &dim) || PyArray_NDIM(source) != ndim || !PyArray_SIZE(source))
         return NULL;
-    for (int i = 0; i < ndim; i++)
-        if (i != dim && PyArray_DIM(source, i) != PyArray_DIM(x, i))
-            return NULL;
+    bool sums = native_real_type(args[0]) == type && options[INCLUDE_SELF] != Py_False &&
+                !PyUnicode_Compare(options[REDUCE], sum_name) && PyArray_NDIM((PyArrayObject *)args[1]) == ndim;
+    for (int i = 0; i < ndim && sums; i++)
+        sums = (i == dim || PyArray_DIM(source, i) == PyArray_DIM(x, i)) &&
+               PyArray_DIM((PyArrayObject *)args[1], i) == PyArray_DIM(source, i);
+    if (!sums)
+        return native_reduce_each(args, dim, options[REDUCE], options[INCLUDE_SELF] != Py_False, options[OUT] == args[0]);
     if (!native_is_none(options[OUT]) && native_overlap(x, source))
         return NULL;
     place_run run = {{.count = PyArray_DIM(source, dim), .size = PyArray_DIM(x, dim)}, type};

@@ -180,6 +180,22 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         away = xp.multiply(away, wide(g) * away.dtype.type(factor), out=away[...]).astype(x.dtype, copy=False)
         return (away if needs[0] else None), (-away if needs[1] else None)
 
+    def smooth_l1_loss(x: Native, target: Native, *, reduction: str, limit: float, scale: float) -> Native:
+        """``scale`` times half the squared difference over ``limit`` where it is below that, else less half of ``limit``."""
+        away = xp.abs(wide(x) - wide(target))
+        small = away * away * away.dtype.type(0.5 / limit if limit else 0.0)
+        each = xp.where(away < limit, small, away - away.dtype.type(0.5 * limit)) * away.dtype.type(scale)
+        return finish(each, reduction).astype(x.dtype, copy=False)
+
+    def smooth_l1_loss_backward(
+        g: Native, x: Native, target: Native, *, needs: Any, reduction: str, limit: float, scale: float
+    ) -> Grads:
+        away = wide(x) - wide(target)
+        slope = xp.where(xp.abs(away) < limit, away * away.dtype.type(1 / limit if limit else 0.0), xp.sign(away))
+        factor = scale / away.size if reduction == "mean" and away.size else scale
+        made = (slope * (wide(g) * away.dtype.type(factor))).astype(x.dtype, copy=False)
+        return (made if needs[0] else None), (-made if needs[1] else None)
+
     def finish(values: Native, reduction: str) -> Native:
         if reduction == "none":
             return values
@@ -285,7 +301,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     return {function.__name__: function for function in (
         softmax, softmax_backward, log_softmax, log_softmax_backward, standardize, standardize_backward, standardize_by,
         track_statistics, mse_loss,
-        mse_loss_backward, nll_loss, nll_loss_backward, cross_entropy, cross_entropy_backward,
+        mse_loss_backward, smooth_l1_loss, smooth_l1_loss_backward, nll_loss, nll_loss_backward, cross_entropy, cross_entropy_backward,
         binary_cross_entropy_with_logits, binary_cross_entropy_with_logits_backward,
     )}  # fmt: skip
 

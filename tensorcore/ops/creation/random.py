@@ -329,6 +329,12 @@ def multinomial(
         )
     source = (generator or default_generator).host
     device = _drawn_on("multinomial", input.device)
-    native = device.draw("multinomial", lambda host: source.multinomial(host, num_samples, replacement), input.native)
+    # Where arrays are the host's own, the device may draw faster what the generator draws.
+    exponential = None
+    if device.array is np.ndarray:
+        exponential = lambda shape, dtype: device.random("exponential", shape, dtype, source)  # noqa: E731
+    native = device.draw(
+        "multinomial", lambda host: source.multinomial(host, num_samples, replacement, exponential), input.native
+    )
     made = new_tensor(native, dtypes.int64, device)
     return made if out is None else store("multinomial", made, out)

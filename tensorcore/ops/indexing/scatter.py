@@ -200,17 +200,53 @@ def scalar(op: str, input: Tensor, value: Any) -> Tensor:
     return number_of(input, value)
 
 
-def _picked(op: Op, input: Tensor, index: Tensor, at: int) -> Tensor | None:
-    """What the kernel picks, recorded; None where it refuses: the slower call knows how to go on, and what to say."""
+def _quick(op: Op, inputs: tuple[Tensor, ...], options: dict[str, Any], **others: Any) -> Tensor | None:
+    """What the kernel makes, recorded; None where it refuses: the slower call knows how to go on, and what to say.
+
+    Args:
+        options: those that are recorded, too; ``others`` are for the kernel alone.
+    """
+    input = inputs[0]
     device = input.device
     try:
-        native = device.kernels[op.name](input.native, index.native, dim=at)
+        native = device.kernels[op.kernel](*[one.native for one in inputs], **options, **others)
     except (IndexError, MemoryError):
         return None
     made = new_tensor(native, input.dtype, device)
-    if input.node is not None and mode.enabled:
-        record(op, (input, index), {"dim": at}, made)
+    if mode.enabled:
+        for one in inputs:
+            if one.node is not None:
+                record(op, inputs, options, made)
+                break
     return made  # type: ignore[no-any-return]
+
+
+def _usual(input: Any, dim: Any, index: Any, src: Any) -> int:
+    """``dim`` from the front where a call meets every rule of ``gather`` (of ``input`` alone) or ``scatter``; else -1.
+
+    In the place of five functions that look at one rule each, and know what to say.
+    """
+    if (
+        type(input) is not Tensor
+        or type(index) is not Tensor
+        or type(src) is not Tensor
+        or type(dim) is not int
+        or index.dtype is not dtypes.int64
+        or src.dtype is not input.dtype
+        or src.device is not input.device
+        or index.device is not input.device
+    ):
+        return -1
+    shape, places, have = input.native.shape, index.native.shape, src.native.shape
+    ndim = len(shape)
+    if len(places) != ndim or len(have) != ndim or not -ndim <= dim < ndim:
+        return -1
+    at = dim % ndim
+    same = src is input
+    for i, size in enumerate(places):
+        if not size or (i != at and size > shape[i]) or (not same and size > have[i]):
+            return -1
+    return at
 
 
 # Along a dim, at an index of the result's shape
@@ -219,22 +255,11 @@ def _picked(op: Op, input: Tensor, index: Tensor, at: int) -> Tensor | None:
 @operation(samples=samples.gather)
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False, out: Tensor | None = None) -> Tensor:
     """``input[index[i, j], j]`` for ``dim`` 0, and so on: the elements at ``index`` along ``dim``, in the index's shape."""
-    if (
-        type(input) is Tensor
-        and type(index) is Tensor
-        and index.dtype is dtypes.int64
-        and type(dim) is int
-        and out is None
-    ):
-        # The usual call, whose index has the other sizes of the input: 2 us less.
-        shape, places = input.native.shape, index.native.shape
-        ndim = len(shape)
-        if len(places) == ndim and -ndim <= dim < ndim and 0 not in places and input.device is index.device:
-            at = dim % ndim
-            if shape == places or (shape[:at] == places[:at] and shape[at + 1 :] == places[at + 1 :]):
-                made = _picked(_gather, input, index, at)
-                if made is not None:
-                    return made
+    at = _usual(input, dim, index, input) if out is None else -1
+    if at >= 0:
+        made = _quick(_gather, (input, index), {"dim": at})
+        if made is not None:
+            return made
     if type(input) is not Tensor:
         check_tensors("gather", input=input)
     index = long("gather", index, empty=True)
@@ -277,9 +302,14 @@ def scatter(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src:
     Args:
         reduce: ``"add"`` or ``"multiply"`` with what is there, instead of replacing it.
     """
-    index = long(name, index, empty=True)
     if src is None:
         src = value
+    if reduce is None and not write:
+        at = _usual(input, dim, index, src)
+        made = None if at < 0 else _quick(_scatter, (input, index, src), {"dim": at})
+        if made is not None:
+            return made
+    index = long(name, index, empty=True)
     given = isinstance(src, Tensor)
     if given:
         same_dtype(name, input, src, "src")
@@ -299,6 +329,10 @@ def scatter(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src:
 @both("scatter_add")
 def scatter_add(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with ``src[i, j]`` added at ``[index[i, j], j]`` for ``dim`` 0, and so on; equal indices all count."""
+    at = _usual(input, dim, index, src)
+    if at >= 0:
+        made = None if write else _quick(_scatter_add, (input, index, src), {"dim": at}, reduce="sum")
+        return call(_scatter_add, (input, index, src), {"dim": at}, ShapeError, write) if made is None else made
     index = long(name, index, empty=True)
     if not isinstance(src, Tensor):
         raise ArgumentTypeError(f"{name}: expected src to be a Tensor, got {src!r}; use scatter(..., reduce='add')")
@@ -316,6 +350,12 @@ def scatter_reduce(name: str, write: bool, input: Tensor, dim: int, index: Tenso
         reduce: ``sum``, ``prod``, ``mean``, ``amax`` or ``amin``.
         include_self: whether what is in ``input`` counts in places that ``index`` names.
     """
+    if not write and reduce in ("sum", "prod", "mean", "amax", "amin") and input.dtype in PLAIN_FLOATS:
+        at = _usual(input, dim, index, src)
+        options = {"dim": at, "reduce": reduce, "include_self": include_self}
+        made = None if at < 0 else _quick(_scatter_reduce, (input, index, src), options)
+        if made is not None:
+            return made
     index = long(name, index, empty=True)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise ShapeError(
@@ -353,7 +393,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
     ):
         ndim = len(input.native.shape)
         if -ndim <= dim < ndim and len(index.native.shape) == 1 and input.device is index.device:
-            made = _picked(_index_select, input, index, dim % ndim)
+            made = _quick(_index_select, (input, index), {"dim": dim % ndim})
             if made is not None:
                 return made
     if type(input) is not Tensor:

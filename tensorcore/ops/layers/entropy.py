@@ -66,7 +66,8 @@ def _check_classes(
     op: str, input: Tensor, target: Tensor, weight: Any, ignore_index: int
 ) -> tuple[Tensor, Tensor, bool]:
     """Input and target with a batch dim, and whether it was added; classes along dim 1."""
-    check_tensors(op, input=input, target=target)
+    if type(input) is not Tensor or type(target) is not Tensor:
+        check_tensors(op, input=input, target=target)
     if weight is not None and type(weight) is not Tensor:
         check_tensors(op, weight=weight)
     if weight is not None and weight.node is not None and mode.enabled:

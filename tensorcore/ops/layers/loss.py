@@ -57,8 +57,9 @@ def _float_result(op: str, input: Tensor) -> None:
 
 
 def _same_size(op: str, input: Tensor, target: Tensor) -> None:
-    check_tensors(op, input=input, target=target)
-    if tuple(input.native.shape) != tuple(target.native.shape):
+    if not isinstance(input, Tensor) or not isinstance(target, Tensor):
+        check_tensors(op, input=input, target=target)
+    if input.native.shape != target.native.shape:
         rules.broadcast(op, tuple(input.native.shape), tuple(target.native.shape))
         warnings.warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
@@ -112,11 +113,28 @@ def l1_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any
     """Absolute differences."""
     reduction = check_reduction("l1_loss", reduction, size_average, reduce)
     _same_size("l1_loss", input, target)
+    if weight is None and input.dtype.is_floating_point:
+        return _smoothly(input, target, reduction, 0.0, 1.0)
     return _weighted((input - target).abs(), weight, reduction)
 
 
-def _where_small(size: Tensor, limit: float, small: Tensor, large: Tensor) -> Tensor:
-    return apply(_choose, (size.detach() < limit, small, large), dtype=small.dtype)
+def _smooth(input: Tensor, target: Tensor, *, reduction: str, limit: float, scale: float) -> Tensor:
+    size = (input - target).abs()
+    if limit == 0:
+        return reduced(size * scale, reduction)
+    small, large = size * size * (0.5 * scale / limit), (size - 0.5 * limit) * scale
+    return reduced(apply(_choose, (size.detach() < limit, small, large), dtype=small.dtype), reduction)
+
+
+_smooth_l1 = Fused("smooth_l1_loss", "input target", "Squares of small differences, and large ones.", _smooth)
+
+
+def _smoothly(input: Tensor, target: Tensor, reduction: str, limit: float, scale: float) -> Tensor:
+    """In one kernel where the two are alike."""
+    options = {"reduction": reduction, "limit": float(limit), "scale": float(scale)}
+    if input.dtype is target.dtype and input.native.shape == target.native.shape:
+        return _smooth_l1((input, target), options)  # type: ignore[no-any-return]
+    return _smooth(input, target, **options)
 
 
 _choose = Op(
@@ -135,10 +153,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Any = None, redu
         raise ShapeError(f"smooth_l1_loss: does not support negative values for beta, got {beta}; pass beta >= 0")
     _same_size("smooth_l1_loss", input, target)
     check_floating("smooth_l1_loss", input)
-    size = (input - target).abs()
-    if beta == 0:
-        return reduced(size, reduction)
-    return reduced(_where_small(size, beta, size * size * (0.5 / beta), size - 0.5 * beta), reduction)
+    return _smoothly(input, target, reduction, beta, 1.0)
 
 
 @operation(samples=samples.regression, method=False)
@@ -151,9 +166,9 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
         raise ShapeError(f"huber_loss: does not support non-positive values for delta, got {delta}; pass delta > 0")
     _same_size("huber_loss", input, target)
     check_floating("huber_loss", input)
-    size = (input - target).abs()
-    made = _where_small(size, delta, size * size * 0.5, delta * (size - 0.5 * delta))
-    return _weighted(made if made.dtype is input.dtype else made.to(input.dtype), weight, reduction)
+    made = _smoothly(input, target, reduction if weight is None else "none", delta, delta)
+    made = made if made.dtype is input.dtype else made.to(input.dtype)
+    return made if weight is None else _weighted(made, weight, reduction)
 
 
 # Distances and margins
@@ -162,7 +177,8 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
 @operation(samples=samples.two_vectors, method=False)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """The cosine of the angle between ``x1`` and ``x2`` along ``dim``; each length is at least ``eps``."""
-    check_tensors("cosine_similarity", x1=x1, x2=x2)
+    if type(x1) is not Tensor or type(x2) is not Tensor:
+        check_tensors("cosine_similarity", x1=x1, x2=x2)
     dim = rules.whole("cosine_similarity", "dim", dim)
     if not isinstance(eps, (int, float)):
         raise ArgumentTypeError(f"cosine_similarity: argument 'eps' must be float, got {eps!r}; pass a number")

@@ -37,14 +37,14 @@ def _softmax_gradient(g: Tensor, out: Tensor, dim: int) -> Tensor:
     return weighted - out * weighted.sum(dim, True)  # type: ignore[attr-defined]
 
 
-_softmax = Op("softmax", "input", "Softmax.", register=False, grads=dict(input=_softmax_gradient))
-_log_softmax = Op("log_softmax", "input", "Log-softmax.", register=False,
+softmax_op = Op("softmax", "input", "Softmax.", register=False, grads=dict(input=_softmax_gradient))
+log_softmax_op = Op("log_softmax", "input", "Log-softmax.", register=False,
                   grads=dict(input=lambda g, out, dim: g - out.exp() * g.sum(dim, True)))  # fmt: skip
-by_slope(_softmax)
-by_slope(_log_softmax)
+by_slope(softmax_op)
+by_slope(log_softmax_op)
 
 
-def _soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
+def soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
     if type(input) is Tensor and type(dim) is int and dtype is None and out is None and input.dtype in PLAIN_FLOATS:
         # The usual call: half of the time of what follows.
         rank, device = len(input.native.shape), input.device
@@ -84,20 +84,20 @@ def _soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
         away = input - input.detach().amax(at, True) if input.numel() else input
         powers = away.exp()
         sums = powers.sum(at, True)  # type: ignore[attr-defined]
-        made = powers / sums if op is _softmax else away - sums.log()
+        made = powers / sums if op is softmax_op else away - sums.log()
     return made if out is None else stored(op.name, made, out)
 
 
 @over_dims(samples=samples.along_dim)
 def softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None, *, out: Tensor | None = None) -> Tensor:
     """Exponentials along ``dim``, scaled to sum to one."""
-    return _soft(_softmax, input, dim, dtype, out)
+    return soft(softmax_op, input, dim, dtype, out)
 
 
 @over_dims(samples=samples.along_dim)
 def log_softmax(input: Tensor, dim: int, dtype: dtypes.dtype | None = None, *, out: Tensor | None = None) -> Tensor:
     """The logarithm of ``softmax``, computed without overflow."""
-    return _soft(_log_softmax, input, dim, dtype, out)
+    return soft(log_softmax_op, input, dim, dtype, out)
 
 
 @over_dims(samples=samples.along_dim, method=False)

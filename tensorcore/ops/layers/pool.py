@@ -276,6 +276,9 @@ def _wanted(op: str, sizes: Ints, output_size: Any) -> Ints:
     return wanted
 
 
+_WIDE = 16  # from so many elements on a window is a sum of its own, and not one step of the sums of all
+
+
 def _adaptive_avg(op: str, ndim: int, input: Tensor, output_size: Any) -> Tensor:
     if isinstance(input, Tensor):
         shape = tuple(input.native.shape)
@@ -287,8 +290,8 @@ def _adaptive_avg(op: str, ndim: int, input: Tensor, output_size: Any) -> Tensor
     input, batched = _batched(op, input, ndim)
     sizes = tuple(input.native.shape[2:])
     wanted = _wanted(op, sizes, output_size)
-    if all(count and n % count == 0 for n, count in zip(sizes, wanted, strict=True)):
-        kernel = tuple([n // count for n, count in zip(sizes, wanted, strict=True)])
+    kernel = tuple([n // count if count and not n % count else 0 for n, count in zip(sizes, wanted, strict=True)])
+    if 0 not in kernel and kernel[-1] < _WIDE:
         made = apply(_avg, (input,), {
             "counts": wanted, "kernel": kernel, "stride": kernel, "padding": (0,) * ndim, "count_padding": True,
             "divisor": None})  # fmt: skip

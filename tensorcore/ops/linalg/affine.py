@@ -73,15 +73,13 @@ def _add_product(
         and out is None
     ):
         a, b, c = x.native.shape, y.native.shape, input.native.shape
-        if (
-            (len(a), len(b)) == (2, 2) == dims
-            and a[1] == b[0]
-            and c[-1:] == b[1:]
-            and (len(c) == 1 or c == (a[0], b[1]))
-        ):
-            kernel = x.device.kernels["addmm"]
-            if kernel:
-                return apply(op, (input, x, y), {"beta": beta, "alpha": alpha})  # type: ignore[no-any-return]
+        if (len(a), len(b)) == dims and a[-1] == b[dims[1] - 2] and (len(a) < 3 or a[0] == b[0]):
+            made = a[:-1] + b[-1:] if len(b) > 1 else a[:-1]
+            shift = len(made) - len(c)
+            if c == made or (shift >= 0 and all([n == 1 or n == made[i + shift] for i, n in enumerate(c)])):
+                kernel = x.device.kernels["addmm"]
+                if kernel:
+                    return apply(op, (input, x, y), {"beta": beta, "alpha": alpha})  # type: ignore[no-any-return]
     check_tensors(name, input=input, x=x, y=y)
     a, b, c = tuple(x.native.shape), tuple(y.native.shape), tuple(input.native.shape)
     if (len(a), len(b)) != dims:

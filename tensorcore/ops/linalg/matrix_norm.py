@@ -120,6 +120,8 @@ def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: 
 @operation(samples=samples.frobenius_norm, method=False)
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """The root of the sum of squares along one or two dims."""
+    if type(dim) is int:
+        return vector_norm(input, 2, dim, keepdim, out=out)
     dim = plain(dim)
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     if len(dims) > 2:

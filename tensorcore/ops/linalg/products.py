@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -15,13 +15,19 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.arithmetic import mul
+from tensorcore.ops.record import record
 from tensorcore.ops.samples import nn as samples
+from tensorcore.ops.shortage import again
+from tensorcore.tape.mode import makers, mode
 from tensorcore.tensor import Tensor
 
 __all__ = [
     "bmm", "chain_matmul", "cross", "dot", "ger", "inner", "kron", "matmul", "mm", "mv", "outer", "trace", "vdot",
 ]  # fmt: skip
 
+
+new = object.__new__
+makers.append(globals())
 
 # The gradients of a product. ``_matmul_nt`` and ``_matmul_tn`` read one operand transposed, so a walk
 # makes no views; the three products are each other's derivatives.
@@ -161,10 +167,6 @@ _mm, _bmm, _mv, _dot = (_named(name, f"{name.capitalize()}Backward0") for name i
 
 def _checked(op: Op, x: Tensor, y: Tensor, dims: tuple[int, int], text: str, out: Tensor | None) -> Tensor:
     """A product of two tensors of exactly these numbers of dims, whose inner sizes must agree."""
-    if type(x) is Tensor is type(y) and x.dtype is y.dtype and x.dtype in PLAIN_FLOATS and out is None and dims[0] < 3:
-        a, b = x.native.shape, y.native.shape
-        if (len(a), len(b)) == dims and a[-1] == b[0]:
-            return apply(op, (x, y))  # type: ignore[no-any-return]
     check_tensors(op.name, input=x, other=y)
     a, b = tuple(x.native.shape), tuple(y.native.shape)
     if (len(a), len(b)) != dims:
@@ -179,35 +181,62 @@ def _checked(op: Op, x: Tensor, y: Tensor, dims: tuple[int, int], text: str, out
     return made if out is None else store(op.name, made, out)
 
 
-@operation(samples=samples.mm)
-def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Product of the matrices (m, k) and (k, n)."""
-    return _checked(_mm, input, mat2, (2, 2), "self and mat2 must be a matrix", out)
+def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, calls: Any) -> Callable[..., Tensor]:
+    """The call of a product of two tensors of exactly these numbers of dims; the usual one is one frame."""
+    first_dims, other_dims = dims
+    inner, batched = -2 if other_dims > 1 else -1, first_dims == 3
+
+    def call(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        if (
+            type(input) is Tensor
+            and type(other) is Tensor
+            and input.dtype is other.dtype
+            and input.dtype in PLAIN_FLOATS
+            and input.device is other.device
+            and out is None
+        ):
+            x, y = input.native, other.native
+            a, b = x.shape, y.shape
+            if len(a) == first_dims and len(b) == other_dims and a[-1] == b[inner] and not (batched and a[0] != b[0]):
+                device = input.device
+                try:
+                    native = device.kernels["matmul"](x, y)
+                except MemoryError as error:
+                    native = again(device, "matmul", (x, y), {}, error)
+                made = new(Tensor)
+                made.native = native if type(native) is device.array else device.as_native(native)
+                made.dtype = input.dtype
+                made.device = device
+                made.node = made.version = made.trail = None
+                if (input.node is not None or other.node is not None) and mode.enabled:
+                    record(op, (input, other), None, made)
+                return made
+        return _checked(op, input, other, dims, text, out)
+
+    names = call.__code__.co_varnames
+    call.__code__ = call.__code__.replace(co_varnames=tuple([second if one == "other" else one for one in names]))
+    call.__name__ = call.__qualname__ = op.name
+    call.__doc__ = doc
+    return operation(samples=calls, name=op.name)(call)
 
 
-@operation(samples=samples.bmm)
-def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Products of the matrices of two batches, (b, m, k) and (b, k, n)."""
-    return _checked(_bmm, input, mat2, (3, 3), "batch1 and batch2 must be a 3D tensor", out)
-
-
-@operation(samples=samples.mv)
-def mv(input: Tensor, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Product of the matrix (m, k) and the vector (k)."""
-    return _checked(_mv, input, vec, (2, 1), "vector + matrix @ vector expected a matrix and a vector", out)
-
-
-@operation(samples=samples.dot)
-def dot(input: Tensor, tensor: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Sum of the products of two vectors' elements."""
-    return _checked(_dot, input, tensor, (1, 1), "1D tensors expected", out)
+mm = _of_dims(
+    _mm, "mat2", (2, 2), "self and mat2 must be a matrix", "Product of the matrices (m, k) and (k, n).", samples.mm
+)
+bmm = _of_dims(_bmm, "mat2", (3, 3), "batch1 and batch2 must be a 3D tensor",
+               "Products of the matrices of two batches, (b, m, k) and (b, k, n).", samples.bmm)  # fmt: skip
+mv = _of_dims(_mv, "vec", (2, 1), "vector + matrix @ vector expected a matrix and a vector",
+              "Product of the matrix (m, k) and the vector (k).", samples.mv)  # fmt: skip
+dot = _of_dims(_dot, "tensor", (1, 1), "1D tensors expected", "Sum of the products of two vectors' elements.",
+               samples.dot)  # fmt: skip
 
 
 @operation(samples=samples.dot)
 def vdot(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """As ``dot``, with the first vector conjugated."""
-    check_tensors("vdot", input=input, other=other)
-    return dot(conjugate(input), other, out=out)
+    if type(input) is not Tensor:
+        check_tensors("vdot", input=input, other=other)
+    return dot(conjugate(input) if input.dtype.is_complex else input, other, out=out)
 
 
 @operation(samples=samples.inner)
@@ -301,7 +330,8 @@ put_diagonal = Op("put_diagonal", "input", "Zeros with the input where two dims 
 @operation(samples=samples.matrix)
 def trace(input: Tensor) -> Tensor:
     """Sum of a matrix's diagonal."""
-    check_tensors("trace", input=input)
+    if type(input) is not Tensor:
+        check_tensors("trace", input=input)
     if len(input.native.shape) != 2:
         raise ShapeError(f"trace: trace: expected a matrix, but got tensor with dim {len(input.native.shape)}")
     return apply(take_diagonal, (input,), {"dim1": 0, "dim2": 1}).sum()  # type: ignore[no-any-return]

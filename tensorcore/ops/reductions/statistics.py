@@ -187,9 +187,19 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
 
     ``inf`` and ``-inf`` give the largest and the smallest size, 0 counts what is not zero.
     """
-    usual = dim is dtype is out is None and not keepdim and type(ord) in (int, float) and ord == 2
-    if usual and type(x) is Tensor and x.dtype in PLAIN_FLOATS:
-        return apply(_norm, (x,), _EUCLIDEAN)  # type: ignore[no-any-return]
+    if (
+        type(x) is Tensor
+        and x.dtype in PLAIN_FLOATS
+        and dtype is out is None
+        and type(ord) in (int, float)
+        and 0 < ord < inf
+    ):
+        if dim is None and not keepdim and ord == 2:
+            return apply(_norm, (x,), _EUCLIDEAN)  # type: ignore[no-any-return]
+        ndim = len(x.native.shape)
+        if type(dim) is int and -ndim <= dim < ndim:
+            options = {"p": float(ord), "dim": None if ndim == 1 and not keepdim else (dim % ndim,), "keepdim": keepdim}
+            return apply(_norm, (x,), options)  # type: ignore[no-any-return]
     check_tensors("linalg.vector_norm", x=x)
     if x.dtype.kind not in ("floating", "complex"):
         raise DtypeError(

@@ -103,6 +103,8 @@ def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
 def _triangle(op: Op, upper: bool, input: Tensor, diagonal: int, out: Tensor | None) -> Tensor:
     if type(input) is not Tensor:
         check_tensors(op.name, input=input)
+    elif type(diagonal) is int and out is None and len(input.native.shape) > 1:
+        return apply(op, (input,), {"diagonal": diagonal, "upper": upper})  # type: ignore[no-any-return]
     if input.ndim < 2:
         raise ShapeError(f"{op.name}: input tensor must have at least 2 dimensions, got {input.ndim}; use unsqueeze")
     made = apply(op, (input,), {"diagonal": rules.whole(op.name, "diagonal", diagonal, vectors=True), "upper": upper})

@@ -78,13 +78,15 @@ class _NotKnown(GradientError, KernelMissing):
 
 def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor:
     shape = tuple(input.native.shape)
+    negative = False
     for n, (before, after) in zip(shape, pairs, strict=True):
+        negative |= before < 0 or after < 0
         if n + before + after < 0 or n + min(before, 0) + min(after, 0) < 0:
             raise ShapeError(
                 f"pad: The input size {n}, plus negative padding {before} and {after}, resulted in a negative output size, got "
                 f"{list(shape)}; take away less"
             )
-    if any(min(pair) < 0 for pair in pairs):
+    if negative:
         key = tuple(
             [slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(shape, pairs, strict=True)]
         )

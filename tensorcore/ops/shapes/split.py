@@ -16,13 +16,15 @@ from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.ops.shapes.views import several_views
-from tensorcore.ops.shapes.views_part import key_at, select_op, slice_op
+from tensorcore.ops.shapes.views_part import select_op, slice_op
 from tensorcore.tensor import Tensor
 
 __all__ = [
     "chunk", "dsplit", "hsplit", "split", "split_with_sizes", "tensor_split", "unbind", "unsafe_chunk", "unsafe_split", "vsplit",
 ]  # fmt: skip
 
+_ALL = slice(None)
+_show_slice = slice_op.view  # type: ignore[attr-defined]
 _unbind = Op("unbind", "input", "Slices along a dim.", register=False,
              grads=dict(input=lambda g, dim, input_shape: _restack(g, dim, input_shape)))  # fmt: skip
 
@@ -46,7 +48,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
             "unbind: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use item()"
         )
     at = rules.wrap_dim("unbind", dim, len(shape))
-    front = key_at(at, None)[:-1]
+    front = (_ALL,) * at
     return several_views(_unbind, input, {"dim": at}, select_op, [{"key": (*front, i)} for i in range(shape[at])])
 
 
@@ -57,7 +59,7 @@ def _even(input: Tensor, dim: int, size: int) -> tuple[Tensor, ...]:
 
 
 def _slices(op: Op, input: Tensor, dim: int, sizes: list[int]) -> tuple[Tensor, ...]:
-    keys, start, front = [], 0, key_at(dim, None)[:-1]
+    keys, start, front = [], 0, (_ALL,) * dim
     for size in sizes:
         keys.append({"key": (*front, slice(start, start + size, 1))})
         start += size
@@ -121,7 +123,8 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     shape = input.native.shape
     if not shape:
         raise ShapeError("chunk: chunk expects at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)")
-    chunks = rules.whole("chunk", "chunks", chunks)
+    if type(chunks) is not int:
+        chunks = rules.whole("chunk", "chunks", chunks)
     if chunks <= 0:
         raise ShapeError(f"chunk: chunk expects `chunks` to be greater than 0, got: {chunks}; pass at least 1")
     at = rules.wrap_dim("chunk", dim, len(shape))
@@ -170,23 +173,27 @@ def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) ->
         cuts = [i * (size // n) + min(i, size % n) for i in range(n + 1)]
     else:
         cuts = [0, *rules.as_shape(op, (indices_or_sections,)), size]
-    made = []
+    made, front, kernel = [], (_ALL,) * at, input.device.kernels["index"]
+    plain = type(input) is Tensor
     for start, stop in itertools.pairwise(cuts):
-        begin, end, _ = slice(start, stop).indices(size)
-        made.append(slice_op.view(input, {"key": key_at(at, slice(begin, max(begin, end), 1))}))
+        begin, end = (start, stop) if 0 <= start <= stop <= size else slice(start, stop).indices(size)[:2]
+        key = (*front, slice(begin, max(begin, end), 1))
+        made.append(_show_slice(input, {"key": key}, kernel(input.native, key=key) if plain else None))
     return tuple(made)
 
 
 def _numpy_split(name: str, least: int, doc: str) -> Any:
     def call(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-        check_tensors(name, input=input)
+        if type(input) is not Tensor:
+            check_tensors(name, input=input)
         ndim = len(input.native.shape)
         if ndim < least:
             raise ShapeError(
                 f"{name}: torch.{name} requires a tensor with at least {least} dimension, got {ndim}; use unsqueeze"
             )
         dim = {"hsplit": 0 if ndim == 1 else 1, "vsplit": 0, "dsplit": 2}[name]
-        indices_or_sections = plain(indices_or_sections)
+        if type(indices_or_sections) is not int:
+            indices_or_sections = plain(indices_or_sections)
         if isinstance(indices_or_sections, int) and (
             indices_or_sections <= 0 or input.native.shape[dim] % indices_or_sections
         ):

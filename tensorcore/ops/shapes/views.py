@@ -120,7 +120,8 @@ def several_views(
         for one in made if mode.enabled else ():
             one.origin.kind = "several"
     else:
-        device, native, version = input.device, input.native, share_version(input)
+        device, native = input.device, input.native
+        version = input.version or share_version(input)
         kernel = device.kernels[step.kernel]
         parent = input.trail
         base = input if parent is None else parent[0] if type(parent) is tuple else parent.base

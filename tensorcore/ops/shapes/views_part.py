@@ -63,7 +63,7 @@ _regather = Op(
 )  # fmt: skip
 _shared = Op("shared", "input", "Each element divided by how many share its place.", register=False,
              grads=dict(input=lambda g, geometry: apply(_shared, (g,), {"geometry": geometry})))  # fmt: skip
-_show_select = select_op.view  # type: ignore[attr-defined]
+_show_select, _show_slice = select_op.view, slice_op.view  # type: ignore[attr-defined]
 _ALL = slice(None)
 
 
@@ -110,6 +110,12 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     if type(input) is not Tensor:
         check_tensors("narrow", input=input)
     shape = input.native.shape
+    if (
+        type(dim) is type(start) is type(length) is int
+        and 0 <= dim < len(shape)
+        and 0 <= start <= start + length <= shape[dim]
+    ):
+        return _show_slice(input, {"key": (_ALL,) * dim + (slice(start, start + length, 1),)})  # type: ignore[no-any-return]
     if not shape:
         raise ShapeError("narrow: narrow() cannot be applied to a 0-dim tensor, got one; use unsqueeze(0)")
     at = rules.wrap_dim("narrow", dim, len(shape))

@@ -10,7 +10,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS
 from tensorcore.ops.kinds import composite, computes_in, install
-from tensorcore.ops.operands import NARROW, alike
+from tensorcore.ops.operands import NARROW
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.special.tables import Ratio
 from tensorcore.tensor import Tensor, new_tensor
@@ -82,14 +82,28 @@ def of_two(
     inner = enter(function)
 
     def call(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-        if out is None and alike(input, other):
-            return inner(input, other)
+        if out is None and type(input) is Tensor and type(other) is Tensor and input.device is other.device:
+            # The usual call: two of one plain dtype, or one of them an order of integers.
+            if input.dtype.kind == "integer":
+                one, two = _as(other.dtype, input), other
+            else:
+                one, two = input, _as(input.dtype, other) if other.dtype.kind == "integer" else other
+            if one.dtype is two.dtype and one.dtype in PLAIN_FLOATS and one.node is None and two.node is None:
+                if one.native.shape != two.native.shape:
+                    rules.broadcast(name, one.native.shape, two.native.shape)
+                return inner(one, two)
         return inner(*check(input, other)) if out is None else inner(*check(input, other), out=out)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__, call.__module__ = doc, formula.__module__
     OPS[name].function, OPS[name].off_tape = call, not grads
     return install(call, name, writes=writes) if method else call
+
+
+def _as(dtype: Any, x: Tensor) -> Tensor:
+    if dtype not in PLAIN_FLOATS:
+        return x
+    return new_tensor(x.device.kernels["cast"](x.native, dtype=dtype), dtype, x.device)
 
 
 def _plain(x: Any, off: bool) -> Any:

@@ -218,4 +218,22 @@ static bool scatter_along(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
 ADD_ROWS(add_rows_f32, float)
 ADD_ROWS(add_rows_f64, double)
 
-const index_loops ISA(index_loops) = {inside, weave, select_rows, gather_rows, gather_along, scatter_along, {add_rows_f32, add_rows_f64}};
+#define FILL(type)                                                                                             \
+    {                                                                                                          \
+        type one, *into = (type *)to;                                                                          \
+        memcpy(&one, value, sizeof one);                                                                       \
+        for (ptrdiff_t i = begin; i < end; i++)                                                                \
+            into[i] = one;                                                                                     \
+    }
+
+static void fill(char *to, const char *value, int size, ptrdiff_t begin, ptrdiff_t end) {
+    switch (size) {
+    case 1: memset(to + begin, value[0], (size_t)(end - begin)); break;
+    case 2: FILL(uint16_t) break;
+    case 4: FILL(uint32_t) break;
+    default: FILL(uint64_t)
+    }
+}
+
+const index_loops ISA(index_loops) = {inside,        weave,        select_rows, gather_rows,
+                                      gather_along, scatter_along, fill,        {add_rows_f32, add_rows_f64}};

@@ -1,6 +1,6 @@
 /* The loops of losses for one type. */
 
-static void F(squared_each)(const void *from, const void *target, void *to, ptrdiff_t count) {
+static void F(squared_each)(const void *from, const void *target, void *to, ptrdiff_t count, loss_shape shape) {
     const REAL *x = from, *y = target;
     REAL *out = to;
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
@@ -9,7 +9,7 @@ static void F(squared_each)(const void *from, const void *target, void *to, ptrd
     }
 }
 
-static double F(squared_total)(const void *from, const void *target, ptrdiff_t count) {
+static double F(squared_total)(const void *from, const void *target, ptrdiff_t count, loss_shape shape) {
     const REAL *x = from, *y = target;
     WIDE total = 0;
 #define TERM(AT, i) (AT(x, i) - AT(y, i)) * (AT(x, i) - AT(y, i))
@@ -19,7 +19,7 @@ static double F(squared_total)(const void *from, const void *target, ptrdiff_t c
 }
 
 static void F(squared_back)(const void *from, const void *target, const void *gradient, bool one, double factor, void *to,
-                            ptrdiff_t count) {
+                            ptrdiff_t count, loss_shape shape) {
     const REAL *x = from, *y = target, *g = gradient;
     REAL *out = to, by = 2 * (REAL)factor;
     if (one) {
@@ -32,28 +32,62 @@ static void F(squared_back)(const void *from, const void *target, const void *gr
     }
 }
 
+/* Half the square over the limit of a difference below it, else the difference less half the limit. */
+static void F(smooth_each)(const void *from, const void *target, void *to, ptrdiff_t count, loss_shape shape) {
+    const REAL *x = from, *y = target, limit = (REAL)shape.limit, scale = (REAL)shape.scale;
+    const REAL half = limit > 0 ? (REAL)0.5 / limit : 0, less = (REAL)0.5 * limit;
+    REAL *out = to;
+    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+        const REAL away = F(abs_)(x[i] - y[i]), large = away - less, small = away * away * half;
+        out[i] = scale * (away < limit ? small : large);
+    }
+}
+
+static double F(smooth_total)(const void *from, const void *target, ptrdiff_t count, loss_shape shape) {
+    const REAL *x = from, *y = target;
+    REAL space[PIECE];
+    WIDE total = 0;
+    for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
+        ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
+        F(smooth_each)(x + begin, y + begin, space, piece, shape);
+        total += F(row_sum)(space, piece);
+    }
+    return (double)total;
+}
+
+static void F(smooth_back)(const void *from, const void *target, const void *gradient, bool one, double factor, void *to,
+                           ptrdiff_t count, loss_shape shape) {
+    const REAL *x = from, *y = target, *g = gradient, limit = (REAL)shape.limit, by = (REAL)(factor * shape.scale);
+    const REAL slope = limit > 0 ? 1 / limit : 0;
+    REAL *out = to;
+    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+        const REAL away = x[i] - y[i], sign = away > 0 ? 1 : away < 0 ? -1 : away, small = away * slope;
+        out[i] = (F(abs_)(away) < limit ? small : sign) * ((one ? g[0] : g[i]) * by);
+    }
+}
+
 /* max(x, 0) - x y + log(1 + e^-|x|) */
-static void F(logistic_each)(const void *from, const void *target, void *to, ptrdiff_t count) {
+static void F(logistic_each)(const void *from, const void *target, void *to, ptrdiff_t count, loss_shape shape) {
     const REAL *x = from, *y = target;
     REAL *out = to;
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
         out[i] = (x[i] < 0 ? 0 : x[i]) - x[i] * y[i] + F(log1p_)(F(exp_flushed)(-F(abs_)(x[i])));
 }
 
-static double F(logistic_total)(const void *from, const void *target, ptrdiff_t count) {
+static double F(logistic_total)(const void *from, const void *target, ptrdiff_t count, loss_shape shape) {
     const REAL *x = from, *y = target;
     REAL space[PIECE];
     WIDE total = 0;
     for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
         ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
-        F(logistic_each)(x + begin, y + begin, space, piece);
+        F(logistic_each)(x + begin, y + begin, space, piece, shape);
         total += F(row_sum)(space, piece);
     }
     return (double)total;
 }
 
 static void F(logistic_back)(const void *from, const void *target, const void *gradient, bool one, double factor, void *to,
-                             ptrdiff_t count) {
+                             ptrdiff_t count, loss_shape shape) {
     const REAL *x = from, *y = target, *g = gradient;
     REAL *out = to, by = (REAL)factor;
     if (one) {

@@ -328,17 +328,24 @@ static void F(even_plane)(const pool_windows *of, const void *from, void *to, vo
     for (ptrdiff_t od = 0; od < of->count[0]; od++) {
         for (ptrdiff_t oh = 0; oh < of->count[1]; oh++) {
             const REAL rows = F(even_rows)(of, od, oh);
-            memset(row, 0, (size_t)width * sizeof *row);
+            const REAL *joined = row;
+            memset(row, 0, rows > 1 ? (size_t)width * sizeof *row : 0);
             EACH_EVEN_ROW(of, od, oh, {
                 const REAL *one = x + at_row;
-                INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
-                    row[i] += one[i];
+                if (rows == 1)
+                    joined = one;
+                else
+                    INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
+                        row[i] += one[i];
             })
             for (ptrdiff_t ow = 0; ow < of->count[2]; ow++) {
                 const ptrdiff_t start = even_start(of, 2, ow), stop = even_stop(of, 2, ow);
                 REAL sum = 0;
-                for (ptrdiff_t i = start; i < stop; i++)
-                    sum += row[i];
+                if (stop - start < 2 * LANES)
+                    for (ptrdiff_t i = start; i < stop; i++)
+                        sum += joined[i];
+                else
+                    sum = (REAL)F(row_sum)(joined + start, stop - start);
                 *made++ = sum / (rows * (REAL)(stop - start));
             }
         }

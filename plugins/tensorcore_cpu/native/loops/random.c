@@ -108,6 +108,23 @@ static void bernoulli_f64(twister_state *state, double *out, ptrdiff_t count, do
     EACH_PIECE(2, { out[begin + i] = BITS_53 < limit ? one : 0; })
 }
 
+/* As the other side of -log1p(-u) / rate has it: by the C library's function, in double precision. */
+static void exponential_f32(twister_state *state, float *out, ptrdiff_t count, double factor) {
+    EACH_PIECE(2, { out[begin + i] = (float)(log1p(-UNIFORM_F64) * factor); })
+}
+
+static void exponential_f64(twister_state *state, double *out, ptrdiff_t count, double factor) {
+    EACH_PIECE(2, { out[begin + i] = log1p(-UNIFORM_F64) * factor; })
+}
+
+static void flips_f32(twister_state *state, const float *probability, float *out, ptrdiff_t count) {
+    EACH_PIECE(1, { out[begin + i] = UNIFORM_F32 < probability[begin + i] ? 1 : 0; })
+}
+
+static void flips_f64(twister_state *state, const double *probability, double *out, ptrdiff_t count) {
+    EACH_PIECE(2, { out[begin + i] = UNIFORM_F64 < probability[begin + i] ? 1 : 0; })
+}
+
 static void integers(twister_state *state, int64_t *out, ptrdiff_t count, int64_t low, uint32_t span) {
     EACH_PIECE(1, { out[begin + i] = low + (int64_t)(words[i] % span); })
 }
@@ -204,4 +221,5 @@ static void normal_f32(twister_state *state, float *out, ptrdiff_t count, float 
         out[i] = FMA(out[i], std, mean);
 }
 
-const random_loops ISA(random_loops) = {uniform_f32, uniform_f64, normal_f32, bernoulli_f32, bernoulli_f64, integers};
+const random_loops ISA(random_loops) = {uniform_f32, uniform_f64, normal_f32, bernoulli_f32, bernoulli_f64,
+                                        integers,    exponential_f32, exponential_f64, flips_f32, flips_f64};

@@ -1,0 +1,159 @@
+/* An index with a number for each element that is smaller than the array in dims other than its own: gather, and what is
+   combined at places. The work is that of the index; where all sizes agree, index.c and scatter.c have rows to go through. */
+#include "each.h"
+
+#include "rows.h"
+
+/* Elements of x at the places of an index, row by row of the index; `other` has the index's shape, or is larger. */
+typedef struct {
+    int ndim, dim;
+    const npy_intp *shape, *steps, *other_steps; /* of the index; in bytes of x and of the other array */
+    npy_intp step;                               /* bytes of x along `dim` */
+    const int64_t *index;
+    char *x, *other;
+    ptrdiff_t twin; /* bytes from an element of x to its count */
+} each_walk;
+
+/* One row: element k of the index is at x + k * across + at[k] * step, and belongs to other + k * other_step. */
+typedef void (*each_row)(const each_walk *walk, char *x, npy_intp across, char *other, npy_intp other_step, const int64_t *at,
+                         npy_intp count);
+
+static void walk_rows(const each_walk *walk, each_row row) {
+    const int last = walk->ndim - 1;
+    npy_intp place[NATIVE_DIMS] = {0}, rows = 1;
+    const int64_t *at = walk->index;
+    char *x = walk->x, *other = walk->other;
+    for (int i = 0; i < last; i++)
+        rows *= walk->shape[i];
+    for (; rows > 0; rows--, at += walk->shape[last]) {
+        row(walk, x, last == walk->dim ? 0 : walk->steps[last], other, walk->other_steps[last], at, walk->shape[last]);
+        for (int i = last - 1; i >= 0; i--) {
+            const npy_intp step = i == walk->dim ? 0 : walk->steps[i];
+            x += step;
+            other += walk->other_steps[i];
+            if (++place[i] < walk->shape[i])
+                break;
+            place[i] = 0;
+            x -= step * walk->shape[i];
+            other -= walk->other_steps[i] * walk->shape[i];
+        }
+    }
+}
+
+#define EACH(name, type, expression)                                                                          \
+    static void name(const each_walk *walk, char *x, npy_intp across, char *other, npy_intp other_step,       \
+                     const int64_t *at, npy_intp count) {                                                     \
+        for (npy_intp k = 0; k < count; k++, x += across, other += other_step) {                              \
+            type *place = (type *)(x + at[k] * walk->step), *one = (type *)other;                             \
+            expression;                                                                                       \
+        }                                                                                                     \
+    }
+
+EACH(pick_1, uint8_t, *one = *place)
+EACH(pick_2, uint16_t, *one = *place)
+EACH(pick_4, uint32_t, *one = *place)
+EACH(pick_8, uint64_t, *one = *place)
+
+#define TWIN(type) ((type *)((char *)place + walk->twin))
+/* NaN is the largest and the smallest. */
+#define COMBINE(suffix, type, low, high)                                                                      \
+    EACH(add_##suffix, type, *place += *one)                                                                  \
+    EACH(multiply_##suffix, type, *place *= *one)                                                             \
+    EACH(most_##suffix, type, *place = *one > *place || *one != *one ? *one : *place)                         \
+    EACH(least_##suffix, type, *place = *one < *place || *one != *one ? *one : *place)                        \
+    EACH(zero_##suffix, type, (void)one; *place = 0)                                                          \
+    EACH(one_##suffix, type, (void)one; *place = 1)                                                           \
+    EACH(lowest_##suffix, type, (void)one; *place = low)                                                      \
+    EACH(highest_##suffix, type, (void)one; *place = high)
+#define COUNT(suffix, type)                                                                                   \
+    EACH(uncounted_##suffix, type, (void)one; *TWIN(type) = 0)                                                \
+    EACH(itself_##suffix, type, (void)one; *TWIN(type) = 1)                                                   \
+    EACH(count_##suffix, type, (void)one; *TWIN(type) += 1)                                                   \
+    EACH(divide_##suffix, type, (void)one; *place /= *TWIN(type); *TWIN(type) = 1)
+COMBINE(f32, float, -__builtin_inff(), __builtin_inff())
+COMBINE(f64, double, -__builtin_inf(), __builtin_inf())
+COMBINE(i32, int32_t, INT32_MIN, INT32_MAX)
+COMBINE(i64, int64_t, INT64_MIN, INT64_MAX)
+COUNT(f32, float)
+COUNT(f64, double)
+
+/* What a reduction begins with where the array's own values do not count, and how it goes on. */
+static const struct {
+    const char *name;
+    each_row begin[4], combine[4];
+} REDUCTIONS[] = {
+    {"sum", {zero_f32, zero_f64, zero_i32, zero_i64}, {add_f32, add_f64, add_i32, add_i64}},
+    {"mean", {zero_f32, zero_f64}, {add_f32, add_f64}},
+    {"prod", {one_f32, one_f64, one_i32, one_i64}, {multiply_f32, multiply_f64, multiply_i32, multiply_i64}},
+    {"amax", {lowest_f32, lowest_f64, lowest_i32, lowest_i64}, {most_f32, most_f64, most_i32, most_i64}},
+    {"amin", {highest_f32, highest_f64, highest_i32, highest_i64}, {least_f32, least_f64, least_i32, least_i64}},
+};
+
+/* The index as dense int64 whose numbers are inside and whose sizes fit into `array` but for `dim`; with `source`, into that
+   too. A new reference; NULL, with an exception or without. */
+static PyArrayObject *fitting(PyObject *object, PyArrayObject *array, int dim, PyArrayObject *source) {
+    PyArrayObject *index = (PyArrayObject *)object;
+    const int ndim = PyArray_NDIM(array);
+    if (native_array_type(object) != TYPE_I64 || !ndim || dim < 0 || dim >= ndim || PyArray_NDIM(index) != ndim ||
+        !PyArray_SIZE(index) || (source && PyArray_NDIM(source) != ndim))
+        return NULL;
+    for (int i = 0; i < ndim; i++)
+        if ((i != dim && PyArray_DIM(index, i) > PyArray_DIM(array, i)) ||
+            (source && PyArray_DIM(index, i) > PyArray_DIM(source, i)))
+            return NULL;
+    index = native_dense(object);
+    if (index && !native_inside(PyArray_DATA(index), PyArray_SIZE(index), PyArray_DIM(array, dim)))
+        Py_CLEAR(index);
+    return index;
+}
+
+PyObject *native_gather_each(PyArrayObject *x, PyObject *at, int dim) {
+    static const each_row PICKS[] = {[1] = pick_1, [2] = pick_2, [4] = pick_4, [8] = pick_8};
+    native_type type = native_array_type((PyObject *)x);
+    PyArrayObject *index = type == TYPE_NONE ? NULL : fitting(at, x, dim, NULL);
+    PyArrayObject *made = index ? native_empty(PyArray_NDIM(x), PyArray_DIMS(index), type) : NULL;
+    if (made)
+        walk_rows(&(each_walk){PyArray_NDIM(x), dim, PyArray_DIMS(index), PyArray_STRIDES(x), PyArray_STRIDES(made),
+                               PyArray_STRIDE(x, dim), PyArray_DATA(index), PyArray_BYTES(x), PyArray_BYTES(made)},
+                  PICKS[TYPE_SIZE[type]]);
+    Py_XDECREF(index);
+    return (PyObject *)made;
+}
+
+PyObject *native_reduce_each(PyObject *const *args, int dim, PyObject *reduce, bool include_self, bool place) {
+    PyArrayObject *x = (PyArrayObject *)args[0], *source = (PyArrayObject *)args[2];
+    const native_type type = native_array_type(args[0]);
+    const int kind = type == TYPE_F32 ? 0 : type == TYPE_F64 ? 1 : type == TYPE_I32 ? 2 : type == TYPE_I64 ? 3 : -1;
+    size_t how = 0;
+    while (how < sizeof REDUCTIONS / sizeof *REDUCTIONS && PyUnicode_CompareWithASCIIString(reduce, REDUCTIONS[how].name))
+        how++;
+    if (kind < 0 || how == sizeof REDUCTIONS / sizeof *REDUCTIONS || !REDUCTIONS[how].combine[kind] ||
+        native_array_type(args[2]) != type || (place && (!PyArray_IS_C_CONTIGUOUS(x) || !PyArray_ISWRITEABLE(x) ||
+        native_overlap(x, source) || native_overlap(x, (PyArrayObject *)args[1]))))
+        return NULL;
+    PyArrayObject *index = fitting(args[1], x, dim, source), *made = NULL;
+    if (!index)
+        return NULL;
+    const bool mean = how == 1;
+    char *counts = mean ? native_scratch((size_t)PyArray_NBYTES(x)) : NULL;
+    if (!mean || counts)
+        made = place ? (PyArrayObject *)Py_NewRef(args[0]) : native_copied(x, type);
+    if (made) {
+        const each_walk walk = {PyArray_NDIM(x), dim, PyArray_DIMS(index), PyArray_STRIDES(made), PyArray_STRIDES(source),
+                                PyArray_STRIDE(made, dim), PyArray_DATA(index), PyArray_BYTES(made), PyArray_BYTES(source),
+                                counts - PyArray_BYTES(made)};
+        if (!include_self)
+            walk_rows(&walk, REDUCTIONS[how].begin[kind]);
+        if (mean) { /* only the counts of places that the index names are ever written, and read */
+            walk_rows(&walk, include_self ? (kind ? itself_f64 : itself_f32) : kind ? uncounted_f64 : uncounted_f32);
+            walk_rows(&walk, kind ? count_f64 : count_f32);
+        }
+        walk_rows(&walk, REDUCTIONS[how].combine[kind]);
+        if (mean)
+            walk_rows(&walk, kind ? divide_f64 : divide_f32);
+    }
+    if (counts)
+        native_scratch_free(counts, (size_t)PyArray_NBYTES(x));
+    Py_DECREF(index);
+    return (PyObject *)made;
+}

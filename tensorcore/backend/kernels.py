@@ -8,6 +8,7 @@ values, programs that are written down, examples side by side, shards, conforman
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, NamedTuple
 
 from tensorcore import dtypes
@@ -138,7 +139,7 @@ KERNELS: dict[str, Facts] = {
     **_of("masked_scatter", like.same),
     **_of("index_tensors", like.index_tensors, stops=True),
     **_of("gather", lambda x, index, *, dim: index, stops=True),
-    **_of("index_select", lambda x, index, *, dim: like.resized(x, dim, like.prod(index)), stops=True),
+    **_of("index_select", lambda x, index, *, dim: like.resized(x, dim, prod(index)), stops=True),
     **_of("take", lambda x, index: index, stops=True),
     **_of("pick", like.pick, stops=True),
     **_of("put_picked", lambda x, at, *, dim, size, unique=True: like.resized(x, dim, size), stops=True),

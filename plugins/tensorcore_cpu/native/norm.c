@@ -267,15 +267,21 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     npy_intp statistics = call.by_channel ? call.channels : call.rows;
     PyArrayObject *mean = NULL, *var = NULL, *made[3] = {NULL}, *inputs[3] = {call.x, call.weight, call.bias};
     native_lines g = {NULL};
+    /* Channels are what one copy of all elements holds, or a line of one number. */
+    PyArrayObject *arrived = (PyArrayObject *)args[0];
+    const bool one = call.by_channel && !PyArray_IS_C_CONTIGUOUS(arrived) && native_uniform(arrived);
+    const npy_intp line = !call.by_channel ? call.n : !one ? PyArray_SIZE(call.x) : call.inner > 1 ? call.inner : NORM_CHANNELS;
     bool ready = PyArray_SIZE((PyArrayObject *)args[0]) == PyArray_SIZE(call.x) && native_real_type(args[0]) == call.type &&
                  native_is_none(args[4]) == !call.centre &&
-                 native_lines_of((PyArrayObject *)args[0], call.by_channel ? PyArray_SIZE(call.x) : call.n, &g) &&
+                 native_lines_of(arrived, line, &g) &&
                  optional(args[4], call.type, statistics, &mean) && optional(args[5], call.type, statistics, &var) && var;
     for (int k = 0; ready && k < 3; k++)
         ready = gradient_of(inputs[k], PyTuple_GET_ITEM(options[NEEDS], k), call.type, &made[k]);
     if (ready) {
         call.over_rows.g = call.over_channels.g = g.data;
         call.over_rows.g_step = g.step;
+        call.over_channels.g_channel = one ? 0 : call.inner;
+        call.over_channels.g_batch = one ? 0 : call.channels * call.inner;
         call.over_rows.mean = call.over_channels.mean = mean ? PyArray_DATA(mean) : NULL;
         call.over_rows.var = call.over_channels.var = PyArray_DATA(var);
         call.over_rows.out = call.over_channels.out = made[0] ? PyArray_DATA(made[0]) : NULL;

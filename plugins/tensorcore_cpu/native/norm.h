@@ -27,6 +27,7 @@ typedef struct {
     void *mean, *var;
     void *out;
     const void *g;
+    ptrdiff_t g_batch, g_channel; /* elements of g from one to the next: 0 where all of them are one, of which there is a line */
     void *weight_gradient, *bias_gradient; /* NULL where they are not asked for; out likewise */
 } norm_channels;
 

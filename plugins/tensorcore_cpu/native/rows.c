@@ -23,8 +23,7 @@ PyArrayObject *native_dense(PyObject *object) {
     return (PyArrayObject *)PyArray_NewCopy(array, NPY_CORDER);
 }
 
-/* Whether all elements lie in one place. */
-static bool uniform(PyArrayObject *x) {
+bool native_uniform(PyArrayObject *x) {
     for (int i = 0; i < PyArray_NDIM(x); i++)
         if (PyArray_DIM(x, i) != 1 && PyArray_STRIDE(x, i))
             return false;
@@ -55,7 +54,7 @@ static bool regular(PyArrayObject *x, npy_intp n, npy_intp *step) {
 
 bool native_lines_of(PyArrayObject *array, npy_intp n, native_lines *lines) {
     npy_intp step = n * PyArray_ITEMSIZE(array);
-    if (!PyArray_IS_C_CONTIGUOUS(array) && uniform(array)) {
+    if (!PyArray_IS_C_CONTIGUOUS(array) && native_uniform(array)) {
         const native_start start = {PyArray_BYTES(array), 0, (int)PyArray_ITEMSIZE(array)};
         lines->owner = native_empty(1, &n, native_real_type((PyObject *)array));
         if (lines->owner)
@@ -215,7 +214,7 @@ PyArrayObject *native_copied(PyArrayObject *x, native_type type) {
 }
 
 PyArrayObject *native_started(PyArrayObject *x, native_type type, native_start *start) {
-    const bool one = uniform(x);
+    const bool one = native_uniform(x);
     *start = (native_start){NULL, one ? 0 : TYPE_SIZE[type], TYPE_SIZE[type]};
     if (!one && !PyArray_IS_C_CONTIGUOUS(x))
         return native_copied(x, type);

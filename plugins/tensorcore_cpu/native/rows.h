@@ -20,6 +20,8 @@ typedef struct {
 /* The elements of an array of float or double as rows of n, in row-major order: where they lie if they do so, else a copy, which is
    one row where all elements lie in one place. False with an exception. */
 bool native_lines_of(PyArrayObject *array, npy_intp n, native_lines *lines);
+/* Whether all elements lie in one place. */
+bool native_uniform(PyArrayObject *array);
 
 /* Whether the object is None or missing. */
 static inline bool native_is_none(PyObject *object) { return !object || object == Py_None; }

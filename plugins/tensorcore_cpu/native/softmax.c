@@ -21,6 +21,7 @@ typedef struct {
     native_lines x, y;
     char *out;
     npy_intp n, inner, tiles, size;
+    bool one; /* columns of a gradient: x is one number, of which there is a line */
 } softmax_run;
 
 static void run_rows(void *context, npy_intp begin, npy_intp end) {
@@ -37,7 +38,7 @@ static void run_columns(void *context, npy_intp begin, npy_intp end) {
     for (; begin < end; begin++) {
         npy_intp column = begin % run->tiles * COLUMNS, rest = run->inner - column;
         npy_intp start = (begin / run->tiles * run->n * run->inner + column) * run->size;
-        run->columns(x + start, y + start, run->out + start, run->n, run->inner,
+        run->columns(run->one ? x : x + start, run->one ? 0 : run->inner, y + start, run->out + start, run->n, run->inner,
                      rest < COLUMNS ? rest : COLUMNS);
     }
 }
@@ -64,8 +65,9 @@ static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args,
     npy_intp before;
     native_around(first, (int)dim, &before, &run.inner);
     PyArrayObject *made = NULL;
+    run.one = op->inputs == 2 && run.inner > 1 && !PyArray_IS_C_CONTIGUOUS(first) && native_uniform(first);
     /* Columns are what one copy of all elements holds. */
-    if (native_lines_of(first, run.inner == 1 ? run.n : PyArray_SIZE(first), &run.x) &&
+    if (native_lines_of(first, run.one ? COLUMNS : run.inner == 1 ? run.n : PyArray_SIZE(first), &run.x) &&
         native_lines_of(second, run.inner == 1 ? run.n : PyArray_SIZE(first), &run.y))
         made = native_empty(ndim, PyArray_DIMS(first), type);
     if (made) {

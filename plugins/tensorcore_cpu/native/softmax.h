@@ -15,8 +15,9 @@ typedef struct {
     ptrdiff_t count, n;
 } softmax_lines;
 typedef void (*softmax_rows)(const softmax_lines *of);
-/* n rows of `width` elements, `inner` elements apart, each column by itself. */
-typedef void (*softmax_columns)(const void *x, const void *y, void *out, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width);
+/* n rows of `width` elements, `inner` elements apart, those of x `apart`; each column by itself. */
+typedef void (*softmax_columns)(const void *x, ptrdiff_t apart, const void *y, void *out, ptrdiff_t n, ptrdiff_t inner,
+                                ptrdiff_t width);
 
 /* Scores (batch, n, inner) and the classes (batch, inner) that they are for. */
 typedef struct {

@@ -226,14 +226,14 @@ static void F(norm_channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t
 }
 
 static void F(single_channels_back)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count) {
-    const REAL *x = (const REAL *)of->x + first, *g = (const REAL *)of->g + first, *w = of->weight;
+    const REAL *x = (const REAL *)of->x + first, *g = (const REAL *)of->g + first * of->g_channel, *w = of->weight;
     REAL block[NORM_CHANNELS] = {0}, other[NORM_CHANNELS] = {0}, mean[NORM_CHANNELS] = {0}, scale[NORM_CHANNELS];
     REAL mixed[NORM_CHANNELS], shift[NORM_CHANNELS];
     double total[NORM_CHANNELS] = {0}, products[NORM_CHANNELS] = {0};
     for (ptrdiff_t i = 0; i < count && of->centre; i++)
         mean[i] = ((const REAL *)of->mean)[first + i];
     for (ptrdiff_t r = 0; r < of->batch; r++) {
-        const REAL *row = x + r * of->channels, *grad = g + r * of->channels;
+        const REAL *row = x + r * of->channels, *grad = g + r * of->g_batch;
         INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
             block[i] += grad[i];
             other[i] += grad[i] * (row[i] - mean[i]);
@@ -254,7 +254,7 @@ static void F(single_channels_back)(const norm_channels *of, ptrdiff_t first, pt
         shift[i] = of->centre ? (REAL)(total[i] / (double)of->batch) * scale[i] : 0;
     }
     REAL *out = (REAL *)of->out + first;
-    for (ptrdiff_t r = 0; of->out && r < of->batch; r++, x += of->channels, g += of->channels, out += of->channels)
+    for (ptrdiff_t r = 0; of->out && r < of->batch; r++, x += of->channels, g += of->g_batch, out += of->channels)
         INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
             out[i] = g[i] * scale[i] - ((x[i] - mean[i]) * mixed[i] + shift[i]);
 }
@@ -267,12 +267,12 @@ static void F(norm_channels_back)(const norm_channels *of, ptrdiff_t first, ptrd
     ptrdiff_t n = of->inner, step = of->channels * n;
     const REAL *w = of->weight;
     for (ptrdiff_t c = first; c < first + count; c++) {
-        const REAL *x = (const REAL *)of->x + c * n, *g = (const REAL *)of->g + c * n;
+        const REAL *x = (const REAL *)of->x + c * n, *g = (const REAL *)of->g + c * of->g_channel;
         REAL middle = of->centre ? ((const REAL *)of->mean)[c] : 0;
         REAL plain = 1 / (REAL)sqrt(((const REAL *)of->var)[c] + (REAL)of->eps), scale = w ? plain * w[c] : plain;
         WIDE total = 0, products = 0, size = (WIDE)(of->batch * n);
         for (ptrdiff_t r = 0; r < of->batch; r++)
-            F(gradient_sums)(g + r * step, x + r * step, n, middle, &total, &products);
+            F(gradient_sums)(g + r * of->g_batch, x + r * step, n, middle, &total, &products);
         if (of->weight_gradient)
             ((REAL *)of->weight_gradient)[c] = (REAL)(products * plain);
         if (of->bias_gradient)
@@ -283,6 +283,6 @@ static void F(norm_channels_back)(const norm_channels *of, ptrdiff_t first, ptrd
         REAL mixed = (REAL)(products * plain / size) * plain * scale;
         REAL shift = of->centre ? (REAL)(total / size) * scale : 0;
         for (ptrdiff_t r = 0; r < of->batch; r++)
-            F(mixed_segment)(g + r * step, x + r * step, out + r * step, n, middle, scale, mixed, shift);
+            F(mixed_segment)(g + r * of->g_batch, x + r * step, out + r * step, n, middle, scale, mixed, shift);
     }
 }

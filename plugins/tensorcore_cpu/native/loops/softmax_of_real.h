@@ -112,8 +112,8 @@ ALWAYS_INLINE void F(column_powers)(const REAL *x, REAL *out, ptrdiff_t n, ptrdi
     }
 }
 
-static void F(softmax_columns)(const void *from, const void *unused, void *to, ptrdiff_t n, ptrdiff_t inner,
-                               ptrdiff_t width) {
+static void F(softmax_columns)(const void *from, ptrdiff_t same, const void *unused, void *to, ptrdiff_t n,
+                               ptrdiff_t inner, ptrdiff_t width) {
     REAL top[COLUMNS], total[COLUMNS], *out = to;
     F(column_powers)(from, out, n, inner, width, top, total);
     for (ptrdiff_t k = 0; k < n; k++, out += inner)
@@ -121,8 +121,8 @@ static void F(softmax_columns)(const void *from, const void *unused, void *to, p
             out[i] /= total[i];
 }
 
-static void F(log_softmax_columns)(const void *from, const void *unused, void *to, ptrdiff_t n, ptrdiff_t inner,
-                                   ptrdiff_t width) {
+static void F(log_softmax_columns)(const void *from, ptrdiff_t same, const void *unused, void *to, ptrdiff_t n,
+                                   ptrdiff_t inner, ptrdiff_t width) {
     const REAL *x = from;
     REAL top[COLUMNS], total[COLUMNS], *out = to;
     F(column_powers)(x, NULL, n, inner, width, top, total);
@@ -133,26 +133,26 @@ static void F(log_softmax_columns)(const void *from, const void *unused, void *t
             out[i] = x[i] - top[i] - total[i];
 }
 
-static void F(softmax_back_columns)(const void *from, const void *made, void *to, ptrdiff_t n, ptrdiff_t inner,
-                                    ptrdiff_t width) {
+static void F(softmax_back_columns)(const void *from, ptrdiff_t apart, const void *made, void *to, ptrdiff_t n,
+                                    ptrdiff_t inner, ptrdiff_t width) {
     const REAL *g = from, *y = made;
     REAL total[COLUMNS] = {0}, *out = to;
     for (ptrdiff_t k = 0; k < n; k++)
         INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
-            total[i] += g[k * inner + i] * y[k * inner + i];
-    for (ptrdiff_t k = 0; k < n; k++, out += inner, g += inner, y += inner)
+            total[i] += g[k * apart + i] * y[k * inner + i];
+    for (ptrdiff_t k = 0; k < n; k++, out += inner, g += apart, y += inner)
         INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
             out[i] = y[i] * (g[i] - total[i]);
 }
 
-static void F(log_softmax_back_columns)(const void *from, const void *made, void *to, ptrdiff_t n, ptrdiff_t inner,
-                                        ptrdiff_t width) {
+static void F(log_softmax_back_columns)(const void *from, ptrdiff_t apart, const void *made, void *to, ptrdiff_t n,
+                                        ptrdiff_t inner, ptrdiff_t width) {
     const REAL *g = from, *y = made;
     REAL total[COLUMNS] = {0}, *out = to;
     for (ptrdiff_t k = 0; k < n; k++)
         INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
-            total[i] += g[k * inner + i];
-    for (ptrdiff_t k = 0; k < n; k++, out += inner, g += inner, y += inner)
+            total[i] += g[k * apart + i];
+    for (ptrdiff_t k = 0; k < n; k++, out += inner, g += apart, y += inner)
         INDEPENDENT for (ptrdiff_t i = 0; i < width; i++)
             out[i] = g[i] - F(exp_)(y[i]) * total[i];
 }

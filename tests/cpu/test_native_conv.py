@@ -188,6 +188,7 @@ def test_shapes_that_do_not_fit_are_left_to_numpy(name):
     [
         "rows longer than a tile",
         "few in, many out",
+        "each channel its own, no padding",
         "many weights",
         "three by three, long rows",
         "three by three, many weights",

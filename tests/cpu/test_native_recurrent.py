@@ -178,7 +178,9 @@ def test_threads_do_not_change_the_result():
             results = kernel("lstm_steps")[0](*args, **options)
             sent = [np.ones_like(one) for one in results[:3]]
             needs = (True,) * 4
-            made.append((*results, *kernel("lstm_steps_backward")[0](sent, *args, *results[3:], needs=needs, **options)))
+            made.append(
+                (*results, *kernel("lstm_steps_backward")[0](sent, *args, *results[3:], needs=needs, **options))
+            )
     finally:
         tensorcore.set_num_threads(before)
     for one, other in zip(*made, strict=True):

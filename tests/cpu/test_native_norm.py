@@ -148,6 +148,41 @@ def test_layouts():
     assert [one.dtype for one in half] == [one.dtype for one in fallback(x.astype(np.float16), None, None, **options)]
 
 
+@pytest.mark.parametrize("shape", [(3, 70, 5, 4), (2, 5, 3, 4, 2), (2, 1, 3, 3)])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_channels_that_lie_innermost_are_read_there(shape, weighted):
+    """A batch whose channels are innermost gives a result, and a gradient, that lie so, with the values of its row-major copy."""
+    random, last = np.random.default_rng(8), (0, *range(2, len(shape)), 1)
+
+    def inside(dense):
+        return np.ascontiguousarray(dense.transpose(last)).transpose(np.argsort(last))
+
+    x, g = random.standard_normal((2, *shape)).astype(np.float32)
+    x = x * 3 + 5
+    weight, bias = random.standard_normal((2, shape[1])).astype(np.float32) if weighted else (None, None)
+    dims = (0, *range(2, len(shape)))
+    options = {"view": shape, "dims": dims, "affine": (shape[1], *[1] * (len(shape) - 2)), "eps": 1e-5, "centre": True}
+    (forward, numpys), (backward, _) = kernel("standardize"), kernel("standardize_backward")
+    made, mean, var = forward(inside(x), weight, bias, **options)
+    expected = numpys(
+        x.astype(np.float64), *[one if one is None else one.astype(np.float64) for one in (weight, bias)], **options
+    )
+    for found, known in zip((made, mean, var), expected, strict=True):
+        np.testing.assert_allclose(found, known, rtol=2e-5, atol=5e-6)
+    by, _ = kernel("standardize_by")
+    given = by(inside(x), mean, var, weight, bias, eps=1e-5)
+    np.testing.assert_array_equal(given, made)
+    wanted = (True, weighted, weighted)
+    dense = backward(g, x, weight, bias, mean, var, needs=wanted, **options)
+    for sent in (g, inside(g)):
+        found = backward(sent, inside(x), weight, bias, mean, var, needs=wanted, **options)
+        for one, known in zip(found, dense, strict=True):
+            assert one is known is None or np.abs(one - known).max() <= 4e-6 * np.abs(known).max()
+        assert found[0].transpose(last).flags.c_contiguous
+    assert made.transpose(last).flags.c_contiguous
+    assert given.transpose(last).flags.c_contiguous
+
+
 @pytest.mark.parametrize("name", LAYERS)
 def test_gradients_of_every_layout_give_the_same_bits(name):
     """One number, a row or a column expanded, rows apart and turned dims give bit by bit what dense gradients give."""

@@ -169,12 +169,18 @@ def test_threads_do_not_change_the_result():
     """A layer gives the same to the last bit on one thread and on several."""
     import tensorcore
 
-    args, options = inputs("lstm_steps", (30, 30), 200, "float32"), options_of("lstm_steps", (30, 30))
+    sizes = (30, 30, 17, 9, 2)
+    args, options = inputs("lstm_steps", sizes, 200, "float32"), options_of("lstm_steps", sizes)
     before, made = tensorcore.get_num_threads(), []
     try:
         for count in (1, 3):
             tensorcore.set_num_threads(count)
-            made.append(kernel("lstm_steps")[0](*args, **options))
+            results = kernel("lstm_steps")[0](*args, **options)
+            sent = [np.ones_like(one) for one in results[:3]]
+            needs = (True,) * 4
+            made.append(
+                (*results, *kernel("lstm_steps_backward")[0](sent, *args, *results[3:], needs=needs, **options))
+            )
     finally:
         tensorcore.set_num_threads(before)
     for one, other in zip(*made, strict=True):

@@ -51,6 +51,16 @@ typedef struct {
     void *sums;                             /* room for tiles of weight_rows x weight_columns, aligned to a vector */
 } conv_weight_job;
 
+/* Planes of one channel each under square windows with steps of one; `before` zeros lie in front of each dim, and as many behind
+   as the windows reach. A weight that is turned is read from its last tap to its first. */
+typedef struct {
+    const void *from, *weight, *bias;       /* NULL for none */
+    void *made;
+    ptrdiff_t channels, outs, depth;        /* outs of a channel; planes of an image's channel */
+    ptrdiff_t sizes[2], counts[2], before[2], kernel;
+    bool turned;
+} conv_planes;
+
 typedef struct {
     ptrdiff_t rows, columns;                /* of a tile: outs and positions */
     ptrdiff_t lanes;                        /* positions of one row that `direct` takes at once */
@@ -65,6 +75,9 @@ typedef struct {
     void (*wide_pack)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end); /* counts those */
     ptrdiff_t (*wide_room)(const conv_job *job);
     void (*wide)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts rows of outputs */
+    ptrdiff_t plane_strip;                  /* rows of outputs that are made together */
+    ptrdiff_t (*planes_room)(const conv_planes *job);
+    void (*planes)(const conv_planes *job, void *room, ptrdiff_t begin, ptrdiff_t end); /* counts strips */
     ptrdiff_t weight_columns;               /* outs of a tile of the weight's gradient */
     void (*turn)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end);
     ptrdiff_t weight_rows;                  /* of a tile of the weight's gradient */
@@ -79,9 +92,9 @@ typedef struct {
 
 typedef enum { CONV_SUMS, CONV_INPUT_GRADIENT, CONV_WEIGHT_GRADIENT } conv_wanted;
 
-/* The ways to make one: a product of matrices, few multiplications, and sums over taps: as their own rules say, with vectors of
+/* The ways to make one: a product of matrices, few multiplications, planes of one channel each, and sums over taps: as their own rules say, with vectors of
    outs, with windows that are read where they lie, and with tiles whose windows are gathered. */
-typedef enum { CONV_PRODUCT, CONV_WINOGRAD, CONV_TAPS, CONV_WIDE, CONV_DIRECT, CONV_TILES, CONV_WAYS } conv_way;
+typedef enum { CONV_PRODUCT, CONV_WINOGRAD, CONV_DEPTHWISE, CONV_TAPS, CONV_WIDE, CONV_DIRECT, CONV_TILES, CONV_WAYS } conv_way;
 
 /* What a call says, with dims of size 1 in front where there are fewer than three. */
 typedef struct {
@@ -95,7 +108,7 @@ typedef struct {
     conv_way way;                             /* from CONV_TAPS on: how taps_run makes it */
 } convolution;
 
-/* Which ways can make one, and where the fixed rules take them. The first two want everything C-contiguous. Answers of a run are
+/* Which ways can make one, and where the fixed rules take them. Those before CONV_TAPS want everything C-contiguous. Answers of a run are
    false where there is no memory, and from winograd_run where something that was made is not finite: what lies there then is not
    what the sums over taps give, which make a NaN of fewer infinities and reach further before they overflow. Call them with the
    GIL. */
@@ -105,6 +118,8 @@ bool pointwise_run(const convolution *c);
 bool winograd_fits(const convolution *c);
 bool winograd_pays(const convolution *c);
 bool winograd_run(const convolution *c);
+bool depthwise_fits(const convolution *c);
+bool depthwise_run(const convolution *c);
 bool wide_fits(const convolution *c);
 bool taps_run(const convolution *c);
 

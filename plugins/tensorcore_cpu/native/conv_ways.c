@@ -15,7 +15,7 @@ enum {
     LONG = 300,          /* after so many, what has been measured is enough */
 };
 
-static const char *const WAYS[CONV_WAYS] = {"product", "winograd", "taps", "wide", "direct", "tiles"};
+static const char *const WAYS[CONV_WAYS] = {"product", "winograd", "depthwise", "taps", "wide", "direct", "tiles"};
 static const char *const WANTED[] = {"conv", "conv_input_gradient", "conv_weight_gradient"};
 
 static bool measures;
@@ -29,6 +29,8 @@ static bool fits(const convolution *c, conv_way way) {
         return pointwise_fits(c);
     case CONV_WINOGRAD:
         return winograd_fits(c);
+    case CONV_DEPTHWISE:
+        return depthwise_fits(c);
     case CONV_WIDE:
         return wide_fits(c);
     default:
@@ -39,12 +41,23 @@ static bool fits(const convolution *c, conv_way way) {
 conv_way conv_ruled(const convolution *c) {
     if (forced != CONV_WAYS && fits(c, forced))
         return forced;
+    if (depthwise_fits(c))
+        return CONV_DEPTHWISE;
     return pointwise_fits(c) && pointwise_pays(c) ? CONV_PRODUCT : winograd_fits(c) && winograd_pays(c) ? CONV_WINOGRAD : CONV_TAPS;
 }
 
 bool conv_make(convolution *c, conv_way way) {
     c->way = way;
-    return way == CONV_PRODUCT ? pointwise_run(c) : way == CONV_WINOGRAD ? winograd_run(c) : taps_run(c);
+    switch (way) {
+    case CONV_PRODUCT:
+        return pointwise_run(c);
+    case CONV_WINOGRAD:
+        return winograd_run(c);
+    case CONV_DEPTHWISE:
+        return depthwise_run(c);
+    default:
+        return taps_run(c);
+    }
 }
 
 /* What was measured. All of it is read and written with the GIL, which is let go of only while a convolution runs. */

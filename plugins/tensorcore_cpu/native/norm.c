@@ -26,7 +26,7 @@ typedef struct {
     native_type type;
     int ndim;
     npy_intp view[MOST];
-    bool reduced[MOST], by_channel;
+    bool reduced[MOST], by_channel, inside; /* channels innermost in memory: each position is a row of them */
     double eps;
     bool centre;
     npy_intp n, inner, turns, rows;      /* over rows */
@@ -120,6 +120,49 @@ static bool optional(PyObject *object, native_type type, npy_intp size, PyArrayO
     return (*array = native_dense(object)) != NULL;
 }
 
+/* The dims from the largest stride to the smallest where the channels are innermost, of pictures and volumes: results of lines
+   are row-major (tensorcore.backend.layouts). */
+static void channels_inside(int ndim, int *axes) {
+    axes[0] = 0;
+    for (int i = 1; i < ndim - 1; i++)
+        axes[i] = i + 1;
+    axes[ndim - 1] = 1;
+}
+
+static bool lies_inside(PyArrayObject *x) {
+    const int ndim = PyArray_NDIM(x);
+    int axes[MOST];
+    npy_intp step = PyArray_ITEMSIZE(x);
+    if (ndim < 4 || ndim > 5 || PyArray_IS_C_CONTIGUOUS(x))
+        return false;
+    channels_inside(ndim, axes);
+    for (int i = ndim - 1; i >= 0; step *= PyArray_DIM(x, axes[i--]))
+        if (PyArray_DIM(x, axes[i]) != 1 && PyArray_STRIDE(x, axes[i]) != step)
+            return false;
+    return true;
+}
+
+/* A new array that lies as x does: row-major, or with the channels innermost. */
+static PyArrayObject *new_like_x(const norm_call *call) {
+    int axes[MOST];
+    if (!call->inside)
+        return native_empty(PyArray_NDIM(call->x), PyArray_DIMS(call->x), call->type);
+    channels_inside(PyArray_NDIM(call->x), axes);
+    return native_empty_ordered(PyArray_NDIM(call->x), PyArray_DIMS(call->x), call->type, axes);
+}
+
+/* x where it lies, if that is with the channels innermost and they are what is normalised; else dense. */
+static bool take_x(norm_call *call, PyArrayObject *x) {
+    call->inside = call->by_channel && PyArray_NDIM(x) == call->ndim && PyArray_CompareLists(PyArray_DIMS(x), call->view, call->ndim) &&
+                   lies_inside(x);
+    if (call->inside) {
+        call->batch *= call->inner;
+        call->inner = 1;
+    }
+    call->x = call->inside ? (PyArrayObject *)Py_NewRef(x) : native_dense((PyObject *)x);
+    return call->x != NULL;
+}
+
 /* Fills the call from (x, weight, bias) and the options; false where it is not for this kernel. */
 static bool begin_call(norm_call *call, PyObject *const *args, PyObject *const *options) {
     bool weighted = !native_is_none(args[1]) || !native_is_none(args[2]);
@@ -130,7 +173,7 @@ static bool begin_call(norm_call *call, PyObject *const *args, PyObject *const *
     call->of = &loops->of[call->type];
     call->weights = call->by_channel ? call->channels : call->turns * (call->n / call->inner);
     if (!optional(args[1], call->type, call->weights, &call->weight) ||
-        !optional(args[2], call->type, call->weights, &call->bias) || !(call->x = native_dense(args[0]))) {
+        !optional(args[2], call->type, call->weights, &call->bias) || !take_x(call, (PyArrayObject *)args[0])) {
         end_call(call);
         return false;
     }
@@ -178,7 +221,7 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
     npy_intp kept[MOST];
     for (int i = 0; i < call.ndim; i++)
         kept[i] = call.reduced[i] ? 1 : call.view[i];
-    PyArrayObject *made = native_empty(PyArray_NDIM(call.x), PyArray_DIMS(call.x), call.type);
+    PyArrayObject *made = new_like_x(&call);
     PyArrayObject *var = native_empty(call.ndim, kept, call.type);
     PyArrayObject *mean = call.centre ? native_empty(call.ndim, kept, call.type) : (PyArrayObject *)Py_NewRef(Py_None);
     if (made && mean && var) {
@@ -247,11 +290,25 @@ static bool differentiate_rows(norm_call *call, PyArrayObject *weight, PyArrayOb
 }
 
 /* A new array like the one it is the gradient of, where it is asked for. */
-static bool gradient_of(PyArrayObject *array, PyObject *needed, native_type type, PyArrayObject **made) {
+static bool gradient_of(const norm_call *call, PyArrayObject *array, PyObject *needed, PyArrayObject **made) {
     *made = NULL;
     if (!array || needed != Py_True)
         return true;
-    return (*made = native_empty(PyArray_NDIM(array), PyArray_DIMS(array), type)) != NULL;
+    *made = array == call->x ? new_like_x(call) : native_empty(PyArray_NDIM(array), PyArray_DIMS(array), call->type);
+    return *made != NULL;
+}
+
+/* What was sent as one line, in the order of an x whose channels lie inside. */
+static bool lying_lines(const norm_call *call, PyArrayObject *sent, native_lines *lines) {
+    if (!PyArray_SAMESHAPE(sent, call->x))
+        return false;
+    PyArrayObject *lying = lies_inside(sent) ? (PyArrayObject *)Py_NewRef(sent) : new_like_x(call);
+    if (!lying || (lying != sent && PyArray_CopyInto(lying, sent))) {
+        Py_XDECREF(lying);
+        return false;
+    }
+    *lines = (native_lines){.data = PyArray_DATA(lying), .owner = lying};
+    return true;
 }
 
 static PyObject *or_none(PyArrayObject *array) { return array ? (PyObject *)array : Py_None; }
@@ -273,10 +330,10 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     const npy_intp line = !call.by_channel ? call.n : !one ? PyArray_SIZE(call.x) : call.inner > 1 ? call.inner : NORM_CHANNELS;
     bool ready = PyArray_SIZE((PyArrayObject *)args[0]) == PyArray_SIZE(call.x) && native_real_type(args[0]) == call.type &&
                  native_is_none(args[4]) == !call.centre &&
-                 native_lines_of(arrived, line, &g) &&
+                 (call.inside && !one ? lying_lines(&call, arrived, &g) : native_lines_of(arrived, line, &g)) &&
                  optional(args[4], call.type, statistics, &mean) && optional(args[5], call.type, statistics, &var) && var;
     for (int k = 0; ready && k < 3; k++)
-        ready = gradient_of(inputs[k], PyTuple_GET_ITEM(options[NEEDS], k), call.type, &made[k]);
+        ready = gradient_of(&call, inputs[k], PyTuple_GET_ITEM(options[NEEDS], k), &made[k]);
     if (ready) {
         call.over_rows.g = call.over_channels.g = g.data;
         call.over_rows.g_step = g.step;
@@ -320,8 +377,11 @@ static PyObject *run_by(const native_kernel *kernel, PyObject *const *args, Py_s
     bool ready = !native_is_none(args[1]) && !native_is_none(args[2]);
     for (int k = 0; ready && k < 4; k++)
         ready = optional(args[k + 1], type, call.channels, &others[k]);
-    if (ready && (call.x = native_dense(args[0])))
-        made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
+    call.by_channel = true;
+    call.ndim = PyArray_NDIM(x);
+    memcpy(call.view, PyArray_DIMS(x), (size_t)call.ndim * sizeof *call.view);
+    if (ready && take_x(&call, x))
+        made = new_like_x(&call);
     if (made) {
         call.over_channels = (norm_channels){call.batch, call.channels, call.inner, eps, true, true, PyArray_DATA(call.x),
                                              others[2] ? PyArray_DATA(others[2]) : NULL,

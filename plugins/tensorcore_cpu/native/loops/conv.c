@@ -28,6 +28,8 @@ enum {
     GATHERED = 32,  /* taps times channels */
     DIRECT_TAPS = 9,
     WIDE_VECTORS = 2,
+    PLANE_ROWS = 8, PLANE_STRIP = 32, /* rows of outputs under one vector, and that are copied together */
+    PLANE_KERNEL = 7,                 /* the widest window of planes */
     WIDE_INNER = 192, /* channels times taps whose weights stay in the first cache */
 };
 
@@ -122,6 +124,7 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
 #define ZIP ZIP_FLOAT
 #include "conv_of_real.h"
 #include "conv_wide_of_real.h"
+#include "conv_depthwise_of_real.h"
 #include "conv_weight_of_real.h"
 #undef REAL
 #undef V
@@ -139,6 +142,7 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
 #define ZIP ZIP_DOUBLE
 #include "conv_of_real.h"
 #include "conv_wide_of_real.h"
+#include "conv_depthwise_of_real.h"
 #include "conv_weight_of_real.h"
 
 #define CONV_LOOPS(suffix)                                                                                             \
@@ -147,6 +151,7 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
         .pack = pack_##suffix, .tile_room = tile_room_##suffix, .tiles = tiles_##suffix,                               \
         .direct_places = direct_places_##suffix, .direct = direct_##suffix, .wide_outs = wide_outs_##suffix,           \
         .wide_least = WIDE_LEAST, .wide_pack = wide_pack_##suffix, .wide_room = wide_room_##suffix, .wide = wide_##suffix,\
+        .plane_strip = PLANE_STRIP, .planes_room = planes_room_##suffix, .planes = planes_##suffix,                    \
         .weight_columns = WEIGHT_COLUMNS_##suffix, .turn = turn_sent_##suffix, .weight_rows = WEIGHT_ROWS,             \
         .weight_tiles = weight_tiles_##suffix, .weight_direct = weight_direct_##suffix,                                \
     }

@@ -25,14 +25,16 @@ typedef struct {
     _Atomic int wanted;           /* workers that take part */
     _Atomic int sleepers;
     _Atomic bool caller_sleeps;
-    /* The loop's number in the upper half, the next piece in the lower: a worker that comes late claims nothing. */
-    _Atomic uint64_t ticket;
+    /* For each thread the loop's number in the upper half, in the lower the next of the pieces that it begins with, the same
+       ones in each loop of one size: what the last loop left in a core's own cache is looked for there. A worker that comes
+       late claims nothing. The first one announces a loop. */
+    _Atomic uint64_t tickets[MOST_THREADS];
     _Atomic uint32_t done;
-    /* What the current loop is. Read before a piece is claimed; the claim fails if it was another loop's. */
+    /* What the current loop is. Read between a ticket and the claim with it, which fails if it was another loop's. */
     _Atomic(native_body) body;
     _Atomic(void *) context;
     _Atomic npy_intp count, step;
-    _Atomic uint32_t pieces;
+    _Atomic uint32_t pieces, shares;
 } pool_state;
 
 static pool_state pool;
@@ -47,18 +49,33 @@ static inline void relax(void) {
 #endif
 }
 
-/* Takes pieces of the current loop until there is none left. */
-static void take_part(void) {
-    for (;;) {
-        uint64_t ticket = atomic_load(&pool.ticket);
+static inline uint32_t announced(void) { return (uint32_t)(atomic_load(&pool.tickets[0]) >> 32); }
+
+/* The first piece of a thread's share. */
+static inline uint32_t share_begin(uint32_t pieces, uint32_t shares, uint32_t share) {
+    return (uint32_t)((uint64_t)pieces * share / shares);
+}
+
+/* Takes pieces of the current loop until there is none left: those of the thread's own share, then of the others'. */
+static void take_part(uint32_t own) {
+    for (uint32_t passed = 0;;) {
+        const uint32_t shares = atomic_load(&pool.shares);
+        if (passed >= shares)
+            return;
+        const uint32_t share = (own + passed) % shares;
+        uint64_t ticket = atomic_load(&pool.tickets[share]);
         uint32_t piece = (uint32_t)ticket;
         native_body body = atomic_load(&pool.body);
         void *context = atomic_load(&pool.context);
         npy_intp count = atomic_load(&pool.count), step = atomic_load(&pool.step);
         uint32_t pieces = atomic_load(&pool.pieces);
-        if (piece >= pieces)
-            return;
-        if (!atomic_compare_exchange_weak(&pool.ticket, &ticket, ticket + 1))
+        if (atomic_load(&pool.shares) != shares)
+            return; /* another loop has begun */
+        if (piece >= share_begin(pieces, shares, share + 1)) {
+            passed++;
+            continue;
+        }
+        if (!atomic_compare_exchange_weak(&pool.tickets[share], &ticket, ticket + 1))
             continue;
         npy_intp begin = (npy_intp)piece * step, end = begin + step < count ? begin + step : count;
         inside = true;
@@ -76,22 +93,22 @@ static void *worker(void *argument) {
     int index = (int)(intptr_t)argument;
     uint32_t seen = 0;
     for (;;) {
-        uint32_t now = (uint32_t)(atomic_load(&pool.ticket) >> 32);
+        uint32_t now = announced();
         for (int i = 0; now == seen && i < SPINS; i++) {
             relax();
-            now = (uint32_t)(atomic_load(&pool.ticket) >> 32);
+            now = announced();
         }
         if (now == seen) {
             pthread_mutex_lock(&pool.lock);
             atomic_fetch_add(&pool.sleepers, 1);
-            while ((now = (uint32_t)(atomic_load(&pool.ticket) >> 32)) == seen)
+            while ((now = announced()) == seen)
                 pthread_cond_wait(&pool.work, &pool.lock);
             atomic_fetch_sub(&pool.sleepers, 1);
             pthread_mutex_unlock(&pool.lock);
         }
         seen = now;
         if (index < atomic_load(&pool.wanted))
-            take_part();
+            take_part((uint32_t)index + 1);
     }
     return NULL;
 }
@@ -132,27 +149,29 @@ npy_intp native_step(npy_intp grains, npy_intp threads) { return (grains + threa
 static void run_in_pieces(npy_intp count, npy_intp grain, native_body body, void *context) {
     const npy_intp step = native_step((count + grain - 1) / grain, thread_count) * grain;
     start_workers(thread_count - 1);
-    /* No worker may claim between the new fields and the new ticket: with no pieces there is nothing to claim. */
-    atomic_store(&pool.pieces, 0);
-    uint64_t next = ((atomic_load(&pool.ticket) >> 32) + 1) << 32;
-    atomic_store(&pool.ticket, next | UINT32_MAX);
+    /* No worker may claim between the new fields and the new tickets: these have no piece until then. */
+    const uint64_t next = ((uint64_t)announced() + 1) << 32;
+    const uint32_t pieces = (uint32_t)((count + step - 1) / step), shares = (uint32_t)thread_count;
+    const uint32_t before = atomic_load(&pool.shares);
+    for (uint32_t share = 0; share < (shares > before ? shares : before); share++)
+        atomic_store(&pool.tickets[share], next | UINT32_MAX);
     atomic_store(&pool.body, body);
     atomic_store(&pool.context, context);
     atomic_store(&pool.count, count);
     atomic_store(&pool.step, step);
     atomic_store(&pool.done, 0);
-    uint32_t pieces = (uint32_t)((count + step - 1) / step);
     atomic_store(&pool.pieces, pieces);
+    atomic_store(&pool.shares, shares);
     atomic_store(&pool.wanted, thread_count - 1);
-    next += (uint64_t)1 << 32;
-    atomic_store(&pool.ticket, next);
+    for (uint32_t share = shares; share-- > 0;)
+        atomic_store(&pool.tickets[share], next + ((uint64_t)1 << 32) + share_begin(pieces, shares, share));
     if (atomic_load(&pool.sleepers)) {
         place_workers();
         pthread_mutex_lock(&pool.lock);
         pthread_cond_broadcast(&pool.work);
         pthread_mutex_unlock(&pool.lock);
     }
-    take_part();
+    take_part(0);
     for (int i = 0; i < SPINS && atomic_load(&pool.done) != pieces; i++)
         relax();
     if (atomic_load(&pool.done) != pieces) {
@@ -194,8 +213,9 @@ static void start_anew(void) {
     atomic_store(&pool.wanted, 0);
     atomic_store(&pool.sleepers, 0);
     atomic_store(&pool.caller_sleeps, false);
-    atomic_store(&pool.ticket, 0);
     atomic_store(&pool.pieces, 0);
+    atomic_store(&pool.shares, 0);
+    atomic_store(&pool.tickets[0], 0);
     inside = false;
 }
 

@@ -182,7 +182,8 @@ def test_what_is_too_large_for_the_caches_is_copied_whole(count):
         for start in (0, 1, 63):
             kernel("copy")[0](made[start : start + size], values[:size])
             assert_same(made[start : start + size], values[:size])
-            assert (made[:start] == 7).all() and (made[start + size :] == 7).all()
+            assert (made[:start] == 7).all()
+            assert (made[start + size :] == 7).all()
             made[:] = 7
     finally:
         threads(before)

@@ -96,6 +96,21 @@ def test_several_threads_compute_the_same():
         native.threads(before)
 
 
+def test_each_piece_runs_once_when_the_number_of_threads_changes():
+    """Between loops it grows and shrinks, over the number of processors too: a late worker takes nothing of another loop."""
+    add, _ = kernel("add")
+    zeros, one = np.zeros(200_003, np.float32), np.float32(1)
+    before = native.threads()
+    try:
+        for turn in range(300):
+            native.threads((1, 5, 2, 8, 3)[turn % 5])
+            add(zeros, 1.0, out=zeros)  # in place: what is not touched, or twice, stays behind or runs ahead
+            if turn % 20 == 19:
+                np.testing.assert_array_equal(zeros, np.full(200_003, (turn + 1) * one))
+    finally:
+        native.threads(before)
+
+
 def test_python_threads_can_call_at_once():
     """Kernels that run on the pool at the same time do not meet."""
     add, _ = kernel("add")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tensorcore import dtypes
+from tensorcore_cpu.native import threads
 
 from .native import assert_same, awkward, kernel, layouts, needs_native
 
@@ -165,3 +166,40 @@ def test_full_of_a_number_that_does_not_fit():
             except (OverflowError, ValueError) as error:
                 results.append(type(error))
         assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_is_too_large_for_the_caches_is_copied_whole(count):
+    """From 16 MiB on copies go past the caches: from and to any address, to the last byte, and not a byte further."""
+    size = (16 << 20) + 77
+    values = np.random.default_rng(0).integers(0, 255, size + 3, np.uint8)
+    before = threads()
+    try:
+        threads(count)
+        for source in (values[3:], values[: size // 4 * 4].view(np.int32)):
+            assert_same(kernel("clone")[0](source), source)
+        made = np.full(size + 64, 7, np.uint8)
+        for start in (0, 1, 63):
+            kernel("copy")[0](made[start : start + size], values[:size])
+            assert_same(made[start : start + size], values[:size])
+            assert (made[:start] == 7).all()
+            assert (made[start + size :] == 7).all()
+            made[:] = 7
+    finally:
+        threads(before)
+
+
+def test_joined_arrays_that_are_too_large_for_the_caches():
+    """Parts one after the other, rows of them in turn too, where the result is over 16 MiB."""
+    cat, fallback = kernel("cat")
+    one, other = (np.random.default_rng(seed).random((1001, 2111 + seed), np.float32) for seed in (0, 1))
+    assert_same(cat([one, other], dim=1, shape=(1001, 4223)), fallback([one, other], dim=1, shape=(1001, 4223)))
+    assert_same(cat([one, one], dim=0, shape=(2002, 2111)), fallback([one, one], dim=0, shape=(2002, 2111)))
+
+
+def test_a_copy_of_a_large_array_onto_itself():
+    """It keeps its values."""
+    x = np.random.default_rng(0).random(5 << 20, np.float32)
+    before = x.copy()
+    kernel("copy")[0](x, x)
+    assert_same(x, before)

@@ -173,6 +173,10 @@ class TestMemory:
         array = np.arange(3)
         x = tc.as_tensor(array)
         assert tc.tensor(array).data_ptr() != array.ctypes.data
+        for data in (np.zeros(20_000), tc.zeros(20_000), np.zeros((100, 200)).T):
+            made = tc.tensor(data)
+            made.fill_(1)
+            assert (data.sum(), made.sum().item()) == (0, 20_000)
         assert x.data_ptr() == array.ctypes.data
         assert tc.as_tensor(x) is x
         assert tc.as_tensor(array, dtype=tc.float32).tolist() == [0.0, 1.0, 2.0]

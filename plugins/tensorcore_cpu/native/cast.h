@@ -7,6 +7,8 @@
 typedef struct {
     /* From, to. The diagonal copies. The two half types go to and from float alone: others pass through it. */
     native_loop cast[TYPES][TYPES];
+    /* Bytes to memory that does not overlap theirs, past the caches. */
+    void (*stream)(char *to, const char *from, ptrdiff_t bytes);
 } cast_loops;
 
 #endif

@@ -44,7 +44,7 @@ typedef struct {
     int parts;
     const char *data[PARTS];
     npy_intp end[PARTS]; /* of the part within a row of the result, in bytes */
-    npy_intp row;
+    npy_intp row, whole; /* bytes of one, and of all */
     char *made;
 } joined;
 
@@ -57,7 +57,7 @@ static void join_bytes(void *context, npy_intp begin, npy_intp end) {
     while (begin < end) {
         npy_intp first = part ? job->end[part - 1] : 0, length = job->end[part] - first;
         npy_intp count = job->end[part] - at < end - begin ? job->end[part] - at : end - begin;
-        memcpy(job->made + begin, job->data[part] + row * length + (at - first), (size_t)count);
+        native_move(job->made + begin, job->data[part] + row * length + (at - first), count, job->whole);
         begin += count;
         at += count;
         if (at == job->end[part] && ++part == job->parts) {
@@ -185,12 +185,13 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     if (!made)
         return NULL;
     job.made = PyArray_BYTES(made);
+    job.whole = rows * job.row;
     strided_job pieces = {&job, strided};
     woven threads = {&job, element};
     if (single)
         native_parallel(rows, GRAIN / job.row + 1, weave, &threads);
     else if (dense)
-        native_parallel(rows * job.row, GRAIN, join_bytes, &job);
+        native_parallel(job.whole, GRAIN, join_bytes, &job);
     else
         native_parallel(rows, GRAIN / job.row + 1, join_rows, &pieces);
     return (PyObject *)made;

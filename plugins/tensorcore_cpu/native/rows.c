@@ -1,6 +1,7 @@
 /* What the families that work on rows, planes and losses share. */
 #include "rows.h"
 
+#include "cast.h"
 #include "index.h"
 
 #include <stdatomic.h>
@@ -8,6 +9,9 @@
 #include <string.h>
 
 DECLARE_LOOPS(index_loops, index_loops);
+DECLARE_LOOPS(cast_loops, cast_loops);
+
+enum { PAST_CACHES = 16 << 20 };
 
 static PyObject *reduction_names[REDUCTION_UNKNOWN];
 
@@ -192,14 +196,22 @@ bool native_inside(const int64_t *index, npy_intp count, npy_intp size) {
     return !atomic_load(&run.outside);
 }
 
+void native_move(char *to, const char *from, npy_intp bytes, npy_intp whole) {
+    if (whole < PAST_CACHES)
+        memcpy(to, from, (size_t)bytes);
+    else
+        PICK(cast_loops)->stream(to, from, bytes);
+}
+
 typedef struct {
     char *to;
     const char *from;
+    npy_intp whole;
 } byte_copy;
 
 static void copy_bytes(void *context, npy_intp begin, npy_intp end) {
     const byte_copy *run = context;
-    memcpy(run->to + begin, run->from + begin, (size_t)(end - begin));
+    native_move(run->to + begin, run->from + begin, end - begin, run->whole);
 }
 
 PyArrayObject *native_copied(PyArrayObject *x, native_type type) {
@@ -207,7 +219,7 @@ PyArrayObject *native_copied(PyArrayObject *x, native_type type) {
         return (PyArrayObject *)PyArray_NewCopy(x, NPY_CORDER);
     PyArrayObject *made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
     if (made && PyArray_SIZE(x) > 0) {
-        byte_copy run = {PyArray_BYTES(made), PyArray_BYTES(x)};
+        byte_copy run = {PyArray_BYTES(made), PyArray_BYTES(x), PyArray_NBYTES(x)};
         native_parallel(PyArray_NBYTES(x), 1 << 17, copy_bytes, &run);
     }
     return made;

@@ -38,6 +38,10 @@ void native_around(PyArrayObject *array, int dim, npy_intp *before, npy_intp *af
 /* Whether all numbers are at least 0 and under `size`; on several threads. */
 bool native_inside(const int64_t *index, npy_intp count, npy_intp size);
 
+/* Bytes to memory that does not overlap theirs, for a body of native_parallel: past the caches where all that is copied, `whole`
+   bytes, is more than the last of them keeps until somebody reads it. */
+void native_move(char *to, const char *from, npy_intp bytes, npy_intp whole);
+
 /* A new array in row-major order with the values of x, which has that type. */
 PyArrayObject *native_copied(PyArrayObject *x, native_type type);
 

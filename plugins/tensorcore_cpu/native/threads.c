@@ -12,6 +12,7 @@
 enum {
     MOST_THREADS = 256,
     PIECES = 4, /* a thread: who is delayed by other programs then leaves little for the others to wait for */
+    LINE = 64,
     SPINS = 2000, /* a few microseconds: shorter than falling asleep and being woken */
 };
 
@@ -22,17 +23,21 @@ typedef struct {
     int started;                  /* workers, under owner */
     pthread_t threads[MOST_THREADS];
     int placed, beside;           /* so many workers may run anywhere but on processor `beside`; under owner */
-    _Atomic int wanted;           /* workers that take part */
     _Atomic int sleepers;
-    _Atomic bool caller_sleeps;
-    /* The loop's number in the upper half, the next piece in the lower: a worker that comes late claims nothing. */
-    _Atomic uint64_t ticket;
-    _Atomic uint32_t done;
-    /* What the current loop is. Read before a piece is claimed; the claim fails if it was another loop's. */
-    _Atomic(native_body) body;
+    /* A line of memory each for what workers watch, what is written before a loop alone, and what each of them writes. */
+    _Alignas(LINE) _Atomic uint32_t loop; /* its number: a new one announces a loop that is ready to be taken part in */
+    /* What the current loop is. Read between a ticket and the claim with it, which fails if it was another loop's. */
+    _Alignas(LINE) _Atomic(native_body) body;
     _Atomic(void *) context;
-    _Atomic npy_intp count, step;
-    _Atomic uint32_t pieces;
+    _Atomic npy_intp count, grain;
+    _Atomic uint32_t grains, step, shares; /* step: grains of a piece */
+    _Atomic int wanted;                    /* workers that take part */
+    _Alignas(LINE) _Atomic uint32_t done;
+    _Atomic bool caller_sleeps;
+    /* For each thread the loop's number in the upper half, in the lower the next grain of the share that it begins with, the
+       same one in each loop of one size: what the last loop left in a core's own cache is looked for there. A worker that
+       comes late claims nothing. */
+    _Alignas(LINE) _Atomic uint64_t tickets[MOST_THREADS];
 } pool_state;
 
 static pool_state pool;
@@ -47,24 +52,40 @@ static inline void relax(void) {
 #endif
 }
 
-/* Takes pieces of the current loop until there is none left. */
-static void take_part(void) {
-    for (;;) {
-        uint64_t ticket = atomic_load(&pool.ticket);
-        uint32_t piece = (uint32_t)ticket;
+/* The first grain of a thread's share. */
+static inline uint32_t share_begin(uint32_t grains, uint32_t shares, uint32_t share) {
+    return (uint32_t)((uint64_t)grains * share / shares);
+}
+
+/* Takes pieces of the current loop until there is none left: those of the thread's own share, then of the others'. */
+static void take_part(uint32_t own) {
+    for (uint32_t passed = 0;;) {
+        const uint32_t shares = atomic_load(&pool.shares);
+        if (passed >= shares)
+            return;
+        const uint32_t share = (own + passed) % shares;
+        uint64_t ticket = atomic_load(&pool.tickets[share]);
+        const uint32_t first = (uint32_t)ticket;
         native_body body = atomic_load(&pool.body);
         void *context = atomic_load(&pool.context);
-        npy_intp count = atomic_load(&pool.count), step = atomic_load(&pool.step);
-        uint32_t pieces = atomic_load(&pool.pieces);
-        if (piece >= pieces)
-            return;
-        if (!atomic_compare_exchange_weak(&pool.ticket, &ticket, ticket + 1))
+        npy_intp count = atomic_load(&pool.count), grain = atomic_load(&pool.grain);
+        const uint32_t grains = atomic_load(&pool.grains), step = atomic_load(&pool.step);
+        if (atomic_load(&pool.shares) != shares)
+            return; /* another loop has begun */
+        const uint32_t last = share_begin(grains, shares, share + 1);
+        if (first >= last) {
+            passed++;
             continue;
-        npy_intp begin = (npy_intp)piece * step, end = begin + step < count ? begin + step : count;
+        }
+        const uint32_t taken = last - first < step ? last - first : step;
+        if (!atomic_compare_exchange_weak(&pool.tickets[share], &ticket, ticket + taken))
+            continue;
+        npy_intp begin = first * grain, end = begin + taken * grain;
+        end = end < count ? end : count;
         inside = true;
         body(context, begin, end);
         inside = false;
-        if (atomic_fetch_add(&pool.done, 1) + 1 == pieces && atomic_load(&pool.caller_sleeps)) {
+        if (atomic_fetch_add(&pool.done, taken) + taken == grains && atomic_load(&pool.caller_sleeps)) {
             pthread_mutex_lock(&pool.lock);
             pthread_cond_signal(&pool.finished);
             pthread_mutex_unlock(&pool.lock);
@@ -76,22 +97,22 @@ static void *worker(void *argument) {
     int index = (int)(intptr_t)argument;
     uint32_t seen = 0;
     for (;;) {
-        uint32_t now = (uint32_t)(atomic_load(&pool.ticket) >> 32);
+        uint32_t now = atomic_load(&pool.loop);
         for (int i = 0; now == seen && i < SPINS; i++) {
             relax();
-            now = (uint32_t)(atomic_load(&pool.ticket) >> 32);
+            now = atomic_load(&pool.loop);
         }
         if (now == seen) {
             pthread_mutex_lock(&pool.lock);
             atomic_fetch_add(&pool.sleepers, 1);
-            while ((now = (uint32_t)(atomic_load(&pool.ticket) >> 32)) == seen)
+            while ((now = atomic_load(&pool.loop)) == seen)
                 pthread_cond_wait(&pool.work, &pool.lock);
             atomic_fetch_sub(&pool.sleepers, 1);
             pthread_mutex_unlock(&pool.lock);
         }
         seen = now;
         if (index < atomic_load(&pool.wanted))
-            take_part();
+            take_part((uint32_t)index + 1);
     }
     return NULL;
 }
@@ -130,35 +151,41 @@ static void place_workers(void) {
 npy_intp native_step(npy_intp grains, npy_intp threads) { return (grains + threads * PIECES - 1) / (threads * PIECES); }
 
 static void run_in_pieces(npy_intp count, npy_intp grain, native_body body, void *context) {
-    const npy_intp step = native_step((count + grain - 1) / grain, thread_count) * grain;
+    while (count / grain >= INT32_MAX)
+        grain *= 2;
+    const uint32_t grains = (uint32_t)((count + grain - 1) / grain), shares = (uint32_t)thread_count;
     start_workers(thread_count - 1);
-    /* No worker may claim between the new fields and the new ticket: with no pieces there is nothing to claim. */
-    atomic_store(&pool.pieces, 0);
-    uint64_t next = ((atomic_load(&pool.ticket) >> 32) + 1) << 32;
-    atomic_store(&pool.ticket, next | UINT32_MAX);
+    /* No worker may claim between the new fields and the new tickets: these have no grain until then. */
+    const uint32_t loop = atomic_load(&pool.loop) + 1;
+    const uint64_t ticket = (uint64_t)loop << 32;
+    const uint32_t before = atomic_load(&pool.shares);
+    for (uint32_t share = 0; share < (shares > before ? shares : before); share++)
+        atomic_store(&pool.tickets[share], ticket | UINT32_MAX);
     atomic_store(&pool.body, body);
     atomic_store(&pool.context, context);
     atomic_store(&pool.count, count);
-    atomic_store(&pool.step, step);
+    atomic_store(&pool.grain, grain);
+    atomic_store(&pool.step, (uint32_t)native_step(grains, shares));
     atomic_store(&pool.done, 0);
-    uint32_t pieces = (uint32_t)((count + step - 1) / step);
-    atomic_store(&pool.pieces, pieces);
+    atomic_store(&pool.grains, grains);
+    atomic_store(&pool.shares, shares);
     atomic_store(&pool.wanted, thread_count - 1);
-    next += (uint64_t)1 << 32;
-    atomic_store(&pool.ticket, next);
+    for (uint32_t share = 0; share < shares; share++)
+        atomic_store(&pool.tickets[share], ticket | share_begin(grains, shares, share));
+    atomic_store(&pool.loop, loop);
     if (atomic_load(&pool.sleepers)) {
         place_workers();
         pthread_mutex_lock(&pool.lock);
         pthread_cond_broadcast(&pool.work);
         pthread_mutex_unlock(&pool.lock);
     }
-    take_part();
-    for (int i = 0; i < SPINS && atomic_load(&pool.done) != pieces; i++)
+    take_part(0);
+    for (int i = 0; i < SPINS && atomic_load(&pool.done) != grains; i++)
         relax();
-    if (atomic_load(&pool.done) != pieces) {
+    if (atomic_load(&pool.done) != grains) {
         pthread_mutex_lock(&pool.lock);
         atomic_store(&pool.caller_sleeps, true);
-        while (atomic_load(&pool.done) != pieces)
+        while (atomic_load(&pool.done) != grains)
             pthread_cond_wait(&pool.finished, &pool.lock);
         atomic_store(&pool.caller_sleeps, false);
         pthread_mutex_unlock(&pool.lock);
@@ -194,8 +221,8 @@ static void start_anew(void) {
     atomic_store(&pool.wanted, 0);
     atomic_store(&pool.sleepers, 0);
     atomic_store(&pool.caller_sleeps, false);
-    atomic_store(&pool.ticket, 0);
-    atomic_store(&pool.pieces, 0);
+    atomic_store(&pool.shares, 0);
+    atomic_store(&pool.loop, 0);
     inside = false;
 }
 

@@ -21,11 +21,11 @@ _LARGEST_FLOAT16, _LARGEST_FLOAT32 = float(np.finfo(np.float16).max), float(np.f
 
 
 def host_array(op: str, data: Any, wanted: dtype | None) -> tuple[np.ndarray, dtype]:
-    """A new host array with the numbers of ``data``, in ``wanted`` or in the dtype that PyTorch infers."""
+    """A host array with the numbers of ``data``, in ``wanted`` or in the dtype that PyTorch infers; theirs where none is needed."""
     if isinstance(data, Tensor):
         array = data.device.to_host(data.native)
         wanted = wanted or data.dtype
-        return array.astype(wanted.numpy), wanted
+        return array.astype(wanted.numpy, copy=False), wanted
     if isinstance(data, np.ndarray):
         if not data.dtype.isnative:
             raise ArgumentError(
@@ -39,7 +39,7 @@ def host_array(op: str, data: Any, wanted: dtype | None) -> tuple[np.ndarray, dt
                 f"{op}: At least one stride in the given numpy array is negative, got strides {data.strides}; use "
                 "array.copy()"
             )
-        return data.astype(wanted.numpy), wanted
+        return data.astype(wanted.numpy, copy=False), wanted
     if isinstance(data, (str, bytes)):
         raise ArgumentTypeError(f"{op}: new(): invalid data type '{type(data).__name__}', got {data!r}; pass numbers")
     leaves, shape = _leaves(op, data, wanted)

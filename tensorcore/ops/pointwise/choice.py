@@ -181,6 +181,20 @@ def _clamped(input: Tensor, min: Any, max: Any, out: Any, both: Any, low: Any, h
 @operation(samples=samples.bounds)
 def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None = None) -> Tensor:
     """Each element, kept within ``min`` and ``max``, numbers or tensors; ``max`` wins where ``min`` is larger."""
+    if (
+        type(min) is float
+        and type(max) is float
+        and -65504 <= min <= 65504
+        and -65504 <= max <= 65504
+        and type(input) is Tensor
+        and input.node is None
+        and out is None
+        and input.dtype in PLAIN_FLOATS
+    ):  # bounds that every dtype holds, and nothing to record: half of a small call
+        try:
+            return new_tensor(input.device.kernels["clamp"](input.native, min, max), input.dtype, input.device)
+        except MemoryError:
+            pass  # tried once more, with the caches freed
     return _clamped(input, min, max, out, _clamp, clamp_min, clamp_max)
 
 

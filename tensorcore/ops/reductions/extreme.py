@@ -176,7 +176,12 @@ def _where_extreme(op: Op, input: Tensor, dim: int | None, keepdim: bool, out: A
     if out is None and type(dim) is int and input.dtype in PLAIN_FLOATS:
         shape = input.native.shape
         if -len(shape) <= dim < len(shape) and 0 not in shape:
-            return apply(op, (input,), {"dim": dim % len(shape), "keepdim": keepdim}, dtype=dtypes.int64)  # type: ignore[no-any-return]
+            at = dim % len(shape)
+            try:
+                native = input.device.kernels[op.name](input.native, dim=at, keepdim=keepdim)
+            except MemoryError:  # tried once more, with the caches freed
+                return apply(op, (input,), {"dim": at, "keepdim": keepdim}, dtype=dtypes.int64)  # type: ignore[no-any-return]
+            return new_tensor(native, dtypes.int64, input.device)
     if input.dtype.is_complex:
         raise DtypeError(f"{op.name}: does not support complex input, got {input.dtype}; use .abs() or .real")
     if input.dtype.kind == "bool":

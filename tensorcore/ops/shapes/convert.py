@@ -53,6 +53,11 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         one = find_device(args[0]) if type(args[0]) is str else args[0]
         if one is input.device or one is input.dtype:
             return input
+        if type(one) is dtypes.dtype and type(input) is Tensor and input.node is None:  # nothing to record
+            try:
+                return new_tensor(input.device.kernels["cast"](input.native, dtype=one), one, input.device)
+            except MemoryError:
+                pass  # tried once more, with the caches freed
     dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
     non_blocking = kwargs.get("non_blocking", False)
     for name, one in (("copy", copy), ("non_blocking", non_blocking)) if kwargs else ():

@@ -232,8 +232,17 @@ static const int64_t TAIL_f64[2 * LANES_F64] = {[LANES_F64 ... 2 * LANES_F64 - 1
         for (int here = 0; !here && count - found >= 32; found += here ? 0 : 32)                              \
             for (int k = 0; k < 32; k++)                                                                      \
                 here |= best == best ? data[found + k] == best : data[found + k] != data[found + k];          \
-        while (best == best ? data[found] != best : data[found] == data[found])                               \
-            found++;                                                                                          \
+        /* Of the last 32 the first; what stands before `found` is no extreme. */                             \
+        const ptrdiff_t few = count < 32 ? count : 32;                                                        \
+        found = count - found < few ? count - few : found;                                                    \
+        uint32_t bits = 0;                                                                                    \
+        if (few == 32)                                                                                        \
+            for (int k = 0; k < 32; k++)                                                                      \
+                bits |= (uint32_t)(best == best ? data[found + k] == best : data[found + k] != data[found + k]) << k; \
+        else                                                                                                  \
+            for (ptrdiff_t k = 0; k < few; k++)                                                               \
+                bits |= (uint32_t)(best == best ? data[k] == best : data[k] != data[k]) << k;                 \
+        found += __builtin_ctz(bits);                                                                         \
         return found;                                                                                         \
     }                                                                                                         \
     static void extreme_strip_##suffix(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width,     \

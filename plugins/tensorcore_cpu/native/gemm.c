@@ -20,10 +20,12 @@ enum {
     LEFT_COLUMNS = 256,      /* with more of them packing the left side pays; with fewer, reading it where it lies took 2 to 8 % less */
     LEFT_ALIAS = 4096,       /* bytes from row to row that lie in the same lines of the first cache */
     PACKING_COLUMNS = 8,     /* packing a row takes about as long as multiplying it by so many columns */
-    ZEROS_WORK = 1 << 19,    /* multiplications for which it pays to look for zeros on the left side, */
-    ZEROS_COLUMNS = 64,      /* where each of its elements is multiplied so often */
-    ZEROS_LOOKS = 64,        /* at so many elements, */
-    ZEROS_SEEN = 10,         /* of which so many have to be zeros */
+    ZEROS_WORK = 1 << 20,    /* multiplications for which it pays to look for zeros on the left side, */
+    ZEROS_COLUMNS = 64,      /* where each of its elements is multiplied so often: */
+    ZEROS_LOOKS = 16,        /* of four times so many elements */
+    ZEROS_SEEN = 8,          /* so many have to be zeros, */
+    ZEROS_OF_ROW = 7,        /* and then of so many rows so many have to have */
+    ZEROS_ROWS = 2,          /* at least so many zeros where one looks */
     DOT_ROWS = 12,           /* at most so many rows, with sums of at least so many numbers, go without any packing */
     DOT_INNER = 128,
     DOT_WORK = 1 << 18,      /* multiplications of these, which wait for memory, that are worth a second thread */
@@ -133,17 +135,29 @@ static void cut(product *all, ptrdiff_t columns, ptrdiff_t threads) {
         }
 }
 
-/* Whether some elements of the left side that lie scattered say that it has many zeros, as behind a ReLU. */
+static bool is_zero(native_type type, const gemm_job *job, ptrdiff_t row, ptrdiff_t k) {
+    const ptrdiff_t at = row * job->left_row + k * job->left_inner;
+    return type == TYPE_F32 ? ((const float *)job->left)[at] == 0 : ((const double *)job->left)[at] == 0;
+}
+
+/* Whether the left side seems to have many rows with many zeros, as behind a ReLU: a few looks tell that there are none, and
+   only where there are some more looks tell how they lie. */
 static bool has_zeros(native_type type, const gemm_job *job) {
     if (job->columns < ZEROS_COLUMNS || job->rows * job->columns * job->inner < ZEROS_WORK)
         return false;
-    ptrdiff_t zeros = 0;
+    int zeros = 0, rows = 0;
+    for (ptrdiff_t i = 0; i < 4 * ZEROS_LOOKS; i++)
+        zeros += is_zero(type, job, i * 37 % (4 * ZEROS_LOOKS) * job->rows / (4 * ZEROS_LOOKS),
+                         i * job->inner / (4 * ZEROS_LOOKS));
+    if (zeros < ZEROS_SEEN)
+        return false;
     for (ptrdiff_t i = 0; i < ZEROS_LOOKS; i++) {
-        const ptrdiff_t row = i * 37 % ZEROS_LOOKS * job->rows / ZEROS_LOOKS, k = (2 * i + 1) * job->inner / (2 * ZEROS_LOOKS);
-        const ptrdiff_t at = row * job->left_row + k * job->left_inner;
-        zeros += type == TYPE_F32 ? ((const float *)job->left)[at] == 0 : ((const double *)job->left)[at] == 0;
+        zeros = 0;
+        for (ptrdiff_t j = 0; j < ZEROS_LOOKS; j++)
+            zeros += is_zero(type, job, i * job->rows / ZEROS_LOOKS, (2 * j + 1) * job->inner / (2 * ZEROS_LOOKS));
+        rows += zeros >= ZEROS_OF_ROW;
     }
-    return zeros >= ZEROS_SEEN;
+    return rows >= ZEROS_ROWS;
 }
 
 const gemm_real_loops *gemm_real(native_type type) { return &loops->real[type]; }

@@ -24,7 +24,7 @@ enum {
     ZEROS_COLUMNS = 64,      /* where each of its elements is multiplied so often: */
     ZEROS_LOOKS = 16,        /* of four times so many elements */
     ZEROS_SEEN = 8,          /* so many have to be zeros, */
-    ZEROS_OF_ROW = 7,        /* and then of so many rows so many have to have */
+    ZEROS_OF_ROW = 8,        /* and then of so many rows so many have to have */
     ZEROS_ROWS = 2,          /* at least so many zeros where one looks */
     DOT_ROWS = 12,           /* at most so many rows, with sums of at least so many numbers, go without any packing */
     DOT_INNER = 128,

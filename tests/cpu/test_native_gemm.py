@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tensorcore
+from tensorcore_cpu import native
 
 from .native import kernel, needs_native
 
@@ -136,6 +137,58 @@ def test_what_is_not_finite():
     np.testing.assert_array_equal(np.isinf(got), np.isinf(expected))
     assert np.isnan(got[3]).all()
     assert not np.isnan(got[4, :39]).any()
+
+
+def sparse(rows, inner, dtype, how):
+    """A left side with zeros: anywhere, whole rows of them, whole columns of them, or rows of every kind, zeros of both signs."""
+    x = numbers(rows, inner, dtype=dtype)
+    if how == "anywhere":
+        x *= RANDOM.random(x.shape) < 0.4
+    elif how == "rows":
+        x *= RANDOM.random((rows, 1)) < 0.5
+    elif how == "columns":
+        x *= RANDOM.random((1, inner)) < 0.5
+    else:
+        x *= RANDOM.random(x.shape) < np.linspace(0, 1.2, rows)[:, None]
+    return x
+
+
+@pytest.mark.parametrize("how", ["anywhere", "rows", "columns", "every kind"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sizes", [(128, 128, 128), (97, 300, 131), (130, 257, 64), (400, 40, 111), (64, 700, 250)])
+def test_zeros_on_the_left_change_no_bit(sizes, dtype, how):
+    """Zeros that a product leaves out change none of its bits: few columns at a time, where it looks for none, give the same."""
+    rows, inner, columns = sizes
+    x, y = sparse(rows, inner, dtype, how), numbers(inner, columns, dtype=dtype)
+    matmul, nt, tn = (kernel(name)[0] for name in ("matmul", "matmul_nt", "matmul_tn"))
+    for function, a, b in ((matmul, x, y), (nt, x, y.T.copy()), (tn, x.T.copy(), y), (tn, np.asfortranarray(x.T), y)):
+        got = function(a, b)
+        assert_product(got, x, y)
+        if native.isa() == "plain" or native.products() != "own":
+            continue  # a library makes large products
+        across = 0 if function is nt else 1
+        parts = [function(a, np.take(b, range(i, min(i + 48, columns)), across)) for i in range(0, columns, 48)]
+        assert (got.view(f"u{dtype().itemsize}") == np.concatenate(parts, 1).view(f"u{dtype().itemsize}")).all()
+
+
+def test_zeros_on_the_left_beside_a_bias():
+    """What a product is added to is added once, whether or not zeros are left out, and sums in several parts go on."""
+    x, weight, bias = sparse(150, 600, np.float32, "every kind"), numbers(100, 600), numbers(100)
+    assert_product(kernel("linear")[0](x, weight, bias), x, weight.T, bias)
+    before = numbers(150, 100)
+    assert_product(kernel("addmm")[0](before, x, weight.T, beta=1, alpha=1), x, weight.T, before)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_zeros_beside_what_is_not_finite(value):
+    """Zero times an infinity is NaN, so nothing is left out beside one; and what is not finite on the left is no zero."""
+    x, y = sparse(128, 200, np.float32, "anywhere"), numbers(200, 160)
+    y[77, 3] = value
+    got = kernel("matmul")[0](x, y)
+    assert np.isnan(got[x[:, 77] == 0, 3]).all()
+    assert (np.isfinite(got) | (np.arange(160) == 3)).all()
+    x[5, 9] = value
+    assert not np.isfinite(kernel("matmul")[0](x, y)[5]).any()
 
 
 def test_denormals():

@@ -20,6 +20,12 @@ enum {
     LEFT_COLUMNS = 256,      /* with more of them packing the left side pays; with fewer, reading it where it lies took 2 to 8 % less */
     LEFT_ALIAS = 4096,       /* bytes from row to row that lie in the same lines of the first cache */
     PACKING_COLUMNS = 8,     /* packing a row takes about as long as multiplying it by so many columns */
+    ZEROS_WORK = 1 << 20,    /* multiplications for which it pays to look for zeros on the left side, */
+    ZEROS_COLUMNS = 64,      /* where each of its elements is multiplied so often: */
+    ZEROS_LOOKS = 16,        /* of four times so many elements */
+    ZEROS_SEEN = 8,          /* so many have to be zeros, */
+    ZEROS_OF_ROW = 8,        /* and then of so many rows so many have to have */
+    ZEROS_ROWS = 2,          /* at least so many zeros where one looks */
     DOT_ROWS = 12,           /* at most so many rows, with sums of at least so many numbers, go without any packing */
     DOT_INNER = 128,
     DOT_WORK = 1 << 18,      /* multiplications of these, which wait for memory, that are worth a second thread */
@@ -38,6 +44,7 @@ typedef struct {
     size_t size;
     gemm_part part;      /* all rows; the columns and the inner part at hand */
     bool left_lies;      /* the left side is read where it lies */
+    bool lists;          /* its rows may be lists of what is not zero */
     char *right;         /* packed, NULL where one piece has all rows and packs panel by panel */
     ptrdiff_t rows, columns, groups; /* of one piece, and pieces beside each other */
     _Atomic bool failed;
@@ -57,14 +64,19 @@ static void multiply_body(void *context, npy_intp begin, npy_intp end) {
     const gemm_real_loops *real = all->real;
     const ptrdiff_t left_bytes =
         all->left_lies ? 0 : rounded_up(all->rows * real->left_step * (ptrdiff_t)all->size, 64);
-    const ptrdiff_t panel_bytes = all->right ? 0 : rounded_up(all->part.inner * real->width * (ptrdiff_t)all->size, 64);
-    char *room = left_bytes + panel_bytes ? aligned_alloc(64, (size_t)(left_bytes + panel_bytes)) : NULL;
-    if (!room && left_bytes + panel_bytes) {
+    const ptrdiff_t panel_width = real->width * (all->lists ? real->panels : 1);
+    const ptrdiff_t panel_bytes = all->right ? 0 : rounded_up(all->part.inner * panel_width * (ptrdiff_t)all->size, 64);
+    const ptrdiff_t lists_bytes = all->lists ? rounded_up(real->lists_bytes(all->rows, all->part.inner), 64) : 0;
+    const ptrdiff_t bytes = left_bytes + panel_bytes + lists_bytes;
+    char *room = bytes ? aligned_alloc(64, (size_t)bytes) : NULL;
+    if (!room && bytes) {
         all->failed = true;
         return;
     }
     char *left = all->left_lies ? NULL : room, *panel = room ? room + left_bytes : NULL;
+    char *lists = room + left_bytes + panel_bytes;
     ptrdiff_t packed = -1;
+    bool listed = false;
     for (npy_intp i = begin; i < end; i++) {
         gemm_part part = all->part;
         const ptrdiff_t row = i / all->groups, group = i % all->groups;
@@ -72,12 +84,17 @@ static void multiply_body(void *context, npy_intp begin, npy_intp end) {
         part.rows = at_most(all->rows, all->job->rows - part.row);
         part.column += group * all->columns;
         part.columns = at_most(all->columns, all->part.columns - group * all->columns);
-        if (left && packed != row)
+        if (left && packed != row) {
             real->pack_left(all->job, &part, left);
+            listed = all->lists && real->list(&part, left, lists);
+        }
         packed = row;
         const char *right =
             all->right ? all->right + group * all->columns * part.inner * (ptrdiff_t)all->size : NULL;
-        real->multiply(all->job, &part, left, right, panel);
+        if (listed)
+            real->multiply_lists(all->job, &part, left, right, panel, lists);
+        else
+            real->multiply(all->job, &part, left, right, panel);
     }
     free(room);
 }
@@ -118,6 +135,31 @@ static void cut(product *all, ptrdiff_t columns, ptrdiff_t threads) {
         }
 }
 
+static bool is_zero(native_type type, const gemm_job *job, ptrdiff_t row, ptrdiff_t k) {
+    const ptrdiff_t at = row * job->left_row + k * job->left_inner;
+    return type == TYPE_F32 ? ((const float *)job->left)[at] == 0 : ((const double *)job->left)[at] == 0;
+}
+
+/* Whether the left side seems to have many rows with many zeros, as behind a ReLU: a few looks tell that there are none, and
+   only where there are some more looks tell how they lie. */
+static bool has_zeros(native_type type, const gemm_job *job) {
+    if (job->columns < ZEROS_COLUMNS || job->rows * job->columns * job->inner < ZEROS_WORK)
+        return false;
+    int zeros = 0, rows = 0;
+    for (ptrdiff_t i = 0; i < 4 * ZEROS_LOOKS; i++)
+        zeros += is_zero(type, job, i * 37 % (4 * ZEROS_LOOKS) * job->rows / (4 * ZEROS_LOOKS),
+                         i * job->inner / (4 * ZEROS_LOOKS));
+    if (zeros < ZEROS_SEEN)
+        return false;
+    for (ptrdiff_t i = 0; i < ZEROS_LOOKS; i++) {
+        zeros = 0;
+        for (ptrdiff_t j = 0; j < ZEROS_LOOKS; j++)
+            zeros += is_zero(type, job, i * job->rows / ZEROS_LOOKS, (2 * j + 1) * job->inner / (2 * ZEROS_LOOKS));
+        rows += zeros >= ZEROS_OF_ROW;
+    }
+    return rows >= ZEROS_ROWS;
+}
+
 const gemm_real_loops *gemm_real(native_type type) { return &loops->real[type]; }
 
 bool gemm_run(native_type type, const gemm_job *job) {
@@ -136,7 +178,8 @@ bool gemm_run(native_type type, const gemm_job *job) {
     const ptrdiff_t columns = at_most(rounded_up(job->columns, real->width), most);
     all.part.inner = inner;
     cut(&all, at_most(columns, job->columns), threads);
-    all.left_lies = real->reads_left && job->left_inner == 1 && job->columns <= LEFT_COLUMNS &&
+    all.lists = has_zeros(type, job);
+    all.left_lies = !all.lists && real->reads_left && job->left_inner == 1 && job->columns <= LEFT_COLUMNS &&
                     job->left_row * (ptrdiff_t)all.size % LEFT_ALIAS;
     const ptrdiff_t row_parts = parts_of(job->rows, all.rows);
     if (row_parts > 1) {

@@ -37,6 +37,13 @@ typedef struct {
     /* A part from what was packed. The right side may be NULL: each of its panels is then packed in `panel`, just before all
        rows of the part are multiplied by it, or read where it lies if that does not pay. */
     void (*multiply)(const gemm_job *job, const gemm_part *part, const void *left, const void *right, void *panel);
+    /* Products whose left side has many zeros. The packed rows of a part as lists, in a room of `lists_bytes`: answers whether
+       that is worth it; the rows lie in another order then, and `multiply_lists` takes them. `panel` has `panels` panels there. */
+    ptrdiff_t panels;
+    ptrdiff_t (*lists_bytes)(ptrdiff_t rows, ptrdiff_t inner);
+    bool (*list)(const gemm_part *part, void *left, void *room);
+    void (*multiply_lists)(const gemm_job *job, const gemm_part *part, const void *left, const void *right, void *panel,
+                           void *room);
     /* Columns [begin, end) of a job whose left_inner and right_inner are 1. */
     void (*dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end);
 } gemm_real_loops;

@@ -4,6 +4,9 @@
 #include "zip.h"
 
 #include <string.h>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 /* Tiles: as many accumulators as leave registers for what is multiplied, and smaller heights for what remains. Left rows of
    any step are read where few of them are in a tile: each needs an address of its own. */
@@ -18,7 +21,59 @@ enum { HEIGHT = 4, VECTORS = 2, READS_LEFT = 0, ROWS = 96, SLOWER_THAN_BLAS = 1 
 #define TILES(X) X(4, 1) X(2, 1) X(1, 1) X(4, 2) X(2, 2) X(1, 2)
 #endif
 enum { MANY_REGISTERS = VECTOR == 64 }; /* 32 of them: sixteen sums and what they are of */
-enum { INNER = 256, FEW_TILES = 2 /* of rows, for which packing the right side does not pay */ };
+/* Lists of what is not zero: of blocks of the inner dim, of which PANELS panels of the right side stay in the first cache. Rows
+   that are fuller than FULL of FULL_OF are no lists, and fewer lists than one of FEW_LISTS rows are not worth their making. */
+enum { BLOCK = 64, PANELS = MANY_REGISTERS ? 3 : 4, FULL = 5, FULL_OF = 8, FEW_LISTS = 8 };
+enum { INNER = 256, BLOCKS = INNER / BLOCK, FEW_TILES = 2 /* of rows, for which packing the right side does not pay */ };
+
+/* What is not zero of `count` elements, and where: `first`, and `step` more for each element before it. Answers how many; up to
+   a vector behind them is written too. */
+#if defined(__AVX512F__)
+static int32_t compress_f32(const float *from, ptrdiff_t count, int32_t first, int32_t step, float *values, int32_t *places) {
+    const __m512i ramp = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    __m512i at = _mm512_add_epi32(_mm512_set1_epi32(first), _mm512_mullo_epi32(ramp, _mm512_set1_epi32(step)));
+    int32_t found = 0;
+    for (ptrdiff_t k = 0; k < count; k += 16) {
+        const __mmask16 inside = (__mmask16)(count - k < 16 ? (1 << (count - k)) - 1 : -1);
+        const __m512 x = _mm512_maskz_loadu_ps(inside, from + k);
+        const __mmask16 there = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+        _mm512_storeu_ps(values + found, _mm512_maskz_compress_ps(there, x));
+        _mm512_storeu_si512(places + found, _mm512_maskz_compress_epi32(there, at));
+        found += __builtin_popcount(there);
+        at = _mm512_add_epi32(at, _mm512_set1_epi32(16 * step));
+    }
+    return found;
+}
+
+static int32_t compress_f64(const double *from, ptrdiff_t count, int32_t first, int32_t step, double *values, int32_t *places) {
+    const __m256i ramp = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    __m256i at = _mm256_add_epi32(_mm256_set1_epi32(first), _mm256_mullo_epi32(ramp, _mm256_set1_epi32(step)));
+    int32_t found = 0;
+    for (ptrdiff_t k = 0; k < count; k += 8) {
+        const __mmask8 inside = (__mmask8)(count - k < 8 ? (1 << (count - k)) - 1 : -1);
+        const __m512d x = _mm512_maskz_loadu_pd(inside, from + k);
+        const __mmask8 there = _mm512_cmp_pd_mask(x, _mm512_setzero_pd(), _CMP_NEQ_UQ);
+        _mm512_storeu_pd(values + found, _mm512_maskz_compress_pd(there, x));
+        _mm256_storeu_si256((__m256i *)(places + found), _mm256_maskz_compress_epi32(there, at));
+        found += __builtin_popcount(there);
+        at = _mm256_add_epi32(at, _mm256_set1_epi32(8 * step));
+    }
+    return found;
+}
+#else
+#define COMPRESS(name, real)                                                                                            \
+    static int32_t name(const real *from, ptrdiff_t count, int32_t first, int32_t step, real *values, int32_t *places) { \
+        int32_t found = 0;                                                                                              \
+        for (ptrdiff_t k = 0; k < count; k++) { /* without branches, which zeros would make hard to foresee */          \
+            values[found] = from[k];                                                                                    \
+            places[found] = first + (int32_t)k * step;                                                                  \
+            found += from[k] != 0;                                                                                      \
+        }                                                                                                               \
+        return found;                                                                                                   \
+    }
+COMPRESS(compress_f32, float)
+COMPRESS(compress_f64, double)
+#endif
 
 #define REAL float
 #define V vf
@@ -27,6 +82,7 @@ enum { INNER = 256, FEW_TILES = 2 /* of rows, for which packing the right side d
 #define F(name) name##_f32
 #define ZIP ZIP_FLOAT
 #include "gemm_of_real.h"
+#include "gemm_lists_of_real.h"
 #undef REAL
 #undef V
 #undef V_U
@@ -40,5 +96,6 @@ enum { INNER = 256, FEW_TILES = 2 /* of rows, for which packing the right side d
 #define F(name) name##_f64
 #define ZIP ZIP_DOUBLE
 #include "gemm_of_real.h"
+#include "gemm_lists_of_real.h"
 
 const gemm_loops ISA(gemm_loops) = {.real = {GEMM_LOOPS(f32), GEMM_LOOPS(f64)}};

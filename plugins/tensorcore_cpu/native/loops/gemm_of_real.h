@@ -54,77 +54,94 @@ static void F(pack_right)(const gemm_job *job, const gemm_part *part, void *pack
     }
 }
 
-/* Tiles of each height and number of vectors. */
+/* Tiles of each height and number of vectors, and those whose rows lie in another order. */
 typedef void (*F(tile_function))(const REAL *rows, ptrdiff_t rows_step, const REAL *columns, ptrdiff_t columns_step,
                                  ptrdiff_t inner, const REAL *before, ptrdiff_t before_step, REAL *made,
-                                 ptrdiff_t made_step);
+                                 ptrdiff_t made_step, const int32_t *order);
 
-#define TILE(height, vectors)                                                                                     \
-    static void F(tile_##height##x##vectors)(const REAL *rows, ptrdiff_t rows_step, const REAL *columns,          \
-                                             ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before,         \
-                                             ptrdiff_t before_step, REAL *made, ptrdiff_t made_step) {            \
-        F(tile)(rows, READS_LEFT ? rows_step : F(LEFT_STEP), 1, columns, columns_step, inner, before, before_step,\
-                made, made_step, height, vectors);                                                                \
+#define TILE(height, vectors)                                                                                      \
+    static void F(tile_##height##x##vectors)(const REAL *rows, ptrdiff_t rows_step, const REAL *columns,           \
+                                             ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before,          \
+                                             ptrdiff_t before_step, REAL *made, ptrdiff_t made_step,               \
+                                             const int32_t *order) {                                               \
+        F(tile)(rows, READS_LEFT ? rows_step : F(LEFT_STEP), 1, columns, columns_step, inner, before, before_step, \
+                made, made_step, height, vectors);                                                                 \
+    }                                                                                                              \
+    static void F(ordered_##height##x##vectors)(const REAL *rows, ptrdiff_t rows_step, const REAL *columns,        \
+                                                ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before,       \
+                                                ptrdiff_t before_step, REAL *made, ptrdiff_t made_step,            \
+                                                const int32_t *order) {                                            \
+        F(tile_in_order)(rows, F(LEFT_STEP), 1, columns, columns_step, inner, before, before_step, made,           \
+                         made_step, order, height, vectors);                                                       \
     }
 TILES(TILE)
 #undef TILE
 #define TILE(height, vectors) [height][vectors] = F(tile_##height##x##vectors),
 static const F(tile_function) F(tile_functions)[HEIGHT + 1][VECTORS + 1] = {TILES(TILE)};
 #undef TILE
+#define TILE(height, vectors) [height][vectors] = F(ordered_##height##x##vectors),
+static const F(tile_function) F(ordered_functions)[HEIGHT + 1][VECTORS + 1] = {TILES(TILE)};
+#undef TILE
+
+/* The rows of a part by one panel of columns. `order` names the row that each of them is; NULL where they lie in order. */
+static void F(tiles)(const gemm_job *job, const gemm_part *part, const REAL *first_row, ptrdiff_t rows_step,
+                     const REAL *columns, ptrdiff_t step, const int32_t *order) {
+    const ptrdiff_t width = part->columns, vectors = (width + LANES - 1) / LANES;
+    for (ptrdiff_t i = 0, height; i < part->rows; i += height) {
+        ptrdiff_t rest = part->rows - i;
+        for (height = rest < HEIGHT ? rest : HEIGHT; !F(tile_functions)[height][1]; height--)
+            continue;
+        const F(tile_function) tile = (order ? F(ordered_functions) : F(tile_functions))[height][vectors];
+        const REAL *rows = first_row + i * rows_step;
+        const ptrdiff_t first = part->row + (order ? 0 : i); /* of which the rows in `order` are counted */
+        const int32_t *at = order ? order + i : NULL;
+        REAL *made = (REAL *)job->made + first * job->made_row + part->column;
+        const REAL *before = F(zeros);
+        ptrdiff_t before_step = 0;
+        if (part->first) {
+            before = made;
+            before_step = job->made_row;
+        } else if (job->before) {
+            before = (const REAL *)job->before + first * job->before_row + part->column;
+            before_step = job->before_row;
+        }
+        if (width % LANES == 0) {
+            tile(rows, rows_step, columns, step, part->inner, before, before_step, made, job->made_row, at);
+            continue;
+        }
+        REAL room[HEIGHT * F(WIDTH)];
+        if (before != F(zeros)) {
+            for (ptrdiff_t r = 0; r < height; r++) {
+                memset(room + r * F(WIDTH), 0, sizeof(REAL) * F(WIDTH));
+                F(copy)(room + r * F(WIDTH), before + (at ? at[r] : r) * before_step, width);
+            }
+            before = room;
+            before_step = F(WIDTH);
+        }
+        F(tile_functions)[height][vectors](rows, rows_step, columns, step, part->inner, before, before_step, room,
+                                           F(WIDTH), NULL);
+        for (ptrdiff_t r = 0; r < height; r++)
+            F(copy)(made + (at ? at[r] : r) * job->made_row, room + r * F(WIDTH), width);
+    }
+}
 
 static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *left, const void *right, void *panel) {
     const REAL *first_row = left ? left : (const REAL *)job->left + part->row * job->left_row + part->first;
     const ptrdiff_t rows_step = left ? F(LEFT_STEP) : job->left_row;
     for (ptrdiff_t j = 0; j < part->columns; j += F(WIDTH)) {
-        const ptrdiff_t width = part->columns - j < F(WIDTH) ? part->columns - j : F(WIDTH);
-        const ptrdiff_t column = part->column + j, vectors = (width + LANES - 1) / LANES;
-        const bool whole = width % LANES == 0;
+        gemm_part one = *part;
+        one.column += j;
+        one.columns = part->columns - j < F(WIDTH) ? part->columns - j : F(WIDTH);
         const REAL *columns = (const REAL *)right + j * part->inner;
         ptrdiff_t step = F(WIDTH);
-        if (!right && whole && job->right_column == 1 && part->rows <= FEW_TILES * HEIGHT) {
-            columns = (const REAL *)job->right + part->first * job->right_inner + column;
+        if (!right && one.columns % LANES == 0 && job->right_column == 1 && part->rows <= FEW_TILES * HEIGHT) {
+            columns = (const REAL *)job->right + part->first * job->right_inner + one.column;
             step = job->right_inner;
         } else if (!right) {
-            gemm_part one = *part;
-            one.column = column;
-            one.columns = width;
             F(pack_right)(job, &one, panel);
             columns = panel;
         }
-        for (ptrdiff_t i = 0, height; i < part->rows; i += height) {
-            ptrdiff_t rest = part->rows - i;
-            for (height = rest < HEIGHT ? rest : HEIGHT; !F(tile_functions)[height][1]; height--)
-                continue;
-            const REAL *rows = first_row + i * rows_step;
-            REAL *made = (REAL *)job->made + (part->row + i) * job->made_row + column;
-            const REAL *before = F(zeros);
-            ptrdiff_t before_step = 0;
-            if (part->first) {
-                before = made;
-                before_step = job->made_row;
-            } else if (job->before) {
-                before = (const REAL *)job->before + (part->row + i) * job->before_row + column;
-                before_step = job->before_row;
-            }
-            if (whole) {
-                F(tile_functions)[height][vectors](rows, rows_step, columns, step, part->inner, before, before_step,
-                                                   made, job->made_row);
-                continue;
-            }
-            REAL room[HEIGHT * F(WIDTH)];
-            if (before != F(zeros)) {
-                for (ptrdiff_t r = 0; r < height; r++) {
-                    memset(room + r * F(WIDTH), 0, sizeof(REAL) * F(WIDTH));
-                    F(copy)(room + r * F(WIDTH), before + r * before_step, width);
-                }
-                before = room;
-                before_step = F(WIDTH);
-            }
-            F(tile_functions)[height][vectors](rows, rows_step, columns, step, part->inner, before, before_step, room,
-                                               F(WIDTH));
-            for (ptrdiff_t r = 0; r < height; r++)
-                F(copy)(made + r * job->made_row, room + r * F(WIDTH), width);
-        }
+        F(tiles)(job, &one, first_row, rows_step, columns, step, NULL);
     }
 }
 
@@ -226,6 +243,7 @@ static void F(dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end) {
         .most_inner = INNER,                                                                                  \
         .left_step = LEFT_STEP_##suffix, .reads_left = READS_LEFT, .slower_than_blas = SLOWER_THAN_BLAS,      \
         .pack_left = pack_left_##suffix, .pack_right = pack_right_##suffix, .multiply = multiply_##suffix,    \
-        .dots = dots_##suffix,                                                                                \
+        .dots = dots_##suffix, .panels = PANELS, .lists_bytes = lists_bytes_##suffix, .list = list_##suffix,  \
+        .multiply_lists = multiply_lists_##suffix,                                                            \
     }
 #endif

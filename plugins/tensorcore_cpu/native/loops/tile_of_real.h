@@ -5,10 +5,11 @@ ALWAYS_INLINE V F(load)(const REAL *from) { return *(const V_U *)from; }
 ALWAYS_INLINE void F(store)(REAL *to, V value) { *(V_U *)to = value; }
 
 /* made[r, c] = before[r, c] + sum over k of rows[r * row_step + k * inner_step] * columns[k * columns_step + c] for
-   `height` rows and `vectors` vectors of columns, which stay in registers: both are constants where it is called. */
-ALWAYS_INLINE void F(tile)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t inner_step, const REAL *columns,
-                           ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before, ptrdiff_t before_step,
-                           REAL *made, ptrdiff_t made_step, int height, int vectors) {
+   `height` rows and `vectors` vectors of columns, which stay in registers: both are constants where it is called. `order`, if
+   there is one, names the row of `before` and `made` that row r is. */
+ALWAYS_INLINE void F(tile_in_order)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t inner_step, const REAL *columns,
+                                    ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before, ptrdiff_t before_step,
+                                    REAL *made, ptrdiff_t made_step, const int32_t *order, int height, int vectors) {
     V sums[16][4];
 #pragma GCC unroll 16
     for (int r = 0; r < height; r++) {
@@ -16,7 +17,7 @@ ALWAYS_INLINE void F(tile)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t inner
         for (int v = 0; v < vectors; v++)
             sums[r][v] = (V){0};
         for (int v = 0; v < vectors; v++)
-            __builtin_prefetch(made + r * made_step + v * LANES, 1); /* it comes while the sums are made */
+            __builtin_prefetch(made + (order ? order[r] : r) * made_step + v * LANES, 1); /* it comes while the sums are made */
     }
     for (ptrdiff_t k = 0; k < inner; k++, rows += inner_step, columns += columns_step) {
         V right[4];
@@ -33,10 +34,18 @@ ALWAYS_INLINE void F(tile)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t inner
     }
 #pragma GCC unroll 16
     for (int r = 0; r < height; r++) {
+        const ptrdiff_t row = order ? order[r] : r;
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
-            F(store)(made + r * made_step + v * LANES, sums[r][v] + F(load)(before + r * before_step + v * LANES));
+            F(store)(made + row * made_step + v * LANES, sums[r][v] + F(load)(before + row * before_step + v * LANES));
     }
+}
+
+ALWAYS_INLINE void F(tile)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t inner_step, const REAL *columns,
+                           ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before, ptrdiff_t before_step,
+                           REAL *made, ptrdiff_t made_step, int height, int vectors) {
+    F(tile_in_order)(rows, row_step, inner_step, columns, columns_step, inner, before, before_step, made, made_step, NULL,
+                     height, vectors);
 }
 
 /* LANES x LANES elements: to[j * to_step + i] = from[i * from_step + j], zeros from `rows` on. */

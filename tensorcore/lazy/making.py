@@ -41,7 +41,7 @@ _lock = threading.RLock()
 # Bytes and calls that are pending from which on it is worth to look for garbage among them first: 50 ms.
 _HEAVY = 1 << 26
 _MANY = 4096
-# Steps from which on a program has to come more often before it is planned: planning 1000 takes 0.2 s, 10,000 take 3 s.
+# A program has to come once more for each so many steps before it is planned, which takes 0.2 s for them.
 _LONG = 1000
 _TRIES = 4  # tracks laid for a program whose log never is the same again
 
@@ -184,7 +184,7 @@ def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred
     known.runs += 1
     varied = [draft.numbers[i] for i in known.varying]
     computed = sum([one.call.nbytes for one in draft.steps])
-    planned = known.runs > 1 + (len(draft.steps) // _LONG) ** 2
+    planned = known.runs > 1 + len(draft.steps) // _LONG
     if planned:
         if asked and known.tracks <= _TRIES + known.followed:
             _track(backend, known, draft, asked, outputs, computed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from math import isfinite, prod
 from typing import Any
@@ -36,6 +37,7 @@ class Writer:
         self.roots = roots(program)
         self.lines: list[str] = []
         self.names: dict[str, Any] = {"as_native": backend.as_native}
+        self.constant_names: dict[int, str] = {}  # by id
         self.kernels = self.merged = self.live = self.peak = 0
         self.starts: list[int] = []
         number = len(program.inputs)
@@ -51,8 +53,19 @@ class Writer:
         self.waiting: dict[int, set[int]] = {}
         for one, found in enumerate(self.readers):
             self.waiting.setdefault(self.roots[one], set()).update(found)
-        self.targets = {program.outputs[i].number: j for i, j in into.items() if self._only_use(i)}
-        self.leaving = {self.roots[one.number] for one in program.outputs}
+        self.shown: dict[int, list[int]] = {}  # by root: the values that lie in its memory
+        for one, root in enumerate(self.roots):
+            self.shown.setdefault(root, []).append(one)
+        self.outputs = {one.number for one in program.outputs}
+        self.leaving = {self.roots[one] for one in self.outputs}
+        leave = [self.roots[one.number] for one in program.outputs]
+        times, over = Counter(leave), {root for i, root in enumerate(leave) if i in into}
+        # Outputs that go over an input, and are no other output too, nor is the input any other's source.
+        self.targets = {
+            program.outputs[i].number: j
+            for i, j in into.items()
+            if times[leave[i]] == 1 and j not in over and leave[i] == program.outputs[i].number
+        }
         self.free: dict[Spec, list[str]] = {}
         self.made: set[int] = set()  # values that have a variable
         self.constants: dict[int, Any] = {}  # those that the plan keeps
@@ -71,7 +84,7 @@ class Writer:
     def needed_outside(self, number: int, members: Sequence[int]) -> bool:
         """Whether a value is read by another step than these, or leaves the program."""
         inside = set(members)
-        return Value(number) in self.program.outputs or any(one not in inside for one in self.readers[number])
+        return number in self.outputs or any(one not in inside for one in self.readers[number])
 
     def all_dense(self, numbers: Sequence[int]) -> bool:
         """Whether values lie in row-major order where their kernels run one by one."""
@@ -171,8 +184,8 @@ class Writer:
             self.made.update(made)
         else:
             return False
-        for waiting in self.waiting.values():
-            waiting.discard(i)
+        for one in reads(step):
+            self.waiting[self.roots[one]].discard(i)
         return True
 
     def _random(self, i: int, made: list[int]) -> None:
@@ -253,17 +266,6 @@ class Writer:
 
     # Memory
 
-    def _only_use(self, position: int) -> bool:
-        """Whether an output that goes over an input is no other output too, nor the input any other's source."""
-        outputs = self.program.outputs
-        mine = self.roots[outputs[position].number]
-        j = self.into[position]
-        return (
-            sum(self.roots[one.number] == mine for one in outputs) == 1
-            and not any(self.roots[one.number] == j and i in self.into for i, one in enumerate(outputs))
-            and mine == outputs[position].number
-        )
-
     def _room(self, number: int, members: Sequence[int], operands: Any, in_place: bool) -> str | None:
         """The name of an array that a result is written to, None where a new one is made."""
         spec = self.specs[number]
@@ -318,9 +320,7 @@ class Writer:
                 self.free.setdefault(spec, []).append(self.variables[root])
             else:
                 self.live -= self._bytes(root)
-                shown = {
-                    self.variables[one] for one, found in enumerate(self.roots) if found == root and one in self.made
-                }
+                shown = {self.variables[one] for one in self.shown[root] if one in self.made}
                 self.lines.append(f"del {', '.join(sorted(shown))}")
 
     # Text
@@ -329,10 +329,10 @@ class Writer:
         return self._named(f"k_{name}", pure_kernels(self.backend)[name])
 
     def _constant(self, value: Any) -> str:
-        for name, one in self.names.items():
-            if one is value and name.startswith("c"):
-                return name
-        return self._named(f"c{len(self.names)}", value)
+        name = self.constant_names.get(id(value))
+        if name is None:
+            name = self.constant_names[id(value)] = self._named(f"c{len(self.names)}", value)
+        return name
 
     def _named(self, name: str, value: Any) -> str:
         self.names[name] = value

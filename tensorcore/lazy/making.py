@@ -162,7 +162,7 @@ def _followed(backend: LazyBackend, asked: Sequence[Deferred]) -> tuple[int, int
     if work is None:
         return None
     known.followed += 1
-    steps = len(track.calls)
+    steps = track.count
     brought = sum([_bring(one) for one in work.inputs if one.native is None])
     _replay(backend, known, work, work.outputs, work.varied)
     backend.pending = max(0, backend.pending - size)
@@ -385,7 +385,7 @@ def _last_uses(program: Program) -> dict[int, list[int]]:
 def _located(error: Exception, kernel: str, step: Deferred) -> Exception:
     """The error with the line that wrote the step down."""
     kernel = step.call.options.get("kernel", kernel.partition(":")[0])
-    where = f"written down as '{kernel}' at {line_of(step.code, step.at)}"
+    where = f"written down as '{kernel}' at {line_of(*step.line[2:])}"
     if type(error) is IndexError:  # a kernel's own
         return _Outside(
             f"{kernel}: expected every index inside its dimension, got one outside: {error}; check the index ({where})"

@@ -11,6 +11,7 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.backend.program import Spec, Step, Value
 from tensorcore.backend.shapes import VIEWS
+from tensorcore.lazy.kinds import CHECKS, DRAWS, reads
 
 __all__ = ["Known", "Memories", "Memory", "Segment", "spec_of"]
 
@@ -154,7 +155,21 @@ class Memories:
 
     def checks(self, position: int) -> bool:
         """Whether a segment checks values."""
-        return any(step.kernel == "bounds" for step, _ in self.segments[position].steps)
+        return any(step.kernel in CHECKS for step, _ in self.segments[position].steps)
+
+    def is_drawn(self, number: int) -> bool:
+        """Whether a value depends on numbers that the call drew."""
+        makers = {one: step for segment in self.segments for step, numbers in segment.steps for one in numbers}
+        waiting, seen = [number], set()
+        while waiting:
+            one = waiting.pop()
+            step = makers.get(one)
+            if step is not None and one not in seen:
+                seen.add(one)
+                if step.kernel in DRAWS:
+                    return True
+                waiting.extend(reads(step))
+        return False
 
     def expose(self, native: Any) -> int:
         """The value of an array that the program holds from here on: who writes to it later writes to that very array."""

@@ -86,7 +86,7 @@ def trace(
         entry = Entry(guards, None, [], reason)
         entry.unsettled, entry.device, entry.replaced = changed is not None, call.tracer.device, replaced
         return result, entry
-    run, plans = call.replay(function, compile)
+    run, plans = call.replay(compile)
     found = names.found()
     if found is not None:
         guards.narrow(found, call.needed)
@@ -258,6 +258,7 @@ class _Call:
             tracer.fail("hooks the tape, which Python runs")
             return
         tracer.cut()
+        tracer.final = True
         seeds = []
         device: Any = tracer.device
         for one in roots:
@@ -284,7 +285,7 @@ class _Call:
 
     # The replay
 
-    def replay(self, function: Callable[..., Any], compile: Any) -> tuple[Callable[..., Any], list[Any]]:
+    def replay(self, compile: Any) -> tuple[Callable[..., Any], list[Any]]:
         """The function that stands for the call, and the plans that it runs."""
         script, result = self.script, self.result
         assert result is not None
@@ -301,7 +302,7 @@ class _Call:
             View=View, share_version=share_version,
         )  # fmt: skip
         held, bumps = self._bumps()
-        lines = [*held, *self._around(calls, function), *bumps]
+        lines = [*held, *self._around(calls), *bumps]
         lines += self._results(result, saved)
         if self.backward is not None:
             lines += self._tape(saved, None if self.backward[0] == "freed" else run_back)
@@ -315,7 +316,7 @@ class _Call:
         self.needed = {id(one) for path, one in self.reached if path in words}
         return run, script.plans
 
-    def _around(self, calls: list[str], function: Callable[..., Any]) -> list[str]:
+    def _around(self, calls: list[str]) -> list[str]:
         """The calls of segments, with the effects and events between them."""
         tracer, script = self.tracer, self.script
         lines = []
@@ -325,7 +326,7 @@ class _Call:
                     "try:",
                     f"    {call}",
                     "except Broken:",
-                    f"    return {script.name(function)}(*args, **kwargs)",
+                    "    return MISSED",
                 ]
             else:
                 lines.append(call)

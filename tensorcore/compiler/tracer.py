@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tensorcore.backend.base import Backend, Kernel, MissingKernel
@@ -17,7 +18,7 @@ from tensorcore.backend.program import Value
 from tensorcore.backend.registry import made_devices
 from tensorcore.backend.shapes import NEEDS_VALUES, VIEWS, WRITES
 from tensorcore.backend.watch import Replaced, unwatch, watch
-from tensorcore.compiler.bounds import Bound, Bounds
+from tensorcore.compiler.bounds import Bound, Bounds, Values
 from tensorcore.compiler.memories import Known, Memories, Memory, spec_of
 from tensorcore.errors import UsageError
 from tensorcore.tape.aside import Event
@@ -25,7 +26,7 @@ from tensorcore.tape.mode import mode
 
 __all__ = ["UPDATES", "Tracer"]
 
-_METHODS = ("to_host", "from_host", "share_host", "allocate", "as_strided", "random", "draw", "copy_from")
+_METHODS = ("all_values", "to_host", "from_host", "share_host", "allocate", "as_strided", "random", "draw", "copy_from")
 UPDATES = {"track_statistics": 2}  # kernels that write to their first operands, and to how many
 
 
@@ -46,6 +47,9 @@ class Tracer(Memories):
         self.line = ""
         self.events: list[Event] = []
         self.on_event: Callable[[Event | None], None] | None = None
+        self.draws: list[int] = []  # the values that were drawn, in order
+        self._drawn_before: Iterator[int] | None = None  # those of them that are drawn again
+        self.final = False  # whether what comes is part of the backward pass behind the call
         self._inside = False
         self._thread = threading.get_ident()
         self._replaced = Replaced()
@@ -94,6 +98,15 @@ class Tracer(Memories):
         if self.on_event is not None:
             self.on_event(event)
         return result
+
+    @contextmanager
+    def drawing_again(self, first: int) -> Iterator[None]:
+        """In the block, what is drawn are the numbers that the call drew before, from the ``first`` time on."""
+        before, self._drawn_before = self._drawn_before, iter(self.draws[first:])
+        try:
+            yield
+        finally:
+            self._drawn_before = before
 
     def pause(self, paused: bool) -> None:
         """Look away, or look on again."""
@@ -219,6 +232,19 @@ class Tracer(Memories):
     def _note_to_host(self, device: Backend, result: Any, native: Any) -> None:
         self.fail("reads a value of a tensor (bool, item, tolist, numpy, print, or a shape that depends on it)")
 
+    def _note_all_values(self, device: Backend, result: Any, native: Any) -> None:
+        """Values that a decision is made by: the call is replayed as long as they are the same."""
+        # What came before a call that Python makes is done by then, and a second run would do it again.
+        done = self.exposed or any(one.writes for one in self.segments) or not all(one.again for one in self.events)
+        if self.final or done:
+            self._note_to_host(device, result, native)
+        elif self._one_device(device, "all_values"):
+            value = self.value_of(native)
+            if self.is_drawn(value):  # a replay that stops at it could not draw them again
+                self._note_to_host(device, result, native)
+            else:
+                self.emit("values", (Value(value),), {"holds": Values(result)})
+
     def _note_from_host(self, device: Backend, result: Any, array: Any) -> None:
         if self._one_device(device, "from_host"):
             number = self._fresh()
@@ -250,14 +276,23 @@ class Tracer(Memories):
         if any(hasattr(one, "shape") for one in options.values()):
             self.fail("draws numbers by values of a tensor")
             return
-        number = self.emit("random", (), given, spec_of(result))[0]
-        self.enter(result, Memory("made", number), number, self.key_of(result))
+        self._drawn(result, "random", (), given)
 
     def _note_draw(self, device: Backend, result: Any, op: str, function: Any, *natives: Any) -> None:
         if self._one_device(device, "draw"):
             operands = tuple([self._operand(one) for one in natives])
-            number = self.emit("draw", operands, {"op": op, "function": function}, spec_of(result))[0]
-            self.enter(result, Memory("made", number), number, self.key_of(result))
+            self._drawn(result, "draw", operands, {"op": op, "function": function})
+
+    def _drawn(self, result: Any, kernel: str, operands: tuple[Any, ...], options: dict[str, Any]) -> None:
+        if self._drawn_before is None:
+            number = self.emit(kernel, operands, options, spec_of(result))[0]
+            self.draws.append(number)
+        else:
+            number = next(self._drawn_before, -1)
+            if self.specs.get(number) != spec_of(result):
+                self.fail("draws other numbers when it is computed again")
+                return
+        self.enter(result, Memory("made", number), number, self.key_of(result))
 
     def _note_copy_from(self, device: Backend, result: Any, other: Backend, native: Any) -> None:
         self.fail("copies a tensor from one device to another")

@@ -8,6 +8,7 @@ Beside the kernels of a backend a program may hold steps that a plan itself know
               are the ints of their indices, which have ``GIVEN`` in their place
     update    the kernel named by the option ``kernel``, which writes to operands: it makes their new values
     bounds    the kernel ``index_bounds``, whose two numbers ``holds`` must accept; it makes no value
+    values    the operand on the host, which ``holds`` must accept; it makes no value
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tensorcore.backend.shapes import RULES, VIEWS, broadcast
 
 __all__ = [
     "ACTIVATIONS",
+    "CHECKS",
     "DRAWS",
     "ELEMENTWISE",
     "GIVEN",
@@ -36,10 +38,11 @@ __all__ = [
     "written",
 ]
 
-OWN = frozenset(["random", "draw", "place", "update", "bounds"])
+CHECKS = frozenset(["bounds", "values"])
+OWN = frozenset(["random", "draw", "place", "update"]) | CHECKS
 GIVEN = "given"
 DRAWS = frozenset(["random", "draw"])
-STAYS = DRAWS | {"bounds"}  # run whether or not anybody needs what they make, and never merged
+STAYS = DRAWS | CHECKS  # run whether or not anybody needs what they make, and never merged
 VIEWING = frozenset(VIEWS)
 ELEMENTWISE = frozenset(name for name, rule in RULES.items() if rule.shape is broadcast) - {"masked_fill"} | {"where"}
 # Elementwise ones that have rules of their own for shapes, with options.

@@ -11,7 +11,7 @@ from typing import Any
 from tensorcore.backend.base import Backend
 from tensorcore.backend.program import Program, Spec, Value
 from tensorcore.lazy.kernels import pure_kernels
-from tensorcore.lazy.kinds import ELEMENTWISE, IN_PLACE, OWN, VIEWING, indexed, reads, roots
+from tensorcore.lazy.kinds import CHECKS, ELEMENTWISE, IN_PLACE, OWN, VIEWING, indexed, reads, roots
 
 __all__ = ["Writer"]
 
@@ -71,7 +71,7 @@ class Writer:
         self.constants: dict[int, Any] = {}  # those that the plan keeps
         self.owned: set[int] = set()  # those whose memory nobody else knows
         self.direct: set[int] = set()  # outputs that were written where they belong
-        self.checks = sum(step.kernel == "bounds" for step in program.steps)
+        self.checks = sum(step.kernel in CHECKS for step in program.steps)
         self.wanted: dict[Spec, int] = {}
         for i, step in enumerate(program.steps):
             if step.kernel in ELEMENTWISE:
@@ -169,10 +169,16 @@ class Writer:
     def _settled(self, i: int, made: list[int]) -> bool:
         """Whether a step is done with already: it makes a small constant, or checks one."""
         step = self.program.steps[i]
-        if step.kernel == "bounds":
+        if step.kernel in CHECKS:
             operand = step.operands[0]
             native = self.constants.get(operand.number) if isinstance(operand, Value) else None
-            if native is None or not step.options["holds"](*pure_kernels(self.backend)["index_bounds"](native)):
+            if native is None:
+                return False
+            if step.kernel == "bounds":
+                held = step.options["holds"](*pure_kernels(self.backend)["index_bounds"](native))
+            else:
+                held = step.options["holds"](self.backend.to_host(native))
+            if not held:
                 return False
             self.checks -= 1
         elif step.kernel in _CONSTANTS and not any(True for _ in reads(step)):
@@ -249,6 +255,12 @@ class Writer:
         self.lines.append(
             f"if not {holds}(*{self._kernel('index_bounds')}({self._text(step.operands[0])})): raise Broken"
         )
+
+    def _values(self, i: int, made: list[int]) -> None:
+        step = self.program.steps[i]
+        holds, to_host = self._constant(step.options["holds"]), self._constant(self.backend.to_host)
+        self.checks -= 1
+        self.lines.append(f"if not {holds}({to_host}({self._text(step.operands[0])})): raise Broken")
 
     def _take_over(self, i: int, number: int, operand: Any) -> None:
         """Give a value that is written in place memory of its own: the operand's where nobody needs that any more."""

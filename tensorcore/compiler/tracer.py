@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from tensorcore.backend.base import Backend, Kernel, MissingKernel
 from tensorcore.backend.decompose import EAGER
 from tensorcore.backend.program import Value
@@ -49,6 +51,7 @@ class Tracer(Memories):
         self.on_event: Callable[[Event | None], None] | None = None
         self.draws: list[int] = []  # the values that were drawn, in order
         self._drawn_before: Iterator[int] | None = None  # those of them that are drawn again
+        self.shared: dict[int, Any] = {}  # constants that lie in the memory of an array that Python holds
         self.final = False  # whether what comes is part of the backward pass behind the call
         self._inside = False
         self._thread = threading.get_ident()
@@ -80,6 +83,11 @@ class Tracer(Memories):
             raise UsageError(f"compile: expected a function that can be replayed as one graph, got one that {reason} "
                              f"at {self.line}; compute it in tensors (where, clamp, ...), or drop fullgraph=True to run "
                              f"such calls without compiling")  # fmt: skip
+
+    def fail_unless_paused(self, reason: str) -> None:
+        """As ``fail``, where the trace does not look away."""
+        if not self._inside:
+            self.fail(reason)
 
     def call(self, event: Any, run: Callable[[], Any]) -> Any:
         """Let Python make a call that is not written down, and that each replay makes again."""
@@ -253,7 +261,22 @@ class Tracer(Memories):
             self.enter(result, Memory("constant", number), number, self.key_of(result))
 
     def _note_share_host(self, device: Backend, result: Any, array: Any) -> None:
-        self.fail("makes a tensor over the memory of an array that Python holds")
+        owner = array
+        while isinstance(owner, np.ndarray):
+            owner = owner.base
+        if owner is not None:  # guards look into arrays of NumPy's, and into no other library's
+            self.fail("makes a tensor over memory that is not NumPy's own")
+            return
+        self._note_from_host(device, result, array)
+        if self.reason is None:
+            self.shared[self.value_of(result)] = array
+
+    def unshared(self) -> None:
+        """Stop where a tensor over the memory of an array of Python's is more than the numbers in it, at the end of the call."""
+        for number, array in self.shared.items():
+            held = self.device.to_host(self.constants[number])  # type: ignore[union-attr]
+            if held.tobytes() != array.tobytes():
+                self.fail("writes to an array that Python holds, over whose memory it made a tensor")
 
     def _note_allocate(self, device: Backend, result: Any, shape: Any, dtype: Any) -> None:
         if self._one_device(device, "allocate"):

@@ -110,7 +110,7 @@ class AveragedModel(Module):
         held = chain(self.module.parameters(), self.module.buffers()) if self.use_buffers else self.parameters()
         given = chain(model.parameters(), model.buffers()) if self.use_buffers else model.parameters()
         pairs = [(one.detach(), two.detach().to(one.device)) for one, two in zip(held, given, strict=False)]
-        if self.n_averaged.device.all_values((self.n_averaged == 0).native):
+        if self.n_averaged.device.all_values((self.n_averaged == 0).native).all():
             for average, value in pairs:
                 average.copy_(value)
         elif self.avg_fn is not None:

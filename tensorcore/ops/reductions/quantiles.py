@@ -94,6 +94,6 @@ def _checked(op: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
             f"{op}: {op}() q tensor must be same dtype as the input tensor, got {q.dtype} for {input.dtype}; convert it"
         )
     inside = ((q.detach() >= 0) & (q.detach() <= 1)).all()
-    if q.device.capabilities.values and not q.device.all_values(inside.native):
+    if q.device.capabilities.values and not q.device.all_values(inside.native).all():
         raise UsageError(f"{op}: {op}() q values must be in the range [0, 1], got others; clamp them")
     return q

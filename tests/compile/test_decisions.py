@@ -218,7 +218,7 @@ def test_a_checkpointed_step_is_replayed(reentrant: bool) -> None:
 
 
 def test_a_checkpoint_in_a_compiled_function_is_computed_again_behind_it() -> None:
-    """Its gradients are those of eager, with other draws between forward and backward; and it keeps less than without."""
+    """Its gradients are those of eager, with other draws between forward and backward."""
     tc.manual_seed(0)
     block = nn.Sequential(nn.Linear(64, 64), nn.Dropout(0.5), nn.Tanh(), nn.Linear(64, 64), nn.Tanh())
     plain = lambda x: checkpoint(block, x, use_reentrant=False) * 2  # noqa: E731

@@ -1,10 +1,12 @@
-"""Numbers that are only compared: a trace remembers how each comparison came out, a replay checks that it does again."""
+"""Values that only decide, and numbers that are only compared: a replay checks that all comes out as in the trace."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Bound", "Bounds"]
+import numpy as np
+
+__all__ = ["Bound", "Bounds", "Values"]
 
 
 class Bounds:
@@ -17,6 +19,17 @@ class Bounds:
         """Whether two other numbers compare alike."""
         both = (low, high)
         return all(getattr(int(both[i]), name)(other) is result for i, name, other, result in self.found)
+
+
+class Values:
+    """What a decision was made by."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = np.array(values)
+
+    def __call__(self, values: Any) -> bool:
+        """Whether others are the same, bit by bit."""
+        return bool(values.tobytes() == self.values.tobytes())
 
 
 class Bound(int):

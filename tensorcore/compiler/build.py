@@ -8,8 +8,8 @@ from typing import Any
 
 from tensorcore.backend.base import Backend
 from tensorcore.backend.program import Program, Step, Value
-from tensorcore.compiler.guards import is_record
 from tensorcore.compiler.memories import Memories, Segment
+from tensorcore.compiler.objects import is_record
 from tensorcore.dtypes import dtype
 from tensorcore.lazy.kinds import STAYS, reads
 from tensorcore.lazy.plan import prepare

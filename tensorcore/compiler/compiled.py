@@ -116,7 +116,7 @@ class Compiled:
                     break
                 result = entry.run(args, kwargs)
                 if result is MISSED:
-                    break
+                    continue
                 entry.replays += 1
                 return result
         else:

@@ -10,19 +10,25 @@ which ran in it are let go (``Guards.narrow``, ``tensorcore.compiler.names``).
 
 from __future__ import annotations
 
-import dataclasses
+import argparse
+import array
+import contextvars
+import copy
 import functools
+import io
 import operator
-import sys
+import threading
 import types
+import weakref
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.backend.base import Backend
+from tensorcore.compiler.objects import is_library, is_record, items_of, may_be_state, named, same, slots
 from tensorcore.dtypes import dtype
 from tensorcore.nn.module import Module
 from tensorcore.optim.optimizer import Optimizer
@@ -30,16 +36,15 @@ from tensorcore.optim.schedule import LRScheduler
 from tensorcore.tape.node import is_leaf
 from tensorcore.tensor import Tensor
 
-__all__ = ["Guards", "flat_tensors", "is_record", "items_of"]
+__all__ = ["Guards"]
 
 _PLAIN = (int, float, bool, str, type(None), complex, bytes)
 _MANY = 1000  # items of one container that are looked at
 _LIMIT = 20000  # objects in all
 _CONTAINERS = ("_parameters", "_buffers", "_modules")
 _HELD = "held"  # how expressions name the lists and dicts of state
-_OURS = "tensorcore"
+_OPEN = (types.SimpleNamespace, argparse.Namespace, threading.local)  # of libraries, but the program's to fill
 Place = tuple[Any, Any]
-_LIBRARIES = frozenset(sys.stdlib_module_names) | {_OURS, "numpy", "pytest", "_pytest"}
 
 
 class Guards:
@@ -55,6 +60,7 @@ class Guards:
         tensors: those that were reached otherwise, with how to name them.
         containers: the lists, dicts and dataclasses among the arguments, and what has state, as triples of an expression, the
             container and what was in it before the call, by key.
+        consumed: an iterator that was reached, which has other things to give in each call; empty where there is none.
         lines: for each guard the expression, what it looks at, and an expression that shows that.
     """
 
@@ -76,6 +82,7 @@ class Guards:
         self.containers: list[tuple[str, Any, dict[Any, Any]]] = []
         self.literals: dict[str, Any] = {_HELD: held}  # the names within the expressions of arguments and state
         self._seen: dict[int, Any] = {}
+        self.consumed = ""
         self.add(f"len(args) == {len(args)}", "the number of arguments", "len(args)")
         for i, one in enumerate(args):
             self._argument(one, f"args[{i}]", f"argument {i}")
@@ -110,6 +117,7 @@ class Guards:
         held = {id(one) for _, one in (*found.arguments, *found.tensors)}
         if needed - held:
             return
+        self.consumed = found.consumed
         self.lines = [*found.lines, *self.lines[self._walked :]]
         self.names.update(found.names)
 
@@ -118,7 +126,7 @@ class Guards:
         found = []
         for one, key, before in self._places:
             now = items_of(one).get(key, before)
-            if now is not before and _may_be_state(now):
+            if now is not before and may_be_state(now):
                 found.append((one, key))
         return found
 
@@ -140,16 +148,18 @@ class Guards:
     def _argument(self, value: Any, path: str, text: str) -> None:
         if isinstance(value, Tensor):
             self._tensor_argument(value, path, text)
-        elif type(value) in (list, tuple) and len(value) <= _MANY:
-            self.add(f"type({path}) is {type(value).__name__} and len({path}) == {len(value)}", f"the length of {text}",
+        elif (type(value) in (list, tuple) or (isinstance(value, tuple) and hasattr(value, "_fields"))) and len(
+            value
+        ) <= _MANY:
+            self.add(f"type({path}) is {self.name(type(value))} and len({path}) == {len(value)}", f"the length of {text}",
                         f"len({path})")  # fmt: skip
             if type(value) is list:
                 self.containers.append((path, value, dict(enumerate(value))))
             for i, one in enumerate(value):
                 self._argument(one, f"{path}[{i}]", f"{text}[{i}]")
         elif type(value) is dict and len(value) <= _MANY:
-            self.add(f"type({path}) is dict and {path}.keys() == {self.name(frozenset(value))}", f"the keys of {text}",
-                        f"sorted({path}, key=str)")  # fmt: skip
+            self.add(f"type({path}) is dict and tuple({path}) == {self.name(tuple(value))}", f"the keys of {text}",
+                        f"list({path})")  # fmt: skip
             self.containers.append((path, value, dict(value)))
             for key, one in value.items():
                 self._argument(one, f"{path}[{self.literal(key)}]", f"{text}[{key!r}]")
@@ -190,7 +200,7 @@ class Guards:
 
     def _item(self, holder: Any, key: Any, value: Any, path: str, text: str) -> None:
         """Guard what a list, a dict or a cell has at a key, as far as it is no state."""
-        if _may_be_state(value) and type(holder) in (dict, list, types.CellType):
+        if may_be_state(value) and type(holder) in (dict, list, types.CellType):
             self._places.append((holder, key, value))
             i = self._states.get((id(holder), key))
             if i is not None:
@@ -231,6 +241,10 @@ class Guards:
             return
         if isinstance(value, types.ModuleType):
             return
+        if isinstance(value, np.ndarray | bytearray | array.array):
+            self.names["same"] = same
+            self.add(f"same({path}, {self.name(copy.copy(value))})", f"what {text} holds", "")
+            return
         self.add(f"{path} is {self.name(value)}", text, "")
         if isinstance(value, type):
             self._class(value)
@@ -253,12 +267,16 @@ class Guards:
         elif isinstance(value, Module):
             self._module(value, name, text)
         elif isinstance(value, dict):
+            self.add(f"tuple({name}) == {self.name(tuple(value))}", f"the keys of {text}", f"list({name})")
             self._items(value, value.items(), name, text)
-        elif isinstance(value, list | tuple):
+        elif isinstance(value, list | tuple | deque):
             self._items(value, enumerate(value), name, text)
         elif isinstance(value, set | frozenset):
-            if len(value) <= _MANY and all(type(one) in _PLAIN for one in value):
-                self.add(f"{name} == {self.name(frozenset(value))}", text, name)
+            self.add(f"{name} == {self.name(frozenset(value))}", text, name)
+        elif isinstance(value, weakref.ref):
+            self._visit(value(), f"{name}()", text)
+        elif isinstance(value, contextvars.ContextVar):
+            self._visit(value.get(None), f"{name}.get(None)", text)
         elif isinstance(value, operator.attrgetter):
             self._computed = True
         elif isinstance(value, types.MethodType):
@@ -270,11 +288,13 @@ class Guards:
             self._visit(value.func, f"{name}.func", text)
             self._visit(value.args, f"{name}.args", f"the arguments of {text}")
             self._visit(value.keywords, f"{name}.keywords", f"the arguments of {text}")
-        elif not _is_library(type(value).__module__):
+        elif is_library(type(value).__module__) and isinstance(value, Iterator) and not isinstance(value, io.IOBase):
+            self.consumed = text
+        elif isinstance(value, _OPEN) or not is_library(type(value).__module__):
             if hasattr(value, "__dict__"):
                 items = [(key, one) for key, one in value.__dict__.items() if self._looked_at(type(value), key)]
                 self._items(value.__dict__, items, f"{name}.__dict__", text, dot=True)
-            for key in _slots(type(value)):
+            for key in slots(type(value)):
                 if self._looked_at(type(value), key) and hasattr(value, key):
                     self._visit(getattr(value, key), f"{name}.{key}", f"{text}.{key}")
             self._class(type(value))
@@ -303,27 +323,33 @@ class Guards:
                 self.add(f"len({self.name(value)}) == {len(value)}", f"the hooks of {text}", f"len({self.name(value)})")
             elif key != "_non_persistent_buffers_set":
                 self._item(module.__dict__, key, value, path, f"{text}.{key}")
+        if "forward" not in module.__dict__:
+            self.add(f"'forward' not in {name}.__dict__", f"{text}.forward", "")
         self._class(type(module))
 
     def _items(self, value: Any, items: Any, name: str, text: str, dot: bool = False) -> None:
         self.add(f"len({name}) == {len(value)}", f"the number of items in {text}", f"len({name})")
-        for i, (key, one) in enumerate(list(items)):
-            if i >= _MANY:
-                break
-            if isinstance(key, str | int):
-                self._item(value, key, one, f"{name}[{key!r}]", f"{text}.{key}" if dot else f"{text}[{key!r}]")
+        pairs = list(items)
+        if len(pairs) > _MANY and all(type(one) in _PLAIN for _, one in pairs):
+            self.add(f"{name} == {self.name(copy.copy(value))}", f"the items of {text}", "")
+            return
+        for key, one in pairs:
+            at = repr(key) if type(key) in (str, int, bool) else self.name(key)
+            self._item(value, key, one, f"{name}[{at}]", f"{text}.{key}" if dot else f"{text}[{key!r}]")
 
     def _class(self, kind: type) -> None:
         """What the methods of a class of the program's own reach."""
         for one in kind.__mro__:
-            if one is object or _is_library(one.__module__) or id(one) in self._seen or len(self._seen) > _LIMIT:
+            if one is object or is_library(one.__module__) or id(one) in self._seen or len(self._seen) > _LIMIT:
                 continue
             self._seen[id(one)] = one
             for key, value in list(vars(one).items()):
                 if not (key.startswith("__") or self._looked_at(one, key)):
                     continue
                 if isinstance(value, types.FunctionType):
-                    self._function(value, self.name(value), value.__qualname__)
+                    method = value.__qualname__
+                    self.add(f"vars({self.name(one)}).get({key!r}) is {self.name(value)}", method, "")
+                    self._function(value, self.name(value), method)
                 elif isinstance(value, (*_PLAIN, Tensor)) and not key.startswith("__"):
                     self._visit(value, f"{self.name(one)}.{key}", f"{one.__qualname__}.{key}")
 
@@ -338,10 +364,13 @@ class Guards:
             self._visit(one, f"{name}.__defaults__[{i}]", f"default {i} of {text}")
         for key, one in (function.__kwdefaults__ or {}).items():
             self._visit(one, f"{name}.__kwdefaults__[{key!r}]", f"default {key!r} of {text}")
+        for key, one in function.__dict__.items():
+            if not key.startswith("_"):
+                self._visit(one, f"{name}.__dict__[{key!r}]", f"{text}.{key}")
         space = function.__globals__
-        if _is_library(str(space.get("__name__", ""))):
+        if is_library(str(space.get("__name__", ""))):
             return
-        for key in _named(function.__code__):
+        for key in named(function.__code__):
             if key in space:
                 self._global(space[key], space, key)
 
@@ -351,7 +380,7 @@ class Guards:
         if isinstance(value, type):
             self._class(value)
             return
-        if isinstance(value, types.FunctionType) and _is_library(value.__module__ or ""):
+        if isinstance(value, types.FunctionType) and is_library(value.__module__ or ""):
             return
         self._item(space, key, value, f"{self.name(space)}[{key!r}]", f"the global {key!r}")
 
@@ -380,61 +409,8 @@ class Guards:
         return name
 
 
-def _may_be_state(value: Any) -> bool:
-    return value is None or isinstance(value, Tensor) or (type(value) is tuple and all(map(_may_be_state, value)))
-
-
-def is_record(value: Any) -> bool:
-    """Whether an object is a dataclass all of whose state is in its attributes."""
-    kind = type(value)
-    plain = dataclasses.is_dataclass(kind) and kind.__new__ is object.__new__ and kind.__setattr__ is object.__setattr__
-    return plain and not isinstance(value, Module) and not _slots(kind)
-
-
-def items_of(container: Any) -> dict[Any, Any]:
-    """What is in a list, a dict, a cell of a closure or a dataclass, by key."""
-    kind = type(container)
-    if kind is types.CellType:
-        with suppress(ValueError):  # of one that is empty
-            return {"cell_contents": container.cell_contents}
-        return {}
-    return dict(enumerate(container)) if kind is list else container if kind is dict else vars(container)
-
-
-def flat_tensors(value: Any) -> Iterator[Tensor]:
-    """The tensors in nested containers."""
-    if isinstance(value, Tensor):
-        yield value
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield from flat_tensors(one)
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from flat_tensors(one)
-    elif is_record(value):
-        yield from flat_tensors(vars(value))
-
-
 def _called(function: Any) -> str:
     return getattr(function, "__qualname__", None) or type(function).__name__
-
-
-def _named(code: types.CodeType) -> set[str]:
-    """The globals that code names, that of functions inside it included."""
-    found = set(code.co_names)
-    for one in code.co_consts:
-        if isinstance(one, types.CodeType):
-            found |= _named(one)
-    return found
-
-
-def _slots(kind: type) -> list[str]:
-    """The attributes of an object that are in no dict."""
-    return [key for one in kind.__mro__ for key, held in vars(one).items() if type(held) is types.MemberDescriptorType]
-
-
-def _is_library(module: str) -> bool:
-    return module.partition(".")[0] in _LIBRARIES and module != "__main__"
 
 
 def _short(value: Any) -> str:

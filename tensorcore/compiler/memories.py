@@ -11,6 +11,7 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.backend.program import Spec, Step, Value
 from tensorcore.backend.shapes import VIEWS
+from tensorcore.lazy.kinds import CHECKS, DRAWS, reads
 
 __all__ = ["Known", "Memories", "Memory", "Segment", "spec_of"]
 
@@ -134,7 +135,7 @@ class Memories:
         taken: set[int] = set()
         for memory in list(self._memories.values()):  # an array may end meanwhile
             if memory.kind != "given":
-                root = self._root(memory.value)
+                root = self.root(memory.value)
                 if (
                     root in taken
                     or root in self.given
@@ -148,13 +149,27 @@ class Memories:
 
     def own(self, number: int) -> int:
         """A value for the program to keep: that itself, or a copy where it shows a constant."""
-        if self._root(number) not in self.constants:
+        if self.root(number) not in self.constants:
             return number
         return self.emit("clone", (Value(number),), {}, self.specs[number])[0]
 
     def checks(self, position: int) -> bool:
         """Whether a segment checks values."""
-        return any(step.kernel == "bounds" for step, _ in self.segments[position].steps)
+        return any(step.kernel in CHECKS for step, _ in self.segments[position].steps)
+
+    def is_drawn(self, number: int) -> bool:
+        """Whether a value depends on numbers that the call drew."""
+        makers = {one: step for segment in self.segments for step, numbers in segment.steps for one in numbers}
+        waiting, seen = [number], set()
+        while waiting:
+            one = waiting.pop()
+            step = makers.get(one)
+            if step is not None and one not in seen:
+                seen.add(one)
+                if step.kernel in DRAWS:
+                    return True
+                waiting.extend(reads(step))
+        return False
 
     def expose(self, native: Any) -> int:
         """The value of an array that the program holds from here on: who writes to it later writes to that very array."""
@@ -167,7 +182,7 @@ class Memories:
         if memory.kind != "given":
             memory.kind, memory.base, memory.written = "given", memory.value, False
             memory.shared = known.parent is not None  # of a view it is not known whose memory a replay makes it of
-            self.exposed.add(self._root(number))
+            self.exposed.add(self.root(number))
         return number
 
     def given_value(self, memory: Memory) -> int:
@@ -181,7 +196,7 @@ class Memories:
         self._lies(native, number)
         return number
 
-    def _root(self, number: int) -> int:
+    def root(self, number: int) -> int:
         """The value whose memory a value shows."""
         while number in self._shows:
             number = self._shows[number]
@@ -266,7 +281,7 @@ class Memories:
         if memory.shared:
             self.fail("writes to memory that two of the tensors it was given share")
             return
-        if any(name in ("windows", "as_strided") for name, _ in known.chain):
+        if any(name == "windows" or (name == "as_strided" and _overlaps(dict(given))) for name, given in known.chain):
             self.fail("writes to a view that may show an element twice")
             return
         number = self._fitted(native, number)
@@ -298,6 +313,18 @@ class Memories:
             number = self.emit("expand", (Value(number),), {"shape": spec.shape}, spec)[0]
             number = self.emit("contiguous", (Value(number),), {}, spec)[0]
         return number
+
+
+def _overlaps(view: dict[str, Any]) -> bool:
+    """Whether strides may lead to one element by two ways."""
+    reach = 0
+    for step, size in sorted(
+        (step, size) for step, size in zip(view["strides"], view["shape"], strict=True) if size > 1
+    ):
+        if step <= reach:
+            return True
+        reach += step * (size - 1)
+    return False
 
 
 def _ended(memories: weakref.ref[Memories], place: int, _: object) -> None:

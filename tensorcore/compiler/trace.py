@@ -7,27 +7,24 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
 
-from tensorcore import dtypes
 from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.amp.state import again, regions
 from tensorcore.amp.state import state as autocast
 from tensorcore.compiler.build import Result, Script
 from tensorcore.compiler.gradient import CompiledBackward, Freed, external_edges, has_hooks, node_of
-from tensorcore.compiler.guards import Guards, items_of
+from tensorcore.compiler.guards import Guards
 from tensorcore.compiler.names import Names
+from tensorcore.compiler.objects import items_of
+from tensorcore.compiler.switches import guard_switches
 from tensorcore.compiler.tracer import Tracer
-from tensorcore.determinism import are_deterministic_algorithms_enabled
 from tensorcore.errors import GradientError
 from tensorcore.lazy.plan import Broken
-from tensorcore.nn.hooks import EVERY
 from tensorcore.ops.inplace import share_version
 from tensorcore.ops.output import written
-from tensorcore.ops.placement import get_default_device
 from tensorcore.optim.optimizer import Optimizer
 from tensorcore.optim.schedule import LRScheduler
 from tensorcore.tape.engine import key_of, walk
 from tensorcore.tape.memory import Version, View, next_order
-from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Output, is_leaf
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -68,7 +65,7 @@ def trace(
         states: where calls are known to put tensors in the place of others, as pairs of what has it and a key.
     """
     guards = Guards(function, args, kwargs, states=states)
-    _guard_modes(guards)
+    guard_switches(guards)
     call = _Call(guards, Tracer(fullgraph))
     start = next_order()
     with again((*regions()[:2], False)) if autocast.enabled else nullcontext(), call.tracer:
@@ -86,46 +83,14 @@ def trace(
         entry = Entry(guards, None, [], reason)
         entry.unsettled, entry.device, entry.replaced = changed is not None, call.tracer.device, replaced
         return result, entry
-    run, plans = call.replay(function, compile)
+    run, plans = call.replay(compile)
     found = names.found()
     if found is not None:
         guards.narrow(found, call.needed)
+    if guards.consumed:
+        call.tracer.fail(f"may take from {guards.consumed}, an iterator that has something else to give in each call,")
+        return result, Entry(guards, None, [], call.tracer.reason)
     return result, Entry(guards, run, plans, None)
-
-
-def _guard_modes(guards: Guards) -> None:
-    """What is switched on, which a function's ops depend on."""
-    from tensorcore.tape.mode import mode as switches
-
-    guards.names.update(
-        mode=switches, autocast=autocast, get_default_dtype=dtypes.get_default_dtype,
-        get_default_device=get_default_device, deterministic=are_deterministic_algorithms_enabled,
-        hooks_of_all=_hooks_of_all,
-    )  # fmt: skip
-    usual = "mode.tracer is None and not mode.levels and not mode.packers and not mode.anomaly and mode.around is None"
-    guards.add(usual, "a mode of autograd", "")
-    guards.add(f"mode.enabled is {mode.enabled}", "grad mode", "mode.enabled")
-    guards.add(f"mode.inference is {mode.inference}", "inference mode", "mode.inference")
-    active = dict(autocast.active) if autocast.active else None
-    guards.add(f"autocast.active == {guards.name(active)}", "autocast", "autocast.active")
-    guards.add(
-        f"get_default_dtype() is {guards.name(dtypes.get_default_dtype())}", "the default dtype", "get_default_dtype()"
-    )
-    guards.add(
-        f"get_default_device() is {guards.name(get_default_device())}", "the default device", "get_default_device()"
-    )
-    guards.add(f"hooks_of_all() == {guards.name(_hooks_of_all())}", "the hooks of all modules", "")
-    guards.add(
-        f"deterministic() is {are_deterministic_algorithms_enabled()}",
-        "use_deterministic_algorithms",
-        "deterministic()",
-    )
-
-
-def _hooks_of_all() -> tuple[Any, ...]:
-    """The hooks that run around the call of every module."""
-    hooks = (EVERY.forward_pre, EVERY.forward, EVERY.backward_pre, EVERY.backward)
-    return tuple([one for some in hooks for one in some.values()])
 
 
 class _Call:
@@ -145,6 +110,7 @@ class _Call:
             tracer.reason = "uses sparse tensors"
         if any(one.device.wraps is not None for _, one in self.reached):
             tracer.reason = "uses tensors of a device that wraps another one (lazy, vmap)"
+        self.looks = [(one, one.native, list(one.__dict__)) for _, one in self.reached]
         self.first = self.grads = {id(one): one.node.grad for _, one in self.leaves}
         self.cleared: set[int] = set()  # leaves whose gradient the call forgot before anything else
         self.touched: set[int] = set()  # leaves whose gradient counts when the call begins
@@ -200,6 +166,9 @@ class _Call:
         if tracer.device is None:
             tracer.reason = "calls no kernel"
             return
+        if any(one.native is not native or list(one.__dict__) != names for one, native, names in self.looks):
+            tracer.fail("gives other memory or attributes to a tensor that was there")
+            return
         self.sources = {id(one.native): f"{path}.native" for path, one in reversed(self.reached)}
         for path, one in self.leaves:
             held = self.first[id(one)]
@@ -220,6 +189,12 @@ class _Call:
             return
         if any(one.device is not tracer.device for one in found.tensors):
             tracer.fail("answers with a tensor of another device than it computes on")
+            return
+        tracer.pause(True)
+        tracer.unshared()
+        tracer.pause(False)
+        if any(tracer.root(tracer.value_of(one.native)) in tracer.shared for one in found.tensors):
+            tracer.fail("answers with a tensor over the memory of an array that Python holds")
             return
         self.values = [tracer.own(tracer.value_of(one.native)) for one in found.tensors]
         self.ends = len(tracer.segments)
@@ -258,6 +233,7 @@ class _Call:
             tracer.fail("hooks the tape, which Python runs")
             return
         tracer.cut()
+        tracer.final = True
         seeds = []
         device: Any = tracer.device
         for one in roots:
@@ -284,7 +260,7 @@ class _Call:
 
     # The replay
 
-    def replay(self, function: Callable[..., Any], compile: Any) -> tuple[Callable[..., Any], list[Any]]:
+    def replay(self, compile: Any) -> tuple[Callable[..., Any], list[Any]]:
         """The function that stands for the call, and the plans that it runs."""
         script, result = self.script, self.result
         assert result is not None
@@ -301,7 +277,7 @@ class _Call:
             View=View, share_version=share_version,
         )  # fmt: skip
         held, bumps = self._bumps()
-        lines = [*held, *self._around(calls, function), *bumps]
+        lines = [*held, *self._around(calls), *bumps]
         lines += self._results(result, saved)
         if self.backward is not None:
             lines += self._tape(saved, None if self.backward[0] == "freed" else run_back)
@@ -315,7 +291,7 @@ class _Call:
         self.needed = {id(one) for path, one in self.reached if path in words}
         return run, script.plans
 
-    def _around(self, calls: list[str], function: Callable[..., Any]) -> list[str]:
+    def _around(self, calls: list[str]) -> list[str]:
         """The calls of segments, with the effects and events between them."""
         tracer, script = self.tracer, self.script
         lines = []
@@ -325,7 +301,7 @@ class _Call:
                     "try:",
                     f"    {call}",
                     "except Broken:",
-                    f"    return {script.name(function)}(*args, **kwargs)",
+                    "    return MISSED",
                 ]
             else:
                 lines.append(call)
@@ -423,6 +399,10 @@ class _Call:
     def _guard_inputs(self, needed: set[int]) -> None:
         """Guards for what a replay reads: gradients that were there, and which arguments are one and the same."""
         guards = self.guards
+        if len(guards.arguments) > 1:
+            keys = ", ".join(f"id({path})" for path, _ in guards.arguments)
+            count = len({id(one) for _, one in guards.arguments})
+            guards.add(f"len({{{keys}}}) == {count}", "which arguments are one and the same", "")
         held = {id(one.native): (path, one) for path, one in self.reached}
         for i, (path, one) in enumerate(self.reached):
             for other_path, other in self.reached[:i]:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from tensorcore.backend.base import Backend, Kernel, MissingKernel
 from tensorcore.backend.kernels import EAGER, NEEDS_VALUES, WRITES
@@ -17,7 +20,7 @@ from tensorcore.backend.program import Value
 from tensorcore.backend.registry import made_devices
 from tensorcore.backend.shapes import VIEWS
 from tensorcore.backend.watch import Replaced, unwatch, watch
-from tensorcore.compiler.bounds import Bound, Bounds
+from tensorcore.compiler.bounds import Bound, Bounds, Values
 from tensorcore.compiler.memories import Known, Memories, Memory, spec_of
 from tensorcore.errors import UsageError
 from tensorcore.tape.aside import Event
@@ -25,7 +28,7 @@ from tensorcore.tape.mode import mode
 
 __all__ = ["UPDATES", "Tracer"]
 
-_METHODS = ("to_host", "from_host", "share_host", "allocate", "as_strided", "random", "draw", "copy_from")
+_METHODS = ("all_values", "to_host", "from_host", "share_host", "allocate", "as_strided", "random", "draw", "copy_from")
 UPDATES = {"track_statistics": 2}  # kernels that write to their first operands, and to how many
 
 
@@ -46,6 +49,10 @@ class Tracer(Memories):
         self.line = ""
         self.events: list[Event] = []
         self.on_event: Callable[[Event | None], None] | None = None
+        self.draws: list[int] = []  # the values that were drawn, in order
+        self._drawn_before: Iterator[int] | None = None  # those of them that are drawn again
+        self.shared: dict[int, Any] = {}  # constants that lie in the memory of an array that Python holds
+        self.final = False  # whether what comes is part of the backward pass behind the call
         self._inside = False
         self._thread = threading.get_ident()
         self._replaced = Replaced()
@@ -77,6 +84,11 @@ class Tracer(Memories):
                              f"at {self.line}; compute it in tensors (where, clamp, ...), or drop fullgraph=True to run "
                              f"such calls without compiling")  # fmt: skip
 
+    def fail_unless_paused(self, reason: str) -> None:
+        """As ``fail``, where the trace does not look away."""
+        if not self._inside:
+            self.fail(reason)
+
     def call(self, event: Any, run: Callable[[], Any]) -> Any:
         """Let Python make a call that is not written down, and that each replay makes again."""
         if self.reason is not None or self._inside:
@@ -94,6 +106,15 @@ class Tracer(Memories):
         if self.on_event is not None:
             self.on_event(event)
         return result
+
+    @contextmanager
+    def drawing_again(self, first: int) -> Iterator[None]:
+        """In the block, what is drawn are the numbers that the call drew before, from the ``first`` time on."""
+        before, self._drawn_before = self._drawn_before, iter(self.draws[first:])
+        try:
+            yield
+        finally:
+            self._drawn_before = before
 
     def pause(self, paused: bool) -> None:
         """Look away, or look on again."""
@@ -219,6 +240,19 @@ class Tracer(Memories):
     def _note_to_host(self, device: Backend, result: Any, native: Any) -> None:
         self.fail("reads a value of a tensor (bool, item, tolist, numpy, print, or a shape that depends on it)")
 
+    def _note_all_values(self, device: Backend, result: Any, native: Any) -> None:
+        """Values that a decision is made by: the call is replayed as long as they are the same."""
+        # What came before a call that Python makes is done by then, and a second run would do it again.
+        done = self.exposed or any(one.writes for one in self.segments) or not all(one.again for one in self.events)
+        if self.final or done:
+            self._note_to_host(device, result, native)
+        elif self._one_device(device, "all_values"):
+            value = self.value_of(native)
+            if self.is_drawn(value):  # a replay that stops at it could not draw them again
+                self._note_to_host(device, result, native)
+            else:
+                self.emit("values", (Value(value),), {"holds": Values(result)})
+
     def _note_from_host(self, device: Backend, result: Any, array: Any) -> None:
         if self._one_device(device, "from_host"):
             number = self._fresh()
@@ -227,7 +261,22 @@ class Tracer(Memories):
             self.enter(result, Memory("constant", number), number, self.key_of(result))
 
     def _note_share_host(self, device: Backend, result: Any, array: Any) -> None:
-        self.fail("makes a tensor over the memory of an array that Python holds")
+        owner = array
+        while isinstance(owner, np.ndarray):
+            owner = owner.base
+        if owner is not None:  # guards look into arrays of NumPy's, and into no other library's
+            self.fail("makes a tensor over memory that is not NumPy's own")
+            return
+        self._note_from_host(device, result, array)
+        if self.reason is None:
+            self.shared[self.value_of(result)] = array
+
+    def unshared(self) -> None:
+        """Stop where a tensor over the memory of an array of Python's is more than the numbers in it, at the end of the call."""
+        for number, array in self.shared.items():
+            held = self.device.to_host(self.constants[number])  # type: ignore[union-attr]
+            if held.tobytes() != array.tobytes():
+                self.fail("writes to an array that Python holds, over whose memory it made a tensor")
 
     def _note_allocate(self, device: Backend, result: Any, shape: Any, dtype: Any) -> None:
         if self._one_device(device, "allocate"):
@@ -250,14 +299,23 @@ class Tracer(Memories):
         if any(hasattr(one, "shape") for one in options.values()):
             self.fail("draws numbers by values of a tensor")
             return
-        number = self.emit("random", (), given, spec_of(result))[0]
-        self.enter(result, Memory("made", number), number, self.key_of(result))
+        self._drawn(result, "random", (), given)
 
     def _note_draw(self, device: Backend, result: Any, op: str, function: Any, *natives: Any) -> None:
         if self._one_device(device, "draw"):
             operands = tuple([self._operand(one) for one in natives])
-            number = self.emit("draw", operands, {"op": op, "function": function}, spec_of(result))[0]
-            self.enter(result, Memory("made", number), number, self.key_of(result))
+            self._drawn(result, "draw", operands, {"op": op, "function": function})
+
+    def _drawn(self, result: Any, kernel: str, operands: tuple[Any, ...], options: dict[str, Any]) -> None:
+        if self._drawn_before is None:
+            number = self.emit(kernel, operands, options, spec_of(result))[0]
+            self.draws.append(number)
+        else:
+            number = next(self._drawn_before, -1)
+            if self.specs.get(number) != spec_of(result):
+                self.fail("draws other numbers when it is computed again")
+                return
+        self.enter(result, Memory("made", number), number, self.key_of(result))
 
     def _note_copy_from(self, device: Backend, result: Any, other: Backend, native: Any) -> None:
         self.fail("copies a tensor from one device to another")

@@ -12,57 +12,62 @@ from typing import Any
 from tensorcore.lazy.kinds import GIVEN
 from tensorcore.lazy.record import Call, Deferred, Form
 
-__all__ = ["LazyArray", "Memory", "around", "chain_of", "home", "view"]
+__all__ = ["LazyArray", "around", "chain_of", "view"]
 
 Chain = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
 _addresses = itertools.count(1 << 20, 1 << 40)
 
 
-class Memory:
-    """What the views of one allocation share.
-
-    Attributes:
-        value: what the memory holds now, in the form ``form``.
-        writes: how often that was replaced.
-        address: no place anywhere, and no other memory has it; None until somebody asks.
-    """
-
-    __slots__ = ("__weakref__", "_address", "form", "value", "writes")
-
-    value: Deferred
-    form: Form
-    writes: int
-    _address: int | None
-
-    @property
-    def address(self) -> int:
-        """A number that tells it from all other memory."""
-        if self._address is None:
-            self._address = next(_addresses)
-        return self._address
-
-
 class LazyArray:
     """The native array of a lazy device.
 
+    One that shows a memory as it is stands for that memory; all views of it refer to it.
+
     Attributes:
         form: how it lies in its memory; ``shape`` and ``dtype`` are the form's.
-        memory: where its values are.
-        parent: the array that it is a view of, None where it shows the memory as it is; ``call`` is that view.
+        parent: the array that it is a view of, None where it is none.
+
+    Attributes of one that is no view:
+        value: what the memory holds now, in the form ``form``.
+        writes: how often that was replaced.
+
+    Attributes of views:
+        root: the array that stands for the memory.
+        call: how the view is taken of ``parent``.
         seen: the value that was read last, when the memory had had ``stamp`` writes.
     """
 
-    __slots__ = ("call", "dtype", "form", "memory", "parent", "seen", "shape", "stamp")
+    __slots__ = (
+        "_address", "call", "dtype", "form", "parent", "root", "seen", "shape", "stamp", "value", "writes",
+    )  # fmt: skip
 
     __array_ufunc__ = None  # a NumPy kernel that meets one by mistake fails instead of looping
 
     form: Form
     shape: tuple[int, ...]
-    memory: Memory
     parent: LazyArray | None
+    value: Deferred
+    writes: int
+    root: LazyArray
     call: Call
     seen: Deferred | None
     stamp: int
+    _address: int
+
+    @property
+    def memory(self) -> LazyArray:
+        """What stands for its memory."""
+        return self if self.parent is None else self.root
+
+    @property
+    def address(self) -> int:
+        """A number that tells its memory from all other; no place anywhere."""
+        memory = self.memory
+        try:
+            return memory._address
+        except AttributeError:  # nobody asked yet
+            memory._address = found = next(_addresses)
+            return found
 
     @property
     def ndim(self) -> int:
@@ -85,29 +90,13 @@ class LazyArray:
 
 def around(value: Deferred, one: Form) -> LazyArray:
     """An array over new memory that holds ``value``."""
-    memory = Memory()
-    memory.value = value
-    memory.form = one
-    memory.writes = 0
-    memory._address = None
-    # As in ``home``: one frame less for each call that is written down.
     made = LazyArray()
     made.form = one
     made.shape = one.shape
     made.dtype = one.dtype
-    made.memory = memory
     made.parent = None
-    return made
-
-
-def home(memory: Memory) -> LazyArray:
-    """The array that shows all of a memory."""
-    made = LazyArray()
-    made.form = memory.form
-    made.shape = memory.form.shape
-    made.dtype = memory.form.dtype
-    made.memory = memory
-    made.parent = None
+    made.value = value
+    made.writes = 0
     return made
 
 
@@ -119,7 +108,7 @@ def view(parent: LazyArray, call: Call) -> LazyArray:
     made.form = one
     made.shape = one.shape
     made.dtype = one.dtype
-    made.memory = parent.memory
+    made.root = parent if parent.parent is None else parent.root
     made.parent = parent
     made.call = call
     made.seen = None

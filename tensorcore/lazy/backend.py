@@ -13,12 +13,13 @@ import numpy as np
 from tensorcore.backend.base import Backend, Capabilities, Native
 from tensorcore.backend.registry import device as find_device
 from tensorcore.dtypes import dtype, from_numpy_dtype, get_default_dtype
-from tensorcore.lazy.arrays import LazyArray, around, home
+from tensorcore.lazy.arrays import LazyArray, around
+from tensorcore.lazy.calls import viewed
 from tensorcore.lazy.record import (
     dense_form,
     leaf,
 )
-from tensorcore.lazy.recording import Recorder, viewed
+from tensorcore.lazy.recording import Recorder
 from tensorcore.ops.inplace import bare_node, share_version
 from tensorcore.ops.placement import host_device
 from tensorcore.printing import format_tensor
@@ -69,12 +70,12 @@ class LazyBackend(Recorder):
         return self.keep(self.target.copy_from(other, native))
 
     def as_strided(self, native: LazyArray, shape: Shape, strides: Shape, offset: int) -> LazyArray:
-        root = self._as(home(native.memory), native.dtype)
+        root = self._as(native.memory, native.dtype)
         options = {"shape": tuple(shape), "strides": tuple(strides), "offset": offset}
         return viewed(root, "as_strided", options)
 
     def storage(self, native: LazyArray) -> LazyArray:
-        root = home(native.memory)
+        root = native.memory
         size = root.form.nbytes // root.form.dtype.itemsize
         flat = viewed(root, "as_strided", {"shape": (size,), "strides": (1,), "offset": 0})
         return self._as(flat, native.dtype)
@@ -94,17 +95,16 @@ class LazyBackend(Recorder):
         return native.form.dense
 
     def storage_key(self, native: LazyArray) -> Any:
-        return native.memory.address
+        return native.address
 
     def data_pointer(self, native: LazyArray) -> int:
-        return native.memory.address + native.form.offset * native.itemsize
+        return native.address + native.form.offset * native.itemsize
 
     def as_native(self, value: Any) -> LazyArray:
         return value if type(value) is LazyArray else self.keep(self.target.as_native(value))
 
     def is_made(self, native: LazyArray) -> bool:
-        value = native.memory.value
-        return value.native is not None
+        return native.memory.value.native is not None
 
     def random(self, kind: str, shape: Shape, dtype: dtype, generator: Any = None, **options: Any) -> LazyArray:
         """Drawn at once, so that seeds, states and the order of draws are those of the wrapped backend."""

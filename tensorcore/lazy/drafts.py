@@ -107,17 +107,18 @@ class Work:
     def steps(self) -> list[Deferred]:
         raise NotImplementedError
 
-    def references(self, i: int) -> int:
-        """What getrefcount says of an input that nobody has but this program."""
+    @property
+    def references(self) -> list[int]:
+        """What getrefcount says of each input that nobody has but this program."""
         raise NotImplementedError
 
     def replaced(self, candidates: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         """Those of the pairs whose input's memory nobody has any more: that is what a parameter was before an optimizer's step."""
-        count, inputs = sys.getrefcount, self.inputs
+        count, inputs, own = sys.getrefcount, self.inputs, self.references
         found = []
         for pair in candidates:
             one = inputs[pair[1]]
-            if count(one) > self.references(pair[1]):
+            if count(one) > own[pair[1]]:
                 continue
             native = one.native
             # A view leads to other memory than its own; an array that is none belongs to the value alone, as in a list.
@@ -257,9 +258,10 @@ class Draft(Work):
                 found[before] = i
         return tuple([(i, before) for before, i in found.items()])
 
-    def references(self, i: int) -> int:
+    @property
+    def references(self) -> list[int]:
         # The list and the name, two tables, and the operands of the steps.
-        return LOOPED + 2 + self.uses[self.inputs[i]]
+        return [LOOPED + 2 + self.uses[one] for one in self.inputs]
 
     def _before(self, one: Deferred) -> int | None:
         """The position of the input that a value was written over."""

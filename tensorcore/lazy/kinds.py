@@ -8,6 +8,7 @@ Beside the kernels of a backend a program may hold steps that a plan itself know
               are the ints of their indices, which have ``GIVEN`` in their place
     update    the kernel named by the option ``kernel``, which writes to operands: it makes their new values
     bounds    the kernel ``index_bounds``, whose two numbers ``holds`` must accept; it makes no value
+    values    the operand on the host, which ``holds`` must accept; it makes no value
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tensorcore.backend.shapes import VIEWS, same
 
 __all__ = [
     "ACTIVATIONS",
+    "CHECKS",
     "DRAWS",
     "ELEMENTWISE",
     "GIVEN",
@@ -37,10 +39,11 @@ __all__ = [
     "written",
 ]
 
-OWN = frozenset(["random", "draw", "place", "update", "bounds"])
+CHECKS = frozenset(["bounds", "values"])
+OWN = frozenset(["random", "draw", "place", "update"]) | CHECKS
 GIVEN = "given"
 DRAWS = frozenset(["random", "draw"])
-STAYS = DRAWS | {"bounds"}  # run whether or not anybody needs what they make, and never merged
+STAYS = DRAWS | CHECKS  # run whether or not anybody needs what they make, and never merged
 VIEWING = frozenset(VIEWS)
 ELEMENTWISE = frozenset([name for name in POINTWISE if RULES[name].shape is not same])
 # Elementwise ones whose result is of the first array's shape, with options.

@@ -41,7 +41,7 @@ _lock = threading.RLock()
 # Bytes and calls that are pending from which on it is worth to look for garbage among them first: 50 ms.
 _HEAVY = 1 << 26
 _MANY = 4096
-# Steps from which on a program has to come more often before it is planned: planning 1000 takes 0.2 s, 10,000 take 3 s.
+# A program has to come once more for each so many steps before it is planned, which takes 0.2 s for them.
 _LONG = 1000
 _TRIES = 4  # tracks laid for a program whose log never is the same again
 
@@ -162,7 +162,7 @@ def _followed(backend: LazyBackend, asked: Sequence[Deferred]) -> tuple[int, int
     if work is None:
         return None
     known.followed += 1
-    steps = len(track.calls)
+    steps = track.count
     brought = sum([_bring(one) for one in work.inputs if one.native is None])
     _replay(backend, known, work, work.outputs, work.varied)
     backend.pending = max(0, backend.pending - size)
@@ -184,7 +184,7 @@ def _run(backend: LazyBackend, members: list[Deferred], asked: Sequence[Deferred
     known.runs += 1
     varied = [draft.numbers[i] for i in known.varying]
     computed = sum([one.call.nbytes for one in draft.steps])
-    planned = known.runs > 1 + (len(draft.steps) // _LONG) ** 2
+    planned = known.runs > 1 + len(draft.steps) // _LONG
     if planned:
         if asked and known.tracks <= _TRIES + known.followed:
             _track(backend, known, draft, asked, outputs, computed)
@@ -385,7 +385,7 @@ def _last_uses(program: Program) -> dict[int, list[int]]:
 def _located(error: Exception, kernel: str, step: Deferred) -> Exception:
     """The error with the line that wrote the step down."""
     kernel = step.call.options.get("kernel", kernel.partition(":")[0])
-    where = f"written down as '{kernel}' at {line_of(step.code, step.at)}"
+    where = f"written down as '{kernel}' at {line_of(*step.line[2:])}"
     if type(error) is IndexError:  # a kernel's own
         return _Outside(
             f"{kernel}: expected every index inside its dimension, got one outside: {error}; check the index ({where})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
@@ -85,12 +86,12 @@ def keep(program: Program) -> Program:
     An output is copied where it might share its memory with another one; here it is known whether it does.
     """
     specs, found = program.specs(), roots(program)
-    outputs = [one.number for one in program.outputs]
+    outputs = Counter([one.number for one in program.outputs])
     taken = {found[one] for one in outputs}
 
     def visit(step: Step, numbers: tuple[int, ...]) -> tuple[int, ...] | None:
         source = step.operands[0] if step.kernel == "clone" else None
-        if not isinstance(source, Value) or outputs.count(numbers[0]) != 1:
+        if not isinstance(source, Value) or outputs[numbers[0]] != 1:
             return None
         root = found[source.number]
         if root < len(program.inputs) or root in taken or prod(specs[root].shape) != prod(specs[numbers[0]].shape):

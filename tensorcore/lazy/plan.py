@@ -11,7 +11,7 @@ from tensorcore.backend.base import Backend
 from tensorcore.backend.program import Program, Step, Value
 from tensorcore.errors import TensorcoreError
 from tensorcore.lazy.groups import partition
-from tensorcore.lazy.kinds import DRAWS, ELEMENTWISE, STAYS, reads, used, written
+from tensorcore.lazy.kinds import CHECKS, DRAWS, ELEMENTWISE, reads, used, written
 from tensorcore.lazy.optimise import frozen, optimise, prune
 from tensorcore.lazy.source import Writer
 from tensorcore.lazy.views import hoist
@@ -51,7 +51,7 @@ def prepare(
         many calls it makes; ``fused``, how many of these do several steps; ``source``, its text.
 
     Raises:
-        Broken: when called, before anything is written, by a step ``bounds`` that does not hold.
+        Broken: when called, before anything is written, by a step ``bounds`` or ``values`` that does not hold.
     """
     into = dict(into or {})
     layouts = tuple(strides) if strides is not None else None
@@ -116,7 +116,7 @@ def _checks_first(program: Program) -> Program:
         makers.extend([i] * len(step.makes))
     early: set[int] = set()
     for i, step in enumerate(program.steps):
-        if step.kernel != "bounds":
+        if step.kernel not in CHECKS:
             continue
         needed, waiting = {i}, list(reads(step))
         while waiting:
@@ -124,7 +124,7 @@ def _checks_first(program: Program) -> Program:
             if at is not None and at not in needed:
                 needed.add(at)
                 waiting.extend(reads(program.steps[at]))
-        if not any(program.steps[one].kernel in STAYS - {"bounds"} for one in needed):
+        if not any(program.steps[one].kernel in DRAWS for one in needed):
             early |= needed
     order = sorted(range(len(program.steps)), key=lambda i: (i not in early, i))
     return _reordered(program, order)

@@ -20,7 +20,7 @@ from tensorcore.backend.strides import contiguous_strides
 from tensorcore.dtypes import from_numpy_dtype
 
 __all__ = [
-    "Call", "Deferred", "Form", "Host", "array_call", "call_of", "copied", "dense_form", "form", "frozen", "is_inside",
+    "Call", "Deferred", "Form", "Host", "Line", "array_call", "call_of", "copied", "dense_form", "form", "frozen", "is_inside",
     "known_call", "leaf", "line_of", "user_frame", "user_line",
 ]  # fmt: skip
 
@@ -111,16 +111,18 @@ class Deferred:
         operands: what that takes: deferred values, numbers, None, and tuples of these; nothing any more once it is
             made. A value that no kernel makes has a function here that does, without arguments.
         native: the array of the backend underneath, None until it is made; a list of them for several results.
-        code, at: where in the user's program it was written down.
+        line: where in the user's program it was written down: the call, so many frames up, the code and the place in it.
     """
 
-    __slots__ = ("__weakref__", "at", "call", "code", "native", "operands")
+    __slots__ = ("__weakref__", "call", "line", "native", "operands")
 
     call: Call
     operands: tuple[Any, ...]
     native: Any
-    code: CodeType | None
-    at: int
+    line: Line
+
+
+Line = tuple[Call, int, CodeType, int]
 
 
 def form(shape: Shape, strides: Shape, offset: int, dtype: np.dtype[Any]) -> Form:
@@ -146,7 +148,6 @@ def leaf(one: Form, native: Any = None, maker: Callable[[], Any] | None = None) 
     made.call = call
     made.operands = () if maker is None else (maker,)
     made.native = native
-    made.code = None
     return made
 
 
@@ -266,15 +267,13 @@ def is_inside(code: CodeType) -> bool:
     if name in _inside_files:
         return True
     # What this package compiles itself has a name in brackets, as in "<backward of sum>".
-    inside = name.startswith((_PACKAGE, "<frozen", "<backward of", "<call of", "<plan", "<exchanged"))
+    inside = name.startswith((_PACKAGE, "<frozen", "<backward of", "<call of", "<plan", "<track", "<exchanged"))
     (_inside_files if inside else _outside_files).add(name)
     return inside
 
 
-def line_of(code: CodeType | None, at: int) -> str:
+def line_of(code: CodeType, at: int) -> str:
     """``file:line`` of a place in a code object."""
-    if code is None:
-        return "?"
     lines = list(code.co_positions())
     number = lines[at // 2][0] if at // 2 < len(lines) else None
     return f"{code.co_filename}:{number or code.co_firstlineno}"

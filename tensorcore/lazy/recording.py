@@ -1,13 +1,9 @@
-"""Kernels that write down: what they are called with becomes a deferred value, and what they write another one.
-
-A kernel is recognised by the forms of what it takes and its options; the shape rule runs for new ones alone.
-"""
+"""The table of kernels that write down: what they are called with becomes a deferred value, and what they write another one."""
 
 from __future__ import annotations
 
 import sys
 import weakref
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -16,14 +12,15 @@ from tensorcore.backend.base import Backend, Kernel
 from tensorcore.backend.kernels import EAGER, NEEDS_VALUES, RULES
 from tensorcore.backend.shapes import VIEWS, broadcast
 from tensorcore.dtypes import from_numpy_dtype
-from tensorcore.errors import ValuesMissing
-from tensorcore.lazy.arrays import LazyArray, around, chain_of, view
+from tensorcore.lazy.arrays import LazyArray, around, chain_of
+from tensorcore.lazy.calls import NUMBERS, is_simple, recording, viewing
 from tensorcore.lazy.making import limits, realise, relieve
 from tensorcore.lazy.record import (
     Call,
     Deferred,
     Form,
     Host,
+    Line,
     array_call,
     call_of,
     copied,
@@ -37,7 +34,7 @@ from tensorcore.lazy.record import (
 from tensorcore.lazy.updates import WRITTEN, writing
 from tensorcore.ops.layers.entropy import check_labels
 
-__all__ = ["Recorder", "viewed"]
+__all__ = ["Recorder"]
 
 Shape = tuple[int, ...]
 getframe, reference = sys._getframe, weakref.ref
@@ -47,8 +44,6 @@ _OF_LABELS = frozenset(["cross_entropy", "nll_loss"])  # their kernels take it t
 _HOST_PLACES = frozenset(["add_rows", "take_rows"])
 # Kernels that keep for their gradients what suits them, other than their shape rules say.
 _OWN_RESULTS = frozenset(["binary_cross_entropy_with_logits_backward", "cross_entropy"])
-_NUMBERS = frozenset([int, float, bool, complex])
-_SIMPLE = _NUMBERS | {LazyArray, type(None)}
 
 
 class Recorder(Backend):
@@ -71,16 +66,17 @@ class Recorder(Backend):
         self.log: list[weakref.ref[Deferred]] = []
         self.pending = 0
         self.tracks: dict[Any, Any] = {}
-        self.lines: list[tuple[Call | None, int, CodeType, int]] = []
+        self.lines: list[Line] = []
 
     # Arrays of this device, and of the one underneath
 
     def read(self, native: LazyArray) -> Deferred:
         """The value that an array has now."""
-        memory, parent = native.memory, native.parent
+        parent = native.parent
         if parent is None:
-            return memory.value
-        if native.stamp == memory.writes:
+            return native.value
+        writes = native.root.writes
+        if native.stamp == writes:
             return native.seen  # type: ignore[return-value]
         base = self.read(parent)
         call = native.call
@@ -90,7 +86,7 @@ class Recorder(Backend):
             made = leaf(native.form.based, self.target.kernels[call.kernel](base.native, **call.options))
         else:
             made = self.write_down(call, (base,))
-        native.seen, native.stamp = made, memory.writes
+        native.seen, native.stamp = made, writes
         return made
 
     def write_down(self, call: Call, operands: tuple[Any, ...]) -> Deferred:
@@ -104,26 +100,27 @@ class Recorder(Backend):
         made.native = None
         # A walk over the stack is most of what a call costs. Where the log has got as far as it had when this call came the last
         # time, and the same line is as far up the stack as then, it is taken to be the line again.
-        lines, at = self.lines, len(log)
         try:
-            known, depth, code, place = lines[at]
+            line = self.lines[len(log)]
+            known, depth, code, place = line
             if known is not call or (frame := getframe(depth)).f_code is not code or frame.f_lasti != place:
-                code, place = self._line(at, call)
+                line = self.line(call)
         except (IndexError, ValueError):
-            code, place = self._line(at, call)
-        made.code, made.at = code, place
+            line = self.line(call)
+        made.line = line
         log.append(reference(made))
         self.pending += call.nbytes
         return made
 
-    def _line(self, at: int, call: Call) -> tuple[CodeType, int]:
+    def line(self, call: Call) -> Line:
         """The place in the user's program, two frames up or further; noted for the next time."""
         frame, up = user_frame(getframe(2))
-        code, place, lines = frame.f_code, frame.f_lasti, self.lines
+        lines, at = self.lines, len(self.log)
+        line = (call, up + 1, frame.f_code, frame.f_lasti)
         if at >= len(lines):
-            lines.extend([(None, 0, code, 0)] * (at + 1 - len(lines)))
-        lines[at] = (call, up + 1, code, place)
-        return code, place
+            lines.extend([line] * (at + 1 - len(lines)))
+        lines[at] = line
+        return line
 
     def keep(self, native: Any) -> LazyArray:
         """A lazy array around a new array of the wrapped backend."""
@@ -159,67 +156,16 @@ class Recorder(Backend):
         if name in ("copy", "fill"):
             return self._copy
         if name in VIEWS:
-            return _viewing(name)
+            return viewing(name)
         if name in WRITTEN:
             return writing(self, name)
         if name in _OF_LABELS and not self.target.checks_indices:
             return self._checking(name)
         if name in RULES and name not in NEEDS_VALUES:
-            rule = RULES[name]
-            return self._recording(name, numbers=rule.shape is not broadcast)
-        return self._needing(name)
+            return recording(self, name, numbers=RULES[name].shape is not broadcast)
+        return self.needing(name)
 
-    def _recording(self, kind: str, numbers: bool) -> Kernel:
-        """A kernel with a shape rule. ``numbers`` says that its result's shape may depend on numbers it is given."""
-        read, write_down = self.read, self.write_down
-        calls: dict[Any, Call] = {}
-
-        def kernel(*natives: Any, out: LazyArray | None = None, **options: Any) -> Any:
-            key: list[Any] = []
-            operands: list[Any] = []
-            for one in natives:
-                if type(one) is LazyArray:
-                    if one.parent is None:  # at the start of its memory
-                        key.append(one.form)
-                        operands.append(one.memory.value)
-                    else:
-                        key.append(one.form.based)
-                        operands.append(read(one))
-                else:
-                    key.append(frozen(one) if numbers or type(one) not in _NUMBERS else type(one))
-                    operands.append(one)
-            if options:
-                for name, one in options.items():
-                    key += (name, type(one), one if type(one) is not float else one.hex())
-            known = tuple(key)
-            try:
-                call = calls.get(known)
-            except TypeError:  # a list among the options, or a slice
-                call, known = None, ()
-            if call is not None and call.kernel is not None:
-                value = write_down(call, tuple(operands))
-            elif call is not None:
-                return None
-            else:
-                try:
-                    call, value, lasting = self._general(kind, natives, options)
-                except ValuesMissing:  # the shape depends on what is counted here, such as repeats
-                    return self._needing(kind)(*natives, **options)
-                if known and lasting:
-                    if len(calls) > 4096:
-                        calls.clear()
-                    calls[known] = call
-            if out is not None:
-                self._store(out, value)
-                return out
-            if call.several:
-                return self._parts(call, value)
-            one = call.forms[0]
-            return None if one is None else around(value, one)
-
-        return kernel
-
-    def _general(self, name: str, natives: tuple[Any, ...], options: dict[str, Any]) -> tuple[Call, Deferred, bool]:
+    def general(self, name: str, natives: tuple[Any, ...], options: dict[str, Any]) -> tuple[Call, Deferred, bool]:
         """Any call, with lists and host arrays among what it takes; whether the forms and options alone decide it."""
         named = [key for key, one in options.items() if self._holds_arrays(one)]
         kernel = name
@@ -233,7 +179,7 @@ class Recorder(Backend):
             forms = (*forms[:-1], Host(forms[-1])) if type(forms[-1]) is Form else forms
         # What value fills an array decides nothing about it.
         told = (forms[0], type(forms[1])) if name == "full" else [
-            type(one) if type(one) in _NUMBERS and RULES[name].shape is broadcast else one for one in forms
+            type(one) if type(one) in NUMBERS and RULES[name].shape is broadcast else one for one in forms
         ]  # fmt: skip
         key = (kernel, *map(frozen, told), *options, *map(frozen, options.values()))
         if name in _OWN_RESULTS:
@@ -246,7 +192,7 @@ class Recorder(Backend):
             call = call_of(kernel, key, forms, options)
         if call.kernel is None:
             return call, leaf(dense_form((), np.dtype(bool))), True
-        lasting = not named and all(map(_is_simple, natives))
+        lasting = not named and all(map(is_simple, natives))
         return call, self.write_down(call, operands), lasting
 
     def _tried(self, name: str, natives: tuple[Any, ...], options: dict[str, Any]) -> tuple[Form | None, ...] | None:
@@ -271,7 +217,7 @@ class Recorder(Backend):
             return self.read(one)
         if type(one) is list or type(one) is tuple:
             return tuple([
-                each.memory.value if type(each) is LazyArray and each.parent is None else self.operand(each)
+                each.value if type(each) is LazyArray and each.parent is None else self.operand(each)
                 for each in one
             ])  # fmt: skip
         if type(one) is self.target.array:
@@ -301,23 +247,22 @@ class Recorder(Backend):
     def results(self, value: Deferred) -> list[Deferred]:
         """Each of the results that a call makes, as a deferred value in the log."""
         made = []
-        log, operands, code, at = self.log, (value,), value.code, value.at
+        log, operands, line = self.log, (value,), value.line
         for call in value.call.parts:
             one = Deferred()
             one.call = call
             one.operands = operands
             one.native = None
-            one.code = code
-            one.at = at
+            one.line = line
             log.append(reference(one))
             made.append(one)
         return made
 
-    def _parts(self, call: Call, value: Deferred) -> tuple[LazyArray | None, ...]:
+    def parts(self, call: Call, value: Deferred) -> tuple[LazyArray | None, ...]:
         parts = iter(self.results(value))
         return tuple([None if one is None else around(next(parts), one) for one in call.forms])
 
-    def _store(self, target: LazyArray, value: Deferred) -> None:
+    def put(self, target: LazyArray, value: Deferred) -> None:
         """Let ``target`` have a value, in its own dtype and shape."""
         made = value.call.forms[0]
         assert made is not None
@@ -338,7 +283,7 @@ class Recorder(Backend):
         if type(source) is LazyArray and source.memory is target.memory and source.form is target.form:
             return target  # as ``x[i] += 1`` ends
         if self._holds_arrays(source):
-            self._store(target, self.operand(source))
+            self.put(target, self.operand(source))
             return target
         if isinstance(source, np.generic):
             source = source.item()
@@ -349,7 +294,7 @@ class Recorder(Backend):
 
     def _checking(self, name: str) -> Kernel:
         """A loss of labels: they are looked at now where they are there, else when they are made."""
-        run = self._recording(name, numbers=True)
+        run = recording(self, name, numbers=True)
 
         def kernel(x: LazyArray, labels: LazyArray, *others: Any, **options: Any) -> Any:
             value, classes, ignored = self.read(labels), x.shape[1], options["ignore_index"]
@@ -366,7 +311,7 @@ class Recorder(Backend):
 
         return kernel
 
-    def _needing(self, name: str) -> Kernel:
+    def needing(self, name: str) -> Kernel:
         """A kernel whose answer depends on values: they are made, and it runs."""
         run = self.target.kernels[name]
 
@@ -388,37 +333,3 @@ class Recorder(Backend):
         if isinstance(value, list | tuple):
             return tuple([self._kept(one) for one in value])
         return self.keep(value) if type(value) is self.target.array else value
-
-
-def viewed(parent: LazyArray, name: str, options: dict[str, Any]) -> Any:
-    key = (name, parent.form, *options, *map(frozen, options.values()))
-    call = call_of(name, key, (parent.form,), options)
-    return None if call.kernel is None else view(parent, call)
-
-
-def _viewing(name: str) -> Kernel:
-    calls: dict[Any, Call] = {}
-
-    def kernel(x: LazyArray, **options: Any) -> LazyArray | None:
-        if name == "index":  # True is another place than 1, and equal to it
-            return viewed(x, name, options)  # type: ignore[no-any-return]
-        key = (x.form, *options, *options.values())
-        try:
-            call = calls.get(key)
-        except TypeError:  # a list among them
-            return viewed(x, name, options)  # type: ignore[no-any-return]
-        if call is not None:
-            return view(x, call)
-        made = viewed(x, name, options)
-        if made is not None:
-            if len(calls) > 4096:
-                calls.clear()
-            calls[key] = made.call
-        return made  # type: ignore[no-any-return]
-
-    return kernel
-
-
-def _is_simple(one: Any) -> bool:
-    """Whether an operand is its own part of the key of a call, and nothing but its form or its value."""
-    return type(one) in _SIMPLE or (type(one) is tuple and all(type(each) is int for each in one))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from math import isfinite, prod
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from tensorcore.backend.base import Backend
 from tensorcore.backend.program import Program, Spec, Value
 from tensorcore.lazy.kernels import pure_kernels
-from tensorcore.lazy.kinds import ELEMENTWISE, IN_PLACE, OWN, VIEWING, indexed, reads, roots
+from tensorcore.lazy.kinds import CHECKS, ELEMENTWISE, IN_PLACE, OWN, VIEWING, indexed, reads, roots
 
 __all__ = ["Writer"]
 
@@ -36,6 +37,7 @@ class Writer:
         self.roots = roots(program)
         self.lines: list[str] = []
         self.names: dict[str, Any] = {"as_native": backend.as_native}
+        self.constant_names: dict[int, str] = {}  # by id
         self.kernels = self.merged = self.live = self.peak = 0
         self.starts: list[int] = []
         number = len(program.inputs)
@@ -51,14 +53,25 @@ class Writer:
         self.waiting: dict[int, set[int]] = {}
         for one, found in enumerate(self.readers):
             self.waiting.setdefault(self.roots[one], set()).update(found)
-        self.targets = {program.outputs[i].number: j for i, j in into.items() if self._only_use(i)}
-        self.leaving = {self.roots[one.number] for one in program.outputs}
+        self.shown: dict[int, list[int]] = {}  # by root: the values that lie in its memory
+        for one, root in enumerate(self.roots):
+            self.shown.setdefault(root, []).append(one)
+        self.outputs = {one.number for one in program.outputs}
+        self.leaving = {self.roots[one] for one in self.outputs}
+        leave = [self.roots[one.number] for one in program.outputs]
+        times, over = Counter(leave), {root for i, root in enumerate(leave) if i in into}
+        # Outputs that go over an input, and are no other output too, nor is the input any other's source.
+        self.targets = {
+            program.outputs[i].number: j
+            for i, j in into.items()
+            if times[leave[i]] == 1 and j not in over and leave[i] == program.outputs[i].number
+        }
         self.free: dict[Spec, list[str]] = {}
         self.made: set[int] = set()  # values that have a variable
         self.constants: dict[int, Any] = {}  # those that the plan keeps
         self.owned: set[int] = set()  # those whose memory nobody else knows
         self.direct: set[int] = set()  # outputs that were written where they belong
-        self.checks = sum(step.kernel == "bounds" for step in program.steps)
+        self.checks = sum(step.kernel in CHECKS for step in program.steps)
         self.wanted: dict[Spec, int] = {}
         for i, step in enumerate(program.steps):
             if step.kernel in ELEMENTWISE:
@@ -71,7 +84,7 @@ class Writer:
     def needed_outside(self, number: int, members: Sequence[int]) -> bool:
         """Whether a value is read by another step than these, or leaves the program."""
         inside = set(members)
-        return Value(number) in self.program.outputs or any(one not in inside for one in self.readers[number])
+        return number in self.outputs or any(one not in inside for one in self.readers[number])
 
     def all_dense(self, numbers: Sequence[int]) -> bool:
         """Whether values lie in row-major order where their kernels run one by one."""
@@ -156,10 +169,16 @@ class Writer:
     def _settled(self, i: int, made: list[int]) -> bool:
         """Whether a step is done with already: it makes a small constant, or checks one."""
         step = self.program.steps[i]
-        if step.kernel == "bounds":
+        if step.kernel in CHECKS:
             operand = step.operands[0]
             native = self.constants.get(operand.number) if isinstance(operand, Value) else None
-            if native is None or not step.options["holds"](*pure_kernels(self.backend)["index_bounds"](native)):
+            if native is None:
+                return False
+            if step.kernel == "bounds":
+                held = step.options["holds"](*pure_kernels(self.backend)["index_bounds"](native))
+            else:
+                held = step.options["holds"](self.backend.to_host(native))
+            if not held:
                 return False
             self.checks -= 1
         elif step.kernel in _CONSTANTS and not any(True for _ in reads(step)):
@@ -171,8 +190,8 @@ class Writer:
             self.made.update(made)
         else:
             return False
-        for waiting in self.waiting.values():
-            waiting.discard(i)
+        for one in reads(step):
+            self.waiting[self.roots[one]].discard(i)
         return True
 
     def _random(self, i: int, made: list[int]) -> None:
@@ -237,6 +256,12 @@ class Writer:
             f"if not {holds}(*{self._kernel('index_bounds')}({self._text(step.operands[0])})): raise Broken"
         )
 
+    def _values(self, i: int, made: list[int]) -> None:
+        step = self.program.steps[i]
+        holds, to_host = self._constant(step.options["holds"]), self._constant(self.backend.to_host)
+        self.checks -= 1
+        self.lines.append(f"if not {holds}({to_host}({self._text(step.operands[0])})): raise Broken")
+
     def _take_over(self, i: int, number: int, operand: Any) -> None:
         """Give a value that is written in place memory of its own: the operand's where nobody needs that any more."""
         root = self.roots[operand.number]
@@ -252,17 +277,6 @@ class Writer:
             self.lines.append(f"v{number} = {self._kernel('clone')}({self.variables[operand.number]})")
 
     # Memory
-
-    def _only_use(self, position: int) -> bool:
-        """Whether an output that goes over an input is no other output too, nor the input any other's source."""
-        outputs = self.program.outputs
-        mine = self.roots[outputs[position].number]
-        j = self.into[position]
-        return (
-            sum(self.roots[one.number] == mine for one in outputs) == 1
-            and not any(self.roots[one.number] == j and i in self.into for i, one in enumerate(outputs))
-            and mine == outputs[position].number
-        )
 
     def _room(self, number: int, members: Sequence[int], operands: Any, in_place: bool) -> str | None:
         """The name of an array that a result is written to, None where a new one is made."""
@@ -318,9 +332,7 @@ class Writer:
                 self.free.setdefault(spec, []).append(self.variables[root])
             else:
                 self.live -= self._bytes(root)
-                shown = {
-                    self.variables[one] for one, found in enumerate(self.roots) if found == root and one in self.made
-                }
+                shown = {self.variables[one] for one in self.shown[root] if one in self.made}
                 self.lines.append(f"del {', '.join(sorted(shown))}")
 
     # Text
@@ -329,10 +341,10 @@ class Writer:
         return self._named(f"k_{name}", pure_kernels(self.backend)[name])
 
     def _constant(self, value: Any) -> str:
-        for name, one in self.names.items():
-            if one is value and name.startswith("c"):
-                return name
-        return self._named(f"c{len(self.names)}", value)
+        name = self.constant_names.get(id(value))
+        if name is None:
+            name = self.constant_names[id(value)] = self._named(f"c{len(self.names)}", value)
+        return name
 
     def _named(self, name: str, value: Any) -> str:
         self.names[name] = value

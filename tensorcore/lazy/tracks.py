@@ -1,29 +1,35 @@
-"""What was written down, recognised at a glance when it comes again: one comparison for each call of the log.
+"""What was written down, recognised at a glance when it comes again: a few comparisons for each call of the log.
 
 A :class:`Draft` works out which values a program makes, which of them leave it and what tells it from others. A
 :class:`Track` remembers what that was for a log of certain calls, and finds the same in the next log if that is the
-same: the same calls, on the same operands among themselves, held by as many.
+same: the same calls, on the same operands among themselves, held by as many. It is a function written for that log:
+nothing in it is looked up but what may differ.
 """
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore.lazy.drafts import KINDS, LOOPED, Draft, Work
-from tensorcore.lazy.record import Call, Deferred, frozen
+from tensorcore.lazy.record import Deferred, frozen
 
 __all__ = ["Track"]
 
-_MANY = sys.maxsize
-# What a log's entry is compared with: the call, whether its operands hold others, those met for the first time (position,
-# kind, and a call or value), those met before (position, place), and how many may refer to it.
-_Step = tuple[Call | None, bool, tuple[Any, ...], tuple[tuple[int, int], ...], int, int]
+
+def _named() -> int:
+    """What getrefcount says of something that one name refers to: another number in another Python."""
+    one = object()
+    return sys.getrefcount(one)
+
+
+_NAMED = _named()
 
 
 class Track:
-    """The log of a program that was made, as a list of comparisons.
+    """The log of a program that was made, as a function that compares another one with it.
 
     Args:
         log: what was written down, with None in the place of what is dead or was made before.
@@ -34,6 +40,8 @@ class Track:
 
     Attributes:
         first, varying: as they were given.
+        count: of the calls of the program.
+        references: what getrefcount says of each input that nobody else has.
     """
 
     def __init__(
@@ -46,108 +54,111 @@ class Track:
         varying: Sequence[int],
     ) -> None:
         self.first, self.varying = first, varying
-        self.steps: list[_Step] = []
-        places: dict[Deferred, int] = {}
-        numbers: list[int] = []
-        count = 0
-        left = set(outputs)
-        named = set(asked)
-        for one in log[first:]:
+        self.count = len(draft.steps)
+        # Of each input: the list and the name, and the operands.
+        self.references = [LOOPED + draft.uses[one] for one in draft.inputs]
+        self._names: dict[Deferred, str] = {}
+        self._lines: list[str] = []
+        self._objects: dict[str, Any] = {"Deferred": Deferred, "count": sys.getrefcount, "frozen": frozen}
+        self._numbers: list[str] = []  # of the draft, as they are called here
+        self._varying, self._fresh = set(varying), itertools.count()
+        left, named = set(outputs), set(asked)
+        for i, one in enumerate(log[first:]):
             if one is None:
-                self.steps.append((None, False, (), (), 0, 0))
+                self._lines += [f"v = r{i}()", "if v is not None and v.native is None: return None"]
                 continue
-            fresh: list[Any] = []
-            back: list[tuple[int, int]] = []
-            nested = any([type(operand) is tuple for operand in one.operands])
-            for k, operand in enumerate(_flat(one.operands) if nested else one.operands):
-                kind = type(operand)
-                if kind is Deferred and operand in places:
-                    back.append((k, places[operand]))
-                    continue
-                if kind is Deferred:
-                    fresh.append((k, kind, operand.call))
-                    places[operand] = count
-                elif kind in KINDS:
-                    varies = len(numbers) in varying and bool(operand or kind is bool)
-                    fresh.append((k, kind, None if varies else operand))
-                    numbers.append(count)
-                else:
-                    fresh.append((k, kind, operand))
-                count += 1
-            places[one] = count
-            count += 1
-            own = LOOPED + draft.uses.get(one, 0)
-            low, high = (own + 1, _MANY) if one in left else (own, own)
-            if one in named or one.call.several:
-                low, high = 0, _MANY
-            self.steps.append((one.call, nested, tuple(fresh), tuple(back), low, high))
-        self.asked = [places[one] for one in asked]
-        self.inputs = [(places[one], draft.uses[one]) for one in draft.inputs]
-        self.calls = [places[one] for one in draft.steps]
-        self.outputs = [places[one] for one in outputs]
-        self.numbers = [numbers[i] for i in varying]
+            name = self._names[one] = f"v{i}"
+            self._lines.append(f"{name} = r{i}()")
+            self._unless(f"{name} is None or {name}.call is not {self._object(one.call)} or {name}.native is not None")
+            self._operands(f"{name}.operands", one.operands)
+            if one not in named and not one.call.several:
+                own = _NAMED + draft.uses.get(one, 0)
+                self._unless(f"count({name}) {'<=' if one in left else '!='} {own}")
+        for i, one in enumerate(asked):
+            self._unless(f"asked[{i}] is not {self._names[one]}")
+        found = [self._listed(some) for some in (draft.inputs, outputs, draft.steps)]
+        found.append(f"[{', '.join(self._numbers[i] for i in varying)}]")
+        references = "".join(f"r{i}, " for i in range(len(log) - first))
+        body = "".join(f"    {line}\n" for line in (f"{references}= log", *self._lines, f"return {', '.join(found)}"))
+        exec(compile(f"def follow(log, asked):\n{body}", "<track>", "exec"), self._objects)
+        self._follow: Callable[..., tuple[Any, ...] | None] = self._objects.pop("follow")
+        del self._names, self._lines, self._objects, self._numbers, self._varying, self._fresh
 
     def follow(self, log: Sequence[Callable[[], Deferred | None]], asked: Sequence[Deferred]) -> Follower | None:
         """What a draft of this log, from its first entry on, would find; None if it is another one."""
-        seen: list[Any] = []
-        see, count = seen.append, sys.getrefcount
-        for reference, (call, nested, fresh, back, low, high) in zip(log, self.steps, strict=True):
-            value = reference()
-            if value is None or value.native is not None:
-                if call is not None:
-                    return None
-                continue
-            if value.call is not call:
-                return None
-            operands = tuple(_flat(value.operands)) if nested else value.operands
-            for k, kind, wanted in fresh:
-                one = operands[k]
-                if type(one) is not kind:
-                    return None
-                if kind is Deferred:
-                    if one.call is not wanted or (
-                        one.native is None and (wanted.kernel is not None or wanted.part is not None)
-                    ):
-                        return None
-                elif wanted is None:  # a number that varies; zero is another program
-                    if one is not None and not one and kind is not bool:
-                        return None
-                elif one != wanted or (not one and frozen(one) != frozen(wanted)):
-                    return None
-                see(one)
-            for k, place in back:
-                if operands[k] is not seen[place]:
-                    return None
-            see(value)
-            if not low <= count(value) <= high:
-                return None
-        for one, place in zip(asked, self.asked, strict=True):
-            if one is not seen[place]:
-                return None
-        return Follower(self, seen)
+        found = self._follow(log, asked)
+        return None if found is None else Follower(self.references, *found)
+
+    def _operands(self, source: str, operands: tuple[Any, ...]) -> None:
+        """Lines that compare what a call takes, or a tuple in that; a call says how many there are."""
+        if not operands:
+            return
+        places = [f"o{next(self._fresh)}" for _ in operands]
+        self._lines.append(f"{''.join(f'{place}, ' for place in places)}= {source}")
+        for place, one in zip(places, operands, strict=True):
+            kind = type(one)
+            if kind is tuple:
+                self._operands(place, one)
+            elif kind is Deferred and one in self._names:
+                self._unless(f"{place} is not {self._names[one]}")
+            elif kind is Deferred:
+                self._names[one] = place
+                made = one.call.kernel is not None or one.call.part is not None
+                self._unless(
+                    f"type({place}) is not Deferred or {place}.call is not {self._object(one.call)}"
+                    + (f" or {place}.native is None" if made else "")
+                )
+            elif kind in KINDS:
+                self._number(place, one, kind)
+            elif one is not None:
+                self._unless(f"type({place}) is not {self._object(kind)} or {place} != {self._object(one)}")
+            else:
+                self._unless(f"{place} is not None")
+
+    def _number(self, place: str, one: Any, kind: type) -> None:
+        varies = len(self._numbers) in self._varying
+        self._numbers.append(place)
+        self._unless(f"type({place}) is not {self._object(kind)}")
+        if kind is bool:
+            if not varies:
+                self._unless(f"{place} is not {one}")
+        elif varies and one:
+            self._unless(f"not {place}")  # zero is another program
+        else:
+            self._unless(f"{place} != {self._object(one)}")
+            if not one and kind is not int:  # and which zero it is
+                self._unless(f"frozen({place}) != {self._object(frozen(one))}")
+
+    def _unless(self, condition: str) -> None:
+        self._lines.append(f"if {condition}: return None")
+
+    def _object(self, value: Any) -> str:
+        name = f"c{id(value)}"
+        self._objects[name] = value
+        return name
+
+    def _listed(self, values: Sequence[Deferred]) -> str:
+        return f"[{', '.join(self._names[one] for one in values)}]"
 
 
 class Follower(Work):
     """What a log that was followed holds: the same as a draft of it."""
 
-    def __init__(self, track: Track, seen: list[Any]) -> None:
-        self.track, self.seen = track, seen
-        self.inputs = [seen[place] for place, _ in track.inputs]
-        self.outputs = [seen[place] for place in track.outputs]
-        self.varied = [seen[place] for place in track.numbers]
+    def __init__(
+        self,
+        references: list[int],
+        inputs: list[Deferred],
+        outputs: list[Deferred],
+        steps: list[Deferred],
+        varied: list[Any],
+    ) -> None:
+        self.inputs, self.outputs, self.varied = inputs, outputs, varied
+        self._steps, self._references = steps, references
 
     @property
     def steps(self) -> list[Deferred]:
-        return [self.seen[place] for place in self.track.calls]
+        return self._steps
 
-    def references(self, i: int) -> int:
-        # The list and the name, the list of what was seen, and the operands.
-        return LOOPED + 1 + self.track.inputs[i][1]
-
-
-def _flat(operands: tuple[Any, ...]) -> Iterator[Any]:
-    for one in operands:
-        if type(one) is tuple:
-            yield from _flat(one)
-        else:
-            yield one
+    @property
+    def references(self) -> list[int]:
+        return self._references

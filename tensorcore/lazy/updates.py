@@ -55,10 +55,9 @@ def writing(recorder: Recorder, name: str) -> Kernel:
                 calls[known] = call
         parts = recorder.results(recorder.write_down(call, tuple(operands)))
         for target, made in zip(targets, parts, strict=True):
-            memory = target.memory
-            if target.parent is None and made.call.forms[0] is memory.form:  # as ``store`` would, a call less for each
-                memory.value = made
-                memory.writes += 1
+            if target.parent is None and made.call.forms[0] is target.form:  # as ``store`` would, a call less for each
+                target.value = made
+                target.writes += 1
             else:
                 recorder.store(target, made)
 

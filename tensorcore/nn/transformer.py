@@ -350,7 +350,7 @@ def _is_causal(mask: Any, is_causal: bool | None, steps: int) -> bool:
         causal = full((steps, steps), True, dtype=dtypes.bool_, device=mask.device).triu(1)
     else:
         causal = Transformer.generate_square_subsequent_mask(steps, mask.device, mask.dtype)
-    return bool((mask == causal).all())
+    return bool(mask.device.all_values((mask == causal).all().native).all())
 
 
 def _padded(padding: Any) -> Any:

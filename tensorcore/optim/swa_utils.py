@@ -41,8 +41,9 @@ def get_swa_multi_avg_fn() -> Callable[..., None]:
 
     @no_grad()
     def update(averages: Sequence[Tensor], values: Sequence[Tensor], count: Any) -> None:
+        weight = 1 / (count.double() + 1) if isinstance(count, Tensor) else 1 / (int(count) + 1)
         for average, value in zip(averages, values, strict=True):
-            _towards(average, value, 1 / (int(count) + 1))
+            _towards(average, value, weight)
 
     return update
 
@@ -109,7 +110,7 @@ class AveragedModel(Module):
         held = chain(self.module.parameters(), self.module.buffers()) if self.use_buffers else self.parameters()
         given = chain(model.parameters(), model.buffers()) if self.use_buffers else model.parameters()
         pairs = [(one.detach(), two.detach().to(one.device)) for one, two in zip(held, given, strict=False)]
-        if int(self.n_averaged) == 0:
+        if self.n_averaged.device.all_values((self.n_averaged == 0).native).all():
             for average, value in pairs:
                 average.copy_(value)
         elif self.avg_fn is not None:
@@ -207,8 +208,13 @@ class _Both(UsageError, AssertionError):
     """What PyTorch asserts."""
 
 
-def _towards(average: Any, value: Any, part: float) -> None:
-    if average.dtype.is_floating_point or average.dtype.is_complex:
+def _towards(average: Any, value: Any, part: Any) -> None:
+    """Move a mean towards a value; ``part`` is a number, or a tensor where looking at it would stop a trace."""
+    if isinstance(part, Tensor) and average.dtype.itemsize < 4 and average.dtype.is_floating_point:
+        average.copy_(average.float().lerp(value.float(), part.float()))
+    elif isinstance(part, Tensor) and (average.dtype.is_floating_point or average.dtype.is_complex):
+        average.lerp_(value, part.to(average.dtype))
+    elif average.dtype.is_floating_point or average.dtype.is_complex:
         average.lerp_(value, part)
     else:
         average.copy_(average + (value - average) * part)

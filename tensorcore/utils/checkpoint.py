@@ -325,8 +325,25 @@ def _random_family() -> Any:
 
 
 def _random_state() -> Any:
+    """The state of the random numbers, and for a trace how many times it has drawn some."""
     family = _random_family()
-    return None if family is None else family.get_rng_state()
+    if family is None:
+        return None
+    with _unseen():
+        return family.get_rng_state(), None if mode.tracer is None else len(mode.tracer.draws)
+
+
+@contextlib.contextmanager
+def _unseen() -> Iterator[None]:
+    """A replay need not touch the states of generators: it draws once, and computes again with what was drawn."""
+    tracer = mode.tracer
+    if tracer is not None:
+        tracer.pause(True)
+    try:
+        yield
+    finally:
+        if tracer is not None:
+            tracer.pause(False)
 
 
 @contextlib.contextmanager
@@ -336,12 +353,17 @@ def _random_again(state: Any) -> Iterator[None]:
     if state is None or family is None:
         yield
         return
-    before = family.get_rng_state()
-    family.set_rng_state(state)
+    state, drawn = state
+    tracer = mode.tracer if drawn is not None else None
+    with _unseen():
+        before = family.get_rng_state()
+        family.set_rng_state(state)
     try:
-        yield
+        with contextlib.nullcontext() if tracer is None else tracer.drawing_again(drawn):
+            yield
     finally:
-        family.set_rng_state(before)
+        with _unseen():
+            family.set_rng_state(before)
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:

@@ -34,7 +34,7 @@ def get_total_norm(
         kind = float(norm_type)
         norms = _norms(tensors, kind)
         total = norms.max() if kind == float("inf") else norms.norm(kind)
-        if error_if_nonfinite and not bool(total.isfinite()):
+        if error_if_nonfinite and not total.device.all_values(total.isfinite().native).all():
             raise GradientError(
                 f"The total norm of order {kind} for gradients from `parameters` is non-finite, so it cannot "
                 "be clipped, got "

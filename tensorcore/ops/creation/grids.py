@@ -186,11 +186,11 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         )
     kernels = tensor.device.kernels
     known = tensor.numel() and (tensor.device.capabilities.values or num_classes == -1)
-    if known and kernels["lowest"](tensor.native) < 0:
+    lowest, highest = kernels["index_bounds"](tensor.native) if known else (0, -1)
+    if lowest < 0:
         raise UsageError("one_hot: Class values must be non-negative, got a negative one; shift them")
-    highest = kernels["highest"](tensor.native) if known else -1
     if num_classes == -1:
-        num_classes = highest + 1
+        num_classes = kernels["highest"](tensor.native) + 1
     elif highest >= num_classes:
         raise UsageError(
             f"one_hot: Class values must be smaller than num_classes, got {highest} for {num_classes}; raise it"

@@ -74,6 +74,8 @@ class Generator:
 
     def get_state(self) -> Tensor:
         """The state, as a uint8 tensor of PyTorch's bytes."""
+        if mode.tracer is not None:
+            mode.tracer.fail_unless_paused("asks for the state of a generator")
         return from_numpy(self.host.get_state())
 
     def set_state(self, new_state: Tensor) -> Generator:

@@ -93,6 +93,7 @@ def _checked(op: str, input: Tensor, q: Any, interpolation: str) -> Tensor:
         raise DtypeError(
             f"{op}: {op}() q tensor must be same dtype as the input tensor, got {q.dtype} for {input.dtype}; convert it"
         )
-    if q.device.capabilities.values and not bool(((q.detach() >= 0) & (q.detach() <= 1)).all()):
+    inside = ((q.detach() >= 0) & (q.detach() <= 1)).all()
+    if q.device.capabilities.values and not q.device.all_values(inside.native).all():
         raise UsageError(f"{op}: {op}() q values must be in the range [0, 1], got others; clamp them")
     return q

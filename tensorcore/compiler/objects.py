@@ -1,0 +1,80 @@
+"""What objects hold, as far as guards look at it."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from tensorcore.nn.module import Module
+from tensorcore.tensor import Tensor
+
+__all__ = ["flat_tensors", "is_library", "is_record", "items_of", "may_be_state", "named", "same", "slots"]
+
+_LIBRARIES = frozenset(sys.stdlib_module_names) | {"tensorcore", "numpy", "pytest", "_pytest"}
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether an array of NumPy's, or a row of bytes, is of the kind of another one and holds the same bits."""
+    if type(one) is not type(other) or not isinstance(one, np.ndarray):
+        return type(one) is type(other) and bool(one == other)
+    alike = one.dtype == other.dtype and one.shape == other.shape
+    return alike and (one.tobytes() == other.tobytes() if one.dtype != object else bool((one == other).all()))
+
+
+def may_be_state(value: Any) -> bool:
+    return value is None or isinstance(value, Tensor) or (type(value) is tuple and all(map(may_be_state, value)))
+
+
+def is_record(value: Any) -> bool:
+    """Whether an object is a dataclass all of whose state is in its attributes."""
+    kind = type(value)
+    plain = dataclasses.is_dataclass(kind) and kind.__new__ is object.__new__ and kind.__setattr__ is object.__setattr__
+    return plain and not isinstance(value, Module) and not slots(kind)
+
+
+def items_of(container: Any) -> dict[Any, Any]:
+    """What is in a list, a dict, a cell of a closure or a dataclass, by key."""
+    kind = type(container)
+    if kind is types.CellType:
+        with suppress(ValueError):  # of one that is empty
+            return {"cell_contents": container.cell_contents}
+        return {}
+    return dict(enumerate(container)) if kind is list else container if kind is dict else vars(container)
+
+
+def flat_tensors(value: Any) -> Iterator[Tensor]:
+    """The tensors in nested containers."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from flat_tensors(one)
+    elif isinstance(value, dict):
+        for one in value.values():
+            yield from flat_tensors(one)
+    elif is_record(value):
+        yield from flat_tensors(vars(value))
+
+
+def named(code: types.CodeType) -> set[str]:
+    """The globals that code names, that of functions inside it included."""
+    found = set(code.co_names)
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            found |= named(one)
+    return found
+
+
+def slots(kind: type) -> list[str]:
+    """The attributes of an object that are in no dict."""
+    return [key for one in kind.__mro__ for key, held in vars(one).items() if type(held) is types.MemberDescriptorType]
+
+
+def is_library(module: str) -> bool:
+    return module.partition(".")[0] in _LIBRARIES and module != "__main__"

@@ -11,6 +11,7 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.backend.program import Spec, Step, Value
 from tensorcore.backend.shapes import VIEWS
+from tensorcore.backend.strides import may_overlap
 
 __all__ = ["Known", "Memories", "Memory", "Segment", "spec_of"]
 
@@ -266,8 +267,8 @@ class Memories:
         if memory.shared:
             self.fail("writes to memory that two of the tensors it was given share")
             return
-        if any(name in ("windows", "as_strided") for name, _ in known.chain):
-            self.fail("writes to a view that may show an element twice")
+        if not self._can_place(known):
+            self.fail("writes to a view that may show an element twice, or is of memory in another order")
             return
         number = self._fitted(native, number)
         device: Any = self.device
@@ -279,6 +280,26 @@ class Memories:
             memory.value = self.emit("place", (whole, Value(number)), {"chain": chain}, self.specs[memory.value])[0]
         memory.version += 1
         memory.written = True
+
+    def _can_place(self, known: Known) -> bool:
+        """Whether a write to a view can be one to a row-major copy of its whole memory, each element once.
+
+        Strides that a program names count in memory itself, which must lie as the copy does and be the function's own: of an
+        array from outside they may lead to elements that it does not show.
+        """
+        for name, options in known.chain:
+            if name == "windows":
+                return False
+            if name == "as_strided":
+                given = dict(options)
+                memory = known.memory
+                if (
+                    memory.kind != "made"
+                    or memory.base in self.strides
+                    or may_overlap(given["shape"], given["strides"])
+                ):
+                    return False
+        return True
 
     def filled(self, target: Any, source: Any) -> int:
         """The value that a copy of ``source``, an array or a number, over ``target`` leaves there."""

@@ -253,7 +253,7 @@ class Guards:
         elif isinstance(value, Module):
             self._module(value, name, text)
         elif isinstance(value, dict):
-            self._items(value, value.items(), name, text)
+            self._items(value, dict.items(value), name, text)
         elif isinstance(value, list | tuple):
             self._items(value, enumerate(value), name, text)
         elif isinstance(value, set | frozenset):
@@ -297,9 +297,10 @@ class Guards:
             if key not in _CONTAINERS and not self._looked_at(type(module), key):
                 continue
             path = f"{name}.__dict__[{key!r}]"
-            if key in _CONTAINERS or (key.endswith("_hooks") and value):
+            hooks = isinstance(value, dict) and (key.endswith("_hooks") or key.startswith("_forward_"))
+            if key in _CONTAINERS or (hooks and key.endswith("_hooks") and value):
                 self._items(value, value.items(), self.name(value), text, dot=True)
-            elif key.endswith("_hooks") or key.startswith("_forward_"):
+            elif hooks:
                 self.add(f"len({self.name(value)}) == {len(value)}", f"the hooks of {text}", f"len({self.name(value)})")
             elif key != "_non_persistent_buffers_set":
                 self._item(module.__dict__, key, value, path, f"{text}.{key}")
@@ -307,11 +308,15 @@ class Guards:
 
     def _items(self, value: Any, items: Any, name: str, text: str, dot: bool = False) -> None:
         self.add(f"len({name}) == {len(value)}", f"the number of items in {text}", f"len({name})")
+        # A dict of a program's own class may make things as it is read: guards look at what it holds.
+        own = isinstance(value, dict) and type(value).__getitem__ is not dict.__getitem__
+        reads = self.name(dict.__getitem__) if own else None
         for i, (key, one) in enumerate(list(items)):
             if i >= _MANY:
                 break
             if isinstance(key, str | int):
-                self._item(value, key, one, f"{name}[{key!r}]", f"{text}.{key}" if dot else f"{text}[{key!r}]")
+                path = f"{reads}({name}, {self.literal(key)})" if reads else f"{name}[{self.literal(key)}]"
+                self._item(value, key, one, path, f"{text}.{key}" if dot else f"{text}[{key!r}]")
 
     def _class(self, kind: type) -> None:
         """What the methods of a class of the program's own reach."""

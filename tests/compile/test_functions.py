@@ -471,3 +471,15 @@ def test_writes_by_strides_that_are_not_replayed(function: Any) -> None:
         assert same(compiled(x), function(y))
         assert same(x, y)
     assert compiled.explain().replays == 0
+
+
+def test_labels_that_are_ignored_are_replayed() -> None:
+    """A loss with ignored labels is replayed; a label that is neither a class nor ignored raises in a replay as in eager."""
+    cross_entropy = tc.nn.functional.cross_entropy
+    compiled = counted(lambda x, y: cross_entropy(x, tc.nn.functional.pad(y, (0, 1), value=-100)[1:]))
+    for k in range(4):
+        x, y = tc.randn(5, 7), tc.arange(5) + k % 2
+        assert same(compiled(x, y), cross_entropy(x[:4], y[1:]))
+    assert (compiled.explain().traces, compiled.explain().replays) == (1, 3)
+    with pytest.raises(IndexError, match="Target 9 is out of bounds"):
+        compiled(x, tc.tensor([0, 9, 1, 2, 3]))

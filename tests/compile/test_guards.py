@@ -269,7 +269,7 @@ def test_reset_forgets() -> None:
     assert f.explain().traces == 1
 
 
-class Kind(str, enum.Enum):
+class Kind(enum.StrEnum):
     """Words that are members, as configurations of public models have them."""
 
     DOUBLE = "double"

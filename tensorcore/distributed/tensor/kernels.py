@@ -18,7 +18,7 @@ from tensorcore.backend.decompose import OPTIONAL
 from tensorcore.distributed.tensor.arrays import MeshArray
 from tensorcore.distributed.tensor.labels import LABELS, Labels, elementwise
 from tensorcore.distributed.tensor.moving import cost_of
-from tensorcore.distributed.tensor.placements import Partial, Placement, Replicate, Shard, shard_size
+from tensorcore.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard, shard_size
 from tensorcore.errors import UsageError
 
 if TYPE_CHECKING:

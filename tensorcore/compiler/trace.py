@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any
-
-import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.amp.state import again, regions
 from tensorcore.amp.state import state as autocast
 from tensorcore.compiler.build import Result, Script
+from tensorcore.compiler.draws import others_draws
 from tensorcore.compiler.gradient import CompiledBackward, Freed, external_edges, has_hooks, node_of
 from tensorcore.compiler.guards import Guards, items_of
 from tensorcore.compiler.names import Names
@@ -73,12 +71,12 @@ def trace(
     guards = Guards(function, args, kwargs, states=states)
     _guard_modes(guards)
     call = _Call(guards, Tracer(fullgraph))
-    start, drawn = next_order(), _others_draws()
+    start, drawn = next_order(), others_draws()
     with again((*regions()[:2], False)) if autocast.enabled else nullcontext(), call.tracer:
         with Names() as names:
             result = function(*args, **kwargs)
         call.finish(result, start)
-    if _others_draws() != drawn:
+    if others_draws() != drawn:
         call.tracer.fail("draws random numbers of Python's or NumPy's own in the call")
     changed = next(guards.failing(args, kwargs), None)
     replaced = [] if changed is None else guards.replaced()
@@ -96,12 +94,6 @@ def trace(
     if found is not None:
         guards.narrow(found, call.needed)
     return result, Entry(guards, run, plans, None)
-
-
-def _others_draws() -> tuple[Any, ...]:
-    """How far the generators of Python and NumPy have come, whose numbers a replay would not draw."""
-    _, key, position, *gauss = np.random.get_state()
-    return random.getstate(), position, gauss, key.tobytes()
 
 
 def _guard_modes(guards: Guards) -> None:

@@ -9,9 +9,12 @@ from tensorcore.errors import LinAlgError as _LinAlgError
 from tensorcore.ops.placement import as_device, destination
 from tensorcore.overrides import DisableTorchFunctionSubclass
 from tensorcore.overrides import disabled as _disabled_torch_function_impl
+from tensorcore.tape.mode import mode as _mode
+from tensorcore.tensor import Tensor as _Tensor
 
 __all__ = ["DisableTorchFunctionSubclass", "_LinAlgError", "_disabled_torch_function_impl"]
 DisableTorchFunction = DisableTorchFunctionSubclass
+_TensorMeta = type(_Tensor)
 
 
 def _log_api_usage_once(event: str) -> None:
@@ -27,6 +30,11 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     device, dtype = destination(args, kwargs)
     flag = next((one for one in args if isinstance(one, bool)), kwargs.get("non_blocking", False))
     return None if device is None else as_device(device), dtype, flag, kwargs.get("memory_format")
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether this line runs inside ``vmap``."""
+    return bool(_mode.levels)
 
 
 _nn = SimpleNamespace(_parse_to=_parse_to)

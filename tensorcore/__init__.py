@@ -181,18 +181,22 @@ _ROOMS = (
     "multiprocessing", "nn", "onnx", "optim", "overrides", "profiler", "quantization", "quasirandom", "random", "return_types",
     "signal", "sparse", "special", "testing", "types", "utils", "version", "wrappers", "xpu",
 )  # fmt: skip
+torch = import_module(__name__)  # the package has itself by its name in PyTorch, and programs spell out torch.torch
 # Names of those rooms that PyTorch has here too.
 _ELSEWHERE = {
     "vmap": "func",
     "summary": "utils.summary",
-    **dict.fromkeys(["qint8", "quint8"], "ao.quantization.weights"),
+    **dict.fromkeys([
+        "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "qint8", "quint8",
+    ], "absent"),
     **dict.fromkeys([
         "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
         "is_deterministic_algorithms_warn_only_enabled", "set_deterministic_debug_mode", "use_deterministic_algorithms",
     ], "determinism"),
     "autocast": "amp",
     **dict.fromkeys([
-        "cond", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum", "while_loop",
+        "SymBool", "SymFloat", "SymInt", "cond", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
+        "sym_sqrt", "sym_sum", "while_loop",
     ], "control"),
     "fallback": "backend.fallback",
     "Future": "futures",
@@ -212,7 +216,8 @@ _ELSEWHERE = {
         "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
     ], "amp.state"),
     **dict.fromkeys([
-        "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_type",
+        "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented",
+        "_check_tensor_all", "_check_tensor_all_with", "_check_type",
         "_check_value", "get_float32_matmul_precision", "is_warn_always_enabled", "set_float32_matmul_precision", "set_flush_denormal",
         "set_warn_always",
     ], "switches"),

@@ -21,6 +21,9 @@ from tensorcore.amp.grad_scaler import GradScaler as GradScaler
 from tensorcore.errors import OutOfMemoryError as OutOfMemoryError
 from tensorcore.tensor import Size as Size
 from tensorcore.cuda.streams import Stream as Stream
+from tensorcore.control import SymBool as SymBool
+from tensorcore.control import SymFloat as SymFloat
+from tensorcore.control import SymInt as SymInt
 from tensorcore.tensor import Tensor as Tensor
 from tensorcore.storage import TypedStorage as TypedStorage
 from tensorcore.errors import UnknownDevice as UnknownDevice
@@ -163,6 +166,7 @@ cfloat: _dtype
 channels_last: Any
 channels_last_3d: Any
 complex128: _dtype
+complex32: Any
 complex64: _dtype
 contiguous_format: Any
 default_generator: Any
@@ -172,6 +176,11 @@ float: _dtype
 float16: _dtype
 float32: _dtype
 float64: _dtype
+float8_e4m3fn: Any
+float8_e4m3fnuz: Any
+float8_e5m2: Any
+float8_e5m2fnuz: Any
+float8_e8m0fnu: Any
 half: _dtype
 import_module: Any
 inf: Any

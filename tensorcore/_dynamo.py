@@ -5,13 +5,22 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from tensorcore.compiler import allow_in_graph, disable, explain, is_compiling, list_backends, reset
+from tensorcore.compiler import (
+    allow_in_graph,
+    assume_constant_result,
+    disable,
+    explain,
+    is_compiling,
+    list_backends,
+    reset,
+)
 from tensorcore.compiler.wrap import OptimizedModule
 from tensorcore.settings import Settings
 
 __all__ = [
     "OptimizedModule",
     "allow_in_graph",
+    "assume_constant_result",
     "config",
     "disable",
     "explain",

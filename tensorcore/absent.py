@@ -1,14 +1,20 @@
-"""AbsentDevice: what ``torch.device("cuda")`` gives where there is none, so that a program may name it before it asks."""
+"""Names of what is not here, so that a program may name it before it asks: ``torch.device("cuda")``, ``torch.float8_e5m2``."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
+import ml_dtypes
+import numpy as np
+
 from tensorcore.backend.registry import device as find_device
 from tensorcore.backend.registry import why_not
 
-__all__ = ["AbsentDevice"]
+__all__ = [
+    "AbsentDevice", "AbsentDtype", "complex32", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+    "float8_e8m0fnu", "qint8", "quint8",
+]  # fmt: skip
 
 # The kinds that programs name without asking whether they are there, as in a default argument.
 _KINDS = ("cuda", "hpu", "ipu", "mps", "mtia", "vulkan", "xla", "xpu")
@@ -51,3 +57,37 @@ class AbsentDevice(str):
 
     def __exit__(self, *error: object) -> None:
         """Never reached: entering raises."""
+
+
+class AbsentDtype:
+    """The name of a kind of numbers that no tensor has: it prints and compares, and whatever takes a dtype refuses it.
+
+    Attributes:
+        numpy: NumPy's dtype of such numbers, or of their parts.
+        kind, itemsize, is_floating_point, is_complex: as those of a dtype.
+    """
+
+    def __init__(self, name: str, kind: str, numpy: Any) -> None:
+        self.name, self.kind, self.numpy = name, kind, np.dtype(numpy)
+        self.is_floating_point, self.is_complex = kind == "floating", kind == "complex"
+        self.itemsize = self.numpy.itemsize * (2 if self.is_complex else 1)
+
+    def to_real(self) -> AbsentDtype:
+        """Itself, for ``finfo``, which tells the limits of these numbers too."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"torch.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+complex32 = AbsentDtype("complex32", "complex", np.float16)
+# Quantised layers hold int8 with a scale beside it; libraries list the floats of 8 bits in their tables of dtypes.
+qint8, quint8 = AbsentDtype("qint8", "quantised", np.int8), AbsentDtype("quint8", "quantised", np.uint8)
+float8_e4m3fn = AbsentDtype("float8_e4m3fn", "floating", ml_dtypes.float8_e4m3fn)
+float8_e4m3fnuz = AbsentDtype("float8_e4m3fnuz", "floating", ml_dtypes.float8_e4m3fnuz)
+float8_e5m2 = AbsentDtype("float8_e5m2", "floating", ml_dtypes.float8_e5m2)
+float8_e5m2fnuz = AbsentDtype("float8_e5m2fnuz", "floating", ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = AbsentDtype("float8_e8m0fnu", "floating", ml_dtypes.float8_e8m0fnu)

@@ -11,8 +11,26 @@ from tensorcore.errors import ArgumentTypeError, UsageError
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "cond", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not", "sym_sqrt", "sym_sum", "while_loop",
+    "SymBool", "SymFloat", "SymInt", "cond", "sym_float", "sym_int", "sym_ite", "sym_max", "sym_min", "sym_not",
+    "sym_sqrt", "sym_sum", "while_loop",
 ]  # fmt: skip
+
+
+class SymInt:
+    """A number of PyTorch's symbolic traces, which programs ask for by ``isinstance``: here sizes are Python's, and none is one."""
+
+    def __init__(self, *given: Any) -> None:
+        raise UsageError(
+            f"{type(self).__name__}: expected a number of Python's, got {given}; there are no symbolic traces here"
+        )
+
+
+class SymFloat(SymInt):
+    """As ``SymInt``, for floats."""
+
+
+class SymBool(SymInt):
+    """As ``SymInt``, for bools."""
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:

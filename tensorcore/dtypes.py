@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import log10
+
 import ml_dtypes
 import numpy as np
 
@@ -212,7 +214,7 @@ class finfo:
 
     def __init__(self, type: dtype | None = None) -> None:
         type = type or _default
-        if not isinstance(type, dtype) or type.kind not in ("floating", "complex"):
+        if getattr(type, "kind", None) not in ("floating", "complex"):
             raise ArgumentTypeError(f"finfo: expected a floating dtype, got {type!r}; iinfo has those of integers")
         type = type.to_real()
         limits = ml_dtypes.finfo(type.numpy)
@@ -220,7 +222,7 @@ class finfo:
         self.bits = int(limits.bits)
         self.eps, self.max, self.min = float(limits.eps), float(limits.max), float(limits.min)
         self.tiny = self.smallest_normal = float(limits.smallest_normal)
-        self.resolution = 10.0 ** -int(limits.precision)
+        self.resolution = 10.0 ** -int(limits.nmant * log10(2))  # as many digits as any number of so many keeps
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, finfo) and self.dtype == other.dtype

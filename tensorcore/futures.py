@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
+T = TypeVar("T")
 
-class Future:
+
+class Future(Generic[T]):
     """A value that is set once, or computed by whoever waits for it first.
 
     What ``then`` and ``add_done_callback`` were given runs when the value is set or first waited for, in that thread.

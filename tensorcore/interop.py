@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import suppress
 from functools import cache
 from mmap import ACCESS_COPY, ACCESS_WRITE, mmap
 from typing import Any
@@ -261,7 +262,8 @@ def _array_ufunc(self: Tensor, ufunc: Any, how: str, *inputs: Any, **kwargs: Any
         values = [from_numpy(one) if isinstance(one, np.ndarray) else one for one in inputs]
         if not isinstance(values[0], Tensor):  # a number first: some ops take one only after a tensor
             values[0] = as_tensor(values[0], device=self.device)
-        return OPS[name].function(*values)  # type: ignore[misc]
+        with suppress(ArgumentTypeError):  # of an op that takes no numbers, which NumPy's function does
+            return OPS[name].function(*values)  # type: ignore[misc]
     outs = kwargs.get("out", ())
     if outs:
         kwargs["out"] = tuple(_to_array(one) for one in outs)

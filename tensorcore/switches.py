@@ -7,11 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar
 
+from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, UsageError
+from tensorcore.tensor import Tensor
 
 __all__ = [
-    "Switches", "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_type",
-    "_check_value", "get_float32_matmul_precision", "is_warn_always_enabled", "set_float32_matmul_precision",
+    "Switches", "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented",
+    "_check_tensor_all", "_check_tensor_all_with", "_check_type", "_check_value",
+    "get_float32_matmul_precision", "is_warn_always_enabled", "set_float32_matmul_precision",
     "set_flush_denormal", "set_warn_always",
 ]  # fmt: skip
 
@@ -40,6 +43,19 @@ _check_index = partial(_check_with, IndexError)
 _check_value = partial(_check_with, ValueError)
 _check_type = partial(_check_with, TypeError)
 _check_not_implemented = partial(_check_with, NotImplementedError)
+
+
+def _check_tensor_all_with(kind: type[Exception], cond: Any, message: Callable[[], Any] | None = None) -> None:
+    """Raise an error of this kind unless all of a tensor of bools are True."""
+    if not isinstance(cond, Tensor) or cond.dtype is not dtypes.bool_:
+        raise ArgumentTypeError(
+            f"_check_tensor_all: cond must be a tensor of dtype torch.bool, but got {cond!r}; compare"
+        )
+    _check_with(kind, bool(cond.all().item()), message)  # type: ignore[attr-defined]
+
+
+# All of a tensor, with PyTorch's usual kind of error.
+_check_tensor_all = partial(_check_tensor_all_with, RuntimeError)
 
 
 def _check_is_size(i: Any, message: Callable[[], Any] | None = None, *, max: Any = None) -> None:

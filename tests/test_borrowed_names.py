@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections
 import importlib
+import pickle
 
+import numpy as np
 import pytest
 
 import tensorcore as tc
@@ -181,3 +183,134 @@ def test_hyperparameters_for_a_writer_of_one_s_own() -> None:
     assert [one.value[0].tag for one in parts] == [
         "_hparams_/experiment", "_hparams_/session_start_info", "_hparams_/session_end_info",
     ]  # fmt: skip
+
+
+def test_tables_of_dtypes_name_some_that_no_tensor_has() -> None:
+    """``float8_e5m2`` and its kin print, compare, have limits and survive a pickle; what takes a dtype refuses them."""
+    assert tc.finfo(tc.float8_e4m3fn).max == 448.0
+    assert tc.finfo(tc.float8_e5m2) == tc.finfo(tc.float8_e5m2)
+    assert (tc.float8_e5m2.itemsize, tc.complex32.itemsize, tc.complex32.is_complex) == (1, 4, True)
+    assert repr(tc.float8_e8m0fnu) == "torch.float8_e8m0fnu"
+    assert pickle.loads(pickle.dumps(tc.float8_e4m3fnuz)) is tc.float8_e4m3fnuz
+    for take in (lambda one: tc.zeros(1, dtype=one), lambda one: tc.ones(1).to(one), tc.iinfo):
+        with pytest.raises(TypeError):
+            take(tc.float8_e5m2fnuz)
+    with pytest.raises(TypeError):
+        tc.finfo(tc.qint8)
+
+
+def test_the_package_has_itself_and_its_rooms_have_all_their_names() -> None:
+    """``torch.torch.Tensor`` is spelled out by programs, and libraries walk through the names of optimizers and distributions."""
+    assert tc.torch is tc
+    assert tc._C._TensorMeta is type(tc.Tensor)
+    kinds = [one for one in vars(tc.optim).values() if isinstance(one, type) and issubclass(one, tc.optim.Optimizer)]
+    assert {tc.optim.Adam, tc.optim.LBFGS} <= {*kinds}
+    assert tc.distributions.Wishart in vars(tc.distributions).values()
+    assert tc._dynamo.assume_constant_result(len) is len
+
+
+def test_names_that_libraries_import() -> None:
+    """The modules that pyro, monai, captum, diffusers and optimizers of public packages import from."""
+    serialization = importlib.import_module("tensorcore.serialization")
+    assert serialization.DEFAULT_PROTOCOL == 2
+    assert str in serialization.MAP_LOCATION.__args__
+    assert tc.futures.Future[int].__origin__ is tc.futures.Future
+    pattern = importlib.import_module("tensorcore.utils.data._utils.collate").np_str_obj_array_pattern
+    assert [pattern.search(one) is not None for one in ("<f4", "<U3", "|O", "|S1")] == [False, True, True, True]
+    group = importlib.import_module("tensorcore.utils._foreach_utils")._group_tensors_by_device_and_dtype
+    one = tc.ones(1)
+    assert group([[one]], with_indices=True) == {(one.device, tc.float32): ([[one]], [0])}
+    assert importlib.import_module("tensorcore.nn.attention.flex_attention")._DEFAULT_SPARSE_BLOCK_SIZE == 128
+
+
+def test_names_of_distributed_programs() -> None:
+    """``torch.distributed`` has its rooms by importing it alone, and a part says where it begins."""
+    assert tc.distributed.device_mesh.DeviceMesh is tc.distributed.DeviceMesh
+    assert tc.distributed.constants.default_pg_timeout == tc.distributed.default_pg_timeout
+    assert tc.distributed.ReduceOp.RedOpType.SUM is tc.distributed.ReduceOp.SUM
+    shard = importlib.import_module("tensorcore.distributed.tensor.placement_types").Shard
+    assert [shard.local_shard_size_and_offset(10, 4, i) for i in range(4)] == [(3, 0), (3, 3), (3, 6), (1, 9)]
+    wait = importlib.import_module("tensorcore.distributed._functional_collectives").wait_tensor
+    one = tc.ones(1)
+    assert wait(one) is one
+
+
+def test_questions_of_traceable_programs() -> None:
+    """No number is symbolic, vmap says that it is under way, and a tensor of bools is checked as a whole."""
+    assert not any(isinstance(3, one) for one in (tc.SymInt, tc.SymFloat, tc.SymBool))
+    with pytest.raises(RuntimeError):
+        tc.SymInt(3)
+    assert not tc._C._are_functorch_transforms_active()
+    assert tc.vmap(lambda x: x * tc._C._are_functorch_transforms_active())(tc.ones(2)).tolist() == [1.0, 1.0]
+    tc._check_tensor_all(tc.tensor([True, True]))
+    with pytest.raises(ValueError, match="too low"):
+        tc._check_tensor_all_with(ValueError, tc.tensor([True, False]), lambda: "too low")
+    with pytest.raises(TypeError):
+        tc._check_tensor_all(tc.tensor([1]))
+
+
+@pytest.mark.parametrize("function", ["add", "sub", "mul", "div", "floor_divide", "trunc"])
+@pytest.mark.parametrize("numbers", [(7, 2), (-7.5, 2), (2**40, 3), (7, 2.5)])
+def test_arithmetic_of_two_numbers(function: str, numbers: tuple[float, float]) -> None:
+    """``torch.div(7, 2)`` is a tensor as in PyTorch, also where it is rounded."""
+    torch = pytest.importorskip("torch")
+
+    def found(library):
+        if function == "trunc":
+            return library.div(*numbers, rounding_mode="trunc")
+        return getattr(library, function)(*numbers)
+
+    mine, theirs = found(tc), found(torch)
+    assert repr(mine.dtype) == repr(theirs.dtype)
+    assert mine.item() == pytest.approx(theirs.item(), rel=1e-6)
+
+
+def test_numpys_functions_take_a_tensor_and_a_number() -> None:
+    """Where the op of that name takes tensors alone, NumPy's function computes, in NumPy's dtype."""
+    low = np.maximum(tc.tensor([1, 2]), 1.5)
+    assert (low.tolist(), low.dtype) == ([1.5, 2.0], tc.float64)
+    assert np.arctan2(tc.tensor([0.0]), 1.0).tolist() == [0.0]
+    assert float(np.log(np.maximum(tc.tensor(0.0), 1.0))) == 0.0
+
+
+def test_an_optimizer_around_another_one() -> None:
+    """A subclass that wraps an optimizer and never ran ``Optimizer.__init__`` steps without hooks."""
+
+    class Around(tc.optim.Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+
+    weight = tc.ones(1, requires_grad=True)
+    weight.sum().backward()
+    Around(tc.optim.SGD([weight], lr=0.5)).step()
+    assert weight.item() == 0.5
+
+
+def test_a_transform_that_is_a_module() -> None:
+    """A transform initialises what stands behind it among the bases, and its cache has PyTorch's name."""
+
+    class Scale(tc.distributions.Transform, tc.nn.Module):
+        __hash__ = tc.nn.Module.__hash__
+
+        def __init__(self):
+            super().__init__(cache_size=1)
+            self.weight = tc.nn.Parameter(tc.full((1,), 2.0))
+
+        def _call(self, x):
+            return x * self.weight
+
+    scale = Scale()
+    y = tc.distributions.Transform.__call__(scale, tc.ones(1))
+    assert [one.tolist() for one in scale.parameters()] == [[2.0]]
+    assert scale._cached_x_y[1] is y
+
+
+def test_divergences_of_types_beside_distribution() -> None:
+    """``register_kl`` takes any types, as PyTorch does, and nothing but types."""
+    kind = type("Own", (), {})
+    assert tc.distributions.register_kl(kind, kind)(len) is len
+    with pytest.raises(TypeError):
+        tc.distributions.register_kl(kind, 3)

@@ -11,6 +11,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.amp.state import (
+    acting_as,
     enter,
     get_autocast_dtype,
     is_autocast_available,
@@ -50,7 +51,7 @@ class autocast:
             raise DeviceError(
                 f"User specified an unsupported autocast device_type '{device_type}', got no plugin that offers it"
             )
-        self.device = device_type
+        self.device = acting_as(device_type)
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
         if enabled and not available(device_type):
@@ -158,7 +159,11 @@ def _check_name(device_type: Any) -> None:
 def _cast(value: Any, device_type: str, dtype: dtype) -> Any:
     """Floating tensors in a value, and in what it holds, cast."""
     if isinstance(value, Tensor):
-        cast = value.dtype.is_floating_point and value.dtype is not dtypes.float64 and value.device.type == device_type
+        cast = (
+            value.dtype.is_floating_point
+            and value.dtype is not dtypes.float64
+            and value.device.acts_as == acting_as(device_type)
+        )
         return value.to(dtype) if cast else value  # type: ignore[attr-defined]
     if isinstance(value, (str, bytes, np.ndarray)):
         return value

@@ -22,7 +22,7 @@ from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "again", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "enter",
+    "acting_as", "again", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "enter",
     "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_available", "is_autocast_cache_enabled",
     "is_autocast_cpu_enabled", "is_autocast_enabled", "leave", "regions", "set_autocast_cache_enabled", "set_autocast_cpu_dtype",
     "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
@@ -32,6 +32,8 @@ __all__ = [
 _CAST = frozenset([dtypes.float16, dtypes.bfloat16, dtypes.float32])
 # Device types that a program may name though nothing is installed that runs them, and those that were found since.
 _KNOWN = {"cpu", "cuda"}
+# Those that programs go through to ask whether a region is on: they are never here, so it is not.
+_NAMES = ("hpu", "ipu", "mps", "mtia", "xla", "xpu")
 
 
 class State(threading.local):
@@ -107,8 +109,17 @@ def again(found: tuple[Any, ...]) -> Iterator[None]:
 # What a program asks and sets
 
 
+def acting_as(device_type: str) -> str:
+    """The type that regions know devices of a type by: of ``lazy`` that of the device underneath."""
+    try:
+        return device_type if device_type in _KNOWN else find_device(device_type).acts_as
+    except (DeviceUnavailable, UnknownDevice):
+        return device_type
+
+
 def is_autocast_available(device_type: str) -> bool:
     """Whether there is autocast for devices of this type."""
+    device_type = acting_as(device_type)
     if device_type not in _KNOWN and device_type not in backends():
         return False
     try:
@@ -125,14 +136,14 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
     """Switch autocast on or off on this thread; with a bool alone, for devices of the type cuda."""
     name, on = ("cuda", device_type) if enabled is None else (device_type, enabled)
-    _known(name)
-    one = frozenset([name])
+    one = frozenset([_known(name)])
     state.settle(state.enabled | one if on else state.enabled - one, state.chosen, state.cache_enabled)
 
 
 def get_autocast_dtype(device_type: str) -> dtype:
     """The dtype of regions for devices of a type that name none: bfloat16 on CPUs, elsewhere float16."""
-    return state.chosen.get(_known(device_type)) or _default(device_type)
+    device_type = _known(device_type)
+    return state.chosen.get(device_type) or _default(device_type)
 
 
 def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
@@ -212,12 +223,14 @@ def _default(device_type: str) -> dtype:
 
 
 def _known(device_type: str) -> str:
-    if device_type not in _KNOWN and device_type not in backends():
+    device_type = acting_as(device_type)
+    if device_type not in _KNOWN and device_type not in _NAMES and device_type not in backends():
         raise DeviceError(
             f"autocast: expected a device type among {sorted({*_KNOWN, *backends()})}, got {device_type!r}; install the "
             f"plugin that offers it"
         )
-    _KNOWN.add(device_type)
+    if device_type not in _NAMES:
+        _KNOWN.add(device_type)
     return device_type
 
 

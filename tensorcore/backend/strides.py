@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from math import prod
 
-__all__ = ["column_strides", "contiguous_strides", "memory_order", "ordered_strides", "view_strides"]
+__all__ = ["column_strides", "contiguous_strides", "may_overlap", "memory_order", "ordered_strides", "view_strides"]
 
 Shape = tuple[int, ...]
 
@@ -25,6 +25,16 @@ def ordered_strides(shape: Shape, order: tuple[int, ...]) -> tuple[int, ...]:
         strides[dim] = step
         step *= max(shape[dim], 1)
     return tuple(strides)
+
+
+def may_overlap(shape: Shape, strides: tuple[int, ...]) -> bool:
+    """Whether two elements of an array of this shape and these strides may share a place."""
+    reach = 0
+    for step, n in sorted((step, n) for n, step in zip(shape, strides, strict=True) if n > 1):
+        if step <= reach:
+            return True
+        reach += step * (n - 1)
+    return False
 
 
 def memory_order(strides: tuple[int, ...]) -> tuple[int, ...]:

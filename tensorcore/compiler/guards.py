@@ -268,7 +268,7 @@ class Guards:
             self._module(value, name, text)
         elif isinstance(value, dict):
             self.add(f"tuple({name}) == {self.name(tuple(value))}", f"the keys of {text}", f"list({name})")
-            self._items(value, value.items(), name, text)
+            self._items(value, dict.items(value), name, text)
         elif isinstance(value, list | tuple | deque):
             self._items(value, enumerate(value), name, text)
         elif isinstance(value, set | frozenset):
@@ -317,9 +317,10 @@ class Guards:
             if key not in _CONTAINERS and not self._looked_at(type(module), key):
                 continue
             path = f"{name}.__dict__[{key!r}]"
-            if key in _CONTAINERS or (key.endswith("_hooks") and value):
+            hooks = isinstance(value, dict) and (key.endswith("_hooks") or key.startswith("_forward_"))
+            if key in _CONTAINERS or (hooks and key.endswith("_hooks") and value):
                 self._items(value, value.items(), self.name(value), text, dot=True)
-            elif key.endswith("_hooks") or key.startswith("_forward_"):
+            elif hooks:
                 self.add(f"len({self.name(value)}) == {len(value)}", f"the hooks of {text}", f"len({self.name(value)})")
             elif key != "_non_persistent_buffers_set":
                 self._item(module.__dict__, key, value, path, f"{text}.{key}")
@@ -333,9 +334,12 @@ class Guards:
         if len(pairs) > _MANY and all(type(one) in _PLAIN for _, one in pairs):
             self.add(f"{name} == {self.name(copy.copy(value))}", f"the items of {text}", "")
             return
+        # A dict of a program's own class may make things as it is read: guards look at what it holds.
+        own = isinstance(value, dict) and type(value).__getitem__ is not dict.__getitem__
+        reads = self.name(dict.__getitem__) if own else None
         for key, one in pairs:
-            at = repr(key) if type(key) in (str, int, bool) else self.name(key)
-            self._item(value, key, one, f"{name}[{at}]", f"{text}.{key}" if dot else f"{text}[{key!r}]")
+            path = f"{reads}({name}, {self.literal(key)})" if reads else f"{name}[{self.literal(key)}]"
+            self._item(value, key, one, path, f"{text}.{key}" if dot else f"{text}[{key!r}]")
 
     def _class(self, kind: type) -> None:
         """What the methods of a class of the program's own reach."""

@@ -11,6 +11,7 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend
 from tensorcore.backend.program import Spec, Step, Value
 from tensorcore.backend.shapes import VIEWS
+from tensorcore.backend.strides import may_overlap
 from tensorcore.lazy.kinds import CHECKS, DRAWS, reads
 
 __all__ = ["Known", "Memories", "Memory", "Segment", "spec_of"]
@@ -281,8 +282,8 @@ class Memories:
         if memory.shared:
             self.fail("writes to memory that two of the tensors it was given share")
             return
-        if any(name == "windows" or (name == "as_strided" and _overlaps(dict(given))) for name, given in known.chain):
-            self.fail("writes to a view that may show an element twice")
+        if not self._can_place(known):
+            self.fail("writes to a view that may show an element twice, or is of memory in another order")
             return
         number = self._fitted(native, number)
         device: Any = self.device
@@ -294,6 +295,26 @@ class Memories:
             memory.value = self.emit("place", (whole, Value(number)), {"chain": chain}, self.specs[memory.value])[0]
         memory.version += 1
         memory.written = True
+
+    def _can_place(self, known: Known) -> bool:
+        """Whether a write to a view can be one to a row-major copy of its whole memory, each element once.
+
+        Strides that a program names count in memory itself, which must lie as the copy does and be the function's own: of an
+        array from outside they may lead to elements that it does not show.
+        """
+        for name, options in known.chain:
+            if name == "windows":
+                return False
+            if name == "as_strided":
+                given = dict(options)
+                memory = known.memory
+                if (
+                    memory.kind != "made"
+                    or memory.base in self.strides
+                    or may_overlap(given["shape"], given["strides"])
+                ):
+                    return False
+        return True
 
     def filled(self, target: Any, source: Any) -> int:
         """The value that a copy of ``source``, an array or a number, over ``target`` leaves there."""
@@ -313,18 +334,6 @@ class Memories:
             number = self.emit("expand", (Value(number),), {"shape": spec.shape}, spec)[0]
             number = self.emit("contiguous", (Value(number),), {}, spec)[0]
         return number
-
-
-def _overlaps(view: dict[str, Any]) -> bool:
-    """Whether strides may lead to one element by two ways."""
-    reach = 0
-    for step, size in sorted(
-        (step, size) for step, size in zip(view["strides"], view["shape"], strict=True) if size > 1
-    ):
-        if step <= reach:
-            return True
-        reach += step * (size - 1)
-    return False
 
 
 def _ended(memories: weakref.ref[Memories], place: int, _: object) -> None:

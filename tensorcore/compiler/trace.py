@@ -11,6 +11,7 @@ from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.amp.state import again, regions
 from tensorcore.amp.state import state as autocast
 from tensorcore.compiler.build import Result, Script
+from tensorcore.compiler.draws import others_draws
 from tensorcore.compiler.gradient import CompiledBackward, Freed, external_edges, has_hooks, node_of
 from tensorcore.compiler.guards import Guards
 from tensorcore.compiler.names import Names
@@ -67,11 +68,13 @@ def trace(
     guards = Guards(function, args, kwargs, states=states)
     guard_switches(guards)
     call = _Call(guards, Tracer(fullgraph))
-    start = next_order()
+    start, drawn = next_order(), others_draws()
     with again((*regions()[:2], False)) if autocast.enabled else nullcontext(), call.tracer:
         with Names() as names:
             result = function(*args, **kwargs)
         call.finish(result, start)
+    if others_draws() != drawn:
+        call.tracer.fail("draws random numbers of Python's or NumPy's own in the call")
     changed = next(guards.failing(args, kwargs), None)
     replaced = [] if changed is None else guards.replaced()
     reason = call.tracer.reason

@@ -17,7 +17,7 @@ import tensorcore.distributed as dist
 from tensorcore.distributed.device_mesh import DeviceMesh, init_device_mesh
 from tensorcore.distributed.nested import cast, tensors
 from tensorcore.distributed.tensor.api import DTensor, _wrapped, distribute_tensor
-from tensorcore.distributed.tensor.placements import Shard, shard_size
+from tensorcore.distributed.tensor.placement_types import Shard, shard_size
 from tensorcore.errors import ArgumentError
 from tensorcore.nn.module import Module
 from tensorcore.ops.creation.create import zeros

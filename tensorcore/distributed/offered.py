@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from tensorcore.backend import registry
 from tensorcore.backend.communicator import CommunicatorError
-from tensorcore.distributed.group import TIMEOUT
 
 __all__ = [
-    "Backend", "DistBackendError", "DistError", "DistNetworkError", "default_pg_timeout", "is_backend_available",
+    "Backend", "DistBackendError", "DistError", "DistNetworkError", "is_backend_available",
     "is_gloo_available", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched", "is_ucc_available",
     "is_xccl_available",
 ]  # fmt: skip
 
 DistError = DistBackendError = DistNetworkError = CommunicatorError
-default_pg_timeout = timedelta(seconds=TIMEOUT)
 
 
 class Backend(str):

@@ -30,6 +30,9 @@ class ReduceOp(IntEnum):
         return _TRANSPORT.get(self)
 
 
+# PyTorch's members are of a class inside this one, which programs name in annotations.
+ReduceOp.RedOpType = ReduceOp  # type: ignore[attr-defined]
+
 _TRANSPORT = {
     ReduceOp.SUM: "sum", ReduceOp.AVG: "sum", ReduceOp.PRODUCT: "product", ReduceOp.MIN: "min", ReduceOp.MAX: "max",
 }  # fmt: skip

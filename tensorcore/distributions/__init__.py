@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
-# Where each is, imported when a program first names it: most programs use two or three of them.
+# Where each is.
 _WHERE = {
     "Bernoulli": "bernoulli", "Beta": "beta", "Binomial": "binomial", "Categorical": "categorical", "Cauchy": "cauchy",
     "Chi2": "chi2", "ContinuousBernoulli": "continuous_bernoulli", "Dirichlet": "dirichlet",
@@ -30,20 +29,9 @@ _WHERE = {
         "identity_transform",
     ], "transforms"),
 }  # fmt: skip
-_ROOMS = (*dict.fromkeys(_WHERE.values()), "constraints", "transforms", "utils")
 
 __all__ = list(_WHERE)
 
-
-def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        found = getattr(import_module(f"tensorcore.distributions.{_WHERE[name]}"), name)
-        globals()[name] = found
-        return found
-    if name in _ROOMS:
-        return import_module(f"tensorcore.distributions.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE, *_ROOMS})
+# All of them, as PyTorch has them: libraries of distributions walk through this module's names.
+for _name, _place in _WHERE.items():
+    globals()[_name] = getattr(import_module(f"tensorcore.distributions.{_place}"), _name)

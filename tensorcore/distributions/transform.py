@@ -40,7 +40,8 @@ class Transform:
             raise ArgumentError(f"{type(self).__name__}: cache_size must be 0 or 1, got {cache_size}")
         self._cache_size = cache_size
         self._inv: Any = None
-        self._cached: tuple[Any, Any] = (None, None)
+        self._cached_x_y: tuple[Any, Any] = (None, None)
+        super().__init__()  # of another base: a transform with parameters is a Module too
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_inv": None}  # a weak reference cannot be pickled
@@ -83,21 +84,21 @@ class Transform:
 
     def __call__(self, x: Any) -> Any:
         """The result for ``x``."""
-        known, result = self._cached
+        known, result = self._cached_x_y
         if self._cache_size and x is known:
             return result
         y = self._call(x)
         if self._cache_size:
-            self._cached = x, y
+            self._cached_x_y = x, y
         return y
 
     def _inv_call(self, y: Any) -> Any:
-        value, known = self._cached
+        value, known = self._cached_x_y
         if self._cache_size and y is known:
             return value
         x = self._inverse(y)
         if self._cache_size:
-            self._cached = x, y
+            self._cached_x_y = x, y
         return x
 
     def _call(self, x: Any) -> Any:

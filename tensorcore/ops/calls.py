@@ -331,6 +331,10 @@ def apply(op: Op, inputs: Sequence[Tensor | None], options: dict[str, Any] | Non
     return made
 
 
+# Arithmetic that takes two of Python's numbers and gives a tensor.
+_OF_NUMBERS = frozenset(["add", "div", "floor_divide", "mul", "sub", "trunc_divide"])
+
+
 def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, options: dict[str, Any] | None = None):
     """An elementwise call with numbers, several dtypes, or a result that has a place to go."""
     first = inputs[0]
@@ -347,6 +351,10 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
         found = strangers(op.name, inputs, {} if out is None else {"out": out})
         if found is not None:
             return found
+    kind = kind_of(first)
+    if kind is not None and op.name in _OF_NUMBERS and all([kind_of(one) is not None for one in inputs]):
+        first = from_numpy(np.array(first, dtypes.default_for(kind).numpy))
+        inputs = (first, *inputs[1:])
     if not isinstance(first, Tensor) and (op.tensor_first or not any([isinstance(one, Tensor) for one in inputs])):
         raise ArgumentTypeError(
             f"{op.name}: expected argument '{op.inputs[0]}' to be a Tensor, got {first!r}; wrap it in torch.tensor(...)"

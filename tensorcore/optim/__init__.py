@@ -12,7 +12,7 @@ __all__ = [
     "RAdam", "RMSprop", "Rprop", "SparseAdam", "lr_scheduler", "required", "swa_utils", "swap_in_optimizer_params_and_state",
 ]  # fmt: skip
 
-# Where each is, imported when a program first names it: most programs use one of them.
+# Where each is.
 _ROOMS = {
     "ASGD": "asgd", "LBFGS": "lbfgs", "SGD": "sgd", "Adadelta": "adadelta", "Adafactor": "adafactor",
     "Adagrad": "adagrad", "Adam": "adam", "AdamW": "adamw", "Adamax": "adamax", "Muon": "muon", "NAdam": "nadam",
@@ -23,12 +23,13 @@ _ROOMS = {
 def __getattr__(name: str) -> Any:
     if name in ("lr_scheduler", "swa_utils"):
         return import_module(f"tensorcore.optim.{name}")
-    if name in _ROOMS:
-        found = getattr(import_module(f"tensorcore.optim.{_ROOMS[name]}"), name)
-        globals()[name] = found
-        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+# All of them, as PyTorch has them: programs and libraries walk through this module's names.
+for _name, _place in _ROOMS.items():
+    globals()[_name] = getattr(import_module(f"tensorcore.optim.{_place}"), _name)

@@ -292,7 +292,8 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
         if type(self).step is not wrapped:
             # Called by the step of a subclass, around which the hooks run.
             return step(self, *args, **kwargs)
-        for hook in [*_PRE.values(), *self._optimizer_step_pre_hooks.values()]:  # type: ignore[attr-defined]
+        own = self.__dict__  # one that wraps another optimizer may have left out ``__init__``, and has no hooks
+        for hook in [*_PRE.values(), *own.get("_optimizer_step_pre_hooks", {}).values()]:
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not (isinstance(changed, tuple) and len(changed) == 2):
@@ -302,7 +303,7 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
                 args, kwargs = changed
         result = step(self, *args, **kwargs)
         self._opt_called = True  # learning rate schedulers ask whether they come after a step
-        for hook in [*self._optimizer_step_post_hooks.values(), *_POST.values()]:  # type: ignore[attr-defined]
+        for hook in [*own.get("_optimizer_step_post_hooks", {}).values(), *_POST.values()]:
             hook(self, args, kwargs)
         return result
 

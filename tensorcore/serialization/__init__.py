@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
+from tensorcore.backend.base import Backend
 from tensorcore.errors import ArgumentError, ArgumentTypeError
 from tensorcore.serialization.copies import rebuild_storage, rebuild_tensor
 from tensorcore.serialization.options import Options, location_tag
 
 __all__ = ["load", "save"]
 
+DEFAULT_PROTOCOL = 2
+# What ``load`` takes for map_location.
+MAP_LOCATION: TypeAlias = Callable[[Any, str], Any] | Backend | str | dict[str, str] | None
+
 
 def save(
     obj: Any,
     f: Any,
     pickle_module: Any = None,
-    pickle_protocol: int = 2,
+    pickle_protocol: int = DEFAULT_PROTOCOL,
     _use_new_zipfile_serialization: bool = True,
     _disable_byteorder_record: bool = False,
 ) -> None:

@@ -407,3 +407,22 @@ def test_recurrent_layers_take_what_other_layers_gave(name):
         np.testing.assert_allclose(ours, theirs, rtol=0.05, atol=0.02)
     with pytest.raises(ValueError, match="must have the type"):
         getattr(nn, name)(3, 4)(tc.ones(1, 1, 3, dtype=tc.bfloat16))
+
+
+def test_regions_know_a_device_that_wraps_one() -> None:
+    """``autocast(x.device.type)`` of a lazy tensor is the region of the device underneath, and switches it off too."""
+    x = tc.ones(2, 2, device="lazy")
+    with tc.autocast(x.device.type, dtype=tc.bfloat16):
+        assert (x @ x).dtype is tc.bfloat16
+        assert tc.is_autocast_enabled("lazy")
+        assert tc.is_autocast_enabled("cpu")
+        with tc.autocast("lazy", enabled=False):
+            assert (x @ x).dtype is tc.float32
+    assert tc.amp.autocast_mode.is_autocast_available("lazy")
+
+
+def test_devices_that_programs_go_through() -> None:
+    """Whether a region is on may be asked for each of PyTorch's kinds of device: of one that is not here it is not."""
+    assert not any(tc.is_autocast_enabled(one) for one in ("cuda", "hpu", "ipu", "mps", "mtia", "xla", "xpu"))
+    with pytest.raises(RuntimeError):
+        tc.is_autocast_enabled("nothing_of_the_kind")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import enum
 import gc
 import operator
+import random
 import weakref
 
+import numpy as np
 import pytest
 
 import tensorcore as tc
@@ -264,3 +267,78 @@ def test_reset_forgets() -> None:
     assert f.explain().traces == 0
     f(tc.ones(1))
     assert f.explain().traces == 1
+
+
+class Kind(enum.StrEnum):
+    """Words that are members, as configurations of public models have them."""
+
+    DOUBLE = "double"
+
+
+class Maker(dict):
+    """A dict that makes a new object whenever it is read."""
+
+    def __getitem__(self, key):
+        kind, options = super().__getitem__(key)
+        return kind(**options)
+
+
+FACTORS = {Kind.DOUBLE: 2.0}
+ACTIVATIONS = Maker(elu=(tc.nn.ELU, {"alpha": 1.0}))
+
+
+def test_dicts_that_members_of_an_enum_are_keys_of(monkeypatch) -> None:
+    """A key that is a str of a class of its own is guarded as itself, and a new value there is noticed."""
+    compiled = counted(lambda x: x * FACTORS[Kind.DOUBLE])
+    assert [compiled(tc.ones(1)).item() for _ in range(2)] == [2.0, 2.0]
+    assert compiled.explain().replays == 1
+    monkeypatch.setitem(FACTORS, Kind.DOUBLE, 3.0)
+    assert compiled(tc.ones(1)).item() == 3.0
+
+
+def test_dicts_that_make_what_they_give(monkeypatch) -> None:
+    """Of a dict with its own ``__getitem__`` what it holds is guarded, as what it gives is new in each call."""
+    compiled = counted(lambda x: ACTIVATIONS["elu"](x))
+    low = -tc.ones(1)
+    assert same(compiled(low), compiled(low))
+    assert compiled.explain().replays == 1
+    monkeypatch.setitem(ACTIVATIONS, "elu", (tc.nn.ELU, {"alpha": 0.5}))
+    assert same(compiled(low), tc.nn.functional.elu(low, 0.5))
+
+
+def test_attributes_of_modules_that_are_named_as_hooks() -> None:
+    """An attribute of a program's own called ``_forward_...`` or ``..._hooks`` is guarded as any other."""
+
+    class Named(tc.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self._forward_factor, self.some_hooks = None, 2.0
+
+        def forward(self, x):
+            return x * self.some_hooks if self._forward_factor is None else x * self._forward_factor
+
+    module = Named()
+    compiled = counted(module)
+    assert [compiled(tc.ones(1)).item() for _ in range(2)] == [2.0, 2.0]
+    assert compiled.explain().replays == 1
+    module._forward_factor = 5.0
+    assert compiled(tc.ones(1)).item() == 5.0
+
+
+@pytest.mark.parametrize("draw", [random.random, lambda: float(np.random.rand())], ids=["python", "numpy"])
+@pytest.mark.parametrize("options", [{}, {"breaks": True}], ids=["whole", "breaks"])
+def test_numbers_that_python_or_numpy_draws(draw, options) -> None:
+    """A call that draws them is not replayed: each has numbers of its own, and fullgraph refuses it."""
+    seen = []
+
+    def f(x):
+        seen.append(draw())
+        return x * seen[-1]
+
+    compiled = tc.compile(f, options=options)
+    found = [compiled(tc.ones(1, dtype=tc.float64)).item() for _ in range(4)]
+    assert found == seen
+    assert len({*seen}) == 4
+    assert "draws random numbers" in compiled.explain().reasons[0]
+    with pytest.raises(RuntimeError, match="draws random numbers"):
+        tc.compile(f, fullgraph=True)(tc.ones(1))

@@ -7,13 +7,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from tensorcore import dtypes
+from tensorcore.absent import qint8
 from tensorcore.ao.quantization.layers import DYNAMIC, WEIGHT_ONLY
 from tensorcore.ao.quantization.weights import (
     QConfig,
     default_dynamic_qconfig,
     float16_dynamic_qconfig,
     per_channel_dynamic_qconfig,
-    qint8,
 )
 from tensorcore.errors import ArgumentError, ArgumentTypeError
 from tensorcore.nn.module import Module

@@ -5,30 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tensorcore import dtypes
+from tensorcore.absent import qint8
 from tensorcore.errors import ArgumentError
 from tensorcore.nn.module import Module
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "Packed", "QConfig", "default_dynamic_qconfig", "float16_dynamic_qconfig", "per_channel_dynamic_qconfig", "qint8", "quint8",
-    "rounded",
+    "Packed", "QConfig", "default_dynamic_qconfig", "float16_dynamic_qconfig", "per_channel_dynamic_qconfig", "rounded",
 ]  # fmt: skip
-
-
-class QuantizedType:
-    """The name of a kind of quantised numbers. No tensor has it: they are stored as int8 with a scale beside them."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"torch.{self.name}"
-
-    def __reduce__(self) -> str:
-        return self.name
-
-
-qint8, quint8 = QuantizedType("qint8"), QuantizedType("quint8")
 
 
 class QConfig(NamedTuple):

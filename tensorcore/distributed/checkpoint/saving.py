@@ -15,7 +15,7 @@ from tensorcore.backend.communicator import CommunicatorError
 from tensorcore.distributed.checkpoint.files import FileSystemReader, FileSystemWriter, TensorEntry
 from tensorcore.distributed.group import current, enter
 from tensorcore.distributed.tensor.api import DTensor
-from tensorcore.distributed.tensor.placements import part_of
+from tensorcore.distributed.tensor.placement_types import part_of
 from tensorcore.errors import ArgumentError, TensorcoreError
 from tensorcore.ops.creation.create import from_numpy
 from tensorcore.tape.mode import no_grad

@@ -7,7 +7,7 @@ from typing import Any
 
 _NAMES = {
     "api": "DTensor distribute_module distribute_tensor empty full ones rand randn zeros",
-    "placements": "Partial Placement Replicate Shard",
+    "placement_types": "Partial Placement Replicate Shard",
 }
 _FAMILY = {name: family for family, names in _NAMES.items() for name in names.split()}
 _MESH = ("DeviceMesh", "init_device_mesh")

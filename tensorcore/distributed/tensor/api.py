@@ -10,7 +10,7 @@ from tensorcore.autograd.function import Function
 from tensorcore.distributed.tensor.arrays import MeshArray
 from tensorcore.distributed.tensor.mesh import MeshBackend, backend_of
 from tensorcore.distributed.tensor.moving import moved
-from tensorcore.distributed.tensor.placements import Placement, Replicate, part_of, placed
+from tensorcore.distributed.tensor.placement_types import Placement, Replicate, part_of, placed
 from tensorcore.errors import ArgumentError, ArgumentTypeError
 from tensorcore.nn.module import Module
 from tensorcore.parameter import Parameter

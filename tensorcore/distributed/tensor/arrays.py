@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from tensorcore.distributed.tensor.placements import Placement
+from tensorcore.distributed.tensor.placement_types import Placement
 
 __all__ = ["MeshArray"]
 

@@ -18,7 +18,7 @@ from tensorcore.backend.shapes import VIEWS
 from tensorcore.distributed.tensor.arrays import MeshArray
 from tensorcore.distributed.tensor.labels import LABELS, Labels
 from tensorcore.distributed.tensor.moving import cost_of
-from tensorcore.distributed.tensor.placements import Partial, Placement, Replicate, Shard, shard_size
+from tensorcore.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard, shard_size
 from tensorcore.errors import UsageError
 
 if TYPE_CHECKING:

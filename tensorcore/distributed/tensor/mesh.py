@@ -16,7 +16,7 @@ from tensorcore.backend.base import Backend, Capabilities, Kernel, KernelTable
 from tensorcore.distributed.tensor.arrays import MeshArray
 from tensorcore.distributed.tensor.kernels import mesh_kernel
 from tensorcore.distributed.tensor.moving import moved
-from tensorcore.distributed.tensor.placements import Placement, Replicate, part_of
+from tensorcore.distributed.tensor.placement_types import Placement, Replicate, part_of
 from tensorcore.dtypes import dtype, from_numpy_dtype
 from tensorcore.errors import DeviceError
 from tensorcore.tensor import Tensor, new_tensor

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tensorcore.distributed as dist
-from tensorcore.distributed.tensor.placements import Partial, Placement, Replicate, Shard, shard_size
+from tensorcore.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard, shard_size
 from tensorcore.ops.shapes.join import cat
 from tensorcore.tape.mode import no_grad
 

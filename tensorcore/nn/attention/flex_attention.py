@@ -24,7 +24,7 @@ __all__ = [
     "noop_mask", "or_masks",
 ]  # fmt: skip
 
-_BLOCK = 128
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
@@ -126,7 +126,7 @@ def create_mask(mod_fn: Callable[..., Any], B: int | None, H: int | None, Q_LEN:
 
 
 def create_block_mask(mask_mod: Callable[..., Any], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int,
-                      device: Any = None, BLOCK_SIZE: int | tuple[int, int] = _BLOCK, _compile: bool = False,
+                      device: Any = None, BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE, _compile: bool = False,
                       separate_full_blocks: bool = True) -> BlockMask:  # fmt: skip
     """The :class:`BlockMask` of ``mask_mod(batch, head, row, column)``, a bool each; None for B or H means all alike."""
     if _positional(mask_mod) != 4:
@@ -161,7 +161,7 @@ class BlockMask:
     def __init__(self, seq_lengths: tuple[int, int], kv_num_blocks: Tensor, kv_indices: Tensor,
                  full_kv_num_blocks: Tensor | None, full_kv_indices: Tensor | None, q_num_blocks: Tensor | None,
                  q_indices: Tensor | None, full_q_num_blocks: Tensor | None, full_q_indices: Tensor | None,
-                 BLOCK_SIZE: tuple[int, int] = (_BLOCK, _BLOCK),
+                 BLOCK_SIZE: tuple[int, int] = (_DEFAULT_SPARSE_BLOCK_SIZE, _DEFAULT_SPARSE_BLOCK_SIZE),
                  mask_mod: Callable[..., Any] = noop_mask) -> None:  # fmt: skip
         if kv_indices.dim() < 2:
             raise UsageError(
@@ -175,7 +175,7 @@ class BlockMask:
 
     @classmethod
     def from_kv_blocks(cls, kv_num_blocks: Tensor, kv_indices: Tensor, full_kv_num_blocks: Tensor | None = None,
-                       full_kv_indices: Tensor | None = None, BLOCK_SIZE: int | tuple[int, int] = _BLOCK,
+                       full_kv_indices: Tensor | None = None, BLOCK_SIZE: int | tuple[int, int] = _DEFAULT_SPARSE_BLOCK_SIZE,
                        mask_mod: Callable[..., Any] | None = None, seq_lengths: tuple[int, int] | None = None,
                        compute_q_blocks: bool = True) -> BlockMask:  # fmt: skip
         """The mask of what row blocks look at; the lengths are whole blocks where ``seq_lengths`` is None."""

@@ -121,7 +121,12 @@ def _look(op: str, target: Tensor, classes: int, ignore_index: int) -> None:
 
 def check_labels(op: str, device: Backend, target: Native, classes: int, ignore_index: int) -> None:
     """Raise DimensionError where a label of a native array is neither a class nor ``ignore_index``."""
-    low, high = device.kernels["index_bounds"](target)
+    kernels = device.kernels
+    low, high = kernels["index_bounds"](target)
+    if low >= 0 and high < classes:
+        return
+    # Once more without those that are ignored, in kernels: a compiled function can look again, but not read.
+    low, high = kernels["index_bounds"](kernels["where"](kernels["eq"](target, ignore_index), 0, target))
     if low >= 0 and high < classes:
         return
     values = device.to_host(target)

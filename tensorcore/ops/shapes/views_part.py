@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from tensorcore.backend.strides import may_overlap
 from tensorcore.errors import DimensionError, GradientError, ShapeError
 from tensorcore.formats import contiguous_format
 from tensorcore.ops import rules
@@ -281,19 +282,9 @@ def _as_strided_grad(g: Tensor, wanted: tuple[Any, ...], own: tuple[Any, ...]) -
     if not prod(own[0]) or not prod(wanted[0]):
         return g.new_zeros(own[0])  # type: ignore[attr-defined]
     grad = apply(_regather, (g,), {"own": wanted, "wanted": own})
-    if any(step == 0 and n > 1 for n, step in zip(own[0], own[1], strict=True)) or _overlaps(own):
+    if may_overlap(own[0], own[1]):
         grad = apply(_shared, (grad,), {"geometry": own})
     return grad
-
-
-def _overlaps(geometry: tuple[Any, ...]) -> bool:
-    """Whether two elements of a tensor of this shape and these strides may share a place."""
-    reach = 0
-    for step, n in sorted((step, n) for n, step in zip(geometry[0], geometry[1], strict=True) if n > 1):
-        if step <= reach:
-            return True
-        reach += step * (n - 1)
-    return False
 
 
 def as_strided_(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ __all__ = [
     "collate_tensor_fn", "default_collate", "default_collate_fn_map", "default_convert",
 ]  # fmt: skip
 
+np_str_obj_array_pattern = re.compile("[SaUO]")  # the names of NumPy's dtypes of text and objects
 _EXPECTED = "expected tensors, numpy arrays, numbers, strings, dicts or lists"
 
 
@@ -131,7 +133,7 @@ default_collate_fn_map: dict[Any, Callable[..., Any]] = {
 
 
 def _is_text(array: np.ndarray) -> bool:
-    return array.dtype.kind in "SUO"
+    return np_str_obj_array_pattern.search(array.dtype.str) is not None
 
 
 def _like_mapping(model: Any, values: dict[Any, Any]) -> Any:

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tensorcore.distributed.tensor.api import DTensor, from_local, place_parameters
-from tensorcore.distributed.tensor.placements import Placement, Replicate, Shard
+from tensorcore.distributed.tensor.placement_types import Placement, Replicate, Shard
 from tensorcore.errors import ArgumentError, ArgumentTypeError
 from tensorcore.nn.module import Module
 

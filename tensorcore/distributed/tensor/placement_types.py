@@ -54,6 +54,12 @@ class Shard(Placement):
     def __init__(self, dim: int) -> None:
         self.dim = dim
 
+    @staticmethod
+    def local_shard_size_and_offset(curr_local_size: int, num_chunks: int, rank: int) -> tuple[int, int]:
+        """How long part ``rank`` of ``num_chunks`` of a dim of that size is, and where it begins."""
+        start, size = shard_size(curr_local_size, num_chunks, rank)
+        return size, start
+
     def _key(self) -> int:
         return self.dim
 

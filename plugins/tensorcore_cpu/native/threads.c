@@ -36,7 +36,7 @@ typedef struct {
 } pool_state;
 
 static pool_state pool;
-static int thread_count = 1;
+static _Atomic int thread_count = 1; /* set with the GIL held, read without */
 static _Thread_local bool inside;
 
 static inline void relax(void) {
@@ -130,8 +130,9 @@ static void place_workers(void) {
 npy_intp native_step(npy_intp grains, npy_intp threads) { return (grains + threads * PIECES - 1) / (threads * PIECES); }
 
 static void run_in_pieces(npy_intp count, npy_intp grain, native_body body, void *context) {
-    const npy_intp step = native_step((count + grain - 1) / grain, thread_count) * grain;
-    start_workers(thread_count - 1);
+    const int threads = atomic_load(&thread_count);
+    const npy_intp step = native_step((count + grain - 1) / grain, threads) * grain;
+    start_workers(threads - 1);
     /* No worker may claim between the new fields and the new ticket: with no pieces there is nothing to claim. */
     atomic_store(&pool.pieces, 0);
     uint64_t next = ((atomic_load(&pool.ticket) >> 32) + 1) << 32;
@@ -143,7 +144,7 @@ static void run_in_pieces(npy_intp count, npy_intp grain, native_body body, void
     atomic_store(&pool.done, 0);
     uint32_t pieces = (uint32_t)((count + step - 1) / step);
     atomic_store(&pool.pieces, pieces);
-    atomic_store(&pool.wanted, thread_count - 1);
+    atomic_store(&pool.wanted, threads - 1);
     next += (uint64_t)1 << 32;
     atomic_store(&pool.ticket, next);
     if (atomic_load(&pool.sleepers)) {

@@ -108,7 +108,7 @@ $(ARM)/python: pyproject.toml | $(VENV)/bin/python
 	chmod +x $@
 
 arm: export TENSORCORE_PLUGINS = tensorcore_cpu
-arm: export PYTHONDONTWRITEBYTECODE = 1
+arm: export PYTHONPYCACHEPREFIX = $(CURDIR)/$(ARM)/cache
 arm: $(ARM)/python
 	rm -rf $(ARM)/plugins
 	cp -r plugins $(ARM)/plugins

@@ -6,6 +6,7 @@
 #                          devices of examples/backends                            (ARGS="-k views", WORKERS=4)
 #   make native            build the C kernels again; without a compiler everything runs on NumPy
 #   make sanitize          the tests of the C kernels under ASan and UBSan      (SANITIZER=thread for TSan)
+#   make arm               the C kernels built for ARM, and their tests under an emulator
 #   make lint              ruff and mypy; `make format` mends what ruff can
 #   make bench             the table of times and memory beside PyTorch          (ARGS="--only tiny --page docs/performance.md")
 #   make bench-ops         each op beside PyTorch at two sizes, and the slow ones in docs/performance.md
@@ -52,7 +53,7 @@ export NO_MKDOCS_2_WARNING = 1
 
 .DEFAULT_GOAL := test
 .PHONY: demo test native lint format bench ops lazy collective bench-rows bench-ops bench-lazy dashboard continuous bench-collective opdb array-api gpu pages docs \
-	pictures types certificates wheel sanitize env clean
+	pictures types certificates wheel sanitize arm env clean
 
 demo: $(VENV)/.extra-demo
 	$(RUN) examples/digits.py $(ARGS)
@@ -71,6 +72,9 @@ native: | $(VENV)/bin/python
 SANE := build/sanitize
 RUNTIMES = $(foreach one,$(subst address,asan,$(subst undefined,ubsan,$(subst thread,tsan,$(subst $(COMMA), ,$(SANITIZER))))),$(shell gcc -print-file-name=lib$(one).so))
 COMMA := ,
+# TSan wants addresses that are not random, sees nothing of OpenBLAS's locks, and its shadow counts as memory of the process.
+SANE_RUN = $(if $(findstring thread,$(SANITIZER)),setarch -R) $(RUN)
+SANE_LESS = $(if $(findstring thread,$(SANITIZER)),--deselect tests/cpu/test_native.py::test_an_array_of_whole_huge_pages_takes_no_third_of_them)
 
 sanitize: export TENSORCORE_PLUGINS = tensorcore_cpu
 sanitize: $(VENV)/.extra-test
@@ -81,8 +85,38 @@ sanitize: $(VENV)/.extra-test
 	TENSORCORE_NATIVE_FLAGS="-fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1" \
 		$(RUN) setup.py -q build_ext --force --build-temp $(SANE)/objects --build-lib $(SANE)/plugins
 	PYTHONPATH=$(CURDIR):$(CURDIR)/$(SANE)/plugins LD_PRELOAD="$(RUNTIMES)" TENSORCORE_NATIVE=1 PYTHONMALLOC=malloc \
-		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS=die_after_fork=0 \
-		OMP_NUM_THREADS=2 $(RUN) -m pytest -q -p no:cacheprovider tests/cpu/test_native*.py tests/cpu/test_compile.py $(ARGS)
+		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS="die_after_fork=0 ignore_noninstrumented_modules=1" \
+		OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1 $(SANE_RUN) -m pytest -q -p no:cacheprovider $(SANE_LESS) \
+		tests/cpu/test_native*.py tests/cpu/test_compile.py $(ARGS)
+
+# The kernels for ARM, where NEON is part of every processor: cross-compiled, and run by an emulator, which says nothing about
+# times. Needs gcc-aarch64-linux-gnu, qemu-user-static and mmdebstrap (apt). An arm64 Debian's Python is unpacked, not installed.
+ARM := build/arm
+ARM_PYTHON := 3.11
+
+$(ARM)/python: pyproject.toml | $(VENV)/bin/python
+	rm -rf $(ARM)/root $(ARM)/site
+	mkdir -p $(ARM)
+	mmdebstrap --quiet --variant=extract --arch=arm64 \
+		--include=python$(ARM_PYTHON),libpython$(ARM_PYTHON)-dev,libstdc++6 bookworm $(ARM)/root
+	$(RUN) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], sep="\n")' > $(ARM)/needs
+	$(RUN) -m pip install --quiet --target $(ARM)/site --only-binary=:all: --python-version $(ARM_PYTHON) \
+		--platform manylinux2014_aarch64 --platform manylinux_2_27_aarch64 --platform manylinux_2_28_aarch64 \
+		-r $(ARM)/needs setuptools "pytest>=8.2,<10" "hypothesis>=6.100,<7"
+	printf '#!/bin/sh\nPYTHONHOME=%s/usr exec qemu-aarch64-static -0 "$$0" -L %s %s/usr/bin/python%s "$$@"\n' \
+		$(CURDIR)/$(ARM)/root $(CURDIR)/$(ARM)/root $(CURDIR)/$(ARM)/root $(ARM_PYTHON) > $@
+	chmod +x $@
+
+arm: export TENSORCORE_PLUGINS = tensorcore_cpu
+arm: export PYTHONPYCACHEPREFIX = $(CURDIR)/$(ARM)/cache
+arm: $(ARM)/python
+	rm -rf $(ARM)/plugins
+	cp -r plugins $(ARM)/plugins
+	rm -f $(ARM)/plugins/tensorcore_cpu/native/*.so
+	PYTHONPATH=$(ARM)/site CC="aarch64-linux-gnu-gcc -I$(ARM)/root/usr/include/python$(ARM_PYTHON) -idirafter $(ARM)/root/usr/include" \
+		$(CURDIR)/$(ARM)/python setup.py -q build_ext --force --build-temp $(ARM)/objects --build-lib $(ARM)/plugins
+	PYTHONPATH=$(CURDIR):$(CURDIR)/$(ARM)/plugins:$(CURDIR)/$(ARM)/site TENSORCORE_NATIVE=1 OMP_NUM_THREADS=2 \
+		$(CURDIR)/$(ARM)/python -m pytest -q -p no:cacheprovider tests/cpu/test_native*.py $(ARGS)
 
 lint: $(VENV)/.extra-lint
 	$(BIN)/ruff check $(SOURCES)

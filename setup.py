@@ -24,7 +24,7 @@ else:
 
 # No -ffast-math: it would turn denormals off for the whole process, and NaN and infinities are results like any other.
 FLAGS = ["-std=gnu11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fvisibility=hidden", "-Wall",
-         "-Wno-unused-parameter", "-g0"]  # fmt: skip
+         "-Wno-unused-parameter", "-Wno-initializer-overrides", "-g0"]  # fmt: skip
 
 
 def sources(folder):

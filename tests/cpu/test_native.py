@@ -135,6 +135,30 @@ def test_python_threads_can_call_at_once():
     assert failures == []
 
 
+def test_the_thread_count_may_change_while_kernels_run():
+    """Another Python thread may set it at any time; results stay right."""
+    add, _ = kernel("add")
+    before, failures = native.threads(), []
+    values = np.ones(300_000, np.float32)
+
+    def work():
+        for _ in range(100):
+            if (add(values, values) != 2).any():
+                failures.append("wrong")
+
+    worker = threading.Thread(target=work)
+    try:
+        native.threads(2)
+        worker.start()
+        while worker.is_alive():
+            for count in (1, 3, 2):
+                native.threads(count)
+    finally:
+        worker.join()
+        native.threads(before)
+    assert failures == []
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs a Linux system")
 @pytest.mark.parametrize("count", [1, 2])
 def test_workers_keep_off_the_callers_processor(count):

@@ -47,6 +47,24 @@ def test_each_way_gives_numpys_values(isa, way, name):  # noqa: F811
         native.conv_way(None)
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_threads_that_pack_weights_keep_to_their_own(isa, way):  # noqa: F811
+    """Weights enough for several threads to pack: each of forty calls on three threads has the bits of one thread."""
+    compiled, _ = kernel("conv")
+    args, options = arguments("conv", "many weights, steps", np.float32)
+    before = native.threads()
+    native.conv_way(way)
+    try:
+        native.threads(1)
+        expected = compiled(*args, **options)
+        native.threads(3)
+        for _ in range(40):
+            np.testing.assert_array_equal(compiled(*args, **options), expected)
+    finally:
+        native.threads(before)
+        native.conv_way(None)
+
+
 def test_an_unread_edge_beside_windows_of_one_element():
     """A transposed convolution whose output padding adds an edge that no window reaches has zeros there."""
     x = np.random.default_rng(8).standard_normal((2, 3, 8, 9)).astype(np.float32)

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <structmember.h>
+#ifdef NATIVE_X86
+#include <cpuid.h>
+#endif
 
 /* A new family is named here. */
 static const native_spec *const FAMILIES[] = {
@@ -329,11 +332,19 @@ bool native_overlap(PyArrayObject *one, PyArrayObject *other) {
 
 /* The module */
 
+#ifdef NATIVE_X86
+/* Not every compiler's __builtin_cpu_supports knows the name. That the system keeps the registers is known with AVX2. */
+static bool has_f16c(void) {
+    unsigned a, b, c = 0, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
 static native_isa best_isa(void) {
     native_isa found = ISA_PLAIN;
 #ifdef NATIVE_X86
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c())
         found = ISA_AVX2;
     if (found == ISA_AVX2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))

@@ -41,7 +41,7 @@ typedef struct {
 } pool_state;
 
 static pool_state pool;
-static int thread_count = 1;
+static _Atomic int thread_count = 1; /* set with the GIL held, read without */
 static _Thread_local bool inside;
 
 static inline void relax(void) {
@@ -151,10 +151,11 @@ static void place_workers(void) {
 npy_intp native_step(npy_intp grains, npy_intp threads) { return (grains + threads * PIECES - 1) / (threads * PIECES); }
 
 static void run_in_pieces(npy_intp count, npy_intp grain, native_body body, void *context) {
+    const int threads = atomic_load(&thread_count);
     while (count / grain >= INT32_MAX)
         grain *= 2;
-    const uint32_t grains = (uint32_t)((count + grain - 1) / grain), shares = (uint32_t)thread_count;
-    start_workers(thread_count - 1);
+    const uint32_t grains = (uint32_t)((count + grain - 1) / grain), shares = (uint32_t)threads;
+    start_workers(threads - 1);
     /* No worker may claim between the new fields and the new tickets: these have no grain until then. */
     const uint32_t loop = atomic_load(&pool.loop) + 1;
     const uint64_t ticket = (uint64_t)loop << 32;
@@ -169,7 +170,7 @@ static void run_in_pieces(npy_intp count, npy_intp grain, native_body body, void
     atomic_store(&pool.done, 0);
     atomic_store(&pool.grains, grains);
     atomic_store(&pool.shares, shares);
-    atomic_store(&pool.wanted, thread_count - 1);
+    atomic_store(&pool.wanted, threads - 1);
     for (uint32_t share = 0; share < shares; share++)
         atomic_store(&pool.tickets[share], ticket | share_begin(grains, shares, share));
     atomic_store(&pool.loop, loop);

@@ -71,11 +71,11 @@ ALWAYS_INLINE uint16_t f16_of(float x) {
     float size, shift;
     memcpy(&size, &bits, 4);
     memcpy(&shift, &place, 4);
-    float rounded = (size + shift) - shift;
+    float rounded = (size + shift) - shift, counted = rounded + 0.5f; /* whose last place is 2^-24 while it is under 1 */
     uint32_t normal, small;
     memcpy(&normal, &rounded, 4);
-    small = (uint32_t)(int32_t)(rounded * 0x1p24f);
-    uint32_t made = rounded < 0x1p-14f ? small : (normal - 0x38000000) >> 13;
+    memcpy(&small, &counted, 4);
+    uint32_t made = rounded < 0x1p-14f ? small - 0x3f000000 : (normal - 0x38000000) >> 13;
     made = rounded >= 65536.0f ? 0x7c00 : made;
     made = bits > 0x7f800000 ? 0x7e00 | ((bits >> 13) & 0x3ff) : bits > 0x477fffff ? 0x7c00 : made;
     return (uint16_t)(made | (sign >> 16));

@@ -21,8 +21,13 @@ static void F(pack)(const conv_job *job, ptrdiff_t begin, ptrdiff_t end) {
         const REAL *weight = (const REAL *)job->weight + o * job->weight_out;
         const ptrdiff_t rows = at_most(ROWS, job->outs - o);
         if (job->weight_solid && (int)ROWS <= (int)LANES) {
-            F(transpose)(weight, job->weight_out, rows, inner, to, ROWS);
+            /* Its vectors may reach behind a column: behind the last one of [begin, end), where another thread packs, not. */
+            _Static_assert((int)ROWS > (int)LANES || (int)LANES <= 2 * (int)ROWS, "they reach into one column");
+            const bool last = o + ROWS >= at_most(end * ROWS, job->outs);
+            F(transpose)(weight, job->weight_out, rows, inner - last, to, ROWS);
             to += inner * ROWS;
+            for (ptrdiff_t r = 0; last && r < ROWS; r++)
+                to[r - ROWS] = r < rows ? weight[r * job->weight_out + inner - 1] : 0;
             continue;
         }
         for (ptrdiff_t c = 0; c < job->channels; c++, weight += job->weight_channel) {

@@ -48,7 +48,7 @@ ALWAYS_INLINE void F(adam_case)(const step_numbers *with, const step_arrays *of,
         m[i] = mean;
         v[i] = square;
         if (largest)
-            top[i] = square = (top[i] > square) | (top[i] != top[i]) ? top[i] : square;
+            top[i] = square = ((top[i] > square) | (top[i] != top[i])) ? top[i] : square;
         p[i] = was - mean / (F(root)(square) * by + eps) * size;
     }
 }

@@ -59,7 +59,7 @@ ALWAYS_INLINE REAL *F(tap)(const pool_windows *of, const F(pool_space) *space, p
 }
 
 /* A NaN on either side is the result. */
-ALWAYS_INLINE REAL F(maximum_of)(REAL x, REAL y) { return (x > y) | (x != x) ? x : y; }
+ALWAYS_INLINE REAL F(maximum_of)(REAL x, REAL y) { return ((x > y) | (x != x)) ? x : y; }
 
 #define JOIN(name, WITH)                                                                                      \
     /* The rows that an output row's windows have in common, joined, and split. */                            \

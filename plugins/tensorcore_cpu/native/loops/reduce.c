@@ -145,7 +145,7 @@ static const int64_t TAIL_f64[2 * LANES_F64] = {[LANES_F64 ... 2 * LANES_F64 - 1
         type best = data[0];                                                                                  \
         if (count < lanes) {                                                                                  \
             for (ptrdiff_t i = 1; i < count; i++)                                                             \
-                best = (data[i] beats best) | (data[i] != data[i]) ? data[i] : best;                          \
+                best = ((data[i] beats best) | (data[i] != data[i])) ? data[i] : best;                        \
             return best;                                                                                      \
         }                                                                                                     \
         const vector##_u *at = (const vector##_u *)data;                                                      \
@@ -165,7 +165,7 @@ static const int64_t TAIL_f64[2 * LANES_F64] = {[LANES_F64 ... 2 * LANES_F64 - 1
         memcpy(last, &m0, sizeof last);                                                                       \
         for (int width = lanes / 2; width; width /= 2)                                                        \
             for (int k = 0; k < width; k++)                                                                   \
-                last[k] = (last[k + width] beats last[k]) | (last[k + width] != last[k + width]) ? last[k + width] : last[k]; \
+                last[k] = ((last[k + width] beats last[k]) | (last[k + width] != last[k + width])) ? last[k + width] : last[k]; \
         best = last[0];                                                                                       \
         return best;                                                                                          \
     }
@@ -176,7 +176,7 @@ static const int64_t TAIL_f64[2 * LANES_F64] = {[LANES_F64 ... 2 * LANES_F64 - 1
             const type *at = data + row * step;                                                               \
             INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {                                               \
                 type x = at[j], best = values[j];                                                             \
-                values[j] = (x beats best) | (x != x) ? x : best;                                             \
+                values[j] = ((x beats best) | (x != x)) ? x : best;                                           \
             }                                                                                                 \
         }                                                                                                     \
     }                                                                                                         \

@@ -232,9 +232,12 @@ LATE: dict[str, dict[str, str]] = {
         methods="cumprod_ cumsum_",
     ),
     "indexing.scatter": dict(
-        both="gather index_add index_copy index_fill index_reduce index_select scatter scatter_add "
-        "scatter_reduce take_along_dim",
-        methods="index_add_ index_copy_ index_fill_ index_reduce_ scatter_ scatter_add_ scatter_reduce_",
+        both="gather scatter scatter_add scatter_reduce take_along_dim",
+        methods="scatter_ scatter_add_ scatter_reduce_",
+    ),
+    "indexing.slices": dict(
+        both="index_add index_copy index_fill index_reduce index_select",
+        methods="index_add_ index_copy_ index_fill_ index_reduce_",
     ),
     "linalg.solve": dict(
         both="inverse",

@@ -10,7 +10,8 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, Sha
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, without_derivative
-from tensorcore.ops.indexing.scatter import both, call, long, renamed, same_dtype, scalar
+from tensorcore.ops.indexing.parse import long
+from tensorcore.ops.indexing.writing import both, call, renamed, same_dtype, scalar
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store

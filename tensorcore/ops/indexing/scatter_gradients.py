@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-__all__ = ["padded", "reduce_gradients"]
+__all__ = ["REDUCED", "padded"]
 
 Tensor = Any  # whose methods other families install
 
@@ -64,3 +64,12 @@ def _product_grads(
     rest = start.scatter_reduce(dim, index, factors, "prod").gather(dim, index)
     alone = (zeros == zero).to(src.dtype)
     return mine, g.gather(dim, index) * rest / factors * alone
+
+
+def _reduced(position: int) -> Any:
+    return lambda g, out, input, index, src, dim, reduce, include_self: reduce_gradients(
+        g, out, input, index, src, dim, reduce, include_self
+    )[position]
+
+
+REDUCED = dict(input=_reduced(0), src=_reduced(1))  # the formulas of an op that combines

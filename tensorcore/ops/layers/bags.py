@@ -9,7 +9,8 @@ from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, Kern
 from tensorcore.ops.creation.create import arange
 from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.indexing.masked import masked_fill
-from tensorcore.ops.indexing.scatter import gather, index_add, index_reduce
+from tensorcore.ops.indexing.scatter import gather
+from tensorcore.ops.indexing.slices import index_add, index_reduce
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.embedding import embedding
 from tensorcore.ops.operands import check_optional

@@ -29,6 +29,7 @@ __all__ = [
 
 Ints = tuple[int, ...]
 
+_WIDE = 16  # from so many elements on a window is a sum of its own, and not one step of the sums of all
 _NAMES = ("counts", "kernel", "stride", "padding", "dilation")
 
 
@@ -276,9 +277,6 @@ def _wanted(op: str, sizes: Ints, output_size: Any) -> Ints:
     return wanted
 
 
-_WIDE = 16  # from so many elements on a window is a sum of its own, and not one step of the sums of all
-
-
 def _adaptive_avg(op: str, ndim: int, input: Tensor, output_size: Any) -> Tensor:
     if isinstance(input, Tensor):
         shape = tuple(input.native.shape)
@@ -288,13 +286,11 @@ def _adaptive_avg(op: str, ndim: int, input: Tensor, output_size: Any) -> Tensor
             # The mean of nothing is NaN, where windows of nothing are an error.
             return input.mean(tuple(range(-ndim, 0)), True)  # type: ignore[attr-defined, no-any-return]
     input, batched = _batched(op, input, ndim)
-    sizes = tuple(input.native.shape[2:])
-    wanted = _wanted(op, sizes, output_size)
+    wanted = _wanted(op, sizes := tuple(input.native.shape[2:]), output_size)
     kernel = tuple([n // count if count and not n % count else 0 for n, count in zip(sizes, wanted, strict=True)])
     if 0 not in kernel and kernel[-1] < _WIDE:
-        made = apply(_avg, (input,), {
-            "counts": wanted, "kernel": kernel, "stride": kernel, "padding": (0,) * ndim, "count_padding": True,
-            "divisor": None})  # fmt: skip
+        options = dict(kernel=kernel, stride=kernel, padding=(0,) * ndim, count_padding=True, divisor=None)
+        made = apply(_avg, (input,), {"counts": wanted, **options})
     else:
         made = apply(_adaptive, (input,), {"counts": wanted})
     return made if batched else made.squeeze(0)

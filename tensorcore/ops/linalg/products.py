@@ -215,6 +215,7 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
 
     names = call.__code__.co_varnames
     call.__code__ = call.__code__.replace(co_varnames=tuple([second if one == "other" else one for one in names]))
+    call.__annotations__ = {second if one == "other" else one: text for one, text in call.__annotations__.items()}
     call.__name__ = call.__qualname__ = op.name
     call.__doc__ = doc
     return operation(samples=calls, name=op.name)(call)

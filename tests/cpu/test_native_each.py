@@ -49,7 +49,9 @@ def test_a_larger_source_is_read_where_the_index_is():
     """And ``out`` is the array itself, where nothing else changes."""
     native, _ = kernel("scatter_reduce")
     x, index = np.zeros((2, 3), np.float32), np.array([[2, 2]])
-    made = native(x, index, np.array([[1, 2, 9], [9, 9, 9]], np.float32), dim=1, reduce="mean", include_self=False, out=x)
+    made = native(
+        x, index, np.array([[1, 2, 9], [9, 9, 9]], np.float32), dim=1, reduce="mean", include_self=False, out=x
+    )
     assert made is x
     assert x.tolist() == [[0, 0, 1.5], [0, 0, 0]]
 

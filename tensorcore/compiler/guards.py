@@ -41,6 +41,7 @@ __all__ = ["Guards"]
 _PLAIN = (int, float, bool, str, type(None), complex, bytes)
 _MANY = 1000  # items of one container that are looked at
 _LIMIT = 20000  # objects in all
+_LARGE = 2**20  # bytes of an array that is compared in each call
 _CONTAINERS = ("_parameters", "_buffers", "_modules")
 _HELD = "held"  # how expressions name the lists and dicts of state
 _OPEN = (types.SimpleNamespace, argparse.Namespace, threading.local)  # of libraries, but the program's to fill
@@ -60,7 +61,7 @@ class Guards:
         tensors: those that were reached otherwise, with how to name them.
         containers: the lists, dicts and dataclasses among the arguments, and what has state, as triples of an expression, the
             container and what was in it before the call, by key.
-        consumed: an iterator that was reached, which has other things to give in each call; empty where there is none.
+        unfit: why what was reached cannot be looked at in each call, as part of a sentence; empty where it can.
         lines: for each guard the expression, what it looks at, and an expression that shows that.
     """
 
@@ -82,7 +83,7 @@ class Guards:
         self.containers: list[tuple[str, Any, dict[Any, Any]]] = []
         self.literals: dict[str, Any] = {_HELD: held}  # the names within the expressions of arguments and state
         self._seen: dict[int, Any] = {}
-        self.consumed = ""
+        self.unfit = ""
         self.add(f"len(args) == {len(args)}", "the number of arguments", "len(args)")
         for i, one in enumerate(args):
             self._argument(one, f"args[{i}]", f"argument {i}")
@@ -117,7 +118,7 @@ class Guards:
         held = {id(one) for _, one in (*found.arguments, *found.tensors)}
         if needed - held:
             return
-        self.consumed = found.consumed
+        self.unfit = found.unfit
         self.lines = [*found.lines, *self.lines[self._walked :]]
         self.names.update(found.names)
 
@@ -242,6 +243,9 @@ class Guards:
         if isinstance(value, types.ModuleType):
             return
         if isinstance(value, np.ndarray | bytearray | array.array):
+            if (size := memoryview(value).nbytes if type(value) is not np.ndarray else value.nbytes) > _LARGE:
+                self.unfit = f"may read {text}, {size / 2**20:.1f} MB outside tensors, which are too many to compare in each call,"
+                return
             self.names["same"] = same
             self.add(f"same({path}, {self.name(copy.copy(value))})", f"what {text} holds", "")
             return
@@ -289,7 +293,7 @@ class Guards:
             self._visit(value.args, f"{name}.args", f"the arguments of {text}")
             self._visit(value.keywords, f"{name}.keywords", f"the arguments of {text}")
         elif is_library(type(value).__module__) and isinstance(value, Iterator) and not isinstance(value, io.IOBase):
-            self.consumed = text
+            self.unfit = f"may take from {text}, an iterator that has something else to give in each call,"
         elif isinstance(value, _OPEN) or not is_library(type(value).__module__):
             if hasattr(value, "__dict__"):
                 items = [(key, one) for key, one in value.__dict__.items() if self._looked_at(type(value), key)]

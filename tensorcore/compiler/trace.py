@@ -90,8 +90,8 @@ def trace(
     found = names.found()
     if found is not None:
         guards.narrow(found, call.needed)
-    if guards.consumed:
-        call.tracer.fail(f"may take from {guards.consumed}, an iterator that has something else to give in each call,")
+    if guards.unfit:
+        call.tracer.fail(guards.unfit)
         return result, Entry(guards, None, [], call.tracer.reason)
     return result, Entry(guards, run, plans, None)
 

@@ -306,3 +306,22 @@ def test_the_state_of_a_generator_is_that_of_the_call() -> None:
     for seed in range(4):
         tc.manual_seed(seed)
         assert tc.equal(f(tc.ones(2))[1], tc.get_rng_state())
+
+
+def test_large_arrays_are_not_compared() -> None:
+    """A call that may read more than 1 MiB outside tensors is no replay, and says so; the same values as a tensor are none of that."""
+    data = np.zeros(300_000, np.float32)
+
+    @tc.compile
+    def shifted(x: tc.Tensor) -> tc.Tensor:
+        return x + float(data[0])
+
+    for i in range(4):
+        data[0] = i
+        assert shifted(tc.zeros(2)).tolist() == [i, i]
+    assert shifted.explain().replays == 0
+    assert any("1.1 MB outside tensors" in line for line in shifted.explain().reasons)
+    tensor = tc.from_numpy(data)
+    f = tc.compile(lambda x: x + tensor[0])
+    assert [f(tc.zeros(1)).item() for _ in range(3)] == [3.0, 3.0, 3.0]
+    assert f.explain().replays == 2

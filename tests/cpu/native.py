@@ -27,16 +27,21 @@ def instruction_sets():
 
 @contextlib.contextmanager
 def running(isa, products):
-    """Kernels of that instruction set, and products by those kernels or a library; what NumPy warns of is part of the values."""
-    before = native.isa(), native.products()
+    """Kernels of that instruction set, and products by those kernels or a library; what NumPy warns of is part of the values.
+
+    On three threads: what they do to each other is seen by all tests.
+    """
+    before, threads = (native.isa(), native.products()), tensorcore.get_num_threads()
     native.isa(isa)
     native.products(products)
+    tensorcore.set_num_threads(3)
     try:
         with np.errstate(all="ignore"):
             yield isa
     finally:
         native.isa(before[0])
         native.products(before[1])
+        tensorcore.set_num_threads(threads)
 
 
 @pytest.fixture(params=instruction_sets())

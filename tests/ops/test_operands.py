@@ -21,21 +21,15 @@ WRONG: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 # Where we answer otherwise on purpose: op -> why. An entry that is not needed fails the suite.
-_NUMBERS = "PyTorch takes two numbers too, which its documentation does not promise"
 _OPERATORS = "written with Python's operators in PyTorch, which take a number here and there"
 _EDGES = "PyTorch has two forms, one of them without the argument; None is its default here"
 DIFFERENT = {
-    "add": _NUMBERS,
     "cumulative_trapezoid": _EDGES,
-    "div": _NUMBERS,
-    "floor_divide": _NUMBERS,
     "gaussian_nll_loss": _OPERATORS,
     "histogramdd": "the number of the edges is looked at before what they are",
     "index_put": "None is an index that takes a whole dim, as in brackets; PyTorch has it for the method alone",
-    "mul": _NUMBERS,
     "multilabel_soft_margin_loss": _OPERATORS,
     "repeat_interleave": "None is the default of the counts; PyTorch has two forms",
-    "sub": _NUMBERS,
     "trapezoid": _EDGES,
     "trapz": _EDGES,
 }

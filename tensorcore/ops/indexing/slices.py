@@ -19,7 +19,7 @@ from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.tensor import Tensor
 
-__all__ = ["check_source", "index_add", "index_copy", "index_fill", "index_reduce", "index_select"]
+__all__ = ["index_add", "index_copy", "index_fill", "index_reduce", "index_select"]
 
 _index_select = Op(
     "index_select", "input index", "Slices at indices along a dim.", register=False,

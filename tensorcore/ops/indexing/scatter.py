@@ -13,7 +13,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.index import nothing
 from tensorcore.ops.indexing.parse import check_places, check_scattered, long
 from tensorcore.ops.indexing.scatter_gradients import REDUCED, padded
-from tensorcore.ops.indexing.writing import both, call, quick, renamed, same_dtype, scalar
+from tensorcore.ops.indexing.writing import both, call, picked, quick, renamed, same_dtype, scalar
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
@@ -67,6 +67,8 @@ def _usual(input: Any, dim: Any, index: Any, src: Any) -> int:
         return -1
     at = dim % ndim
     same = src is input
+    if places == shape and (same or have == shape) and 0 not in shape:
+        return at
     for i, size in enumerate(places):
         if not size or (i != at and size > shape[i]) or (not same and size > have[i]):
             return -1
@@ -81,7 +83,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False,
     """``input[index[i, j], j]`` for ``dim`` 0, and so on: the elements at ``index`` along ``dim``, in the index's shape."""
     at = _usual(input, dim, index, input) if out is None else -1
     if at >= 0:
-        made = quick(_gather, (input, index), {"dim": at})
+        made = picked(_gather, input, index, at)
         if made is not None:
             return made
     if type(input) is not Tensor:

@@ -12,7 +12,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.index import nothing
 from tensorcore.ops.indexing.parse import long
 from tensorcore.ops.indexing.scatter_gradients import REDUCED
-from tensorcore.ops.indexing.writing import both, call, quick, renamed, same_dtype, scalar
+from tensorcore.ops.indexing.writing import both, call, picked, renamed, same_dtype, scalar
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
@@ -62,7 +62,7 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
     ):
         ndim = len(input.native.shape)
         if -ndim <= dim < ndim and len(index.native.shape) == 1 and input.device is index.device:
-            made = quick(_index_select, (input, index), {"dim": dim % ndim})
+            made = picked(_index_select, input, index, dim % ndim)
             if made is not None:
                 return made
     if type(input) is not Tensor:

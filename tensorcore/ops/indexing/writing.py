@@ -20,7 +20,7 @@ from tensorcore.ops.signature import checked
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["both", "call", "quick", "renamed", "same_dtype", "scalar"]
+__all__ = ["both", "call", "picked", "quick", "renamed", "same_dtype", "scalar"]
 
 
 def renamed(op: Op, number: int) -> Op:
@@ -141,6 +141,19 @@ def scalar(op: str, input: Tensor, value: Any) -> Tensor:
     if kind_of(value) is None:
         raise ArgumentTypeError(f"{op}: expected value to be a number or a 0-d Tensor, got {value!r}; pass a number")
     return number_of(input, value)
+
+
+def picked(op: Op, input: Tensor, index: Tensor, at: int) -> Tensor | None:
+    """As ``quick``, for what is read at one index along one dim."""
+    device = input.device
+    try:
+        native = device.kernels[op.kernel](input.native, index.native, dim=at)
+    except (IndexError, MemoryError):
+        return None
+    made = new_tensor(native, input.dtype, device)
+    if input.node is not None and mode.enabled:
+        record(op, (input, index), {"dim": at}, made)
+    return made  # type: ignore[no-any-return]
 
 
 def quick(op: Op, inputs: tuple[Tensor, ...], options: dict[str, Any], **others: Any) -> Tensor | None:

@@ -5,6 +5,7 @@
 #include "native.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 DECLARE_LOOPS(winograd_loops, winograd_loops);
 
@@ -17,7 +18,7 @@ enum {
     MOST_COLUMNS = 64,      /* tiles of a row in one block */
     GRADIENT_TILES = 96,    /* the length of a sum before it is added to the others */
     GRADIENT_BYTES = 2 << 20, /* what comes in and is sent, and lies ready for all products at a time */
-    PRODUCTS = 16,          /* of a tile */
+    SUMS = WINOGRAD_WEIGHTS * WINOGRAD_WEIGHTS, /* that the gradient of one weight is made of */
     WORK = 1 << 16,         /* vector operations that are worth a thread */
 };
 
@@ -25,7 +26,7 @@ static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + mos
 
 bool winograd_fits(const convolution *c) {
     for (int d = 1; d < 3; d++)
-        if (c->kernel[d] != 3 || c->stride[d] != 1 || c->dilation[d] != 1 || c->padding[d] < 0 || c->padding[d] > 2)
+        if (c->kernel[d] != 3 || c->stride[d] > 2 || c->stride[d] != c->stride[1] || c->dilation[d] != 1 || c->padding[d] < 0 || c->padding[d] > 2)
             return false;
     return c->kernel[0] == 1 && c->sizes[0] == 1 && c->stride[0] == 1 && !c->padding[0];
 }
@@ -39,8 +40,8 @@ bool winograd_pays(const convolution *c) {
 }
 
 static void cut(winograd_job *job, ptrdiff_t tiles) {
-    job->down = (job->made_height + 1) / 2;
-    job->across = (job->made_width + 1) / 2;
+    job->down = parts_of(job->made_height, WINOGRAD_TILES[job->kind].outputs);
+    job->across = parts_of(job->made_width, WINOGRAD_TILES[job->kind].outputs);
     job->parts = parts_of(job->across, MOST_COLUMNS);
     job->columns = parts_of(job->across, job->parts);
     const ptrdiff_t all = job->images * job->down, most = job->parts > 1 || job->columns >= tiles ? 1 : tiles / job->columns;
@@ -159,17 +160,17 @@ static ptrdiff_t tiles_of(const winograd_job *job, ptrdiff_t block) {
     return (rows < job->rows ? rows : job->rows) * (columns < job->columns ? columns : job->columns);
 }
 
-/* What the blocks of tiles that are ready add to one of the products. */
-static void add_product(const gradient_work *work, char *sums, ptrdiff_t product) {
+/* What the blocks of tiles that are ready add to one of the sums. */
+static void add_products(const gradient_work *work, char *sums, ptrdiff_t sum) {
     for (ptrdiff_t i = 0; i < work->count; i++)
         work->real->gradient_products(work->job, work->inputs + i * work->inputs_size, work->sent + i * work->sent_size, sums,
-                                      product, tiles_of(work->job, work->first + i), !(work->first + i));
+                                      sum, tiles_of(work->job, work->first + i), !(work->first + i));
 }
 
 static void products_body(void *context, npy_intp begin, npy_intp end) {
     const gradient_work *work = context;
-    for (npy_intp product = begin; product < end; product++)
-        add_product(work, work->sums + product / PRODUCTS * work->sums_size, product);
+    for (npy_intp sum = begin; sum < end; sum++)
+        add_products(work, work->sums + sum / SUMS * work->sums_size, sum);
 }
 
 /* Counts blocks of channels. Where there is no room for the sums of all of them, all tiles are ready. */
@@ -177,8 +178,8 @@ static void gradient_body(void *context, npy_intp begin, npy_intp end) {
     gradient_work *work = context;
     char *own = work->sums ? NULL : native_scratch((size_t)work->sums_size);
     for (npy_intp block = begin; block < end && !work->failed; block++) {
-        for (ptrdiff_t product = 0; own && product < PRODUCTS; product++)
-            add_product(work, own, block * PRODUCTS + product);
+        for (ptrdiff_t sum = 0; own && sum < SUMS; sum++)
+            add_products(work, own, block * SUMS + sum);
         const char *sums = own ? own : work->sums ? work->sums + block * work->sums_size : NULL;
         if (!sums || !work->real->gradient(work->job, sums, block))
             work->failed = true;
@@ -208,14 +209,30 @@ static bool make_gradient(native_type type, winograd_job *job) {
         native_parallel(work.count, WORK / (4 * job->tiles * (job->channels + job->outs)) + 1, ready_body, &work);
         const ptrdiff_t grain = WORK / (work.count * job->tiles * job->outs) + 1;
         if (all_sums && !work.failed)
-            native_parallel(PRODUCTS * channels, grain, products_body, &work);
+            native_parallel(SUMS * channels, grain, products_body, &work);
     }
     work.first = 0;
     if (!work.failed)
-        native_parallel(channels, WORK / ((all_sums ? PRODUCTS : PRODUCTS * work.count * job->tiles) * job->outs) + 1,
+        native_parallel(channels, WORK / ((all_sums ? SUMS : SUMS * work.count * job->tiles) * job->outs) + 1,
                         gradient_body, &work);
     native_scratch_free(work.inputs, size);
     return !work.failed;
+}
+
+/* Where a tile's pixels and outputs lie along a dim. */
+static void place(winograd_job *job, int d, ptrdiff_t padding, bool turned) {
+    job->before[d] = turned ? 2 - padding : padding;
+    for (int n = 0; n < WINOGRAD_TERMS; n++)
+        job->from[d][n] = n;
+    for (int n = 0; n < WINOGRAD_OUTPUTS; n++)
+        job->to[d][n] = n;
+    if (job->kind != WINOGRAD_TWO_TURNED)
+        return;
+    const int odd_first = padding % 2;
+    const int to[WINOGRAD_OUTPUTS] = {odd_first, 2 + odd_first, odd_first ? 2 : 1, odd_first ? 0 : 3};
+    memcpy(job->to[d], to, sizeof to);
+    job->before[d] = !padding;
+    job->from[d][3] = odd_first ? 0 : 2;
 }
 
 bool winograd_run(const convolution *c) {
@@ -240,8 +257,9 @@ bool winograd_run(const convolution *c) {
         job.made_width = turned ? c->sizes[2] : c->counts[2];
         job.weight_out = turned ? c->taps : c->channels * c->taps;
         job.weight_channel = turned ? c->channels * c->taps : c->taps;
+        job.kind = c->stride[1] == 1 ? WINOGRAD_ONE : turned ? WINOGRAD_TWO_TURNED : WINOGRAD_TWO;
         for (int d = 0; d < 2; d++)
-            job.before[d] = turned ? 2 - c->padding[1 + d] : c->padding[1 + d];
+            place(&job, d, c->padding[1 + d], turned);
         job.gradient = c->wanted == CONV_WEIGHT_GRADIENT ? (void *)weight : NULL;
         done = job.gradient ? make_gradient(c->type, &job) : make_sums(c->type, &job);
     }

@@ -11,9 +11,6 @@ DECLARE_LOOPS(winograd_loops, winograd_loops);
 
 enum {
     LEAST = 24,             /* channels and outs: fewer leave lanes empty, and turning the pixels is not small beside the products */
-    TILE_COST = 20,         /* multiplications of a tile, and what goes with them, beside 9 of an output; measured, as the next ones */
-    WEIGHT_COST = 120,      /* of a weight that is transformed, */
-    GRADIENT_COST = 600,    /* and of a gradient of one */
     TILES = 48,             /* of a block: its products and inputs stay in the second cache */
     MOST_COLUMNS = 64,      /* tiles of a row in one block */
     GRADIENT_TILES = 96,    /* the length of a sum before it is added to the others */
@@ -21,6 +18,12 @@ enum {
     SUMS = WINOGRAD_WEIGHTS * WINOGRAD_WEIGHTS, /* that the gradient of one weight is made of */
     WORK = 1 << 16,         /* vector operations that are worth a thread */
 };
+
+/* Multiplications of a tile and what goes with them, beside 9 of an output, of a weight that is transformed, and of a gradient of
+   one; measured. */
+static const struct {
+    ptrdiff_t tile, weight, gradient;
+} COSTS[WINOGRAD_KINDS] = {{20, 120, 600}, {27, 120, 270}, {18, 10, 0}};
 
 static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
 
@@ -31,12 +34,19 @@ bool winograd_fits(const convolution *c) {
     return c->kernel[0] == 1 && c->sizes[0] == 1 && c->stride[0] == 1 && !c->padding[0];
 }
 
+static winograd_kind kind_of(const convolution *c) {
+    return c->stride[1] == 1 ? WINOGRAD_ONE : c->wanted == CONV_INPUT_GRADIENT ? WINOGRAD_TWO_TURNED : WINOGRAD_TWO;
+}
+
 bool winograd_pays(const convolution *c) {
-    const ptrdiff_t *made = c->wanted == CONV_INPUT_GRADIENT ? c->sizes : c->counts;
+    const winograd_kind kind = kind_of(c);
+    const ptrdiff_t *made = c->wanted == CONV_INPUT_GRADIENT ? c->sizes : c->counts, outputs = WINOGRAD_TILES[kind].outputs;
     if (c->channels < LEAST || c->outs < LEAST)
         return false;
-    const ptrdiff_t tiles = (made[1] + 1) / 2 * ((made[2] + 1) / 2);
-    return c->images * (9 * made[1] * made[2] - TILE_COST * tiles) >= (c->wanted == CONV_WEIGHT_GRADIENT ? GRADIENT_COST : WEIGHT_COST);
+    const ptrdiff_t tiles = parts_of(made[1], outputs) * parts_of(made[2], outputs);
+    const ptrdiff_t sums = 9 * made[1] * made[2] / (kind == WINOGRAD_TWO_TURNED ? 4 : 1);
+    return c->images * (sums - COSTS[kind].tile * tiles) >=
+           (c->wanted == CONV_WEIGHT_GRADIENT ? COSTS[kind].gradient : COSTS[kind].weight);
 }
 
 static void cut(winograd_job *job, ptrdiff_t tiles) {
@@ -243,7 +253,7 @@ bool winograd_run(const convolution *c) {
         const void *x = conv_at(c->x, g * c->channels * planes[0], c->size), *y = conv_at(c->y, g * c->outs * planes[1], c->size);
         const void *weight = conv_at(c->weight, g * c->outs * c->channels * c->taps, c->size);
         const ptrdiff_t x_image = c->groups * c->channels * planes[0], y_image = c->groups * c->outs * planes[1];
-        winograd_job job = {.images = c->images, .weight = weight, .turned = turned,
+        winograd_job job = {.kind = kind_of(c), .images = c->images, .weight = weight, .turned = turned,
                             .bias = c->bias ? conv_at(c->bias, g * c->outs, c->size) : NULL};
         job.channels = turned ? c->outs : c->channels;
         job.outs = turned ? c->channels : c->outs;
@@ -257,7 +267,6 @@ bool winograd_run(const convolution *c) {
         job.made_width = turned ? c->sizes[2] : c->counts[2];
         job.weight_out = turned ? c->taps : c->channels * c->taps;
         job.weight_channel = turned ? c->channels * c->taps : c->taps;
-        job.kind = c->stride[1] == 1 ? WINOGRAD_ONE : turned ? WINOGRAD_TWO_TURNED : WINOGRAD_TWO;
         for (int d = 0; d < 2; d++)
             place(&job, d, c->padding[1 + d], turned);
         job.gradient = c->wanted == CONV_WEIGHT_GRADIENT ? (void *)weight : NULL;

@@ -1,7 +1,7 @@
 /* Windows of 3x3 with fewer multiplications: where that pays, and how it is cut among the threads. */
 #include "winograd.h"
 
-#include "conv.h"
+#include "conv_call.h"
 #include "native.h"
 
 #include <stdlib.h>

@@ -29,7 +29,8 @@ static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + mos
 
 bool winograd_fits(const convolution *c) {
     for (int d = 1; d < 3; d++)
-        if (c->kernel[d] != 3 || c->stride[d] > 2 || c->stride[d] != c->stride[1] || c->dilation[d] != 1 || c->padding[d] < 0 || c->padding[d] > 2)
+        if (c->kernel[d] != 3 || c->stride[d] > 2 || c->stride[d] != c->stride[1] || c->dilation[d] != 1 ||
+            c->padding[d] < 0 || c->padding[d] > 2)
             return false;
     return c->kernel[0] == 1 && c->sizes[0] == 1 && c->stride[0] == 1 && !c->padding[0];
 }

@@ -1,5 +1,7 @@
 """The C convolutions against NumPy's in double precision: one to three dims, strides, dilations, groups, cut-off paddings."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,12 @@ CALLS = {
     "three by three in groups": (2, 2, 26, 24, (10, 9), (3, 3), (1, 1), (2, 2), (1, 1)),
     "three by three, long rows": (1, 1, 24, 24, (4, 140), (3, 3), (1, 1), (1, 1), (1, 1)),
     "three by three, many weights": (10, 1, 150, 140, (4, 4), (3, 3), (1, 1), (1, 1), (1, 1)),
+    "three by three, steps of two": (3, 1, 24, 37, (8, 8), (3, 3), (2, 2), (1, 1), (1, 1)),
+    "three by three, steps of two, odd sizes": (4, 1, 33, 25, (19, 14), (3, 3), (2, 2), (0, 0), (1, 1)),
+    "three by three, steps of two in groups": (2, 2, 26, 24, (12, 13), (3, 3), (2, 2), (2, 1), (1, 1)),
+    "three by three, steps of two, paddings": (5, 1, 24, 24, (9, 8), (3, 3), (2, 2), (0, 2), (1, 1)),
+    "three by three, steps of two, long rows": (1, 1, 24, 24, (5, 300), (3, 3), (2, 2), (1, 1), (1, 1)),
+    "three by three, steps of two, many weights": (10, 1, 150, 140, (7, 7), (3, 3), (2, 2), (1, 1), (1, 1)),
     "volume in groups": (1, 2, 2, 9, (4, 5, 20), (3, 1, 3), (2, 1, 2), (1, 1, 2), (1, 1, 2)),
 }
 KERNELS = ("conv", "conv_input_gradient", "conv_weight_gradient")
@@ -90,7 +98,7 @@ def test_convolution_is_numpys(isa, name, call, dtype):  # noqa: F811
     assert_close(native(*args, **options), numpys(*[one.astype(np.float64) for one in args], **options), dtype)
 
 
-@pytest.mark.parametrize("call", ["steps", "three by three"])
+@pytest.mark.parametrize("call", ["steps", "three by three", "three by three, steps of two"])
 @pytest.mark.parametrize("name", KERNELS)
 def test_operands_may_lie_anyhow(name, call):
     """Transposed, flipped and strided operands give what their copies give, bit for bit."""
@@ -128,35 +136,40 @@ def test_what_is_not_finite_reaches_its_windows_alone(value, channels):
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("call", ["three by three", "three by three, steps of two"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, 2e38])
 @pytest.mark.parametrize("name", KERNELS)
-def test_few_multiplications_end_where_numbers_do(isa, name, value):  # noqa: F811
+def test_few_multiplications_end_where_numbers_do(isa, name, value, call):  # noqa: F811
     """A NaN, an infinity or a number near the largest, in either operand, makes of 3x3 windows what it makes of sums over taps."""
     native, numpys = kernel(name)
-    args, options = arguments(name, "three by three", np.float32)
+    args, options = arguments(name, call, np.float32)
     args = [np.round(one) for one in args]  # sums of whole numbers are exact in any order
     for which in (0, 1):
-        changed = [one.copy() for one in args]
-        row, beside = (1, 2) if changed[which].shape[2] == 3 else (-1, -2)  # the tap in the middle meets no padding
-        changed[which][1, 2, row, 1] = value
-        if value == 2e38:
-            other = changed[1 - which]
-            other[:] = np.sign(other) * 2.0**-30
-            changed[which][1, 2, beside, 1] = value  # what is added to it overflows
-        found, expected = native(*changed, **options), numpys(*changed, **options)
-        np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
-        same = np.isfinite(expected)
-        np.testing.assert_array_equal(found[~same], expected[~same])
-        np.testing.assert_allclose(found[same], expected[same], rtol=1e-5, atol=1e-5 * np.abs(expected[same]).max())
+        # The tap in the middle meets no padding; of numbers near the largest, those are added whose sum or difference overflows.
+        pairs = ((1, 2), (0, 2)) if args[which].shape[2] == 3 else ((-1, -2), (-1, -3))
+        for (row, beside), sign in itertools.product(pairs, (1, -1)) if value == 2e38 else [(pairs[0], 1)]:
+            changed = [one.copy() for one in args]
+            changed[which][1, 2, row, 1] = value
+            if value == 2e38:
+                changed[1 - which] = np.sign(args[1 - which]) * np.float32(2.0**-30)
+                changed[which][1, 2, beside, 1] = sign * value
+            found, expected = native(*changed, **options), numpys(*changed, **options)
+            np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
+            same = np.isfinite(expected)
+            np.testing.assert_array_equal(found[~same], expected[~same])
+            np.testing.assert_allclose(found[same], expected[same], rtol=1e-5, atol=1e-5 * np.abs(expected[same]).max())
 
 
+@pytest.mark.parametrize(
+    ("call", "most"), [("three by three, many weights", 6e-7), ("three by three, steps of two, many weights", 8e-7)]
+)
 @pytest.mark.parametrize("name", KERNELS)
-def test_few_multiplications_are_as_close_as_sums_over_taps(isa, name):  # noqa: F811
-    """The error of 3x3 windows of 150 channels is at most 6e-7 of the largest value: twice that of a sum tap by tap."""
+def test_few_multiplications_are_as_close_as_sums_over_taps(isa, name, call, most):  # noqa: F811
+    """The error of 3x3 windows of 150 channels is at most 6e-7 of the largest value, 8e-7 with steps of two: twice that of taps."""
     native, numpys = kernel(name)
-    args, options = arguments(name, "three by three, many weights", np.float32)
+    args, options = arguments(name, call, np.float32)
     expected = numpys(*[one.astype(np.float64) for one in args], **options)
-    assert np.abs(native(*args, **options) - expected).max() <= 6e-7 * np.abs(expected).max()
+    assert np.abs(native(*args, **options) - expected).max() <= most * np.abs(expected).max()
 
 
 def test_weights_gradient_reads_no_further_than_its_rows(isa):  # noqa: F811
@@ -192,6 +205,8 @@ def test_shapes_that_do_not_fit_are_left_to_numpy(name):
         "many weights",
         "three by three, long rows",
         "three by three, many weights",
+        "three by three, steps of two, long rows",
+        "three by three, steps of two, many weights",
     ],
 )
 def test_threads_change_nothing(name, call):

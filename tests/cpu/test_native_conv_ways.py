@@ -20,6 +20,7 @@ SOME = (
     "each channel its own", "each channel its own, short rows",
     "many weights, steps", "one by one, steps", "one by one, steps in groups", "one by one, steps in a volume", "volume",
     "steps of two, many taps", "three by three, odd sizes", "three by three in groups",
+    "three by three, steps of two, odd sizes", "three by three, steps of two in groups", "three by three, steps of two, paddings",
 )  # fmt: skip
 
 

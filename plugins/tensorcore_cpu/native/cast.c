@@ -208,31 +208,6 @@ static PyObject *run_fill(const native_kernel *kernel, PyObject *const *args, Py
 
 /* Another order */
 
-static PyArrayObject *flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count) {
-    native_operand operand = {.array = x};
-    native_plan plan;
-    if (!native_plan_inputs(&plan, &operand, 1))
-        return NULL;
-    for (int k = 0; k < count; k++) {
-        const npy_intp i = dims[k];
-        if (i < 0 || i >= plan.ndim)
-            return NULL;
-        plan.data[0] += (plan.shape[i] - 1) * plan.steps[0][i];
-        plan.steps[0][i] = -plan.steps[0][i];
-    }
-    PyArrayObject *made = native_empty(plan.ndim, plan.shape, type);
-    if (!made || !plan.count)
-        return made;
-    PyObject *written = native_plan_result(&plan, &operand, type, (PyObject *)made);
-    Py_DECREF(made);
-    if (!written)
-        return NULL;
-    native_loop loop = casts->cast[type][type];
-    plan.copies = true;
-    native_plan_run(&plan, GRAIN, run_loop, &loop);
-    return (PyArrayObject *)written;
-}
-
 static PyObject *run_flip(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *option;
     npy_intp dims[NATIVE_DIMS];
@@ -244,7 +219,7 @@ static PyObject *run_flip(const native_kernel *kernel, PyObject *const *args, Py
         for (int j = 0; j < k; j++)
             if (dims[j] == dims[k])
                 return NULL;
-    return count < 0 ? NULL : (PyObject *)flipped((PyArrayObject *)args[0], type, dims, count);
+    return count < 0 ? NULL : (PyObject *)native_flipped((PyArrayObject *)args[0], type, dims, count);
 }
 
 /* A flipped copy whose strides are swapped, as PyTorch's are. */
@@ -258,7 +233,7 @@ static PyObject *run_rot90(const native_kernel *kernel, PyObject *const *args, P
         turns > 3)
         return NULL;
     const int k = (int)turns;
-    PyArrayObject *made = flipped((PyArrayObject *)args[0], type, dims + (k == 1), k == 2 ? 2 : k != 0);
+    PyArrayObject *made = native_flipped((PyArrayObject *)args[0], type, dims + (k == 1), k == 2 ? 2 : k != 0);
     if (!made || k % 2 == 0)
         return (PyObject *)made;
     PyObject *turned = PyArray_SwapAxes(made, (int)dims[0], (int)dims[1]);

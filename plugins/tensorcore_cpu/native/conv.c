@@ -1,7 +1,6 @@
 /* Convolutions in one to three dims and their two gradients: what they take, and which way they are made. */
-#include "conv.h"
-
-#include "native.h"
+#include "conv_ways.h"
+#include "rows.h"
 
 enum { COUNTS, SHAPE, STRIDE, PADDING, DILATION, GROUPS, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -76,8 +75,8 @@ static PyObject *run(const native_kernel *kernel, convolution *c, PyArrayObject 
                      const npy_intp *shape) {
     conv_way way = conv_ruled(c);
     const bool measure = kernel->data != &by_rule && conv_recall(c, &way);
-    source = measure || way < CONV_TAPS ? (PyArrayObject *)PyArray_GETCONTIGUOUS(source) : (PyArrayObject *)Py_NewRef(source);
-    other = source ? (PyArrayObject *)PyArray_GETCONTIGUOUS(other) : NULL;
+    source = measure || way < CONV_TAPS ? native_dense((PyObject *)source) : (PyArrayObject *)Py_NewRef(source);
+    other = source ? native_dense((PyObject *)other) : NULL;
     PyArrayObject *made = other && read_steps(source, c->size, c->steps) ? native_empty(ndim, shape, c->type) : NULL;
     if (made) {
         const void *from = PyArray_DATA(source), *by = PyArray_DATA(other), *to = PyArray_DATA(made);

@@ -1,7 +1,7 @@
 /* Convolutions in which each out sums over one channel, and their inputs' gradients: square windows with steps of one, plane by
    plane. */
 #include "conv.h"
-
+#include "conv_call.h"
 #include "native.h"
 
 #include <stdlib.h>

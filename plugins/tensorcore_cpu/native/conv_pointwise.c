@@ -1,7 +1,7 @@
 /* Convolutions whose windows are one element: products of matrices, one for each image and group. With steps over one, of a copy
    of the elements that are in a window. */
 #include "blas.h"
-#include "conv.h"
+#include "conv_call.h"
 #include "gemm.h"
 #include "native.h"
 

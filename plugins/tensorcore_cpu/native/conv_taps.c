@@ -1,6 +1,6 @@
 /* Convolutions of any kind as sums over taps, and their gradients. */
 #include "conv.h"
-
+#include "conv_call.h"
 #include "native.h"
 
 #include <stdlib.h>
@@ -179,7 +179,7 @@ static bool run_wide(conv_job *job, const conv_real_loops *real) {
 }
 
 /* `job` comes as a copy: how it is cut is decided here. */
-static bool run(conv_job *job, const conv_real_loops *real, size_t size, conv_way way) {
+static bool run(conv_job *job, const conv_real_loops *real, size_t size, taps_way how) {
     tiles_work work = {job, real, false};
     ptrdiff_t inner = job->channels * job->taps, positions = job->counts[0] * job->counts[1] * job->counts[2];
     if (!positions)
@@ -188,7 +188,7 @@ static bool run(conv_job *job, const conv_real_loops *real, size_t size, conv_wa
         return run_wide(job, real);
     const ptrdiff_t tiles = (job->count * positions + real->columns - 1) / real->columns, threads = native_threads();
     const ptrdiff_t rounds = (tiles + threads * TOGETHER - 1) / (threads * TOGETHER);
-    const bool direct = way == CONV_TAPS ? is_direct(job, real) : way == CONV_DIRECT;
+    const bool direct = how == TAPS_BY_RULE ? is_direct(job, real) : how == TAPS_DIRECT;
     const bool large = job->outs * inner * (ptrdiff_t)size > WEIGHT_BYTES;
     job->together = large ? (tiles + threads * rounds - 1) / (threads * rounds) : 1;
     job->shares = large ? TOGETHER : 1; /* whatever the threads are: sums are then made in one order */
@@ -211,7 +211,7 @@ typedef struct {
     const conv_job *job;
     const conv_real_loops *real;
     size_t size;
-    conv_way way;
+    taps_way how;
     ptrdiff_t images, weight, bias, made, packed;
     _Atomic bool failed;
 } groups_work;
@@ -225,7 +225,7 @@ static void groups_body(void *context, npy_intp begin, npy_intp end) {
         job.bias = job.bias ? conv_at(job.bias, g * work->bias, work->size) : NULL;
         job.made = (void *)conv_at(job.made, g * work->made, work->size);
         job.packed = (void *)conv_at(job.packed, g * work->packed, work->size);
-        if (!run(&job, work->real, work->size, work->way))
+        if (!run(&job, work->real, work->size, work->how))
             work->failed = true;
     }
 }
@@ -250,20 +250,20 @@ static void *packed_room(rooms *all, const convolution *c, ptrdiff_t outs, ptrdi
 
 /* conv */
 
-static bool make_sums(const convolution *c) {
+static bool make_sums(const convolution *c, taps_way how) {
     rooms all = {.count = 0};
     conv_images m;
     ptrdiff_t offsets[CONV_MOST_TAPS], straight[CONV_MOST_TAPS], positions = c->counts[0] * c->counts[1] * c->counts[2];
     conv_job job = {.count = c->images, .channels = c->channels, .taps = c->taps, .offsets = offsets, .outs = c->outs,
                     .weight_out = c->channels * c->taps, .weight_channel = c->taps, .weight_at = straight,
                     .weight_solid = true,
-                    .wide = c->way == CONV_TAPS ? wide_fits(c) && wide_pays(c) : c->way == CONV_WIDE,
+                    .wide = how == TAPS_BY_RULE ? wide_fits(c) && wide_pays(c) : how == TAPS_WIDE,
                     .made_image = c->outs * c->groups * positions, .made_out = positions,
                     .made_step = {c->counts[1] * c->counts[2], c->counts[2], 1}};
     for (ptrdiff_t t = 0; t < c->taps; t++)
         straight[t] = t;
     const void *padded = make_windows(&all, c, &m, offsets, job.move, job.wide);
-    groups_work work = {.job = &job, .real = real_of(c), .size = c->size, .way = c->way,
+    groups_work work = {.job = &job, .real = real_of(c), .size = c->size, .how = how,
                         .images = c->channels * m.channel,
                         .weight = c->outs * c->channels * c->taps, .bias = c->outs, .made = c->outs * positions};
     job.packed = padded ? packed_room(&all, c, c->outs, c->channels * c->taps, &work.packed) : NULL;
@@ -284,7 +284,7 @@ static bool make_sums(const convolution *c) {
 
 static ptrdiff_t floor_divide(ptrdiff_t a, ptrdiff_t b) { return a / b - (a % b < 0); }
 
-static bool make_input_gradient(const convolution *c) {
+static bool make_input_gradient(const convolution *c, taps_way how) {
     ptrdiff_t least[3];
     conv_images m = {.data = c->y, .images = c->images, .channels = c->outs * c->groups, .phases = 1};
     memcpy(m.steps, c->steps, sizeof m.steps);
@@ -304,7 +304,7 @@ static bool make_input_gradient(const convolution *c) {
                     .weight_at = places, .outs = c->channels, .made_image = c->channels * c->groups * plane,
                     .made_out = plane,
                     .made_step = {c->stride[0] * c->sizes[1] * c->sizes[2], c->stride[1] * c->sizes[2], c->stride[2]}};
-    groups_work work = {.job = &job, .real = real_of(c), .size = c->size, .way = c->way,
+    groups_work work = {.job = &job, .real = real_of(c), .size = c->size, .how = how,
                         .images = c->outs * m.channel,
                         .weight = c->outs * c->channels * c->taps, .made = c->channels * plane};
     job.packed = padded ? packed_room(&all, c, c->channels, c->outs * c->taps, &work.packed) : NULL;
@@ -360,7 +360,7 @@ static void weight_direct_body(void *context, npy_intp begin, npy_intp end) {
     work->real->weight_direct(work->job, begin, end);
 }
 
-static bool make_weight_gradient(const convolution *c) {
+static bool make_weight_gradient(const convolution *c, taps_way how) {
     rooms all = {.count = 0};
     conv_images m;
     const conv_real_loops *real = real_of(c);
@@ -368,7 +368,7 @@ static bool make_weight_gradient(const convolution *c) {
     conv_weight_job job = {.count = c->images, .channels = c->channels, .taps = c->taps, .offsets = offsets,
                            .sent_image = c->outs * c->groups * positions, .sent_out = positions, .outs = c->outs};
     const void *padded = make_windows(&all, c, &m, offsets, job.move, false);
-    bool done = padded != NULL, direct = c->way == CONV_TAPS ? c->outs < LEAST_SENT : c->way == CONV_DIRECT;
+    bool done = padded != NULL, direct = how == TAPS_BY_RULE ? c->outs < LEAST_SENT : how == TAPS_DIRECT;
     ptrdiff_t tiles = (inner + real->weight_rows - 1) / real->weight_rows;
     ptrdiff_t blocks = (c->outs + real->weight_columns - 1) / real->weight_columns;
     if (done && !direct) {
@@ -401,6 +401,8 @@ static bool make_weight_gradient(const convolution *c) {
     return done;
 }
 
-bool taps_run(const convolution *c) {
-    return c->wanted == CONV_SUMS ? make_sums(c) : c->wanted == CONV_INPUT_GRADIENT ? make_input_gradient(c) : make_weight_gradient(c);
+bool taps_run(const convolution *c, taps_way how) {
+    return c->wanted == CONV_SUMS             ? make_sums(c, how)
+           : c->wanted == CONV_INPUT_GRADIENT ? make_input_gradient(c, how)
+                                              : make_weight_gradient(c, how);
 }

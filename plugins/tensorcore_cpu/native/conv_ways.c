@@ -1,5 +1,5 @@
 /* Which way a convolution is made: by fixed rules, or where programs ask for it the fastest of those that fit, measured once. */
-#include "conv.h"
+#include "conv_ways.h"
 
 #include "native.h"
 
@@ -46,8 +46,7 @@ conv_way conv_ruled(const convolution *c) {
     return pointwise_fits(c) && pointwise_pays(c) ? CONV_PRODUCT : winograd_fits(c) && winograd_pays(c) ? CONV_WINOGRAD : CONV_TAPS;
 }
 
-bool conv_make(convolution *c, conv_way way) {
-    c->way = way;
+bool conv_make(const convolution *c, conv_way way) {
     switch (way) {
     case CONV_PRODUCT:
         return pointwise_run(c);
@@ -56,7 +55,7 @@ bool conv_make(convolution *c, conv_way way) {
     case CONV_DEPTHWISE:
         return depthwise_run(c);
     default:
-        return taps_run(c);
+        return taps_run(c, (taps_way)(way - CONV_TAPS));
     }
 }
 
@@ -116,7 +115,7 @@ static double milliseconds(void) {
     return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
 }
 
-conv_way conv_measure(convolution *c, conv_way ruled) {
+conv_way conv_measure(const convolution *c, conv_way ruled) {
     double least[CONV_WAYS], best = HUGE_VAL;
     bool runs[CONV_WAYS];
     for (conv_way way = 0; way < CONV_WAYS; way++) {

@@ -3,6 +3,7 @@
 
 #include "cast.h"
 #include "index.h"
+#include "plan.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,7 +12,10 @@
 DECLARE_LOOPS(index_loops, index_loops);
 DECLARE_LOOPS(cast_loops, cast_loops);
 
-enum { PAST_CACHES = 16 << 20 };
+enum {
+    PAST_CACHES = 16 << 20,
+    COPIED = 1 << 15, /* elements that are worth a thread */
+};
 
 static PyObject *reduction_names[REDUCTION_UNKNOWN];
 
@@ -20,11 +24,42 @@ native_type native_real_type(PyObject *object) {
     return type == TYPE_F32 || type == TYPE_F64 ? type : TYPE_NONE;
 }
 
+static void copy_row(void *loop, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    (*(native_loop *)loop)(data, steps, count);
+}
+
+PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count) {
+    native_operand operand = {.array = x};
+    native_plan plan;
+    if (!native_plan_inputs(&plan, &operand, 1))
+        return NULL;
+    for (int k = 0; k < count; k++) {
+        const npy_intp i = dims[k];
+        if (i < 0 || i >= plan.ndim)
+            return NULL;
+        plan.data[0] += (plan.shape[i] - 1) * plan.steps[0][i];
+        plan.steps[0][i] = -plan.steps[0][i];
+    }
+    PyArrayObject *made = native_empty(plan.ndim, plan.shape, type);
+    if (!made || !plan.count)
+        return made;
+    PyObject *written = native_plan_result(&plan, &operand, type, (PyObject *)made);
+    Py_DECREF(made);
+    if (!written)
+        return NULL;
+    native_loop loop = PICK(cast_loops)->cast[type][type];
+    plan.copies = true;
+    native_plan_run(&plan, COPIED, copy_row, &loop);
+    return (PyArrayObject *)written;
+}
+
 PyArrayObject *native_dense(PyObject *object) {
     PyArrayObject *array = (PyArrayObject *)object;
     if (PyArray_IS_C_CONTIGUOUS(array))
         return (PyArrayObject *)Py_NewRef(object);
-    return (PyArrayObject *)PyArray_NewCopy(array, NPY_CORDER);
+    const native_type type = native_array_type(object);
+    PyArrayObject *made = type == TYPE_NONE ? NULL : native_flipped(array, type, NULL, 0);
+    return made || PyErr_Occurred() ? made : (PyArrayObject *)PyArray_NewCopy(array, NPY_CORDER);
 }
 
 bool native_uniform(PyArrayObject *x) {
@@ -216,7 +251,7 @@ static void copy_bytes(void *context, npy_intp begin, npy_intp end) {
 
 PyArrayObject *native_copied(PyArrayObject *x, native_type type) {
     if (!PyArray_IS_C_CONTIGUOUS(x))
-        return (PyArrayObject *)PyArray_NewCopy(x, NPY_CORDER);
+        return native_dense((PyObject *)x);
     PyArrayObject *made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
     if (made && PyArray_SIZE(x) > 0) {
         byte_copy run = {PyArray_BYTES(made), PyArray_BYTES(x), PyArray_NBYTES(x)};

@@ -7,6 +7,10 @@
 /* TYPE_F32 or TYPE_F64 of an array of such, else TYPE_NONE. */
 native_type native_real_type(PyObject *object);
 
+/* A copy in row-major order of an array of that type, turned around along `count` dims; NULL without an exception where one of them
+   is not there. What lies crosswise is turned over tile by tile, on threads. */
+PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count);
+
 /* The array itself or a copy of it in row-major order: a new reference; NULL with an exception. */
 PyArrayObject *native_dense(PyObject *array);
 

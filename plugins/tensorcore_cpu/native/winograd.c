@@ -1,46 +1,58 @@
 /* Windows of 3x3 with fewer multiplications: where that pays, and how it is cut among the threads. */
 #include "winograd.h"
 
-#include "conv.h"
+#include "conv_call.h"
 #include "native.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 DECLARE_LOOPS(winograd_loops, winograd_loops);
 
 enum {
     LEAST = 24,             /* channels and outs: fewer leave lanes empty, and turning the pixels is not small beside the products */
-    TILE_COST = 20,         /* multiplications of a tile, and what goes with them, beside 9 of an output; measured, as the next ones */
-    WEIGHT_COST = 120,      /* of a weight that is transformed, */
-    GRADIENT_COST = 600,    /* and of a gradient of one */
     TILES = 48,             /* of a block: its products and inputs stay in the second cache */
     MOST_COLUMNS = 64,      /* tiles of a row in one block */
     GRADIENT_TILES = 96,    /* the length of a sum before it is added to the others */
     GRADIENT_BYTES = 2 << 20, /* what comes in and is sent, and lies ready for all products at a time */
-    PRODUCTS = 16,          /* of a tile */
+    SUMS = WINOGRAD_WEIGHTS * WINOGRAD_WEIGHTS, /* that the gradient of one weight is made of */
     WORK = 1 << 16,         /* vector operations that are worth a thread */
 };
+
+/* Multiplications of a tile and what goes with them, beside 9 of an output, of a weight that is transformed, and of a gradient of
+   one; measured. */
+static const struct {
+    ptrdiff_t tile, weight, gradient;
+} COSTS[WINOGRAD_KINDS] = {{20, 120, 600}, {27, 120, 270}, {18, 10, 0}};
 
 static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
 
 bool winograd_fits(const convolution *c) {
     for (int d = 1; d < 3; d++)
-        if (c->kernel[d] != 3 || c->stride[d] != 1 || c->dilation[d] != 1 || c->padding[d] < 0 || c->padding[d] > 2)
+        if (c->kernel[d] != 3 || c->stride[d] > 2 || c->stride[d] != c->stride[1] || c->dilation[d] != 1 ||
+            c->padding[d] < 0 || c->padding[d] > 2)
             return false;
     return c->kernel[0] == 1 && c->sizes[0] == 1 && c->stride[0] == 1 && !c->padding[0];
 }
 
+static winograd_kind kind_of(const convolution *c) {
+    return c->stride[1] == 1 ? WINOGRAD_ONE : c->wanted == CONV_INPUT_GRADIENT ? WINOGRAD_TWO_TURNED : WINOGRAD_TWO;
+}
+
 bool winograd_pays(const convolution *c) {
-    const ptrdiff_t *made = c->wanted == CONV_INPUT_GRADIENT ? c->sizes : c->counts;
+    const winograd_kind kind = kind_of(c);
+    const ptrdiff_t *made = c->wanted == CONV_INPUT_GRADIENT ? c->sizes : c->counts, outputs = WINOGRAD_TILES[kind].outputs;
     if (c->channels < LEAST || c->outs < LEAST)
         return false;
-    const ptrdiff_t tiles = (made[1] + 1) / 2 * ((made[2] + 1) / 2);
-    return c->images * (9 * made[1] * made[2] - TILE_COST * tiles) >= (c->wanted == CONV_WEIGHT_GRADIENT ? GRADIENT_COST : WEIGHT_COST);
+    const ptrdiff_t tiles = parts_of(made[1], outputs) * parts_of(made[2], outputs);
+    const ptrdiff_t sums = 9 * made[1] * made[2] / (kind == WINOGRAD_TWO_TURNED ? 4 : 1);
+    return c->images * (sums - COSTS[kind].tile * tiles) >=
+           (c->wanted == CONV_WEIGHT_GRADIENT ? COSTS[kind].gradient : COSTS[kind].weight);
 }
 
 static void cut(winograd_job *job, ptrdiff_t tiles) {
-    job->down = (job->made_height + 1) / 2;
-    job->across = (job->made_width + 1) / 2;
+    job->down = parts_of(job->made_height, WINOGRAD_TILES[job->kind].outputs);
+    job->across = parts_of(job->made_width, WINOGRAD_TILES[job->kind].outputs);
     job->parts = parts_of(job->across, MOST_COLUMNS);
     job->columns = parts_of(job->across, job->parts);
     const ptrdiff_t all = job->images * job->down, most = job->parts > 1 || job->columns >= tiles ? 1 : tiles / job->columns;
@@ -159,17 +171,17 @@ static ptrdiff_t tiles_of(const winograd_job *job, ptrdiff_t block) {
     return (rows < job->rows ? rows : job->rows) * (columns < job->columns ? columns : job->columns);
 }
 
-/* What the blocks of tiles that are ready add to one of the products. */
-static void add_product(const gradient_work *work, char *sums, ptrdiff_t product) {
+/* What the blocks of tiles that are ready add to one of the sums. */
+static void add_products(const gradient_work *work, char *sums, ptrdiff_t sum) {
     for (ptrdiff_t i = 0; i < work->count; i++)
         work->real->gradient_products(work->job, work->inputs + i * work->inputs_size, work->sent + i * work->sent_size, sums,
-                                      product, tiles_of(work->job, work->first + i), !(work->first + i));
+                                      sum, tiles_of(work->job, work->first + i), !(work->first + i));
 }
 
 static void products_body(void *context, npy_intp begin, npy_intp end) {
     const gradient_work *work = context;
-    for (npy_intp product = begin; product < end; product++)
-        add_product(work, work->sums + product / PRODUCTS * work->sums_size, product);
+    for (npy_intp sum = begin; sum < end; sum++)
+        add_products(work, work->sums + sum / SUMS * work->sums_size, sum);
 }
 
 /* Counts blocks of channels. Where there is no room for the sums of all of them, all tiles are ready. */
@@ -177,8 +189,8 @@ static void gradient_body(void *context, npy_intp begin, npy_intp end) {
     gradient_work *work = context;
     char *own = work->sums ? NULL : native_scratch((size_t)work->sums_size);
     for (npy_intp block = begin; block < end && !work->failed; block++) {
-        for (ptrdiff_t product = 0; own && product < PRODUCTS; product++)
-            add_product(work, own, block * PRODUCTS + product);
+        for (ptrdiff_t sum = 0; own && sum < SUMS; sum++)
+            add_products(work, own, block * SUMS + sum);
         const char *sums = own ? own : work->sums ? work->sums + block * work->sums_size : NULL;
         if (!sums || !work->real->gradient(work->job, sums, block))
             work->failed = true;
@@ -208,14 +220,30 @@ static bool make_gradient(native_type type, winograd_job *job) {
         native_parallel(work.count, WORK / (4 * job->tiles * (job->channels + job->outs)) + 1, ready_body, &work);
         const ptrdiff_t grain = WORK / (work.count * job->tiles * job->outs) + 1;
         if (all_sums && !work.failed)
-            native_parallel(PRODUCTS * channels, grain, products_body, &work);
+            native_parallel(SUMS * channels, grain, products_body, &work);
     }
     work.first = 0;
     if (!work.failed)
-        native_parallel(channels, WORK / ((all_sums ? PRODUCTS : PRODUCTS * work.count * job->tiles) * job->outs) + 1,
+        native_parallel(channels, WORK / ((all_sums ? SUMS : SUMS * work.count * job->tiles) * job->outs) + 1,
                         gradient_body, &work);
     native_scratch_free(work.inputs, size);
     return !work.failed;
+}
+
+/* Where a tile's pixels and outputs lie along a dim. */
+static void place(winograd_job *job, int d, ptrdiff_t padding, bool turned) {
+    job->before[d] = turned ? 2 - padding : padding;
+    for (int n = 0; n < WINOGRAD_TERMS; n++)
+        job->from[d][n] = n;
+    for (int n = 0; n < WINOGRAD_OUTPUTS; n++)
+        job->to[d][n] = n;
+    if (job->kind != WINOGRAD_TWO_TURNED)
+        return;
+    const int odd_first = padding % 2;
+    const int to[WINOGRAD_OUTPUTS] = {odd_first, 2 + odd_first, odd_first ? 2 : 1, odd_first ? 0 : 3};
+    memcpy(job->to[d], to, sizeof to);
+    job->before[d] = !padding;
+    job->from[d][3] = odd_first ? 0 : 2;
 }
 
 bool winograd_run(const convolution *c) {
@@ -226,7 +254,7 @@ bool winograd_run(const convolution *c) {
         const void *x = conv_at(c->x, g * c->channels * planes[0], c->size), *y = conv_at(c->y, g * c->outs * planes[1], c->size);
         const void *weight = conv_at(c->weight, g * c->outs * c->channels * c->taps, c->size);
         const ptrdiff_t x_image = c->groups * c->channels * planes[0], y_image = c->groups * c->outs * planes[1];
-        winograd_job job = {.images = c->images, .weight = weight, .turned = turned,
+        winograd_job job = {.kind = kind_of(c), .images = c->images, .weight = weight, .turned = turned,
                             .bias = c->bias ? conv_at(c->bias, g * c->outs, c->size) : NULL};
         job.channels = turned ? c->outs : c->channels;
         job.outs = turned ? c->channels : c->outs;
@@ -241,7 +269,7 @@ bool winograd_run(const convolution *c) {
         job.weight_out = turned ? c->taps : c->channels * c->taps;
         job.weight_channel = turned ? c->channels * c->taps : c->taps;
         for (int d = 0; d < 2; d++)
-            job.before[d] = turned ? 2 - c->padding[1 + d] : c->padding[1 + d];
+            place(&job, d, c->padding[1 + d], turned);
         job.gradient = c->wanted == CONV_WEIGHT_GRADIENT ? (void *)weight : NULL;
         done = job.gradient ? make_gradient(c->type, &job) : make_sums(c->type, &job);
     }

@@ -4,9 +4,32 @@
 
 #include "types.h"
 
-/* An input of images, and the outputs whose windows of 3x3 lie side by side in it, cut into tiles of 2x2 outputs and blocks of
-   tiles: several rows of them, which may go on in the next image, or a part of one row. Images are C-contiguous. */
+/* Windows with a step of one, whose inputs' gradients are such windows too; with a step of two; and the inputs' gradients of
+   those. */
+typedef enum { WINOGRAD_ONE, WINOGRAD_TWO, WINOGRAD_TWO_TURNED, WINOGRAD_KINDS } winograd_kind;
+
+/* How a tile is made along one dim: from its pixels the inputs of products, from three taps four weights, and from sums of
+   products the outputs. Each term is a product of an input and a weight, and the sum that it belongs to. */
+enum { WINOGRAD_TERMS = 5, WINOGRAD_WEIGHTS = 4, WINOGRAD_OUTPUTS = 4 };
 typedef struct {
+    int pixels, reach, apart;                    /* as many; how far they reach; from tile to tile */
+    int inputs, sums, outputs, terms;
+    struct {
+        int input, weight, sum;
+    } term[WINOGRAD_TERMS];
+} winograd_tile;
+
+static const winograd_tile WINOGRAD_TILES[WINOGRAD_KINDS] = {
+    {4, 4, 2, 4, 4, 2, 4, {{0, 0, 0}, {1, 1, 1}, {2, 2, 2}, {3, 3, 3}}},
+    {5, 5, 4, 5, 3, 2, 5, {{0, 0, 0}, {1, 1, 0}, {2, 2, 1}, {3, 3, 2}, {4, 1, 2}}},
+    {4, 3, 2, 4, 5, 4, 5, {{0, 0, 0}, {1, 2, 1}, {2, 3, 2}, {1, 1, 3}, {3, 1, 4}}},
+};
+
+/* An input of images, and the outputs whose windows of 3x3 lie in it, cut into tiles and blocks of tiles: several rows of them,
+   which may go on in the next image, or a part of one row. Images are C-contiguous. */
+typedef struct {
+    winograd_kind kind;
+    int from[2][WINOGRAD_TERMS], to[2][WINOGRAD_OUTPUTS]; /* where a tile's pixels and outputs lie along each dim */
     ptrdiff_t images, channels, outs;            /* of one group */
     const void *data;
     ptrdiff_t image, height, width, before[2];   /* from image to image; sizes; zeros above and to the left */
@@ -34,7 +57,7 @@ typedef struct {
     bool (*sums)(const winograd_job *job, const void *inputs, const void *weights, void *spare, ptrdiff_t tiles, ptrdiff_t outs);
 
     /* The weight's gradient: what comes in and what was sent, of one block of tiles; what their products add to the sums of one
-       block of channels, product by product, of which there are 16 for each; and the gradient that these sums are, with whether
+       block of channels, sum by sum, of which there are 16 for each; and the gradient that these sums are, with whether
        it is finite. */
     ptrdiff_t (*gradient_inputs_size)(const winograd_job *job);
     ptrdiff_t (*gradient_sent_size)(const winograd_job *job);

@@ -66,7 +66,7 @@ def _laying(backend: XPBackend, layout: Layout) -> Laying:
             return made
         strides, offset = backend.layout(made)
         if any([n > 1 and have != want for n, have, want in zip(made.shape, strides, wanted, strict=True)]):
-            flat = xp.array(xp.transpose(made, memory_order(wanted)), order="C")
+            flat = backend.table["contiguous"](xp.transpose(made, memory_order(wanted)))
             return backend.as_strided(flat, made.shape, wanted, 0)
         return backend.as_strided(made, made.shape, wanted, offset)  # strides of dims of size 1, which NumPy makes up
 

@@ -19,12 +19,14 @@ enum { HEIGHT = 4 };
 enum {
     VECTORS = 2,
     TAPS = 9,
-    PLACES = 16,  /* of a tile: 4x4 inputs, products and transformed taps */
+    WEIGHTS = WINOGRAD_WEIGHTS * WINOGRAD_WEIGHTS, /* of a channel and an out */
     INNER = 128,  /* channels whose weights stay in the first cache */
 };
 
 static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
+
+static ptrdiff_t places(int along) { return along * along; }
 
 /* Tiles of one image that lie in one block. */
 typedef struct {

@@ -1,14 +1,22 @@
 /* The loops of winograd.c for one type, which REAL, V, V_U, LANES, ZIP and F describe; included once for each.
 
-   F(2x2, 3x3) of Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks": 16 multiplications where 4 windows of
-   9 taps take 36. Inputs d, taps g and outputs y of one tile along one dim are
+   With a step of one this is F(2x2, 3x3) of Lavin and Gray 2016, "Fast Algorithms for Convolutional Neural Networks": 16
+   multiplications where 4 windows of 9 taps take 36. Inputs d, taps g and outputs y of one tile along one dim are
        y0 = m0 + m1 + m2,   y1 = m1 - m2 - m3   with
        m0 = (d0 - d2) g0,   m1 = (d1 + d2) (g0 + g1 + g2) / 2,   m2 = (d2 - d1) (g0 - g1 + g2) / 2,   m3 = (d1 - d3) g2,
-   and in two dims the same of that. No output meets an input outside of its own window, so that a NaN goes no further; but an
+   and in two dims the same of that. With a step of two the taps g0 and g2 meet the even pixels as F(2, 2), and g1 the odd ones:
+       y0 = m0 + m1,   y1 = m1 + m2   with
+       m0 = (d0 - d2) g0 + d1 g1,   m1 = d2 (g0 + g2),   m2 = (d4 - d2) g2 + d3 g1,
+   which are 25 multiplications. The gradient of its input has even pixels that two taps meet and odd ones that one does: from
+   d0, d1 and d2 sent, with the taps last first, come
+       y0 = m0 + m1,   y1 = m1 + m2,   d1 g1,   and d0 g1 or d2 g1   with
+       m0 = (d0 - d1) g0,   m1 = d1 (g0 + g2),   m2 = (d2 - d1) g2,
+   the odd ones in front of the even ones or behind, as the padding is odd or even: 16 outputs for 25 multiplications.
+   No output meets an input outside of its own window, so that a NaN goes no further; but an
    infinity becomes a NaN, and what is not finite is made once more elsewhere.
 
    Channels lie in the lanes, whatever the sizes of the images are: pixels are turned on the way in and on the way out, and
-   between that there is a product of matrices for each of the 16 places, of rows of tiles and columns of outs. */
+   between that there are products of matrices for each place, of rows of tiles and columns of outs. */
 
 #include "tile_of_real.h"
 
@@ -19,9 +27,94 @@ static const REAL F(zeros)[F(WIDTH)];
 static ptrdiff_t F(whole)(ptrdiff_t count) { return (count + LANES - 1) / LANES * LANES; }
 static ptrdiff_t F(widths)(ptrdiff_t count) { return (count + F(WIDTH) - 1) / F(WIDTH); }
 
+/* One dim of a tile */
+
+enum { F(INPUTS), F(WEIGHTS), F(OUTPUTS), F(SENT), F(TAPS) };
+
+/* The last two are of the weight's gradient: what the chain rule makes of the lines above. What was sent is multiplied by the
+   inputs, and sums of that over tiles are those of the weights. */
+ALWAYS_INLINE void F(along)(int what, winograd_kind kind, const V *d, V *made) {
+    if (what == F(INPUTS) && kind == WINOGRAD_ONE) {
+        made[0] = d[0] - d[2];
+        made[1] = d[1] + d[2];
+        made[2] = d[2] - d[1];
+        made[3] = d[1] - d[3];
+    } else if (what == F(INPUTS) && kind == WINOGRAD_TWO) {
+        made[0] = d[0] - d[2];
+        made[1] = d[1];
+        made[2] = d[2];
+        made[3] = d[4] - d[2];
+        made[4] = d[3];
+    } else if (what == F(INPUTS)) {
+        made[0] = d[0] - d[1];
+        made[1] = d[1];
+        made[2] = d[2] - d[1];
+        made[3] = d[3];
+    } else if (what == F(WEIGHTS) && kind == WINOGRAD_ONE) {
+        const V outer = d[0] + d[2];
+        made[0] = d[0];
+        made[1] = (outer + d[1]) * (REAL)0.5;
+        made[2] = (outer - d[1]) * (REAL)0.5;
+        made[3] = d[2];
+    } else if (what == F(WEIGHTS)) {
+        made[0] = d[0];
+        made[1] = d[1];
+        made[2] = d[0] + d[2];
+        made[3] = d[2];
+    } else if (what == F(OUTPUTS) && kind == WINOGRAD_ONE) {
+        made[0] = d[0] + (d[1] + d[2]);
+        made[1] = (d[1] - d[2]) - d[3];
+    } else if (what == F(OUTPUTS)) {
+        made[0] = d[0] + d[1];
+        made[1] = d[1] + d[2];
+        if (kind == WINOGRAD_TWO_TURNED) {
+            made[2] = d[3];
+            made[3] = d[4];
+        }
+    } else if (what == F(SENT) && kind == WINOGRAD_ONE) {
+        made[0] = d[0];
+        made[1] = d[0] + d[1];
+        made[2] = d[0] - d[1];
+        made[3] = -d[1];
+    } else if (what == F(SENT)) {
+        made[0] = d[0];
+        made[1] = d[0] + d[1];
+        made[2] = d[1];
+    } else if (kind == WINOGRAD_ONE) {
+        const V sum = (d[1] + d[2]) * (REAL)0.5;
+        made[0] = d[0] + sum;
+        made[1] = (d[1] - d[2]) * (REAL)0.5;
+        made[2] = sum + d[3];
+    } else {
+        made[0] = d[0] + d[2];
+        made[1] = d[1];
+        made[2] = d[2] + d[3];
+    }
+}
+
+/* Along both: from `some` x `some` vectors to `wanted` x `wanted`. Vector n is at each[n] + step, or at data + n * step. */
+ALWAYS_INLINE void F(along_both)(int what, winograd_kind kind, int some, int wanted, const REAL *const *each, const REAL *data,
+                                 ptrdiff_t step, V *made) {
+    V down[WINOGRAD_TERMS * WINOGRAD_TERMS];
+#pragma GCC unroll 5
+    for (int x = 0; x < some; x++) {
+        V from[WINOGRAD_TERMS], to[WINOGRAD_TERMS];
+#pragma GCC unroll 5
+        for (int y = 0; y < some; y++)
+            from[y] = F(load)(each ? each[y * some + x] + step : data + (y * some + x) * step);
+        F(along)(what, kind, from, to);
+#pragma GCC unroll 5
+        for (int y = 0; y < wanted; y++)
+            down[y * some + x] = to[y];
+    }
+#pragma GCC unroll 5
+    for (int y = 0; y < wanted; y++)
+        F(along)(what, kind, down + y * some, made + y * wanted);
+}
+
 /* Weights: of one block of outs, for INNER channels after the other, for each place (channel, out). */
 
-static ptrdiff_t F(weights_size)(const winograd_job *job) { return PLACES * job->channels * F(WIDTH); }
+static ptrdiff_t F(weights_size)(const winograd_job *job) { return WEIGHTS * job->channels * F(WIDTH); }
 
 /* The taps of one channel with `rows` outs in the lanes. More is read than 9 taps, but for the last channel. */
 ALWAYS_INLINE void F(taps)(const winograd_job *job, ptrdiff_t o, ptrdiff_t c, ptrdiff_t rows, REAL *made) {
@@ -40,43 +133,34 @@ ALWAYS_INLINE void F(taps)(const winograd_job *job, ptrdiff_t o, ptrdiff_t c, pt
             made[t * LANES + r] = r < rows ? from[r * job->weight_out + t] : 0;
 }
 
-static void F(weights)(const winograd_job *job, void *room, ptrdiff_t block) {
-    REAL *made = room, g[(TAPS + LANES) * LANES] __attribute__((aligned(VECTOR)));
+ALWAYS_INLINE void F(weights_of)(winograd_kind kind, const winograd_job *job, REAL *made, ptrdiff_t block) {
+    REAL g[(TAPS + LANES) * LANES] __attribute__((aligned(VECTOR)));
     for (ptrdiff_t c = 0; c < job->channels; c++) {
-        const ptrdiff_t first = c / INNER * INNER, inner = at_most(INNER, job->channels - first);
+        const ptrdiff_t first = c / INNER * INNER, place = at_most(INNER, job->channels - first) * F(WIDTH);
         for (ptrdiff_t lane = 0; lane < F(WIDTH); lane += LANES) {
             const ptrdiff_t o = block * F(WIDTH) + lane, rows = at_most(LANES, job->outs - o);
-            REAL *to = made + PLACES * first * F(WIDTH) + (c - first) * F(WIDTH) + lane;
-            V u[4][3];
+            REAL *to = made + WEIGHTS * first * F(WIDTH) + (c - first) * F(WIDTH) + lane;
+            V u[WEIGHTS];
             if (rows == LANES)
                 F(taps)(job, o, c, LANES, g);
             else if (rows > 0)
                 F(taps)(job, o, c, rows, g);
             else
                 memset(g, 0, sizeof g);
-#pragma GCC unroll 4
-            for (int x = 0; x < 3; x++) {
-                V down[3];
-#pragma GCC unroll 4
-                for (int y = 0; y < 3; y++)
-                    down[y] = F(load)(g + (job->turned ? TAPS - 1 - (3 * y + x) : 3 * y + x) * LANES);
-                const V outer = down[0] + down[2];
-                u[0][x] = down[0];
-                u[1][x] = (outer + down[1]) * (REAL)0.5;
-                u[2][x] = (outer - down[1]) * (REAL)0.5;
-                u[3][x] = down[2];
-            }
-#pragma GCC unroll 4
-            for (int y = 0; y < 4; y++) {
-                const V outer = u[y][0] + u[y][2];
-                const ptrdiff_t place = inner * F(WIDTH);
-                F(store)(to + (4 * y) * place, u[y][0]);
-                F(store)(to + (4 * y + 1) * place, (outer + u[y][1]) * (REAL)0.5);
-                F(store)(to + (4 * y + 2) * place, (outer - u[y][1]) * (REAL)0.5);
-                F(store)(to + (4 * y + 3) * place, u[y][2]);
-            }
+            F(along_both)(F(WEIGHTS), kind, 3, WINOGRAD_WEIGHTS, NULL, job->turned ? g + (TAPS - 1) * LANES : g,
+                          job->turned ? -LANES : LANES, u);
+#pragma GCC unroll 16
+            for (int n = 0; n < WEIGHTS; n++)
+                F(store)(to + n * place, u[n]);
         }
     }
+}
+
+static void F(weights)(const winograd_job *job, void *made, ptrdiff_t block) {
+    if (job->kind == WINOGRAD_ONE)
+        F(weights_of)(WINOGRAD_ONE, job, made, block);
+    else
+        F(weights_of)(WINOGRAD_TWO, job, made, block);
 }
 
 /* Pixels of a piece with the channels in the lanes: rows [low, low + high) and columns [left, left + wide). */
@@ -108,51 +192,52 @@ typedef struct {
 
 /* Zeros for pixels that are missing, and the pixels under the tiles of a piece. */
 static ptrdiff_t F(pixels_size)(const winograd_job *job, ptrdiff_t channels) {
-    return F(whole)(channels) * (1 + (2 * at_most(job->rows, job->down) + 2) * (2 * job->columns + 2));
+    const winograd_tile *t = &WINOGRAD_TILES[job->kind];
+    const ptrdiff_t rows = at_most(job->rows, job->down) - 1, columns = job->columns - 1;
+    return F(whole)(channels) * (1 + (t->apart * rows + t->reach) * (t->apart * columns + t->reach));
 }
 
-ALWAYS_INLINE void F(transform)(const winograd_job *job, REAL *made, REAL *spare, ptrdiff_t block, F(layout) layout) {
+ALWAYS_INLINE void F(transform_of)(winograd_kind kind, const winograd_job *job, REAL *made, REAL *spare, ptrdiff_t block,
+                                   F(layout) layout) {
+    const winograd_tile t = WINOGRAD_TILES[kind];
     const ptrdiff_t channels = F(whole)(job->channels), place = job->tiles * layout.step;
     REAL *const zeros = spare;
     memset(zeros, 0, (size_t)channels * sizeof(REAL));
     ptrdiff_t at = 0, tile = 0;
     for (piece piece; next_piece(job, block, &at, &piece);) {
-        const ptrdiff_t top = 2 * piece.row - job->before[0], left = 2 * piece.column - job->before[1];
+        const ptrdiff_t top = t.apart * piece.row - job->before[0], left = t.apart * piece.column - job->before[1];
         F(pixels) p = {.data = spare + channels, .channels = channels, .low = at_least(top, 0), .left = at_least(left, 0)};
-        p.high = at_least(0, at_most(top + 2 * piece.rows + 2, job->height) - p.low);
-        p.wide = at_least(0, at_most(left + 2 * piece.columns + 2, job->width) - p.left);
+        p.high = at_least(0, at_most(top + t.apart * (piece.rows - 1) + t.reach, job->height) - p.low);
+        p.wide = at_least(0, at_most(left + t.apart * (piece.columns - 1) + t.reach, job->width) - p.left);
         F(read)((const REAL *)job->data + piece.image * job->image, job->channels, job->height, job->width, &p);
         for (ptrdiff_t i = 0; i < piece.rows * piece.columns; i++, tile++) {
-            const ptrdiff_t y = top + 2 * (i / piece.columns), x = left + 2 * (i % piece.columns);
-            const REAL *from[PLACES];
-            for (int n = 0; n < PLACES; n++)
-                from[n] = F(pixel)(&p, zeros, y + n / 4, x + n % 4);
+            const ptrdiff_t y = top + t.apart * (i / piece.columns), x = left + t.apart * (i % piece.columns);
+            const REAL *from[WINOGRAD_TERMS * WINOGRAD_TERMS];
+            for (int n = 0; n < t.pixels * t.pixels; n++)
+                from[n] = F(pixel)(&p, zeros, y + job->from[0][n / t.pixels], x + job->from[1][n % t.pixels]);
             for (ptrdiff_t c = 0; c < channels; c += LANES) {
-                REAL *to = made + c / layout.some * PLACES * place + c % layout.some + tile * layout.step;
-                V d[4][4];
-#pragma GCC unroll 4
-                for (int n = 0; n < 4; n++) {
-                    const V a = F(load)(from[n] + c), b = F(load)(from[4 + n] + c);
-                    const V e = F(load)(from[8 + n] + c), f = F(load)(from[12 + n] + c);
-                    d[0][n] = a - e;
-                    d[1][n] = b + e;
-                    d[2][n] = e - b;
-                    d[3][n] = b - f;
-                }
-#pragma GCC unroll 4
-                for (int n = 0; n < 4; n++) {
-                    F(store)(to + (4 * n) * place, d[n][0] - d[n][2]);
-                    F(store)(to + (4 * n + 1) * place, d[n][1] + d[n][2]);
-                    F(store)(to + (4 * n + 2) * place, d[n][2] - d[n][1]);
-                    F(store)(to + (4 * n + 3) * place, d[n][1] - d[n][3]);
-                }
+                REAL *to = made + c / layout.some * t.inputs * t.inputs * place + c % layout.some + tile * layout.step;
+                V inputs[WINOGRAD_TERMS * WINOGRAD_TERMS];
+                F(along_both)(F(INPUTS), kind, t.pixels, t.inputs, from, NULL, c, inputs);
+#pragma GCC unroll 25
+                for (int n = 0; n < t.inputs * t.inputs; n++)
+                    F(store)(to + n * place, inputs[n]);
             }
         }
     }
 }
 
+static void F(transform)(const winograd_job *job, REAL *made, REAL *spare, ptrdiff_t block, F(layout) layout) {
+    if (job->kind == WINOGRAD_ONE)
+        F(transform_of)(WINOGRAD_ONE, job, made, spare, block, layout);
+    else if (job->kind == WINOGRAD_TWO)
+        F(transform_of)(WINOGRAD_TWO, job, made, spare, block, layout);
+    else
+        F(transform_of)(WINOGRAD_TWO_TURNED, job, made, spare, block, layout);
+}
+
 static ptrdiff_t F(inputs_size)(const winograd_job *job) {
-    return (job->channels + INNER - 1) / INNER * PLACES * job->tiles * F(STEP);
+    return (job->channels + INNER - 1) / INNER * places(WINOGRAD_TILES[job->kind].inputs) * job->tiles * F(STEP);
 }
 
 static void F(inputs)(const winograd_job *job, void *made, void *spare, ptrdiff_t block) {
@@ -190,65 +275,68 @@ static ptrdiff_t F(height)(ptrdiff_t rows) {
 }
 
 static ptrdiff_t F(spare_size)(const winograd_job *job) {
-    const ptrdiff_t sums = (PLACES + 4) * job->tiles * F(WIDTH);
+    const winograd_tile *t = &WINOGRAD_TILES[job->kind];
+    const ptrdiff_t sums = ((places(t->sums) + places(t->outputs)) * job->tiles + 1) * F(WIDTH);
     return at_least(F(pixels_size)(job, at_least(job->channels, job->gradient ? job->outs : 0)), sums);
 }
 
-static bool F(sums)(const winograd_job *job, const void *inputs, const void *weights, void *spare, ptrdiff_t block,
-                    ptrdiff_t outs_block) {
-    REAL *products = spare, *pixels = products + PLACES * job->tiles * F(WIDTH);
+static void F(add_products)(const winograd_job *job, const REAL *inputs, const REAL *weights, REAL *made, ptrdiff_t tiles) {
+    const winograd_tile *t = &WINOGRAD_TILES[job->kind];
+    for (ptrdiff_t c = 0, begun = 0; c < job->channels; c += INNER) {
+        const ptrdiff_t inner = at_most(INNER, job->channels - c);
+        for (int n = 0; n < places(t->terms); n++) {
+            const int a = n / t->terms, b = n % t->terms, sum = t->term[a].sum * t->sums + t->term[b].sum;
+            const ptrdiff_t input = c / INNER * places(t->inputs) + t->term[a].input * t->inputs + t->term[b].input;
+            const ptrdiff_t weight = WEIGHTS * c + (t->term[a].weight * WINOGRAD_WEIGHTS + t->term[b].weight) * inner;
+            const bool first = !(begun >> sum & 1);
+            for (ptrdiff_t i = 0, height; i < tiles; i += height) {
+                height = F(height)(tiles - i);
+                REAL *to = made + (sum * job->tiles + i) * F(WIDTH);
+                F(tiles)[height](inputs + (input * job->tiles + i) * F(STEP), weights + weight * F(WIDTH), inner,
+                                 first ? F(zeros) : to, first ? 0 : F(WIDTH), to);
+            }
+            begun |= (ptrdiff_t)1 << sum;
+        }
+    }
+}
+
+ALWAYS_INLINE bool F(sums_of)(winograd_kind kind, const winograd_job *job, const void *inputs, const void *weights, REAL *sums,
+                              ptrdiff_t block, ptrdiff_t outs_block) {
+    const winograd_tile t = WINOGRAD_TILES[kind];
+    REAL *const unused = sums + places(t.sums) * job->tiles * F(WIDTH), *const pixels = unused + F(WIDTH);
     ptrdiff_t at = 0, tiles = 0;
     piece piece;
     while (next_piece(job, block, &at, &piece))
         tiles += piece.rows * piece.columns;
-    for (ptrdiff_t c = 0; c < job->channels; c += INNER) {
-        const ptrdiff_t inner = at_most(INNER, job->channels - c);
-        for (int place = 0; place < PLACES; place++) {
-            const REAL *rows = (const REAL *)inputs + (c / INNER * PLACES + place) * job->tiles * F(STEP);
-            const REAL *columns = (const REAL *)weights + (PLACES * c + place * inner) * F(WIDTH);
-            REAL *made = products + place * job->tiles * F(WIDTH);
-            for (ptrdiff_t i = 0, height; i < tiles; i += height) {
-                height = F(height)(tiles - i);
-                REAL *to = made + i * F(WIDTH);
-                F(tiles)[height](rows + i * F(STEP), columns, inner, c ? to : F(zeros), c ? F(WIDTH) : 0, to);
-            }
-        }
-    }
+    F(add_products)(job, inputs, weights, sums, tiles);
     const ptrdiff_t first = outs_block * F(WIDTH), outs = at_most(F(WIDTH), job->outs - first);
     const ptrdiff_t plane = job->made_height * job->made_width, place = job->tiles * F(WIDTH);
     const REAL *bias = job->bias ? (const REAL *)job->bias + first : NULL;
     V odd = {0};
     at = 0;
     for (ptrdiff_t tile = 0; next_piece(job, block, &at, &piece);) {
-        const ptrdiff_t top = 2 * piece.row, left = 2 * piece.column;
-        const ptrdiff_t high = at_most(2 * piece.rows, job->made_height - top);
-        const ptrdiff_t wide = at_most(2 * piece.columns, job->made_width - left);
+        const ptrdiff_t top = t.outputs * piece.row, left = t.outputs * piece.column;
+        const ptrdiff_t high = at_most(t.outputs * piece.rows, job->made_height - top);
+        const ptrdiff_t wide = at_most(t.outputs * piece.columns, job->made_width - left);
         for (ptrdiff_t i = 0; i < piece.rows * piece.columns; i++, tile++) {
-            const ptrdiff_t y = 2 * (i / piece.columns), x = 2 * (i % piece.columns);
-            REAL *const to = pixels + (y * wide + x) * F(WIDTH);
+            const ptrdiff_t y = t.outputs * (i / piece.columns), x = t.outputs * (i % piece.columns);
+            REAL *to[WINOGRAD_OUTPUTS * WINOGRAD_OUTPUTS];
+            for (int n = 0; n < t.outputs * t.outputs; n++) {
+                const ptrdiff_t row = y + job->to[0][n / t.outputs], column = x + job->to[1][n % t.outputs];
+                to[n] = row < high && column < wide ? pixels + (row * wide + column) * F(WIDTH) : unused;
+            }
             for (ptrdiff_t lane = 0; lane < outs; lane += LANES) {
-                const REAL *m = products + tile * F(WIDTH) + lane;
-                V down[2][4], more = {0};
-#pragma GCC unroll 4
-                for (int n = 0; n < 4; n++) {
-                    const V b = F(load)(m + (4 + n) * place), e = F(load)(m + (8 + n) * place);
-                    down[0][n] = F(load)(m + n * place) + (b + e);
-                    down[1][n] = (b - e) - F(load)(m + (12 + n) * place);
-                }
+                V made[WINOGRAD_OUTPUTS * WINOGRAD_OUTPUTS], more = {0};
+                F(along_both)(F(OUTPUTS), kind, t.sums, t.outputs, NULL, sums + tile * F(WIDTH) + lane, place, made);
                 if (bias && outs - lane >= LANES)
                     more = F(load)(bias + lane);
                 else if (bias)
                     for (ptrdiff_t n = 0; n < outs - lane; n++)
                         more[n] = bias[lane + n];
-#pragma GCC unroll 2
-                for (int n = 0; n < 2; n++) {
-                    const V one = down[n][0] + (down[n][1] + down[n][2]), other = (down[n][1] - down[n][2]) - down[n][3];
-                    odd += (one - one) + (other - other);
-                    if (y + n == high)
-                        break;
-                    F(store)(to + n * wide * F(WIDTH) + lane, one + more);
-                    if (x + 1 < wide)
-                        F(store)(to + (n * wide + 1) * F(WIDTH) + lane, other + more);
+#pragma GCC unroll 16
+                for (int n = 0; n < t.outputs * t.outputs; n++) {
+                    odd += made[n] - made[n];
+                    F(store)(to[n] + lane, made[n] + more);
                 }
             }
         }
@@ -269,109 +357,16 @@ static bool F(sums)(const winograd_job *job, const void *inputs, const void *wei
     return sum == 0;
 }
 
-/* The weight's gradient: what the chain rule makes of the lines above. What was sent becomes (y0, y0 + y1, y0 - y1, -y1), the
-   products are sums over tiles, and g0 = m0 + (m1 + m2) / 2, g1 = (m1 - m2) / 2, g2 = (m1 + m2) / 2 + m3. */
-
-static ptrdiff_t F(gradient_channels)(const winograd_job *job) { return F(widths)(job->channels); }
-static ptrdiff_t F(sent_step)(const winograd_job *job) { return F(whole)(job->outs) + LANES; }
-
-static ptrdiff_t F(gradient_inputs_size)(const winograd_job *job) {
-    return F(widths)(job->channels) * PLACES * job->tiles * F(WIDTH);
+static bool F(sums)(const winograd_job *job, const void *inputs, const void *weights, void *spare, ptrdiff_t block,
+                    ptrdiff_t outs) {
+    if (job->kind == WINOGRAD_ONE)
+        return F(sums_of)(WINOGRAD_ONE, job, inputs, weights, spare, block, outs);
+    if (job->kind == WINOGRAD_TWO)
+        return F(sums_of)(WINOGRAD_TWO, job, inputs, weights, spare, block, outs);
+    return F(sums_of)(WINOGRAD_TWO_TURNED, job, inputs, weights, spare, block, outs);
 }
 
-static ptrdiff_t F(gradient_sent_size)(const winograd_job *job) { return PLACES * job->tiles * F(sent_step)(job); }
-
-static ptrdiff_t F(gradient_sums_size)(const winograd_job *job) { return PLACES * job->outs * F(WIDTH); }
-
-static void F(gradient_inputs)(const winograd_job *job, void *made, void *spare, ptrdiff_t block) {
-    F(transform)(job, made, spare, block, (F(layout)){F(WIDTH), F(WIDTH)});
-}
-
-static void F(gradient_sent)(const winograd_job *job, void *room, void *spare, ptrdiff_t block) {
-    const ptrdiff_t outs = F(whole)(job->outs), step = F(sent_step)(job), place = job->tiles * step;
-    REAL *const made = room, *const zeros = spare;
-    memset(zeros, 0, (size_t)outs * sizeof(REAL));
-    ptrdiff_t at = 0, tile = 0;
-    for (piece piece; next_piece(job, block, &at, &piece);) {
-        F(pixels) p = {.data = zeros + outs, .channels = outs, .low = 2 * piece.row, .left = 2 * piece.column};
-        p.high = at_most(2 * piece.rows, job->made_height - p.low);
-        p.wide = at_most(2 * piece.columns, job->made_width - p.left);
-        F(read)((const REAL *)job->made + piece.image * job->made_image, job->outs, job->made_height, job->made_width, &p);
-        for (ptrdiff_t i = 0; i < piece.rows * piece.columns; i++, tile++) {
-            const ptrdiff_t y = p.low + 2 * (i / piece.columns), x = p.left + 2 * (i % piece.columns);
-            const REAL *from[4];
-            for (int n = 0; n < 4; n++)
-                from[n] = F(pixel)(&p, zeros, y + n / 2, x + n % 2);
-            for (ptrdiff_t o = 0; o < outs; o += LANES) {
-                REAL *to = made + tile * step + o;
-                V down[4][2];
-#pragma GCC unroll 2
-                for (int n = 0; n < 2; n++) {
-                    const V a = F(load)(from[n] + o), b = F(load)(from[2 + n] + o);
-                    down[0][n] = a;
-                    down[1][n] = a + b;
-                    down[2][n] = a - b;
-                    down[3][n] = -b;
-                }
-#pragma GCC unroll 4
-                for (int n = 0; n < 4; n++) {
-                    F(store)(to + (4 * n) * place, down[n][0]);
-                    F(store)(to + (4 * n + 1) * place, down[n][0] + down[n][1]);
-                    F(store)(to + (4 * n + 2) * place, down[n][0] - down[n][1]);
-                    F(store)(to + (4 * n + 3) * place, -down[n][1]);
-                }
-            }
-        }
-    }
-}
-
-/* Counts places of blocks of channels. */
-static void F(gradient_products)(const winograd_job *job, const void *inputs, const void *sent, void *sums, ptrdiff_t product,
-                                 ptrdiff_t tiles, bool first) {
-    const ptrdiff_t step = F(sent_step)(job);
-    const REAL *rows = (const REAL *)sent + product % PLACES * job->tiles * step;
-    const REAL *columns = (const REAL *)inputs + product * job->tiles * F(WIDTH);
-    REAL *made = (REAL *)sums + product % PLACES * job->outs * F(WIDTH);
-    for (ptrdiff_t o = 0, height; o < job->outs; o += height) {
-        height = F(height)(job->outs - o);
-        REAL *to = made + o * F(WIDTH);
-        F(gradient_tiles)[height](rows + o, step, columns, tiles, first ? F(zeros) : to, first ? 0 : F(WIDTH), to);
-    }
-}
-
-static bool F(gradient)(const winograd_job *job, const void *sums, ptrdiff_t block) {
-    const REAL *products = sums;
-    const ptrdiff_t place = job->outs * F(WIDTH);
-    REAL odd = 0;
-    for (ptrdiff_t o = 0; o < job->outs; o++)
-        for (ptrdiff_t lane = 0; lane < F(WIDTH) && block * F(WIDTH) + lane < job->channels; lane += LANES) {
-            const ptrdiff_t c = block * F(WIDTH) + lane, some = at_most(LANES, job->channels - c);
-            const REAL *m = products + o * F(WIDTH) + lane;
-            V down[3][4];
-            REAL taps[TAPS][LANES] __attribute__((aligned(VECTOR)));
-#pragma GCC unroll 4
-            for (int n = 0; n < 4; n++) {
-                const V b = F(load)(m + (4 + n) * place), e = F(load)(m + (8 + n) * place), sum = (b + e) * (REAL)0.5;
-                down[0][n] = F(load)(m + n * place) + sum;
-                down[1][n] = (b - e) * (REAL)0.5;
-                down[2][n] = sum + F(load)(m + (12 + n) * place);
-            }
-#pragma GCC unroll 4
-            for (int n = 0; n < 3; n++) {
-                const V sum = (down[n][1] + down[n][2]) * (REAL)0.5;
-                F(store)(taps[3 * n], down[n][0] + sum);
-                F(store)(taps[3 * n + 1], (down[n][1] - down[n][2]) * (REAL)0.5);
-                F(store)(taps[3 * n + 2], sum + down[n][3]);
-            }
-            REAL *to = (REAL *)job->gradient + (o * job->channels + c) * TAPS;
-            for (ptrdiff_t i = 0; i < some; i++)
-                for (int t = 0; t < TAPS; t++, to++) {
-                    *to = taps[t][i];
-                    odd += *to - *to;
-                }
-        }
-    return odd == 0;
-}
+#include "winograd_weight_of_real.h"
 
 #ifndef WINOGRAD_LOOPS
 #define WINOGRAD_LOOPS(suffix)                                                                                          \

@@ -157,7 +157,7 @@ static void forward_body(void *context, npy_intp begin, npy_intp end) {
             part.z_row = width;
             part.z_gate = ROWS * width;
             for (ptrdiff_t gate = 0; gate < w->of->gates; gate++)
-                multiply(w, chunk, gate, row, part.rows, parts_of(units, lanes) * lanes,
+                multiply(w, chunk, gate, row, part.rows, 2 * units <= lanes ? lanes / 2 : parts_of(units, lanes) * lanes,
                          moved(products, gate * part.z_gate, w->bytes), width, NULL, &part);
             w->cell(&part);
         }

@@ -54,6 +54,30 @@ static void F(pack_right)(const gemm_job *job, const gemm_part *part, void *pack
     }
 }
 
+/* A tile of one half of a vector: the last of 200 columns are eight, for which whole vectors took twice the time. */
+typedef REAL F(half) __attribute__((vector_size(VECTOR / 2)));
+typedef REAL F(half_u) __attribute__((vector_size(VECTOR / 2), aligned(1), may_alias));
+
+ALWAYS_INLINE void F(half_tile)(const REAL *rows, ptrdiff_t row_step, const REAL *columns, ptrdiff_t columns_step,
+                                ptrdiff_t inner, const REAL *before, ptrdiff_t before_step, REAL *made,
+                                ptrdiff_t made_step, const int32_t *order, int height) {
+    F(half) sums[16];
+#pragma GCC unroll 16
+    for (int r = 0; r < height; r++)
+        sums[r] = (F(half)){0};
+    for (ptrdiff_t k = 0; k < inner; k++) {
+        const F(half) right = *(const F(half_u) *)(columns + k * columns_step);
+#pragma GCC unroll 16
+        for (int r = 0; r < height; r++)
+            sums[r] += right * rows[r * row_step + k];
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < height; r++) {
+        const ptrdiff_t row = order ? order[r] : r;
+        *(F(half_u) *)(made + row * made_step) = sums[r] + *(const F(half_u) *)(before + row * before_step);
+    }
+}
+
 /* Tiles of each height and number of vectors, and those whose rows lie in another order. */
 typedef void (*F(tile_function))(const REAL *rows, ptrdiff_t rows_step, const REAL *columns, ptrdiff_t columns_step,
                                  ptrdiff_t inner, const REAL *before, ptrdiff_t before_step, REAL *made,
@@ -64,15 +88,24 @@ typedef void (*F(tile_function))(const REAL *rows, ptrdiff_t rows_step, const RE
                                              ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before,          \
                                              ptrdiff_t before_step, REAL *made, ptrdiff_t made_step,               \
                                              const int32_t *order) {                                               \
-        F(tile)(rows, READS_LEFT ? rows_step : F(LEFT_STEP), 1, columns, columns_step, inner, before, before_step, \
-                made, made_step, height, vectors);                                                                 \
+        const ptrdiff_t row_step = READS_LEFT ? rows_step : F(LEFT_STEP);                                           \
+        if (vectors)                                                                                               \
+            F(tile)(rows, row_step, 1, columns, columns_step, inner, before, before_step, made, made_step, height, \
+                    vectors);                                                                                      \
+        else                                                                                                       \
+            F(half_tile)(rows, row_step, columns, columns_step, inner, before, before_step, made, made_step, NULL, \
+                         height);                                                                                  \
     }                                                                                                              \
     static void F(ordered_##height##x##vectors)(const REAL *rows, ptrdiff_t rows_step, const REAL *columns,        \
                                                 ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before,       \
                                                 ptrdiff_t before_step, REAL *made, ptrdiff_t made_step,            \
                                                 const int32_t *order) {                                            \
-        F(tile_in_order)(rows, F(LEFT_STEP), 1, columns, columns_step, inner, before, before_step, made,           \
-                         made_step, order, height, vectors);                                                       \
+        if (vectors)                                                                                               \
+            F(tile_in_order)(rows, F(LEFT_STEP), 1, columns, columns_step, inner, before, before_step, made,       \
+                             made_step, order, height, vectors);                                                   \
+        else                                                                                                       \
+            F(half_tile)(rows, F(LEFT_STEP), columns, columns_step, inner, before, before_step, made, made_step,   \
+                         order, height);                                                                           \
     }
 TILES(TILE)
 #undef TILE
@@ -86,7 +119,7 @@ static const F(tile_function) F(ordered_functions)[HEIGHT + 1][VECTORS + 1] = {T
 /* The rows of a part by one panel of columns. `order` names the row that each of them is; NULL where they lie in order. */
 static void F(tiles)(const gemm_job *job, const gemm_part *part, const REAL *first_row, ptrdiff_t rows_step,
                      const REAL *columns, ptrdiff_t step, const int32_t *order) {
-    const ptrdiff_t width = part->columns, vectors = (width + LANES - 1) / LANES;
+    const ptrdiff_t width = part->columns, vectors = width <= LANES / 2 ? 0 : (width + LANES - 1) / LANES;
     for (ptrdiff_t i = 0, height; i < part->rows; i += height) {
         ptrdiff_t rest = part->rows - i;
         for (height = rest < HEIGHT ? rest : HEIGHT; !F(tile_functions)[height][1]; height--)
@@ -105,7 +138,7 @@ static void F(tiles)(const gemm_job *job, const gemm_part *part, const REAL *fir
             before = (const REAL *)job->before + first * job->before_row + part->column;
             before_step = job->before_row;
         }
-        if (width % LANES == 0) {
+        if (width % LANES == 0 || width == LANES / 2) {
             tile(rows, rows_step, columns, step, part->inner, before, before_step, made, job->made_row, at);
             continue;
         }

@@ -214,7 +214,8 @@ static void sequences_body(void *context, npy_intp begin, npy_intp end) {
         set_left(&w, moved(w.all->dz, w.start * of->gates * of->size, w.bytes), w.rows);
     }
     w.rows = 0;
-    run_step(&w);
+    if (of->for_h0)
+        run_step(&w);
 }
 
 bool recurrent_run(const recurrent_call *of, const recurrent_part *all, bool backward) {

@@ -149,6 +149,7 @@ static void forward_body(void *context, npy_intp begin, npy_intp end) {
     const ptrdiff_t width = w->real->width, lanes = w->real->lanes;
     for (npy_intp chunk = begin; chunk < end; chunk++) {
         const ptrdiff_t unit = chunk * width, units = at_most(width, w->of->size - unit);
+        const ptrdiff_t columns = 2 * units <= lanes ? lanes / 2 : parts_of(units, lanes) * lanes;
         for (ptrdiff_t row = 0; row < w->rows; row += ROWS) {
             recurrent_part part = part_at(w, w->start + row, w->first + row, unit);
             part.rows = at_most(ROWS, w->rows - row);
@@ -157,7 +158,7 @@ static void forward_body(void *context, npy_intp begin, npy_intp end) {
             part.z_row = width;
             part.z_gate = ROWS * width;
             for (ptrdiff_t gate = 0; gate < w->of->gates; gate++)
-                multiply(w, chunk, gate, row, part.rows, 2 * units <= lanes ? lanes / 2 : parts_of(units, lanes) * lanes,
+                multiply(w, chunk, gate, row, part.rows, columns,
                          moved(products, gate * part.z_gate, w->bytes), width, NULL, &part);
             w->cell(&part);
         }

@@ -19,6 +19,11 @@ torch.manual_seed(8)
 x = torch.rand(64, 64, 32, device=device)
 y = torch.rand(64, 64, 32, device=device)
 """
+ZEROS = """
+torch.manual_seed(8)
+x = torch.rand(256, 128, device=device) * (torch.rand(256, {columns}, device=device) >= {share})
+y = torch.rand(128, 784, device=device)
+"""
 LINEAR = """
 torch.manual_seed(8)
 x = torch.rand({rows}, {inner}, device=device)
@@ -59,6 +64,11 @@ def _square(dtype: str, size: int) -> list[Row]:
 ROWS = [
     *[row for dtype in ("float32", "float64") for size in (8, 64, 256, 1024, 2048) for row in _square(dtype, size)],
     Row("product 32x12 of 64x64", MATRICES.format(shape="32, 12, 64, 64", dtype="float32"), "x @ y", 1.0, threads=(1, 2), group="products"),
+    *[
+        Row(f"product 256x128 by 128x784, {what}", ZEROS.format(columns=columns, share=share), "x @ y", 1.0, group="products")
+        for what, columns, share in (("no zeros", 128, 0.0), ("half zeros on the left", 128, 0.5),
+                                     ("half of the left rows zeros", 1, 0.5), ("seven tenths zeros on the left", 128, 0.7))
+    ],
     Row("product 64 of 64x32 by 32x64", HEADS, "x @ y.transpose(1, 2)", 1.0, threads=(1, 2), group="products"),
     *[
         Row(f"linear {rows}x{inner} to {outs}", LINEAR.format(rows=rows, inner=inner, outs=outs),

@@ -58,6 +58,16 @@ def test_long_sums(inner):
     assert_product(kernel("matmul")[0](x, y), x, y)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_number_of_last_columns(dtype):
+    """Columns that fill no tile are right, however many vectors, halves of one and single ones they are."""
+    x = numbers(27, 20, dtype=dtype)
+    for columns in range(1, 70):
+        y = numbers(20, columns, dtype=dtype)
+        assert_product(kernel("matmul")[0](x, y), x, y)
+        assert_product(kernel("matmul_nt")[0](x, np.ascontiguousarray(y.T)), x, y)
+
+
 def test_many_rows_and_columns():
     """More rows and columns than are packed at a time give the same."""
     x, y = numbers(700, 20), numbers(20, 5000)

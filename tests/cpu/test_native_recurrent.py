@@ -106,10 +106,12 @@ def test_gradients_that_did_not_come(name, missing):
 
 
 @pytest.mark.parametrize("name", GATES)
-def test_what_is_not_needed(name):
-    """The gradient of the weight is not made where nobody wants it."""
-    args = inputs(name, (3,), 9, "float32")
-    both_ways(name, (3,), 9, "float32", needs=(True, False, *(True,) * (len(args) - 2)))
+@pytest.mark.parametrize("which", ["weight", "h0"])
+def test_what_is_not_needed(name, which):
+    """The gradients of the weight and of the first state are not made where nobody wants them."""
+    without = 1 if which == "weight" else 3 if name == "gru_steps" else 2
+    args = inputs(name, (3, 2), 9, "float32")
+    both_ways(name, (3, 2), 9, "float32", needs=tuple(i != without for i in range(len(args))))
 
 
 @pytest.mark.parametrize("name", GATES)

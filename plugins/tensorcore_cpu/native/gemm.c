@@ -2,6 +2,7 @@
 #include "gemm.h"
 
 #include "blas.h"
+#include "gemm_small.h"
 #include "native.h"
 
 #include <stdlib.h>
@@ -343,86 +344,6 @@ typedef struct {
     bool left, right;
 } turns;
 
-/* Small products of vectors, and with a scaled tensor added: one sum after the other, each in double precision. */
-
-typedef struct {
-    const char *data;
-    npy_intp shape[3], steps[3]; /* batch, rows, columns; bytes */
-    bool batch, vector;
-} small_side;
-
-enum { SMALL_WORK = 1 << 12 }; /* multiplications up to which starting anything else takes longer */
-
-static bool read_small(PyObject *object, bool left, small_side *side) {
-    PyArrayObject *x = (PyArrayObject *)object;
-    const int ndim = PyArray_NDIM(x);
-    if (ndim < 1 || ndim > 3 || !PyArray_SIZE(x))
-        return false;
-    *side = (small_side){PyArray_BYTES(x), {1, 1, 1}, {0}, ndim == 3, ndim == 1};
-    for (int i = 0; i < ndim; i++) {
-        const int to = ndim > 1 ? i + 3 - ndim : left ? 2 : 1;
-        side->shape[to] = PyArray_DIM(x, i);
-        side->steps[to] = PyArray_STRIDE(x, i);
-    }
-    return true;
-}
-
-#define SMALL_PRODUCT(type)                                                                                   \
-    for (npy_intp b = 0; b < batch; b++)                                                                      \
-        for (npy_intp i = 0; i < x.shape[1]; i++)                                                             \
-            for (npy_intp j = 0; j < y.shape[2]; j++) {                                                       \
-                const char *one = x.data + b * x.steps[0] + i * x.steps[1];                                   \
-                const char *other = y.data + b * y.steps[0] + j * y.steps[2];                                 \
-                double sum = 0;                                                                               \
-                for (npy_intp k = 0; k < inner; k++, one += x.steps[2], other += y.steps[1])                  \
-                    sum += (double)*(const type *)one * (double)*(const type *)other;                         \
-                sum *= alpha;                                                                                 \
-                if (added)                                                                                    \
-                    sum += beta * (double)*(const type *)(added + b * step[0] + i * step[1] + j * step[2]);   \
-                ((type *)PyArray_DATA(made))[(b * x.shape[1] + i) * y.shape[2] + j] = (type)sum;              \
-            }
-
-/* alpha * left @ right + beta * input, which is NULL or broadcasts to that; NULL where it is not for us. */
-static PyObject *multiply_small(native_type type, PyObject *left, PyObject *right, PyArrayObject *input, double alpha,
-                                double beta) {
-    small_side x, y;
-    if (!read_small(left, true, &x) || !read_small(right, false, &y) || x.shape[2] != y.shape[1] ||
-        (x.batch && y.batch && x.shape[0] != y.shape[0]))
-        return NULL;
-    const npy_intp batch = x.batch ? x.shape[0] : y.shape[0], inner = x.shape[2];
-    if (batch > SMALL_WORK || x.shape[1] > SMALL_WORK || y.shape[2] > SMALL_WORK || inner > SMALL_WORK ||
-        batch * x.shape[1] * y.shape[2] * inner > SMALL_WORK)
-        return NULL;
-    npy_intp shape[3], step[3] = {0};
-    int ndim = 0, at[3];
-    const npy_intp sizes[3] = {batch, x.shape[1], y.shape[2]};
-    const bool there[3] = {x.batch || y.batch, !x.vector, !y.vector};
-    for (int i = 0; i < 3; i++)
-        if (there[i]) {
-            at[ndim] = i;
-            shape[ndim++] = sizes[i];
-        }
-    const char *added = NULL;
-    if (input) {
-        const int shift = ndim - PyArray_NDIM(input);
-        if (shift < 0 || native_array_type((PyObject *)input) != type)
-            return NULL;
-        for (int i = 0; i < PyArray_NDIM(input); i++) {
-            if (PyArray_DIM(input, i) != 1 && PyArray_DIM(input, i) != shape[i + shift])
-                return NULL;
-            step[at[i + shift]] = PyArray_DIM(input, i) == 1 ? 0 : PyArray_STRIDE(input, i);
-        }
-        added = PyArray_BYTES(input);
-    }
-    PyArrayObject *made = native_empty(ndim, shape, type);
-    if (made && type == TYPE_F32) {
-        SMALL_PRODUCT(float)
-    } else if (made) {
-        SMALL_PRODUCT(double)
-    }
-    return (PyObject *)made;
-}
-
 static PyObject *run_matmul(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const turns *turned = kernel->data;
     native_type type;
@@ -431,7 +352,7 @@ static PyObject *run_matmul(const native_kernel *kernel, PyObject *const *args, 
         return NULL;
     if (!turned->left && !turned->right &&
         (PyArray_NDIM((PyArrayObject *)args[0]) == 1 || PyArray_NDIM((PyArrayObject *)args[1]) == 1))
-        return multiply_small(type, args[0], args[1], NULL, 1, 0);
+        return gemm_small(type, args[0], args[1], NULL, 1, 0);
     if (!read_operand(args[0], type, turned->left, &x) || !read_operand(args[1], type, turned->right, &y))
         return NULL;
     return multiply(type, &x, &y, NULL, 0);
@@ -469,7 +390,7 @@ static PyObject *run_addmm(const native_kernel *kernel, PyObject *const *args, P
     PyArrayObject *input = (PyArrayObject *)args[0];
     if (!read_operand(args[1], type, false, &x) || !read_operand(args[2], type, false, &y) || x.ndim != 2 || y.ndim != 2 ||
         alpha != 1 || (beta != 0 && beta != 1))
-        return multiply_small(type, args[1], args[2], beta != 0 ? input : NULL, alpha, beta);
+        return gemm_small(type, args[1], args[2], beta != 0 ? input : NULL, alpha, beta);
     if (beta == 0)
         return multiply(type, &x, &y, NULL, 0);
     if (native_array_type(args[0]) != type)
@@ -479,7 +400,7 @@ static PyObject *run_addmm(const native_kernel *kernel, PyObject *const *args, P
     if (ndim < 1 || ndim > 2 || PyArray_DIM(input, ndim - 1) != y.shape[1] ||
         PyArray_STRIDE(input, ndim - 1) != TYPE_SIZE[type] || (rows != 1 && rows != x.shape[0]) ||
         (rows != 1 && PyArray_STRIDE(input, 0) % TYPE_SIZE[type]))
-        return multiply_small(type, args[1], args[2], input, 1, 1);
+        return gemm_small(type, args[1], args[2], input, 1, 1);
     return multiply(type, &x, &y, PyArray_DATA(input), rows == 1 ? 0 : PyArray_STRIDE(input, 0) / TYPE_SIZE[type]);
 }
 

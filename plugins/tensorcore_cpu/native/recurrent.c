@@ -218,6 +218,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
         all.dc = dc ? PyArray_DATA(dc) : NULL;
         all.dx = PyArray_DATA(dx);
         all.dz = PyArray_DATA(dz ? dz : dx);
+        of.for_h0 = PyTuple_GET_ITEM(given[NEEDS], kind == GRU ? 3 : 2) == Py_True;
         done = recurrent_run(&of, &all, true);
     }
     if (done && PyTuple_GET_ITEM(given[NEEDS], 1) == Py_True) {
@@ -232,6 +233,8 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
         db = sums_of_rows(dz, of.type);
         done = db != NULL;
     }
+    if (!of.for_h0)
+        Py_CLEAR(dh);
     Py_XDECREF(dz);
     Py_XDECREF(grads);
     Py_XDECREF(of_h);

@@ -14,6 +14,7 @@ typedef struct {
     ptrdiff_t gates, rows, size, batch; /* rows of all steps together */
     ptrdiff_t steps, *first, *count;    /* of each step in the order in which they are taken */
     bool reverse, relu;
+    bool for_h0; /* whether the gradient of h0 is wanted */
     PyArrayObject *x, *weight, *bias, *h0, *c0; /* the weight may lie anyhow */
 } recurrent_call;
 

@@ -98,7 +98,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             mine[:, 3 * size :] *= out
             cell *= f[start:end]
             xp.matmul(mine, full, out=out)
-        return narrow(gates, dz, products(dz, prev) if needs[1] else None, dh, dc)
+        return narrow(gates, dz, products(dz, prev) if needs[1] else None, dh if needs[2] else None, dc)
 
     # GRU
 
@@ -169,7 +169,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             out *= z[start:end]
             out += dw[start:end].dot(full)
         db = dw.sum(0) if needs[2] else None
-        return narrow(gates, dx, products(dw, prev) if needs[1] else None, db, dh)
+        return narrow(gates, dx, products(dw, prev) if needs[1] else None, db, dh if needs[3] else None)
 
     # Elman's network
 
@@ -205,7 +205,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
                 out += grads[start : start + n]
             mine *= out
             xp.matmul(mine, full, out=out)
-        return narrow(gates, dz, products(dz, prev) if needs[1] else None, dh)
+        return narrow(gates, dz, products(dz, prev) if needs[1] else None, dh if needs[2] else None)
 
     return {
         one.__name__: one

@@ -8,18 +8,20 @@
 #include <immintrin.h>
 #endif
 
-/* Tiles: as many accumulators as leave registers for what is multiplied, and smaller heights for what remains. Left rows of
-   any step are read where few of them are in a tile: each needs an address of its own. */
+/* Tiles: as many accumulators as leave registers for what is multiplied, and smaller heights for what remains. Left rows that
+   are not packed take a register each for their address, and with twelve of them 1 % more time. */
 #if defined(__AVX512F__)
-enum { HEIGHT = 12, VECTORS = 2, READS_LEFT = 0, ROWS = 192, SLOWER_THAN_BLAS = 0 };
-#define TILES(X) X(12, 1) X(8, 1) X(4, 1) X(2, 1) X(1, 1) X(12, 2) X(8, 2) X(4, 2) X(2, 2) X(1, 2)
+enum { HEIGHT = 12, VECTORS = 2, READS_LEFT = 1, ROWS = 192, SLOWER_THAN_BLAS = 0 };
+#define HEIGHTS(X, vectors) X(12, vectors) X(8, vectors) X(4, vectors) X(2, vectors) X(1, vectors)
 #elif defined(__AVX2__)
 enum { HEIGHT = 6, VECTORS = 2, READS_LEFT = 1, ROWS = 144, SLOWER_THAN_BLAS = 0 };
-#define TILES(X) X(6, 1) X(4, 1) X(2, 1) X(1, 1) X(6, 2) X(4, 2) X(2, 2) X(1, 2)
+#define HEIGHTS(X, vectors) X(6, vectors) X(4, vectors) X(2, vectors) X(1, vectors)
 #else
 enum { HEIGHT = 4, VECTORS = 2, READS_LEFT = 0, ROWS = 96, SLOWER_THAN_BLAS = 1 };
-#define TILES(X) X(4, 1) X(2, 1) X(1, 1) X(4, 2) X(2, 2) X(1, 2)
+#define HEIGHTS(X, vectors) X(4, vectors) X(2, vectors) X(1, vectors)
 #endif
+#define TILES(X) HEIGHTS(X, 0) HEIGHTS(X, 1) HEIGHTS(X, 2) /* 0 is half a vector */
+enum { PACKED, LYING, ORDERED, TILE_KINDS };               /* what the left rows of a tile are */
 enum { MANY_REGISTERS = VECTOR == 64 }; /* 32 of them: sixteen sums and what they are of */
 /* Lists of what is not zero: of blocks of the inner dim, of which PANELS panels of the right side stay in the first cache. Rows
    that are fuller than FULL of FULL_OF are no lists, and fewer lists than one of FEW_LISTS rows are not worth their making. */

@@ -54,44 +54,77 @@ static void F(pack_right)(const gemm_job *job, const gemm_part *part, void *pack
     }
 }
 
-/* Tiles of each height and number of vectors, and those whose rows lie in another order. */
+/* A tile of one half of a vector: the last of 200 columns are eight, for which whole vectors took twice the time. */
+typedef REAL F(half) __attribute__((vector_size(VECTOR / 2)));
+typedef REAL F(half_u) __attribute__((vector_size(VECTOR / 2), aligned(1), may_alias));
+
+ALWAYS_INLINE void F(half_tile)(const REAL *rows, ptrdiff_t row_step, const REAL *columns, ptrdiff_t columns_step,
+                                ptrdiff_t inner, const REAL *before, ptrdiff_t before_step, REAL *made,
+                                ptrdiff_t made_step, const int32_t *order, int height) {
+    F(half) sums[16];
+#pragma GCC unroll 16
+    for (int r = 0; r < height; r++)
+        sums[r] = (F(half)){0};
+    for (ptrdiff_t k = 0; k < inner; k++) {
+        const F(half) right = *(const F(half_u) *)(columns + k * columns_step);
+#pragma GCC unroll 16
+        for (int r = 0; r < height; r++)
+            sums[r] += right * rows[r * row_step + k];
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < height; r++) {
+        const ptrdiff_t row = order ? order[r] : r;
+        *(F(half_u) *)(made + row * made_step) = sums[r] + *(const F(half_u) *)(before + row * before_step);
+    }
+}
+
+/* Tiles of each height and number of vectors, over packed rows, over rows as they lie, and over packed ones that belong in
+   another order. */
 typedef void (*F(tile_function))(const REAL *rows, ptrdiff_t rows_step, const REAL *columns, ptrdiff_t columns_step,
                                  ptrdiff_t inner, const REAL *before, ptrdiff_t before_step, REAL *made,
                                  ptrdiff_t made_step, const int32_t *order);
 
-#define TILE(height, vectors)                                                                                      \
-    static void F(tile_##height##x##vectors)(const REAL *rows, ptrdiff_t rows_step, const REAL *columns,           \
-                                             ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before,          \
-                                             ptrdiff_t before_step, REAL *made, ptrdiff_t made_step,               \
-                                             const int32_t *order) {                                               \
-        F(tile)(rows, READS_LEFT ? rows_step : F(LEFT_STEP), 1, columns, columns_step, inner, before, before_step, \
-                made, made_step, height, vectors);                                                                 \
-    }                                                                                                              \
-    static void F(ordered_##height##x##vectors)(const REAL *rows, ptrdiff_t rows_step, const REAL *columns,        \
-                                                ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before,       \
-                                                ptrdiff_t before_step, REAL *made, ptrdiff_t made_step,            \
-                                                const int32_t *order) {                                            \
-        F(tile_in_order)(rows, F(LEFT_STEP), 1, columns, columns_step, inner, before, before_step, made,           \
-                         made_step, order, height, vectors);                                                       \
+#define TILE_OF(name, step, in_order, height, vectors)                                                            \
+    static void F(name##_##height##x##vectors)(const REAL *rows, ptrdiff_t rows_step, const REAL *columns,        \
+                                               ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before,       \
+                                               ptrdiff_t before_step, REAL *made, ptrdiff_t made_step,            \
+                                               const int32_t *order) {                                            \
+        if (vectors)                                                                                              \
+            F(tile_in_order)(rows, step, 1, columns, columns_step, inner, before, before_step, made, made_step,   \
+                             in_order, height, vectors);                                                          \
+        else                                                                                                      \
+            F(half_tile)(rows, step, columns, columns_step, inner, before, before_step, made, made_step,          \
+                         in_order, height);                                                                       \
     }
+#define TILE(height, vectors)                                                                                     \
+    TILE_OF(packed, F(LEFT_STEP), NULL, height, vectors)                                                          \
+    TILE_OF(lying, rows_step, NULL, height, vectors)                                                              \
+    TILE_OF(ordered, F(LEFT_STEP), order, height, vectors)
 TILES(TILE)
 #undef TILE
-#define TILE(height, vectors) [height][vectors] = F(tile_##height##x##vectors),
-static const F(tile_function) F(tile_functions)[HEIGHT + 1][VECTORS + 1] = {TILES(TILE)};
-#undef TILE
-#define TILE(height, vectors) [height][vectors] = F(ordered_##height##x##vectors),
-static const F(tile_function) F(ordered_functions)[HEIGHT + 1][VECTORS + 1] = {TILES(TILE)};
-#undef TILE
+#undef TILE_OF
+#define PACKED_TILE(height, vectors) [height][vectors] = F(packed_##height##x##vectors),
+#define LYING_TILE(height, vectors) [height][vectors] = F(lying_##height##x##vectors),
+#define ORDERED_TILE(height, vectors) [height][vectors] = F(ordered_##height##x##vectors),
+static const F(tile_function) F(tile_functions)[TILE_KINDS][HEIGHT + 1][VECTORS + 1] = {
+    [PACKED] = {TILES(PACKED_TILE)},
+    [LYING] = {TILES(LYING_TILE)},
+    [ORDERED] = {TILES(ORDERED_TILE)},
+};
+#undef PACKED_TILE
+#undef LYING_TILE
+#undef ORDERED_TILE
 
 /* The rows of a part by one panel of columns. `order` names the row that each of them is; NULL where they lie in order. */
 static void F(tiles)(const gemm_job *job, const gemm_part *part, const REAL *first_row, ptrdiff_t rows_step,
                      const REAL *columns, ptrdiff_t step, const int32_t *order) {
-    const ptrdiff_t width = part->columns, vectors = (width + LANES - 1) / LANES;
+    const ptrdiff_t width = part->columns, vectors = width <= LANES / 2 ? 0 : (width + LANES - 1) / LANES;
+    const F(tile_function)(*const plain)[VECTORS + 1] = F(tile_functions)[rows_step == F(LEFT_STEP) ? PACKED : LYING];
     for (ptrdiff_t i = 0, height; i < part->rows; i += height) {
         ptrdiff_t rest = part->rows - i;
-        for (height = rest < HEIGHT ? rest : HEIGHT; !F(tile_functions)[height][1]; height--)
+        for (height = rest < HEIGHT ? rest : HEIGHT; !plain[height][1]; height--)
             continue;
-        const F(tile_function) tile = (order ? F(ordered_functions) : F(tile_functions))[height][vectors];
+        const F(tile_function) tile = (order ? F(tile_functions)[ORDERED] : plain)[height][vectors];
         const REAL *rows = first_row + i * rows_step;
         const ptrdiff_t first = part->row + (order ? 0 : i); /* of which the rows in `order` are counted */
         const int32_t *at = order ? order + i : NULL;
@@ -105,7 +138,7 @@ static void F(tiles)(const gemm_job *job, const gemm_part *part, const REAL *fir
             before = (const REAL *)job->before + first * job->before_row + part->column;
             before_step = job->before_row;
         }
-        if (width % LANES == 0) {
+        if (width % LANES == 0 || width == LANES / 2) {
             tile(rows, rows_step, columns, step, part->inner, before, before_step, made, job->made_row, at);
             continue;
         }
@@ -118,8 +151,7 @@ static void F(tiles)(const gemm_job *job, const gemm_part *part, const REAL *fir
             before = room;
             before_step = F(WIDTH);
         }
-        F(tile_functions)[height][vectors](rows, rows_step, columns, step, part->inner, before, before_step, room,
-                                           F(WIDTH), NULL);
+        plain[height][vectors](rows, rows_step, columns, step, part->inner, before, before_step, room, F(WIDTH), NULL);
         for (ptrdiff_t r = 0; r < height; r++)
             F(copy)(made + (at ? at[r] : r) * job->made_row, room + r * F(WIDTH), width);
     }
@@ -240,8 +272,8 @@ static void F(dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end) {
 #define GEMM_LOOPS(suffix)                                                                                    \
     {                                                                                                         \
         .height = HEIGHT, .width = WIDTH_##suffix, .lanes = LANES_##suffix, .most_rows = ROWS,                \
-        .most_inner = INNER,                                                                                  \
-        .left_step = LEFT_STEP_##suffix, .reads_left = READS_LEFT, .slower_than_blas = SLOWER_THAN_BLAS,      \
+        .most_inner = INNER, .left_step = LEFT_STEP_##suffix, .reads_left = READS_LEFT,                       \
+        .slower_than_blas = SLOWER_THAN_BLAS,                                                                 \
         .pack_left = pack_left_##suffix, .pack_right = pack_right_##suffix, .multiply = multiply_##suffix,    \
         .dots = dots_##suffix, .panels = PANELS, .lists_bytes = lists_bytes_##suffix, .list = list_##suffix,  \
         .multiply_lists = multiply_lists_##suffix,                                                            \

@@ -212,13 +212,14 @@ KERNELS: dict[str, Facts] = {
     **_optional("nll_loss", like.nll_loss, stops=True),
     **_optional("cross_entropy", like.cross_entropy, stops=True),
     **_optional("ctc_loss", lambda x, labels, skips, **options: [x[1:2], (x[0], *labels)]),
+    **_optional("grid_sample", like.grid_sample),
     **_optional("attention", like.attention),
     **_optional("lstm_steps", like.lstm_steps),
     **_optional("gru_steps", like.gru_steps),
     **_optional("rnn_steps", like.rnn_steps),
     **_optional(
         "standardize_backward mse_loss_backward smooth_l1_loss_backward binary_cross_entropy_with_logits_backward nll_loss_backward "
-        "cross_entropy_backward attention_backward ctc_loss_backward lstm_steps_backward gru_steps_backward "
+        "cross_entropy_backward attention_backward ctc_loss_backward grid_sample_backward lstm_steps_backward gru_steps_backward "
         "rnn_steps_backward sparse_matmul_backward",
         like.gradients,
     ),

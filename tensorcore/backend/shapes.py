@@ -232,6 +232,11 @@ def cross_entropy(x: Shape, target: Shape, weight: Any, **options: Any) -> list[
     return [made, x, every, weights]
 
 
+def grid_sample(x: Shape, grid: Shape, **options: Any) -> Shape:
+    """All channels of each sample at the places of its grid."""
+    return (*x[:2], *grid[1:-1])
+
+
 def sparse_matmul(rows: Shape, columns: Shape, values: Shape, dense: Shape, *, count: int, **options: Any) -> Shape:
     return (count, dense[1])
 

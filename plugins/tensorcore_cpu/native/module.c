@@ -35,6 +35,7 @@ static const native_spec *const FAMILIES[] = {
     place_kernels,
     formulas_kernels,
     lines_kernels,
+    sample_kernels,
 };
 static int (*const INITS[])(void) = {
     plan_init,
@@ -64,6 +65,7 @@ static int (*const INITS[])(void) = {
     place_init,
     formulas_init,
     lines_init,
+    sample_init,
     fused_init,
 };
 

@@ -217,6 +217,9 @@ int formulas_init(void);
 extern const native_spec lines_kernels[];
 int lines_init(void);
 
+extern const native_spec sample_kernels[];
+int sample_init(void);
+
 int fused_init(void); /* no kernels: these functions of the module */
 PyObject *native_fuse(PyObject *module, PyObject *args);
 PyObject *native_fusible(PyObject *module, PyObject *unused);

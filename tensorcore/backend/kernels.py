@@ -202,6 +202,7 @@ KERNELS: dict[str, Facts] = {
     **_of("max_pool_gradient", lambda g, x, made, **options: x),
     **_of("max_pool_pick", lambda x, source, made, **options: made),
     **_of("max_pool_indices", lambda x, made, **options: made, dtypes.int64, layout=lies.channels_last),
+    **_optional("adaptive_max_indices fractional_max_indices", like.windows, dtypes.int64),
     **_of("max_unpool", like.given, layout=lies.channels_last, stops=True),
     **_of("max_unpool_gradient", lambda g, indices: indices),
     # Layers and losses
@@ -209,6 +210,7 @@ KERNELS: dict[str, Facts] = {
     **_optional("standardize_by", like.same, layout=lies.channels_last),
     **_optional("mse_loss smooth_l1_loss", like.lost, layout=lies.aligned),
     **_optional("binary_cross_entropy_with_logits", like.lost, layout=lies.after_target),
+    **_optional("multi_margin_loss multilabel_margin_loss", like.lost_by_row, stops=True),
     **_optional("nll_loss", like.nll_loss, stops=True),
     **_optional("cross_entropy", like.cross_entropy, stops=True),
     **_optional("ctc_loss", lambda x, labels, skips, **options: [x[1:2], (x[0], *labels)]),
@@ -220,7 +222,7 @@ KERNELS: dict[str, Facts] = {
     **_optional(
         "standardize_backward mse_loss_backward smooth_l1_loss_backward binary_cross_entropy_with_logits_backward nll_loss_backward "
         "cross_entropy_backward attention_backward ctc_loss_backward grid_sample_backward lstm_steps_backward gru_steps_backward "
-        "rnn_steps_backward sparse_matmul_backward",
+        "multi_margin_loss_backward multilabel_margin_loss_backward rnn_steps_backward sparse_matmul_backward",
         like.gradients,
     ),
     # Writes, and values that decide what comes

@@ -221,6 +221,11 @@ def lost(x: Shape, target: Shape, *others: Any, reduction: str, **options: Any) 
     return broadcast(x, target) if reduction == "none" else ()
 
 
+def lost_by_row(x: Shape, *others: Any, reduction: str, **options: Any) -> Shape:
+    """A loss of each row, or what they come to."""
+    return x[:1] if reduction == "none" else ()
+
+
 def nll_loss(x: Shape, target: Shape, weight: Any, *, reduction: str, **options: Any) -> list[Shape]:
     """The loss, the weight of each target, and their sum."""
     return [target if reduction == "none" else (), (x[0], prod(x[2:])), ()]

@@ -36,6 +36,8 @@ static const native_spec *const FAMILIES[] = {
     formulas_kernels,
     lines_kernels,
     sample_kernels,
+    margins_kernels,
+    boxes_kernels,
 };
 static int (*const INITS[])(void) = {
     plan_init,
@@ -66,6 +68,8 @@ static int (*const INITS[])(void) = {
     formulas_init,
     lines_init,
     sample_init,
+    margins_init,
+    boxes_init,
     fused_init,
 };
 

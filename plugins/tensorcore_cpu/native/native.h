@@ -220,6 +220,12 @@ int lines_init(void);
 extern const native_spec sample_kernels[];
 int sample_init(void);
 
+extern const native_spec boxes_kernels[];
+int boxes_init(void);
+
+extern const native_spec margins_kernels[];
+int margins_init(void);
+
 int fused_init(void); /* no kernels: these functions of the module */
 PyObject *native_fuse(PyObject *module, PyObject *args);
 PyObject *native_fusible(PyObject *module, PyObject *unused);

@@ -37,6 +37,7 @@ static const native_spec *const FAMILIES[] = {
     lines_kernels,
     sample_kernels,
     margins_kernels,
+    ctc_kernels,
     boxes_kernels,
 };
 static int (*const INITS[])(void) = {
@@ -69,6 +70,7 @@ static int (*const INITS[])(void) = {
     lines_init,
     sample_init,
     margins_init,
+    ctc_init,
     boxes_init,
     fused_init,
 };

@@ -111,7 +111,8 @@ KERNELS: dict[str, Facts] = {
         like.same, optional=True,
     ),
     **_eager("leaky_relu_backward relu_backward sigmoid_backward tanh_backward"),
-    **_eager("addcdiv addcmul frac frexp hardshrink hardsigmoid hardswish heaviside lerp logit nan_to_num softshrink"),
+    **_eager("addcdiv addcmul frac frexp hardshrink hardsigmoid hardswish heaviside lerp logit nan_to_num sinc softshrink "
+             "spherical_bessel_j0"),
     # New arrays, copies, and other orders of elements
     **_of("full", like.full, "option"),
     **_of("arange", like.arange, "option"),
@@ -164,7 +165,7 @@ KERNELS: dict[str, Facts] = {
     **_of("topk", like.topk, (None, dtypes.int64)),
     **_optional("softmax log_softmax", like.same),
     **_optional("softmax_backward log_softmax_backward", like.same, layout=lies.aligned),
-    **_eager("equal histc isin xor_bits"),
+    **_eager("equal histc histogram isin xor_bits"),
     **_optional("pdist", lambda x, *, p: (x[0] * (x[0] - 1) // 2,)),
     # Matrices
     **_of("matmul", like.matmul),

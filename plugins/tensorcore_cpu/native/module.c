@@ -38,6 +38,7 @@ static const native_spec *const FAMILIES[] = {
     sample_kernels,
     margins_kernels,
     ctc_kernels,
+    bins_kernels,
     boxes_kernels,
 };
 static int (*const INITS[])(void) = {
@@ -71,6 +72,7 @@ static int (*const INITS[])(void) = {
     sample_init,
     margins_init,
     ctc_init,
+    bins_init,
     boxes_init,
     fused_init,
 };

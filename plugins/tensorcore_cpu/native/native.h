@@ -223,6 +223,9 @@ int sample_init(void);
 extern const native_spec boxes_kernels[];
 int boxes_init(void);
 
+extern const native_spec bins_kernels[];
+int bins_init(void);
+
 extern const native_spec ctc_kernels[];
 int ctc_init(void);
 

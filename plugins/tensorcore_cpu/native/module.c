@@ -38,6 +38,7 @@ static const native_spec *const FAMILIES[] = {
     sample_kernels,
     margins_kernels,
     ctc_kernels,
+    runs_kernels,
     bins_kernels,
     boxes_kernels,
 };
@@ -72,6 +73,7 @@ static int (*const INITS[])(void) = {
     sample_init,
     margins_init,
     ctc_init,
+    runs_init,
     bins_init,
     boxes_init,
     fused_init,

@@ -226,6 +226,9 @@ int boxes_init(void);
 extern const native_spec bins_kernels[];
 int bins_init(void);
 
+extern const native_spec runs_kernels[];
+int runs_init(void);
+
 extern const native_spec ctc_kernels[];
 int ctc_init(void);
 

@@ -111,6 +111,13 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """Whether each element is one of a few: all are compared with all."""
         return xp.asarray((x[..., None] == among.reshape(-1)).any(-1))
 
+    def renorm(x: Native, *, p: float, dim: int, maxnorm: float) -> Native:
+        """Slices along ``dim`` whose p-norm is over ``maxnorm`` shortened to it."""
+        others = tuple([i for i in range(x.ndim) if i != dim])
+        size = backend.kernels["norm"](x, p=p, dim=others, keepdim=True)
+        factor = xp.where(size > maxnorm, x.dtype.type(maxnorm) / (size + x.dtype.type(1e-7)), x.dtype.type(1))
+        return xp.asarray(x * factor)
+
     def pdist(x: Native, *, p: float) -> Native:
         """The p-norm distances of all pairs of the rows of a matrix."""
         first, second = [xp.asarray(one) for one in np.triu_indices(x.shape[0], 1)]
@@ -132,6 +139,6 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     made = {function.__name__: function for function in (
         hardsigmoid, hardswish, hardshrink, softshrink, nan_to_num, logit, heaviside, addcdiv, addcmul, frac, lerp,
-        sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, block_diag,
+        sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, renorm, block_diag,
     )}  # fmt: skip
     return made | {"xor_bits": xor_bits} if hasattr(xp.bitwise_xor, "reduce") else made

@@ -183,7 +183,7 @@ def kept_dim(x: Shape, *, dim: int, keepdim: bool = False, **options: Any) -> li
     return reduced_twice(x, dim=dim if x else (), keepdim=keepdim)
 
 
-def windows(x: Shape, *, counts: Shape, **options: Any) -> Shape:
+def windows(x: Shape, *others: Any, counts: Shape, **options: Any) -> Shape:
     """Pools: one value for each window of each channel."""
     return (*x[:2], *counts)
 

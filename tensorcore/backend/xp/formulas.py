@@ -61,12 +61,18 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """Their quotient, 1 where the angle is 0."""
         return xp.where(angle == 0, angle.dtype.type(1), sine / xp.where(angle == 0, angle.dtype.type(1), angle))
 
-    def sinc(x: Native) -> Native:
+    def sinc(x: Native, *, out: Any = None) -> Native:
         angle = x * x.dtype.type(np.pi)
-        return over(xp.sin(angle), angle)
+        return placed(over(xp.sin(angle), angle), out)
 
-    def spherical_bessel_j0(x: Native) -> Native:
-        return xp.where(xp.isinf(x), x.dtype.type(0), over(xp.sin(x), x))
+    def spherical_bessel_j0(x: Native, *, out: Any = None) -> Native:
+        return placed(xp.where(xp.isinf(x), x.dtype.type(0), over(xp.sin(x), x)), out)
+
+    def placed(made: Native, out: Any) -> Native:
+        if out is None:
+            return xp.asarray(made)
+        out[...] = made
+        return out
 
     def lerp(x: Native, y: Native, weight: Any) -> Native:
         """From whichever end is nearer; ``weight`` is a float or an array."""

@@ -19,14 +19,8 @@ Line = list[tuple[Any, Any, Any]]
 
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
-    """The family's kernels for one backend: what they take stands with the op, ops/layers/grid_sample.py.
-
-    Half types are computed in float32.
-    """
+    """The family's kernels for one backend: what they take stands with the op, ops/layers/grid_sample.py."""
     xp = backend.xp
-
-    def wide(x: Native) -> Native:
-        return x.astype(np.float32) if x.dtype.itemsize <= 2 else x
 
     def padded(x: Native, n: int, padding_mode: str, corners: bool) -> tuple[Native, Any]:
         """The places inside that those outside stand for, and the slopes of that: 0 at the bounds, as in PyTorch."""
@@ -99,26 +93,26 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def grid_sample(input: Native, grid: Native, **options: Any) -> Native:
         """The values of images at places: (batch, channels, *places)."""
         sizes = input.shape[2:]
-        planes = wide(input).reshape(*input.shape[:2], prod(sizes))
+        planes = input.reshape(*input.shape[:2], prod(sizes))
         made: Any = xp.zeros((*input.shape[:2], prod(grid.shape[1:-1])), planes.dtype)
         if options["mode"] == "nearest":
-            (chosen,) = product(*lines(wide(grid), sizes, **options))
+            (chosen,) = product(*lines(grid, sizes, **options))
             made = read(planes, *flat_places(chosen, sizes)) if made.size else made
         elif made.size:
-            for chosen in product(*lines(wide(grid), sizes, **options)):
+            for chosen in product(*lines(grid, sizes, **options)):
                 made += read(planes, *flat_places(chosen, sizes)) * weight(chosen)[:, None]
-        return made.reshape(*input.shape[:2], *grid.shape[1:-1]).astype(input.dtype, copy=False)
+        return made.reshape(*input.shape[:2], *grid.shape[1:-1])
 
     def grid_sample_backward(g: Native, input: Native, grid: Native, *, needs: Any, **options: Any) -> Any:
         """The gradients of the images and of the places, None where they are not needed."""
         (batch, channels), sizes = input.shape[:2], input.shape[2:]
         size = prod(sizes)
-        planes = wide(input).reshape(batch, channels, size)
-        g = wide(g).reshape(batch, channels, prod(grid.shape[1:-1]))
+        planes = input.reshape(batch, channels, size)
+        g = g.reshape(batch, channels, prod(grid.shape[1:-1]))
         image = xp.zeros(batch * channels * size, planes.dtype)
         places: Any = xp.zeros((len(sizes), *g.shape[::2]), planes.dtype)
         first = (xp.arange(batch * channels) * size).reshape(batch, channels, 1)
-        for chosen in product(*lines(wide(grid), sizes, **options)) if g.size else ():
+        for chosen in product(*lines(grid, sizes, **options)) if g.size else ():
             flat, there = flat_places(chosen, sizes)
             if needs[0]:
                 sent = xp.where(there[:, None], g * weight(chosen)[:, None], xp.zeros((), g.dtype))
@@ -128,8 +122,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
                 for i in range(len(sizes)):
                     places[len(sizes) - 1 - i] += dots * weight(chosen, i)
         return (
-            image.reshape(input.shape).astype(input.dtype, copy=False) if needs[0] else None,
-            xp.moveaxis(places, 0, -1).reshape(grid.shape).astype(grid.dtype, copy=False) if needs[1] else None,
+            image.reshape(input.shape) if needs[0] else None,
+            xp.moveaxis(places, 0, -1).reshape(grid.shape) if needs[1] else None,
         )
 
     return {function.__name__: function for function in (grid_sample, grid_sample_backward)}

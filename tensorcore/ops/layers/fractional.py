@@ -82,7 +82,8 @@ def _pooled(
         none = input.new_empty((*front, *counts))
         return none, none.to(dtypes.int64)
     values = planes.reshape(batch, channels, prod(sizes))
-    search = input.device.kernels["fractional_max_indices"] if batch and input.dtype in PLAIN_FLOATS else None
+    ready = batch and input.dtype in PLAIN_FLOATS and drawn.device is input.device
+    search = input.device.kernels["fractional_max_indices"] if ready else None
     if search:
         taken = drawn.native if drawn.native.shape[0] == batch else drawn.detach()[:batch].native
         found = new_tensor(search(planes.native, taken, counts=counts, kernel=kernel), dtypes.int64, input.device)

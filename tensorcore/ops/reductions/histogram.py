@@ -115,7 +115,9 @@ def _edges(op: str, points: Tensor, bins: list[Any], ranges: list[Any] | None) -
 def _binned(op: str, points: Tensor, edges: list[Tensor], weight: Any, density: bool) -> Tensor:
     """The histogram of (n, d) points over the bins between the edges of each dim."""
     counts = tuple([one.numel() - 1 for one in edges])
-    kernel = points.device.kernels["histogram"] if points.dtype in PLAIN_FLOATS and 0 not in counts else None
+    together = all([one is None or one.device is points.device for one in (weight, *edges)])
+    fits = together and points.dtype in PLAIN_FLOATS and 0 not in counts
+    kernel = points.device.kernels["histogram"] if fits else None
     if kernel:
         weights = None if weight is None else weight.native
         native = kernel(points.native, weights, [one.native for one in edges])

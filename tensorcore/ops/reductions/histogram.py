@@ -76,7 +76,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     if min == max and input.numel():
         (least,), (most,) = _ends(flat)
         given = least, most
-    low, high = _span("histc", *given, 1.0)
+    low, high = _span("histc", given[0], given[1], 1.0)
     kernel = input.device.kernels["histc"] if input.dtype in PLAIN_FLOATS else None
     if kernel:
         made = new_tensor(kernel(flat.native, bins=bins, low=low, high=high), input.dtype, input.device)
@@ -107,7 +107,8 @@ def _edges(op: str, points: Tensor, bins: list[Any], ranges: list[Any] | None) -
         count = rules.whole(op, "bins", one)
         if count <= 0:
             raise UsageError(f"{op}: bins must be > 0, got {count}; pass at least 1")
-        low, high = _span(op, *((ends[0][i], ends[1][i]) if ranges is None else ranges[i]), 0.5)
+        least, most = (ends[0][i], ends[1][i]) if ranges is None else ranges[i]
+        low, high = _span(op, least, most, 0.5)
         made.append(linspace(low, high, count + 1, dtype=points.dtype, device=points.device))
     return made
 

@@ -93,7 +93,7 @@ KERNELS: dict[str, Facts] = {
         "chebyshev_polynomial_v chebyshev_polynomial_w entr erfcx gcd gelu hermite_polynomial_h hermite_polynomial_he i0 "
         "i0e i1 i1e igamma igammac laguerre_polynomial_l lcm leaky_relu legendre_polynomial_p log_ndtr modified_bessel_i0 "
         "modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 ndtr ndtri rational scaled_modified_bessel_k0 "
-        "scaled_modified_bessel_k1 shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
+        "scaled_modified_bessel_k1 sinc spherical_bessel_j0 shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
         "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w silu xlog1py xlogy zeta",
         optional=True,
     ),
@@ -164,7 +164,7 @@ KERNELS: dict[str, Facts] = {
     **_of("topk", like.topk, (None, dtypes.int64)),
     **_optional("softmax log_softmax", like.same),
     **_optional("softmax_backward log_softmax_backward", like.same, layout=lies.aligned),
-    **_eager("equal histc isin xor_bits"),
+    **_eager("equal histc histogram isin renorm xor_bits"),
     **_optional("pdist", lambda x, *, p: (x[0] * (x[0] - 1) // 2,)),
     # Matrices
     **_of("matmul", like.matmul),
@@ -202,6 +202,7 @@ KERNELS: dict[str, Facts] = {
     **_of("max_pool_gradient", lambda g, x, made, **options: x),
     **_of("max_pool_pick", lambda x, source, made, **options: made),
     **_of("max_pool_indices", lambda x, made, **options: made, dtypes.int64, layout=lies.channels_last),
+    **_optional("adaptive_max_indices fractional_max_indices", like.windows, dtypes.int64),
     **_of("max_unpool", like.given, layout=lies.channels_last, stops=True),
     **_of("max_unpool_gradient", lambda g, indices: indices),
     # Layers and losses
@@ -209,17 +210,19 @@ KERNELS: dict[str, Facts] = {
     **_optional("standardize_by", like.same, layout=lies.channels_last),
     **_optional("mse_loss smooth_l1_loss", like.lost, layout=lies.aligned),
     **_optional("binary_cross_entropy_with_logits", like.lost, layout=lies.after_target),
+    **_optional("multi_margin_loss multilabel_margin_loss", like.lost_by_row, stops=True),
     **_optional("nll_loss", like.nll_loss, stops=True),
     **_optional("cross_entropy", like.cross_entropy, stops=True),
     **_optional("ctc_loss", lambda x, labels, skips, **options: [x[1:2], (x[0], *labels)]),
+    **_optional("grid_sample", like.grid_sample),
     **_optional("attention", like.attention),
     **_optional("lstm_steps", like.lstm_steps),
     **_optional("gru_steps", like.gru_steps),
     **_optional("rnn_steps", like.rnn_steps),
     **_optional(
         "standardize_backward mse_loss_backward smooth_l1_loss_backward binary_cross_entropy_with_logits_backward nll_loss_backward "
-        "cross_entropy_backward attention_backward ctc_loss_backward lstm_steps_backward gru_steps_backward "
-        "rnn_steps_backward sparse_matmul_backward",
+        "cross_entropy_backward attention_backward ctc_loss_backward grid_sample_backward lstm_steps_backward gru_steps_backward "
+        "multi_margin_loss_backward multilabel_margin_loss_backward rnn_steps_backward sparse_matmul_backward",
         like.gradients,
     ),
     # Writes, and values that decide what comes

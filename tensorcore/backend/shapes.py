@@ -183,7 +183,7 @@ def kept_dim(x: Shape, *, dim: int, keepdim: bool = False, **options: Any) -> li
     return reduced_twice(x, dim=dim if x else (), keepdim=keepdim)
 
 
-def windows(x: Shape, *, counts: Shape, **options: Any) -> Shape:
+def windows(x: Shape, *others: Any, counts: Shape, **options: Any) -> Shape:
     """Pools: one value for each window of each channel."""
     return (*x[:2], *counts)
 
@@ -221,6 +221,11 @@ def lost(x: Shape, target: Shape, *others: Any, reduction: str, **options: Any) 
     return broadcast(x, target) if reduction == "none" else ()
 
 
+def lost_by_row(x: Shape, *others: Any, reduction: str, **options: Any) -> Shape:
+    """A loss of each row, or what they come to."""
+    return x[:1] if reduction == "none" else ()
+
+
 def nll_loss(x: Shape, target: Shape, weight: Any, *, reduction: str, **options: Any) -> list[Shape]:
     """The loss, the weight of each target, and their sum."""
     return [target if reduction == "none" else (), (x[0], prod(x[2:])), ()]
@@ -230,6 +235,11 @@ def cross_entropy(x: Shape, target: Shape, weight: Any, **options: Any) -> list[
     """As nll_loss, with the logarithms after the loss."""
     made, every, weights = nll_loss(x, target, weight, **options)
     return [made, x, every, weights]
+
+
+def grid_sample(x: Shape, grid: Shape, **options: Any) -> Shape:
+    """All channels of each sample at the places of its grid."""
+    return (*x[:2], *grid[1:-1])
 
 
 def sparse_matmul(rows: Shape, columns: Shape, values: Shape, dense: Shape, *, count: int, **options: Any) -> Shape:

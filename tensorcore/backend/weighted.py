@@ -20,6 +20,8 @@ __all__ = ["multinomial"]
 
 Array = npt.NDArray[Any]
 
+_FEW = 32  # up to so many categories all of them are compared, in one call for all rows
+
 
 def multinomial(
     generator: Generator, weights: Array, num_samples: int, replacement: bool = False,
@@ -65,13 +67,15 @@ def multinomial(
 
 def _with_replacement(generator: Generator, rows: Array, num_samples: int) -> Array:
     rows = rows if rows.dtype.itemsize >= 4 else rows.astype(np.float32)
-    result = np.empty((len(rows), num_samples), np.int64)
-    uniforms = dist.uniform_float64(generator.draw64(result.size)).reshape(result.shape)
-    for found, row, uniform in zip(result, rows, uniforms, strict=True):
-        cumulative = np.cumsum(row, dtype=row.dtype)
-        cumulative /= cumulative[-1]
-        cumulative[-1] = 1.0
-        found[...] = np.searchsorted(cumulative.astype(np.float64), uniform, side="left")
+    uniforms = dist.uniform_float64(generator.draw64(len(rows) * num_samples)).reshape(len(rows), num_samples)
+    cumulative = np.cumsum(rows, axis=1, dtype=rows.dtype)
+    cumulative /= cumulative[:, -1:]
+    cumulative[:, -1] = 1.0
+    if rows.shape[1] <= _FEW:
+        return (cumulative[:, None, :] < uniforms[:, :, None]).sum(2)  # type: ignore[no-any-return]
+    result = np.empty(uniforms.shape, np.int64)
+    for found, row, uniform in zip(result, cumulative, uniforms, strict=True):
+        found[...] = np.searchsorted(row.astype(np.float64), uniform, side="left")
     return result
 
 

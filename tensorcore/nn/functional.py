@@ -8,6 +8,8 @@ from typing import Any
 _FAMILIES = {
     "layers.activation": "celu celu_ elu elu_ gelu glu hardshrink hardsigmoid hardswish hardtanh hardtanh_ leaky_relu leaky_relu_ "
     "logsigmoid mish prelu relu relu6 relu_ selu selu_ silu softplus softshrink softsign tanhshrink threshold threshold_",
+    "layers.adaptive_pool": "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
+    "adaptive_max_pool3d",
     "linalg.affine": "bilinear linear",
     "layers.attention": "scaled_dot_product_attention",
     "layers.bags": "embedding_bag",
@@ -29,8 +31,7 @@ _FAMILIES = {
     "layers.noisy": "gumbel_softmax rrelu rrelu_",
     "layers.norm": "batch_norm group_norm instance_norm layer_norm normalize rms_norm",
     "shapes.pad": "channel_shuffle native_channel_shuffle pad pixel_shuffle pixel_unshuffle",
-    "layers.pool": "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d "
-    "adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool2d max_pool3d "
+    "layers.pool": "avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool2d max_pool3d "
     "max_unpool1d max_unpool2d max_unpool3d",
     "layers.pool_forms": "adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices "
     "local_response_norm max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices",

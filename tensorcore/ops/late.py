@@ -19,6 +19,10 @@ LATE: dict[str, dict[str, str]] = {
         layers="elu elu_ gelu glu hardsigmoid hardswish hardtanh hardtanh_ leaky_relu leaky_relu_ logsigmoid mish relu6 silu "
         "softplus softshrink softsign tanhshrink",
     ),
+    "layers.adaptive_pool": dict(
+        functions="adaptive_avg_pool1d adaptive_max_pool1d",
+        layers="adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d",
+    ),
     "linalg.affine": dict(
         both="addbmm addmm addmv addr baddbmm",
         functions="bilinear",
@@ -193,9 +197,8 @@ LATE: dict[str, dict[str, str]] = {
         "shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w",
     ),
     "layers.pool": dict(
-        functions="adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d max_pool1d max_pool2d max_pool3d",
-        layers="adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d "
-        "avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d max_unpool3d",
+        functions="avg_pool1d max_pool1d max_pool2d max_pool3d",
+        layers="avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d max_unpool1d max_unpool2d max_unpool3d",
     ),
     "layers.pool_forms": dict(
         functions="max_pool1d_with_indices",

@@ -35,6 +35,26 @@ def test_functions_of_floats(name):
     assert_same(native(x.astype(np.float64)), fallback(x.astype(np.float64)))
 
 
+@pytest.mark.parametrize("name", ["sinc", "spherical_bessel_j0"])
+def test_sines_over_angles(name):
+    """To 0.51 units of the exact quotient rounded to a float, of angles near and far; doubles to 2 units of NumPy's."""
+    native, fallback = kernel(name)
+    random = np.random.default_rng(8)
+    x = np.concatenate([random.uniform(-30, 30, 1200), random.uniform(-9e3, 9e3, 600), random.uniform(-1e7, 1e7, 300)])
+    x = np.concatenate([x.astype(np.float32), spread(np.float32)])
+    angle = x * np.float32(np.pi) if name == "sinc" else x
+    finite = np.isfinite(angle)
+    wide = np.where(angle == 0, 1, angle).astype(np.float64)
+    exact = np.where(angle == 0, 1, np.sin(wide) / wide)[finite]
+    got = native(x)
+    assert np.abs((got[finite] - exact) / np.spacing(np.abs(exact).astype(np.float32))).max() < 0.51
+    np.testing.assert_array_equal(got[~finite], fallback(x)[~finite])
+    for values in layouts(spread(np.float64, 60)).values():
+        assert_within(native(values), fallback(values), 2)
+    for values in layouts(x[:60]).values():
+        np.testing.assert_array_equal(native(values), native(values.copy()))
+
+
 def test_angles_of_points():
     """Every quadrant, zeros and infinities of either sign, and a number beside an array."""
     native, fallback = kernel("atan2")

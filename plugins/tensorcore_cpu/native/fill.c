@@ -1,4 +1,4 @@
-/* One value for every element, of a new array or of one that is there; or around the elements of another. */
+/* One value for every element, of a new array or of one that is there, or around the elements of another; numbers evenly apart. */
 #include "index.h"
 #include "rows.h"
 
@@ -10,7 +10,7 @@ DECLARE_LOOPS(index_loops, index_loops);
 
 static const index_loops *loops;
 enum { SHAPE, KEY, VALUE, OPTIONS };
-static PyObject *dtype_name, *numpy_name, *names[OPTIONS];
+static PyObject *dtype_name, *numpy_name, *names[OPTIONS], *spaced_names[2];
 static const char *const NAMES[OPTIONS] = {"shape", "key", "value"};
 
 enum { GRAIN = 1 << 18 }; /* bytes a thread */
@@ -91,6 +91,36 @@ static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py
     return (PyObject *)made;
 }
 
+/* Counted from both ends, as PyTorch counts: the step is of the dtype, and a product and its sum are rounded once, of floats in
+   double and of doubles in the widest type that there is. */
+#define SPACED(name, type, wide)                                                                              \
+    static void name(type *to, type start, type end, npy_intp steps) {                                        \
+        const wide step = (type)((type)(end - start) / (type)(steps > 1 ? steps - 1 : 1));                    \
+        for (npy_intp i = 0; i < steps; i++)                                                                  \
+            to[i] = (type)(i < steps / 2 || steps == 1 ? (wide)start + step * (wide)i                         \
+                                                       : (wide)end - step * (wide)(steps - 1 - i));           \
+    }
+SPACED(spaced_f32, float, double)
+SPACED(spaced_f64, double, long double)
+
+static PyObject *run_linspace(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[2], *descr;
+    double start, end, wanted;
+    if (nargs != 3 || !kwnames || !native_options(args, nargs, kwnames, spaced_names, 2, options) || options[0] != Py_None ||
+        !options[1] || !native_double(args[0], &start) || !native_double(args[1], &end) || !PyLong_CheckExact(args[2]) ||
+        !native_double(args[2], &wanted) || wanted < 0 || wanted > 1e9 || !(descr = PyObject_GetAttr(options[1], numpy_name)))
+        return NULL;
+    const native_type type = native_descr_type(descr);
+    const npy_intp steps = (npy_intp)wanted;
+    Py_DECREF(descr);
+    PyArrayObject *made = type == TYPE_F32 || type == TYPE_F64 ? native_empty(1, &steps, type) : NULL;
+    if (made && type == TYPE_F32)
+        spaced_f32(PyArray_DATA(made), (float)start, (float)end, steps);
+    else if (made)
+        spaced_f64(PyArray_DATA(made), start, end, steps);
+    return (PyObject *)made;
+}
+
 /* An array whose rows lie in one piece, at a key of slices within an array of one value. */
 static PyObject *run_pad(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
@@ -150,12 +180,15 @@ int fill_init(void) {
     loops = PICK(index_loops);
     dtype_name = PyUnicode_InternFromString("dtype");
     numpy_name = PyUnicode_InternFromString("numpy");
-    return dtype_name && numpy_name ? 0 : -1;
+    spaced_names[0] = PyUnicode_InternFromString("base");
+    spaced_names[1] = dtype_name;
+    return dtype_name && numpy_name && spaced_names[0] ? 0 : -1;
 }
 
 const native_spec fill_kernels[] = {
     {"fill", run_fill, NULL},
     {"full", run_full, NULL},
+    {"linspace", run_linspace, NULL},
     {"constant_pad", run_pad, NULL},
     {NULL, NULL, NULL},
 };

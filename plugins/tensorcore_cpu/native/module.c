@@ -35,6 +35,12 @@ static const native_spec *const FAMILIES[] = {
     place_kernels,
     formulas_kernels,
     lines_kernels,
+    sample_kernels,
+    margins_kernels,
+    ctc_kernels,
+    runs_kernels,
+    bins_kernels,
+    boxes_kernels,
 };
 static int (*const INITS[])(void) = {
     plan_init,
@@ -64,6 +70,12 @@ static int (*const INITS[])(void) = {
     place_init,
     formulas_init,
     lines_init,
+    sample_init,
+    margins_init,
+    ctc_init,
+    runs_init,
+    bins_init,
+    boxes_init,
     fused_init,
 };
 

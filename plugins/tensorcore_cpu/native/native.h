@@ -217,6 +217,24 @@ int formulas_init(void);
 extern const native_spec lines_kernels[];
 int lines_init(void);
 
+extern const native_spec sample_kernels[];
+int sample_init(void);
+
+extern const native_spec boxes_kernels[];
+int boxes_init(void);
+
+extern const native_spec bins_kernels[];
+int bins_init(void);
+
+extern const native_spec runs_kernels[];
+int runs_init(void);
+
+extern const native_spec ctc_kernels[];
+int ctc_init(void);
+
+extern const native_spec margins_kernels[];
+int margins_init(void);
+
 int fused_init(void); /* no kernels: these functions of the module */
 PyObject *native_fuse(PyObject *module, PyObject *args);
 PyObject *native_fusible(PyObject *module, PyObject *unused);

@@ -57,6 +57,23 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def frac(x: Native) -> Native:
         return xp.asarray(x - xp.trunc(x))
 
+    def over(sine: Native, angle: Native) -> Native:
+        """Their quotient, 1 where the angle is 0."""
+        return xp.where(angle == 0, angle.dtype.type(1), sine / xp.where(angle == 0, angle.dtype.type(1), angle))
+
+    def sinc(x: Native, *, out: Any = None) -> Native:
+        angle = x * x.dtype.type(np.pi)
+        return placed(over(xp.sin(angle), angle), out)
+
+    def spherical_bessel_j0(x: Native, *, out: Any = None) -> Native:
+        return placed(xp.where(xp.isinf(x), x.dtype.type(0), over(xp.sin(x), x)), out)
+
+    def placed(made: Native, out: Any) -> Native:
+        if out is None:
+            return xp.asarray(made)
+        out[...] = made
+        return out
+
     def lerp(x: Native, y: Native, weight: Any) -> Native:
         """From whichever end is nearer; ``weight`` is a float or an array."""
         difference = y - x
@@ -84,9 +101,28 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         places = ((inside - low) * bins / (high - low)).astype(np.int64)
         return xp.bincount(xp.minimum(places, bins - 1), minlength=bins).astype(x.dtype)
 
+    def histogram(x: Native, weight: Native | None, edges: list[Native]) -> Native:
+        """How much weight of the points (n, dims) falls between the edges of each dim; each last bin holds its right edge too."""
+        inside, places, size = xp.ones(x.shape[0], np.bool_), xp.zeros(x.shape[0], np.int64), 1
+        for k, edge in enumerate(edges):
+            column, bins = x[:, k], len(edge) - 1
+            inside &= (column >= edge[0]) & (column <= edge[-1])
+            places = places * bins + xp.clip(xp.searchsorted(edge, column, side="right") - 1, 0, bins - 1)
+            size *= bins
+        taken = None if weight is None else weight.reshape(-1)[inside]
+        made = xp.bincount(places[inside], weights=taken, minlength=size)
+        return made.astype(x.dtype).reshape([len(edge) - 1 for edge in edges])
+
     def isin(x: Native, among: Native) -> Native:
         """Whether each element is one of a few: all are compared with all."""
         return xp.asarray((x[..., None] == among.reshape(-1)).any(-1))
+
+    def renorm(x: Native, *, p: float, dim: int, maxnorm: float) -> Native:
+        """Slices along ``dim`` whose p-norm is over ``maxnorm`` shortened to it."""
+        others = tuple([i for i in range(x.ndim) if i != dim])
+        size = backend.kernels["norm"](x, p=p, dim=others, keepdim=True)
+        factor = xp.where(size > maxnorm, x.dtype.type(maxnorm) / (size + x.dtype.type(1e-7)), x.dtype.type(1))
+        return xp.asarray(x * factor)
 
     def pdist(x: Native, *, p: float) -> Native:
         """The p-norm distances of all pairs of the rows of a matrix."""
@@ -109,6 +145,6 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     made = {function.__name__: function for function in (
         hardsigmoid, hardswish, hardshrink, softshrink, nan_to_num, logit, heaviside, addcdiv, addcmul, frac, lerp,
-        frexp, equal, histc, isin, pdist, block_diag,
+        sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, renorm, block_diag,
     )}  # fmt: skip
     return made | {"xor_bits": xor_bits} if hasattr(xp.bitwise_xor, "reduce") else made

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype
+from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.creation.create import arange
 from tensorcore.ops.creation.random import rand
 from tensorcore.ops.indexing.masked import take
@@ -16,7 +17,7 @@ from tensorcore.ops.layers.conv import spread
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.join import cat
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
@@ -76,17 +77,24 @@ def _pooled(
         raise ShapeError(
             f"{op}: Expect _random_samples of (batch, channels, {ndim}), got {list(drawn.shape)} for {list(shape)}; make it fit"
         )
-    flat = _places(planes, drawn.detach()[:batch], sizes, kernel, counts)
-    values = planes.reshape(batch, channels, prod(sizes))
-    # (batch, channels, windows, elements of one): where its largest is, and that value.
+    front = shape[: len(shape) - ndim]
     if 0 in counts:
-        none = input.new_empty((*shape[: len(shape) - ndim], *counts))
+        none = input.new_empty((*front, *counts))
         return none, none.to(dtypes.int64)
+    values = planes.reshape(batch, channels, prod(sizes))
+    ready = batch and input.dtype in PLAIN_FLOATS and drawn.device is input.device
+    search = input.device.kernels["fractional_max_indices"] if ready else None
+    if search:
+        taken = drawn.native if drawn.native.shape[0] == batch else drawn.detach()[:batch].native
+        found = new_tensor(search(planes.native, taken, counts=counts, kernel=kernel), dtypes.int64, input.device)
+        picked = gather(values, 2, found.reshape(batch, channels, prod(counts)))
+        return picked.reshape(*front, *counts), found.reshape(*front, *counts)
+    # (batch, channels, windows, elements of one): where its largest is, and that value.
+    flat = _places(planes, drawn.detach()[:batch], sizes, kernel, counts)
     starts = arange(0, batch * channels * prod(sizes), prod(sizes), device=input.device) if batch * channels else flat
     windows = take(values.detach(), flat + starts.reshape(batch, channels, 1, 1) if batch * channels else flat)
     at = gather(flat, 3, windows.argmax(3, True)).squeeze(3)
     found = gather(values, 2, at)
-    front = shape[: len(shape) - ndim]
     return found.reshape(*front, *counts), at.reshape(*front, *counts)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, KernelMissing, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules
+from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.creation.create import arange, ones_like
 from tensorcore.ops.creation.grids import linspace
 from tensorcore.ops.fused import Fused
@@ -95,9 +96,11 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     if align_corners is None:
         warnings.warn(_CORNERS.format("grid_sample and affine_grid"), stacklevel=2)
         align_corners = False
-    return _grid_sample(
-        (input, grid), {"mode": mode, "padding_mode": padding_mode, "align_corners": bool(align_corners)}
-    )
+    options = {"mode": mode, "padding_mode": padding_mode, "align_corners": bool(align_corners)}
+    # Each step of narrow ones is rounded to 16 bits, as PyTorch's: which element is the nearest depends on it.
+    if input.dtype not in PLAIN_FLOATS:
+        return _sampled(input, grid, **options)
+    return _grid_sample((input, grid), options)
 
 
 _MODES = ("bilinear", "nearest", "bicubic")
@@ -140,7 +143,7 @@ def _sampled(input: Tensor, grid: Tensor, *, mode: str, padding_mode: str, align
     """Sampling in other ops.
 
     A backend's kernel ``grid_sample(input, grid, *, mode, padding_mode, align_corners)`` takes what the function takes, of
-    one floating dtype, no size of the image being 0, and answers (batch, channels, *places);
+    float32 or float64, no size of the image being 0, and answers (batch, channels, *places);
     ``grid_sample_backward(g, input, grid, *, needs, ...)`` answers the gradients of both, None where ``needs`` is False.
     """
     sizes = tuple(input.native.shape[2:])

@@ -18,12 +18,14 @@ from tensorcore.errors import (
     UsageError,
 )
 from tensorcore.ops.calls import PLAIN_FLOATS
+from tensorcore.ops.fused import Fused
 from tensorcore.ops.indexing.scatter import gather
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.layers.activation import logsigmoid, relu
+from tensorcore.ops.layers.activation import logsigmoid
 from tensorcore.ops.layers.loss import check_reduction, pairwise_distance, reduced
 from tensorcore.ops.layers.pool import taken
 from tensorcore.ops.operands import check_optional, check_tensors
+from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import check_floating
 from tensorcore.ops.reductions.reduce import sum as total
 from tensorcore.ops.reductions.statistics import vector_norm
@@ -72,6 +74,48 @@ def _check_values(op: str, target: Tensor, low: int, high: int) -> None:
             )
 
 
+def _hinges(input: Tensor, target: Tensor, weight: Tensor | None, *, p: int, margin: float, reduction: str) -> Tensor:
+    """The loss of each row in other ops.
+
+    A backend's kernels take the same: ``multi_margin_loss`` scores (rows, classes), a class for each row as int64, and weights of
+    the classes or None; ``multilabel_margin_loss`` scores and labels of the same shape. All classes are known to be some of the
+    scores'. Their gradients, ``..._backward(g, ..., needs, ...)``, are those of the scores, and None for the others.
+    """
+    at = target.unsqueeze(1)
+    hinge = _over(input - gather(input, 1, at) + margin)
+    each = hinge if p == 1 else hinge * hinge
+    # The target's own term is the margin's, and counts for nothing.
+    each = each.scatter(1, at, 0.0)
+    if weight is not None:
+        each = each * weight[target].unsqueeze(1)
+    return reduced(total(each, 1) / input.native.shape[1], reduction)
+
+
+def _over(x: Tensor) -> Tensor:
+    """What is over 0, else 0, also for NaN, as in PyTorch's losses by margins."""
+    return where(x.detach() > 0, x, 0.0)
+
+
+def _between(input: Tensor, target: Tensor, *, reduction: str) -> Tensor:
+    valid = (target < 0).cumsum(1) == 0
+    at = target.clamp(0)
+    # How often each class is a label: what is not valid adds nothing to class 0.
+    mine = valid.new_zeros(valid.native.shape, dtype=dtypes.int64).scatter_add(1, at, valid.to(dtypes.int64)) > 0
+    apart = 1 - gather(input, 1, at).unsqueeze(2) + input.unsqueeze(1)
+    each = where(valid.unsqueeze(2) & ~mine.unsqueeze(1), _over(apart), 0.0)
+    return reduced(total(each, (1, 2)) / input.native.shape[1], reduction)
+
+
+_multi_margin = Fused(
+    "multi_margin_loss", "input target weight", "Margins between a class and the others.", _hinges,
+    backward_name="MultiMarginLossBackward0",
+)  # fmt: skip
+_multilabel_margin = Fused(
+    "multilabel_margin_loss", "input target", "Margins between labels and the other classes.", _between,
+    backward_name="MultilabelMarginLossBackward0",
+)  # fmt: skip
+
+
 @operation(samples=samples.multi_margin, method=False)
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
                       size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
@@ -102,15 +146,8 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
             f"these; give one per class"
         )
     _check_values("multi_margin_loss", classes, 0, count)
-    at = classes.unsqueeze(1)
-    hinge = relu(rows - gather(rows, 1, at) + margin)
-    each = hinge if p == 1 else hinge * hinge
-    # The target's own term is the margin's, and counts for nothing.
-    each = each.scatter(1, at, 0.0)
-    if weight is not None:
-        each = each * weight[classes].unsqueeze(1)
-    each = total(each, 1) / count
-    return reduced(each if batched else each.reshape(()), reduction)
+    each = _multi_margin((rows, classes, weight), {"p": int(p), "margin": float(margin), "reduction": reduction})
+    return each if batched or reduction != "none" else each.reshape(())
 
 
 @operation(samples=samples.multilabel_margin, method=False)
@@ -126,14 +163,8 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Any = No
     rows, labels, batched = _rows("multilabel_margin_loss", input, target, per_class=True)
     count = rows.native.shape[1]
     _check_values("multilabel_margin_loss", labels, -1, count)
-    valid = (labels < 0).cumsum(1) == 0
-    at = labels.clamp(0)
-    # How often each class is a label: what is not valid adds nothing to class 0.
-    mine = valid.new_zeros(valid.native.shape, dtype=dtypes.int64).scatter_add(1, at, valid.to(dtypes.int64)) > 0
-    apart = 1 - gather(rows, 1, at).unsqueeze(2) + rows.unsqueeze(1)
-    each = relu(apart) * (valid.unsqueeze(2) & ~mine.unsqueeze(1)).to(rows.dtype)
-    each = total(each, (1, 2)) / count
-    return reduced(each if batched else each.reshape(()), reduction)
+    each = _multilabel_margin((rows, labels), {"reduction": reduction})
+    return each if batched or reduction != "none" else each.reshape(())
 
 
 @operation(samples=samples.multilabel, method=False)

@@ -1,4 +1,4 @@
-"""Pools: the largest, the mean or the norm of each window, of windows of given size or as many as asked for."""
+"""Pools: the largest, the mean or the norm of each window of given size."""
 
 from __future__ import annotations
 
@@ -8,28 +8,25 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.backend.windows import even_windows
-from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype, UsageError
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.conv import spread
-from tensorcore.ops.operands import check_tensors, plain
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.reductions.reduce import NotImplementedFor, check_real
 from tensorcore.ops.samples import nn as samples
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.tensor import Tensor
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
-    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
     "max_pool2d", "max_pool3d", "max_unpool1d", "max_unpool2d", "max_unpool3d",
 ]  # fmt: skip
 
 Ints = tuple[int, ...]
 
-_WIDE = 16  # from so many elements on a window is a sum of its own, and not one step of the sums of all
 _NAMES = ("counts", "kernel", "stride", "padding", "dilation")
 
 
@@ -68,16 +65,6 @@ _avg_gradient = Op(
     grads=dict(input=lambda g, counts, kernel, stride, padding, count_padding, divisor: apply(
         _avg, (g,), {"counts": counts, "kernel": kernel, "stride": stride, "padding": padding,
                      "count_padding": count_padding, "divisor": divisor})),
-)  # fmt: skip
-_adaptive = Op(
-    "adaptive_avg_pool", "input", "The mean of each of some windows spread evenly.", register=False,
-    backward_name="AdaptiveAvgPool2DBackward0",
-    grads=dict(input=lambda g, input_shape: apply(_adaptive_gradient, (g,), {"shape": tuple(input_shape)})),
-)  # fmt: skip
-_adaptive_gradient = Op(
-    "adaptive_avg_pool_gradient", "input", "The adjoint of the mean of each of some windows spread evenly.", register=False,
-    backward_name="AdaptiveAvgPool2DBackwardBackward0",
-    grads=dict(input=lambda g, input_shape: apply(_adaptive, (g,), {"counts": tuple(input_shape[2:])})),
 )  # fmt: skip
 take_rows = Op(
     "take_rows", "input", "Slices along a dim, by number.", backward_name="IndexSelectBackward0", register=False,
@@ -254,122 +241,6 @@ def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
         "avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override
     )
     return made if out is None else store("avg_pool3d", made, out)
-
-
-def _wanted(op: str, sizes: Ints, output_size: Any) -> Ints:
-    ndim = len(sizes)
-    output_size = plain(output_size)
-    if output_size is None or type(output_size) is int:
-        wanted = (output_size,) * ndim
-    elif not hasattr(output_size, "__iter__"):
-        wanted = (rules.whole(op, "output_size", output_size),) * ndim
-    else:
-        wanted = tuple(
-            [None if one is None else rules.whole(op, "output_size", one, vectors=True) for one in output_size]
-        )
-    if len(wanted) == 1:
-        wanted *= ndim
-    if len(wanted) != ndim:
-        raise UsageError(f"{op}: output_size must be one int or {ndim}, got {output_size!r}")
-    wanted = tuple([n if one is None else one for one, n in zip(wanted, sizes, strict=True)])
-    if min(wanted) < 0:
-        raise UsageError(f"{op}: elements of output_size must be greater than or equal to 0, got {list(wanted)}")
-    return wanted
-
-
-def _adaptive_avg(op: str, ndim: int, input: Tensor, output_size: Any) -> Tensor:
-    if isinstance(input, Tensor):
-        shape = tuple(input.native.shape)
-        if input.dtype.kind in ("bool", "integer"):
-            raise UnsupportedDtype(f'{op}: "{op}" not implemented for {input.dtype.name}, got one; use .float()')
-        if len(shape) in (ndim + 1, ndim + 2) and set(_wanted(op, shape[-ndim:], output_size)) == {1}:
-            # The mean of nothing is NaN, where windows of nothing are an error.
-            return input.mean(tuple(range(-ndim, 0)), True)  # type: ignore[attr-defined, no-any-return]
-    input, batched = _batched(op, input, ndim)
-    wanted = _wanted(op, sizes := tuple(input.native.shape[2:]), output_size)
-    kernel = tuple([n // count if count and not n % count else 0 for n, count in zip(sizes, wanted, strict=True)])
-    if 0 not in kernel and kernel[-1] < _WIDE:
-        options = dict(kernel=kernel, stride=kernel, padding=(0,) * ndim, count_padding=True, divisor=None)
-        made = apply(_avg, (input,), {"counts": wanted, **options})
-    else:
-        made = apply(_adaptive, (input,), {"counts": wanted})
-    return made if batched else made.squeeze(0)
-
-
-def _adaptive_max(op: str, ndim: int, input: Tensor, output_size: Any, return_indices: bool) -> Any:
-    input, batched = _batched(op, input, ndim)
-    check_real(op, input)
-    sizes = tuple(input.native.shape[2:])
-    wanted = _wanted(op, sizes, output_size)
-    index, kernel = [], []
-    made = input
-    for i, (n, count) in enumerate(zip(sizes, wanted, strict=True)):
-        if count and n % count == 0:
-            index.append(np.arange(n))
-            kernel.append(n // count)
-            continue
-        # Windows of several lengths: each gets the length of the longest by repeating its last element.
-        starts, stops = np.array(even_windows(n, count), np.int64).reshape(-1, 2).T
-        longest = int((stops - starts).max(initial=1))
-        at = np.minimum(starts[:, None] + np.arange(longest), stops[:, None] - 1).reshape(-1)
-        made = taken(made, i + 2, at)
-        index.append(at)
-        kernel.append(longest)
-    options = _window(wanted, tuple(kernel), tuple(kernel), (0,) * ndim, (1,) * ndim)
-    source = made
-    made = apply(_max, (source,), options)
-    indices = None
-    if return_indices:
-        flat = source.device.to_host(apply(_max_indices, (source, made), options, dtype=dtypes.int64).native)
-        found = np.zeros_like(flat)
-        below = 1
-        for i in range(ndim - 1, -1, -1):
-            flat, at = np.divmod(flat, len(index[i]) or 1)
-            found += index[i][at] * below if len(index[i]) else 0
-            below *= sizes[i]
-        indices = new_tensor(input.device.from_host(found), dtypes.int64, input.device)
-    if not batched:
-        made, indices = made.squeeze(0), None if indices is None else indices.squeeze(0)
-    return (made, indices) if return_indices else made
-
-
-@operation(samples=samples.adaptive1d, method=False)
-def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Means of as many windows of (batch, channels, length) as asked for, spread over the length evenly."""
-    return _adaptive_avg("adaptive_avg_pool1d", 1, input, output_size)
-
-
-@operation(samples=samples.adaptive2d, method=False)
-def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    """As ``adaptive_avg_pool1d``, over (batch, channels, height, width); None keeps a size."""
-    return _adaptive_avg("adaptive_avg_pool2d", 2, input, output_size)
-
-
-@operation(samples=samples.adaptive3d, method=False)
-def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    """As ``adaptive_avg_pool2d``, over (batch, channels, depth, height, width)."""
-    return _adaptive_avg("adaptive_avg_pool3d", 3, input, output_size)
-
-
-@operation(samples=samples.adaptive1d, method=False)
-def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest of as many windows of (batch, channels, length) as asked for, spread over the length evenly."""
-    return _adaptive_max("adaptive_max_pool1d", 1, input, output_size, return_indices)
-
-
-@operation(samples=samples.adaptive2d, method=False)
-def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """As ``adaptive_max_pool1d``, over (batch, channels, height, width); None keeps a size."""
-    return _adaptive_max("adaptive_max_pool2d", 2, input, output_size, return_indices)
-
-
-@operation(samples=samples.adaptive3d, method=False)
-def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """As ``adaptive_max_pool2d``, over (batch, channels, depth, height, width)."""
-    return _adaptive_max("adaptive_max_pool3d", 3, input, output_size, return_indices)
-
-
-# Norms, and maxima put back
 
 
 def _lp_pool(

@@ -7,15 +7,8 @@ from typing import Any
 
 from tensorcore.errors import ArgumentError, ArgumentTypeError
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.layers.pool import (
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
-    avg_pool2d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-)
+from tensorcore.ops.layers.adaptive_pool import adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d
+from tensorcore.ops.layers.pool import avg_pool2d, max_pool1d, max_pool2d, max_pool3d
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.pad import pad
 from tensorcore.tensor import Tensor

@@ -11,7 +11,8 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, KernelMissing, ShapeError, UnsupportedDtype
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.layers.pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d, taken
+from tensorcore.ops.layers.adaptive_pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from tensorcore.ops.layers.pool import taken
 from tensorcore.ops.linalg.products import matmul
 from tensorcore.ops.operands import plain
 from tensorcore.ops.samples import resample as samples

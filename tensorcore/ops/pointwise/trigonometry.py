@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tensorcore.errors import DtypeError
+from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS, by_slope
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, operation
 from tensorcore.ops.operands import check_tensors
@@ -96,7 +97,8 @@ def _sinc_grad(g: Tensor, input: Tensor) -> Tensor:
     return where(input == 0, 0.0, g * conjugate(slope))
 
 
-@composite(inputs="input", grads=dict(input=_sinc_grad), writes=True, samples=samples.unary)
+@composite(inputs="input", quick=PLAIN_FLOATS, takes=PLAIN_FLOATS, grads=dict(input=_sinc_grad), writes=True,
+           samples=samples.unary)  # fmt: skip
 def sinc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``sin(pi x) / (pi x)`` of each element, 1 at 0."""
     angle = input * math.pi

@@ -8,6 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ShapeError, UsageError
 from tensorcore.ops import rules
+from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.kinds import composite, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
@@ -16,7 +17,7 @@ from tensorcore.ops.reductions.reduce import check_floating
 from tensorcore.ops.reductions.statistics import vector_norm
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.ops.shapes.join import cat
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["cdist", "dist", "renorm"]
 
@@ -112,6 +113,12 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
     if input.ndim < 2:
         raise ShapeError(f"renorm: input needs at least 2 dimensions, got {input.ndim} dimensions; use unsqueeze")
     at = rules.wrap_dim("renorm", dim, input.ndim)
+    plain = input.node is None and input.dtype in PLAIN_FLOATS and 0 not in input.native.shape
+    kernel = input.device.kernels["renorm"] if plain else None
+    if kernel:
+        native = kernel(input.native, p=float(p), dim=at, maxnorm=float(maxnorm))
+        made = new_tensor(native, input.dtype, input.device)
+        return made if out is None else store("renorm", made, out, input)
     others = tuple([i for i in range(input.ndim) if i != at])
     # As in PyTorch: narrow floats are measured in single precision.
     wide = dtypes.float32 if input.dtype.itemsize == 2 and input.dtype.is_floating_point else None

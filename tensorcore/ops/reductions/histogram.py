@@ -31,13 +31,20 @@ def _check_dtype(op: str, input: Tensor) -> None:
         raise NotImplementedFor(f"{op}: not implemented for {input.dtype.name}, got one; convert it with .float()")
 
 
-def _span(op: str, input: Tensor, low: Any, high: Any, widen: float) -> tuple[float, float]:
-    """The outermost edges: those given, or the smallest and the largest element."""
-    if low is None:
-        if not input.numel() or not input.device.capabilities.values:
-            low, high = 0.0, 1.0
-        else:
-            low, high = float(input.min()), float(input.max())  # type: ignore[attr-defined]
+def _ends(input: Tensor, dim: Any = None) -> tuple[list[float], list[float]]:
+    """The smallest and the largest element of each column, or of all; 0 and 1 where there is none or nobody can look."""
+    columns = input.native.shape[1] if dim == 0 else 1
+    if not input.numel() or not input.device.capabilities.values:
+        return [0.0] * columns, [1.0] * columns
+    kernels, to_host = input.device.kernels, input.device.to_host
+    low, high = [
+        to_host(kernels[name](input.native, dim=dim, keepdim=False)).reshape(-1).tolist() for name in ("amin", "amax")
+    ]
+    return low, high
+
+
+def _span(op: str, low: Any, high: Any, widen: float) -> tuple[float, float]:
+    """The outermost edges, which are to be finite; further apart where they are equal."""
     low, high = float(low), float(high)
     if not (math.isfinite(low) and math.isfinite(high)):
         raise UsageError(f"{op}: range of [{low}, {high}] is not finite, got one; pass finite edges")
@@ -65,8 +72,11 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     if bins <= 0:
         raise UsageError(f"histc: bins must be > 0, got {bins}; pass at least 1")
     flat: Any = input.detach().reshape(-1)  # type: ignore[attr-defined]
-    given = (min, max) if min != max else (None, None) if input.numel() else (min, max)
-    low, high = _span("histc", flat, *given, 1.0)
+    given: Any = (min, max)
+    if min == max and input.numel():
+        (least,), (most,) = _ends(flat)
+        given = least, most
+    low, high = _span("histc", given[0], given[1], 1.0)
     kernel = input.device.kernels["histc"] if input.dtype in PLAIN_FLOATS else None
     if kernel:
         made = new_tensor(kernel(flat.native, bins=bins, low=low, high=high), input.dtype, input.device)
@@ -77,26 +87,42 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0, *, out
     return made if out is None else store("histc", made, out)
 
 
-def _edges(op: str, column: Tensor, bins: Any, range: Any) -> Tensor:
-    if isinstance(bins, Tensor):
-        if bins.ndim != 1 or not bins.numel():
-            raise ShapeError(
-                f"{op}: expected bin edges as a vector with an element, got {list(bins.shape)}; flatten it"
-            )
-        if bins.dtype is not column.dtype:
-            raise DtypeError(f"{op}: torch.{op}: input tensor and bins tensors should have the same dtype, got "
-                                f"{column.dtype} and {bins.dtype}; convert one")  # fmt: skip
-        return bins.detach()
-    bins = rules.whole(op, "bins", bins)
-    if bins <= 0:
-        raise UsageError(f"{op}: bins must be > 0, got {bins}; pass at least 1")
-    low, high = _span(op, column, *(range or (None, None)), 0.5)
-    return linspace(low, high, bins + 1, dtype=column.dtype, device=column.device)
+def _edges(op: str, points: Tensor, bins: list[Any], ranges: list[Any] | None) -> list[Tensor]:
+    """The edges of each column of (n, d) points: those given, or so many bins between the ends."""
+    ends: Any = None
+    if ranges is None and not all(isinstance(one, Tensor) for one in bins):
+        ends = _ends(points, 0)
+    made = []
+    for i, one in enumerate(bins):
+        if isinstance(one, Tensor):
+            if one.ndim != 1 or not one.numel():
+                raise ShapeError(
+                    f"{op}: expected bin edges as a vector with an element, got {list(one.shape)}; flatten it"
+                )
+            if one.dtype is not points.dtype:
+                raise DtypeError(f"{op}: torch.{op}: input tensor and bins tensors should have the same dtype, got "
+                                 f"{points.dtype} and {one.dtype}; convert one")  # fmt: skip
+            made.append(one.detach())
+            continue
+        count = rules.whole(op, "bins", one)
+        if count <= 0:
+            raise UsageError(f"{op}: bins must be > 0, got {count}; pass at least 1")
+        least, most = (ends[0][i], ends[1][i]) if ranges is None else ranges[i]
+        low, high = _span(op, least, most, 0.5)
+        made.append(linspace(low, high, count + 1, dtype=points.dtype, device=points.device))
+    return made
 
 
 def _binned(op: str, points: Tensor, edges: list[Tensor], weight: Any, density: bool) -> Tensor:
     """The histogram of (n, d) points over the bins between the edges of each dim."""
     counts = tuple([one.numel() - 1 for one in edges])
+    together = all([one is None or one.device is points.device for one in (weight, *edges)])
+    fits = together and points.dtype in PLAIN_FLOATS and 0 not in counts
+    kernel = points.device.kernels["histogram"] if fits else None
+    if kernel:
+        weights = None if weight is None else weight.native
+        native = kernel(points.native, weights, [one.native for one in edges])
+        return _scaled(new_tensor(native, points.dtype, points.device), edges, density)
     inside: Any = None
     place: Any = 0
     for i, edge in enumerate(edges):
@@ -106,7 +132,11 @@ def _binned(op: str, points: Tensor, edges: list[Tensor], weight: Any, density: 
         within = (column >= edge[0]) & (column <= edge[-1])  # type: ignore[index]
         inside = within if inside is None else inside & within
         place = place * counts[i] + at
-    made: Any = _counts(inside, place, weight, math.prod(counts), points).reshape(counts)  # type: ignore[attr-defined]
+    return _scaled(_counts(inside, place, weight, math.prod(counts), points).reshape(counts), edges, density)  # type: ignore[attr-defined]
+
+
+def _scaled(made: Any, edges: list[Tensor], density: bool) -> Tensor:
+    """Divided by the total and by the widths of the bins, where that is wanted."""
     if density:
         made = made / made.sum()
         for i, edge in enumerate(edges):
@@ -146,9 +176,9 @@ def histogram(input: Tensor, bins: Any = 100, *, range: tuple[float, float] | No
     if isinstance(bins, Tensor) and range is not None:
         raise ArgumentTypeError("histogram: expected edges or a range, got both; leave the range out")
     points: Any = input.detach().reshape(-1, 1)  # type: ignore[attr-defined]
-    edges = _edges("histogram", points, bins, range)
-    made = _binned("histogram", points, [edges], None if weight is None else weight.detach(), density)
-    return stored("histogram", _Histogram(made, edges), out)
+    edges = _edges("histogram", points, [bins], range and [range])
+    made = _binned("histogram", points, edges, None if weight is None else weight.detach(), density)
+    return stored("histogram", _Histogram(made, edges[0]), out)
 
 
 @operation(samples=samples.histogramdd, method=False)
@@ -182,9 +212,7 @@ def histogramdd(input: Tensor, bins: Any, range: Sequence[float] | None = None, 
         raise ShapeError(f"histogramdd: torch.histogramdd: for a {d}-dimensional histogram range should have {2 * d} "
                          f"elements, but got {len(range)}")  # fmt: skip
     points: Any = input.detach().reshape(-1, d)  # type: ignore[attr-defined]
-    edges = [
-        _edges("histogramdd", points.select(1, i), one, None if range is None else (range[2 * i], range[2 * i + 1]))
-        for i, one in enumerate(each)
-    ]
+    ranges = None if range is None else list(zip(range[::2], range[1::2], strict=True))
+    edges = _edges("histogramdd", points, each, ranges)
     made = _binned("histogramdd", points, edges, None if weight is None else weight.detach(), density)
     return _Histogramdd(made, tuple(edges))

@@ -84,13 +84,17 @@ ALWAYS_INLINE float exp2_of_f32(float x) {
     return made * power_of_two_f32(half) * power_of_two_f32(n - half);
 }
 
+/* sin(pi x) / x for |x| <= 1/2, of the square */
+#define SINE_OF_HALF_TURNS(square)                                                                            \
+    P8(square, -2.1915353447830204e-05, 0.00046630280576761234, -0.007370430945714348, 0.08214588661112819,   \
+       -0.5992645293207919, 2.550164039877345, -5.167712780049969, 3.141592653589793)
+
 /* log of the absolute gamma function: Stirling's series from 8 on, up to where the argument is multiplied; under a half by
    reflection, the logarithms of both factors in one. */
 ALWAYS_INLINE float lgamma_of_f32(float x) {
     const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
     double size = abs__f64(x), off = size < 1e9 ? x - (((double)x + magic) - magic) : 0, square = off * off;
-    double sine = off * P8(square, -2.1915353447830204e-05, 0.00046630280576761234, -0.007370430945714348, 0.08214588661112819,
-                           -0.5992645293207919, 2.550164039877345, -5.167712780049969, 3.141592653589793);
+    double sine = off * SINE_OF_HALF_TURNS(square);
     bool low = x < 0.5f;
     double y = low ? 1 - (double)x : x, raised = y * (y + 1) * (y + 2) * (y + 3) * (y + 4) * (y + 5) * (y + 6) * (y + 7);
     bool small = y < 8;
@@ -113,6 +117,15 @@ ALWAYS_INLINE float tan_of_f32(float x) {
     double cosine = 1 - 0.5 * z + z * z * P5(z, 2.08757e-9, -2.7557314e-7, 2.48015873e-5, -1.388888888885e-3, 4.16666666666e-2);
     bool odd = bits_f64(shifted) & 1;
     return (float)(odd ? -cosine / sine : sine / cosine);
+}
+
+/* sin where x = n pi + r, |r| <= pi / 2, and |x| under TAN_MOST: pi in two parts, the first of 33 bits. */
+ALWAYS_INLINE double sine_of_f32(float x) {
+    const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
+    double shifted = x * 0.31830988618379067154 + magic, n = shifted - magic;
+    double off = ((x - n * 3.14159265346825122834) - n * 1.21542010130122438398e-10) * 0.31830988618379067154;
+    double sine = off * SINE_OF_HALF_TURNS(off * off);
+    return bits_f64(shifted) & 1 ? -sine : sine;
 }
 
 /* `BODY` of x, y and z, of the type `type`, sets `made`; a, b and c are the options. */
@@ -192,19 +205,34 @@ FORMULA_OF(f32, float, atan2, 2, made = atan2_of_f32(x, y))
 FORMULA_OF(f32, float, near_tan, 1, made = tan_of_f32(x))
 FORMULA_OF(f32, float, far_tan, 1, made = tanf(x))
 
-static void tan_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    enum { PIECE = 512 };
-    for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
-        const ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
-        char *const at[2] = {data[0] + begin * steps[0], data[1] + begin * steps[1]};
-        float most = 0;
-        for (ptrdiff_t i = 0; i < piece; i++) {
-            float size = abs__f32(*(const float *)(at[0] + i * steps[0]));
-            most = size > most ? size : most;
-        }
-        (most < TAN_MOST ? near_tan_f32 : far_tan_f32)(numbers, at, steps, piece);
+/* sin(x) / x, 1 at 0 and 0 at the infinities; of sinc the angle is rounded to a float, as PyTorch rounds it. */
+#define OVER(sine, angle) ((angle) == 0 ? 1 : (sine) / (angle))
+#define OR_NOTHING(x, made) ((x) == INFINITY || (x) == -INFINITY ? 0 : (made))
+FORMULA_OF(f32, float, near_sinc, 1, float angle = x * (float)PI; made = (float)OVER(sine_of_f32(angle), angle))
+FORMULA_OF(f32, float, far_sinc, 1, float angle = x * (float)PI; made = (float)OVER(sin((double)angle), angle))
+FORMULA_OF(f64, double, sinc, 1, double angle = x * PI; made = OVER(sin(angle), angle))
+FORMULA_OF(f32, float, near_spherical_bessel_j0, 1, made = (float)OVER(sine_of_f32(x), x))
+FORMULA_OF(f32, float, far_spherical_bessel_j0, 1, made = (float)OR_NOTHING(x, OVER(sin((double)x), x)))
+FORMULA_OF(f64, double, spherical_bessel_j0, 1, made = OR_NOTHING(x, OVER(sin(x), x)))
+
+/* Where the polynomials of angles end, the C library goes on: piece by piece. */
+#define NEAR_OR_FAR(name, limit)                                                                              \
+    static void name##_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) { \
+        enum { PIECE = 512 };                                                                                 \
+        for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {                                            \
+            const ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;                            \
+            char *const at[2] = {data[0] + begin * steps[0], data[1] + begin * steps[1]};                     \
+            float most = 0;                                                                                   \
+            for (ptrdiff_t i = 0; i < piece; i++) {                                                           \
+                float size = abs__f32(*(const float *)(at[0] + i * steps[0]));                                \
+                most = size > most ? size : most;                                                             \
+            }                                                                                                 \
+            (most < (limit) ? near_##name##_f32 : far_##name##_f32)(numbers, at, steps, piece);                \
+        }                                                                                                     \
     }
-}
+NEAR_OR_FAR(tan, TAN_MOST)
+NEAR_OR_FAR(sinc, TAN_MOST / 4)
+NEAR_OR_FAR(spherical_bessel_j0, TAN_MOST)
 
 /* Two numbers */
 
@@ -320,7 +348,7 @@ const formula_loops ISA(formula_loops) = {
            FLOAT_ENTRIES(xlogy) FLOAT_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
            FLOAT_ENTRIES(addcdiv) FLOAT_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)
            FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
-           FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward)},
+           FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0)},
     .squares = {squares_f32, squares_f64},
     .product = {product_f32, product_f64},
     .parts = {parts_f32, parts_f64},

@@ -1,0 +1,28 @@
+/* Connectionist temporal classification: the loops that each instruction set fills. */
+#ifndef TENSORCORE_NATIVE_CTC_H
+#define TENSORCORE_NATIVE_CTC_H
+
+#include "types.h"
+
+/* Log-probabilities (length, batch, classes); of each sample the classes of its states, whether each may follow the one two
+   before it, how many frames it has and the number of its last state. */
+typedef struct {
+    ptrdiff_t length, batch, classes, states;
+    const void *x;
+    const int64_t *labels;
+    const bool *skips;
+    const ptrdiff_t *frames, *lasts;
+    bool infinite; /* the gradient of an infinite loss is 0 */
+} ctc_what;
+
+/* Each takes one sample; `scratch` has room for three rows of states and four more. */
+typedef struct {
+    void (*forward)(const ctc_what *what, ptrdiff_t sample, void *losses, void *alpha, void *scratch);
+    void (*backward)(const ctc_what *what, ptrdiff_t sample, const void *g, const void *alpha, void *out, void *scratch);
+} ctc_of_real;
+
+typedef struct {
+    ctc_of_real of[2]; /* TYPE_F32, TYPE_F64 */
+} ctc_loops;
+
+#endif

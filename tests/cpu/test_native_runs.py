@@ -1,0 +1,44 @@
+"""Runs of equal elements and slices shortened to a norm, in C beside NumPy's."""
+
+import numpy as np
+import pytest
+
+from .native import awkward, kernel, layouts, needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "uint8", "int16", "int32", "int64", "bool"])
+def test_runs(dtype):
+    """Values, the run of each element and lengths are NumPy's: NaN is equal to nothing, zeros of both signs to each other."""
+    native, fallback = kernel("unique_consecutive")
+    few = np.random.default_rng(8).integers(0, 2, 60).astype(dtype)
+    values = np.concatenate([few, awkward(dtype), few[:1].repeat(9), np.array([0.0, -0.0, 0.0]).astype(dtype)])
+    for x in layouts(values).values():
+        for mine, its in zip(native(x, dim=None), fallback(x, dim=None), strict=True):
+            assert (mine.dtype, mine.shape) == (its.dtype, its.shape)
+            np.testing.assert_array_equal(mine, its)
+    rows = few.reshape(6, 10)
+    for mine, its in zip(native(rows, dim=1), fallback(rows, dim=1), strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, np.inf])
+def test_slices_shortened(p, dtype):
+    """As NumPy's to 8 roundings, along every dim and in every layout; NaN and infinities make the same."""
+    native, fallback = kernel("renorm")
+    x = np.random.default_rng(8).standard_normal((4, 5, 30)).astype(dtype)
+    x[0, 0, 0], x[1, 1, 1], x[2, 2, 2] = np.nan, np.inf, np.finfo(dtype).max
+    tolerance = 8 * np.finfo(dtype).eps
+    for view in (x, x[..., 3:8], x[::-1], np.asfortranarray(x), x[3:, :1, :1]):
+        for dim in range(3):
+            got = native(view, p=p, dim=dim, maxnorm=2.5)
+            expected = fallback(view, p=p, dim=dim, maxnorm=2.5)
+            assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+            ordinary = np.abs(np.nan_to_num(view, nan=np.inf)) < 1e30
+            keep = ordinary.all(axis=tuple([i for i in range(3) if i != dim]), keepdims=True) & np.ones(
+                view.shape, bool
+            )
+            np.testing.assert_allclose(got[keep], expected[keep], tolerance, tolerance)
+            np.testing.assert_array_equal(np.isnan(got[~keep & (p != 2)]), np.isnan(expected[~keep & (p != 2)]))

@@ -4,6 +4,8 @@ The C kernels multiply matrices themselves. On Intel's processors oneMKL is fast
 package ``mkl`` is installed: one thread for each call, several calls beside each other on the kernels' own threads. It is
 looked for and loaded at the first product that is worth it. The environment variable ``TENSORCORE_BLAS``, read then,
 says otherwise: ``own`` leaves it out, ``mkl`` takes it on every processor and makes it an error that it is missing.
+
+Factorisations are LAPACK's, whose routines SciPy hands out to C.
 """
 
 from __future__ import annotations
@@ -52,8 +54,9 @@ def wanted(intel: bool) -> str | None:
 
 
 def prepare(library: Any) -> None:
-    """Have the extension module load the library, if any, before its first large product."""
+    """Have the extension module load the library, if any, before its first large product, and LAPACK before its first use."""
     library.blas_finder(functools.partial(_load, library))
+    library.lapack_finder(_lapack)
 
 
 def describe(library: Any) -> str:
@@ -92,6 +95,21 @@ def _load(library: Any) -> None:
             ) from None
 
 
+def _lapack() -> tuple[dict[str, Any], int | None, int | None] | None:
+    """LAPACK's and BLAS's routines by name, and where the functions for the threads of the library behind them are."""
+    try:
+        from scipy.linalg import cython_blas, cython_lapack
+    except ImportError:
+        return None
+    found = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
+    set_threads, get_threads = (_function(verb, cython_lapack.__file__) for verb in ("set", "get"))
+    return found, _address(set_threads), _address(get_threads)
+
+
+def _address(function: Any) -> int | None:
+    return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+
+
 def _version() -> str:
     try:
         return metadata.version("mkl")
@@ -109,12 +127,12 @@ def _of_numpy() -> str:
 
 
 @functools.cache
-def _function(verb: str) -> Any:
-    """OpenBLAS's function under one of its names: builds with 64-bit integers, and NumPy's own, are renamed."""
+def _function(verb: str, file: str | None = None) -> Any:
+    """The function of a module's OpenBLAS (NumPy's) under one of its names: NumPy's and builds with 64-bit integers rename it."""
     from numpy._core import _multiarray_umath
 
     try:
-        library = ctypes.CDLL(_multiarray_umath.__file__)  # finds what the module is linked to as well
+        library = ctypes.CDLL(file or _multiarray_umath.__file__)  # finds what the module is linked to as well
     except OSError:
         return None
     for prefix in ("scipy_", ""):

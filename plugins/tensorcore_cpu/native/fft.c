@@ -14,7 +14,8 @@ enum { DIMS, FORWARD, SCALE, SIZE, OPTIONS };
 static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"dims", "forward", "scale", "size"};
 
-enum { GRAIN = 1 << 14, NEAR = 1 << 13, SIDE_BY_SIDE = 1024 }; /* elements a thread; bytes; the longest lines in vectors */
+enum { LANES = 16 }; /* the most of any set */
+enum { GRAIN = 1 << 14, NEAR = 1 << 13 }; /* elements a thread; bytes */
 
 /* Plans: the ones used last, by size and type, under the GIL; a run holds on to its own. */
 
@@ -152,8 +153,8 @@ static void run_lines(void *context, npy_intp begin, npy_intp end) {
     }
     const npy_intp last = end * run->group < run->lines ? end * run->group : run->lines;
     for (npy_intp line = begin * run->group; line < last;) {
-        const char *from[16];
-        char *to[16];
+        const char *from[LANES];
+        char *to[LANES];
         npy_intp count = last - line < run->group ? last - line : run->group;
         const bool many = run->group > 1 && 4 * count >= run->lanes; /* fewer are faster one by one */
         count = many ? count : 1;
@@ -202,7 +203,7 @@ static bool run_dim(PyArrayObject *x, PyArrayObject *made, int dim, fft_kind kin
             run.to_steps[run.ndim++] = PyArray_STRIDE(made, d);
             run.lines *= PyArray_DIM(x, d);
         }
-    const bool many = run.lanes <= 16 && n <= SIDE_BY_SIDE && 4 * run.lines >= run.lanes;
+    const bool many = 4 * run.lines >= run.lanes;
     run.group = many ? run.lanes : 1;
     run.work = (size_t)(4 * (n + 1) * run.group * (wide ? 8 : 4));
     const npy_intp cost = n * run.group;

@@ -4,7 +4,7 @@
 
 #include "types.h"
 
-enum { FFT_FACTORS = 16, FFT_PRIME = 61, FFT_MOST = 1 << 14 }; /* the largest factor and the largest size made here */
+enum { FFT_FACTORS = 16, FFT_PRIME = 61, FFT_MOST = 1 << 11 }; /* the largest factor and the largest size made here; SciPy's go through longer lines faster */
 
 /* The complex transform of n numbers as passes, one for each factor of n: float or double throughout. */
 typedef struct {

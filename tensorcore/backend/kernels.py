@@ -187,6 +187,7 @@ KERNELS: dict[str, Facts] = {
     **_of("eigh", linalg.eigen, ("real", dtypes.int32, None), (2,), stops=True),
     **_of("eig", linalg.eigen, ("complex", dtypes.int32, "complex"), (2,), stops=True),
     **_optional("lstsq", linalg.lstsq, (None, dtypes.int64, "real", dtypes.int32), (0,), stops=True),
+    **_eager("cholesky_inverse determinant log_determinant qr unpack_lu"),
     **_optional("sparse_matmul", like.sparse_matmul, "last"),
     **_optional("fft_c2c", like.same, "complex"),
     **_optional("fft_r2c", lambda x, *, dims, **options: like.resized(x, dims[-1], x[dims[-1]] // 2 + 1), "complex"),

@@ -207,6 +207,14 @@ PyArrayObject *lapack_new_vectors(const lapack_matrices *like, npy_intp n, int n
     return new_array(like->batch + (n >= 0), shape, number, NULL);
 }
 
+PyArrayObject *lapack_new_rows(const lapack_matrices *like, npy_intp rows, npy_intp columns, lapack_kind kind) {
+    npy_intp shape[NATIVE_DIMS + 2];
+    memcpy(shape, like->sizes, (size_t)like->batch * sizeof *shape);
+    shape[like->batch] = rows;
+    shape[like->batch + 1] = columns;
+    return new_array(like->batch + 2, shape, NUMBERS[kind], NULL);
+}
+
 char *lapack_at(const lapack_matrices *x, npy_intp i) {
     char *at = x->data;
     for (int k = x->batch - 1; k >= 0 && i; k--) {
@@ -334,7 +342,7 @@ PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObj
 
 static PyObject *names[LAPACK_OPTIONS];
 static const char *const NAMES[] = {"upper", "left", "unitriangular", "hermitian", "way", "rows", "transpose", "full",
-                                    "vectors", "driver", "rcond"};
+                                    "vectors", "driver", "rcond", "complete"};
 
 int lapack_init(void) {
     for (int i = 0; i < LAPACK_OPTIONS; i++)

@@ -68,6 +68,7 @@ npy_intp lapack_count(const lapack_matrices *x);
 /* New memory: matrices that lie column after column, or vectors of n (numbers where n is -1) of a dtype of NumPy, for the batch of
    `like`. NULL with an exception. */
 PyArrayObject *lapack_new_matrices(const lapack_matrices *like, npy_intp rows, npy_intp columns, lapack_kind kind);
+PyArrayObject *lapack_new_rows(const lapack_matrices *like, npy_intp rows, npy_intp columns, lapack_kind kind); /* row after row */
 PyArrayObject *lapack_new_vectors(const lapack_matrices *like, npy_intp n, int number);
 int lapack_number(lapack_kind kind); /* NumPy's of the kind */
 static inline lapack_kind lapack_real(lapack_kind kind) { return kind & 1 ? LAPACK_F64 : LAPACK_F32; }
@@ -91,7 +92,7 @@ PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObj
 
 bool lapack_bool(PyObject *object, bool *value);
 enum { LAPACK_UPPER, LAPACK_LEFT, LAPACK_UNIT, LAPACK_HERMITIAN, LAPACK_WAY, LAPACK_ROWS, LAPACK_TRANSPOSE, LAPACK_FULL,
-       LAPACK_VECTORS, LAPACK_DRIVER, LAPACK_RCOND, LAPACK_OPTIONS };
+       LAPACK_VECTORS, LAPACK_DRIVER, LAPACK_RCOND, LAPACK_COMPLETE, LAPACK_OPTIONS };
 /* The options, all of which must be known; false without an exception where one is not. */
 bool lapack_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **values);
 

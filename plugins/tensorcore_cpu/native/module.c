@@ -37,6 +37,7 @@ static const native_spec *const FAMILIES[] = {
     lines_kernels,
     lapack_solve_kernels,
     lapack_values_kernels,
+    lapack_factors_kernels,
     fft_kernels,
 };
 static int (*const INITS[])(void) = {

@@ -220,7 +220,7 @@ int formulas_init(void);
 extern const native_spec lines_kernels[];
 int lines_init(void);
 
-extern const native_spec lapack_solve_kernels[], lapack_values_kernels[];
+extern const native_spec lapack_solve_kernels[], lapack_values_kernels[], lapack_factors_kernels[];
 int lapack_init(void);
 
 extern const native_spec fft_kernels[];

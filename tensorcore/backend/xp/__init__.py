@@ -50,6 +50,7 @@ LATE = {
         "xlog1py xlogy zeta",
         "lapack": "cholesky eig eigh geqrf householder_product inverse ldl_factor ldl_solve lstsq lu_factor lu_solve ormqr "
         "solve_triangular svd unpack_pivots",
+        "factors": "cholesky_inverse determinant log_determinant qr unpack_lu",
         "recurrent": "lstm_steps gru_steps rnn_steps lstm_steps_backward gru_steps_backward rnn_steps_backward",
         "sparse": "sparse_matmul sparse_matmul_backward",
         "sequence": "attention attention_backward ctc_loss ctc_loss_backward",

@@ -10,12 +10,12 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, without_derivative
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.lu import check_pivots
-from tensorcore.ops.linalg.matrices import check_matrix, check_same, check_sides, check_square, failure, identity
+from tensorcore.ops.linalg.matrices import check_matrix, check_same, check_sides, check_square, failure, identity, is_recorded
 from tensorcore.ops.linalg.triangular import solved
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.reductions.reduce import return_type, stored
 from tensorcore.ops.samples import linalg as samples
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "ldl_factor", "ldl_factor_ex", "ldl_solve",
@@ -95,15 +95,25 @@ def cholesky_inverse(L: Tensor, upper: bool = False, *, out: Tensor | None = Non
     """The inverse of A from its factor. Raises LinAlgError for a zero on the diagonal."""
     op = "cholesky_inverse"
     size = check_square(op, L)[-1]
+    kernel = L.device.kernels["cholesky_inverse"] if type(L) is Tensor and not is_recorded(L) else None
+    if kernel:
+        native, info = kernel(L.native, upper=bool(upper))
+        made = new_tensor(native, L.dtype, L.device)
+        _refuse_zero(op, new_tensor(info, dtypes.int32, L.device))
+        return made if out is None else stored(op, made, out)  # type: ignore[no-any-return]
     if L.device.capabilities.values and size:
         zero = (L.detach().diagonal(0, -2, -1) == 0).int()  # type: ignore[attr-defined]
-        failed = failure(((zero.argmax(-1) + 1) * zero.amax(-1)).int())
-        if failed is not None:
-            raise LinAlgError(
-                f"{op}: {failed[0]}expected a factor with an inverse, got one whose diagonal element {failed[1]} is zero: the inversion "
-                "could not be completed because the input matrix is singular"
-            )
+        _refuse_zero(op, ((zero.argmax(-1) + 1) * zero.amax(-1)).int())
     return stored(op, _solution(L, identity(L, size), upper), out)  # type: ignore[no-any-return]
+
+
+def _refuse_zero(op: str, info: Tensor) -> None:
+    failed = failure(info)
+    if failed is not None:
+        raise LinAlgError(
+            f"{op}: {failed[0]}expected a factor with an inverse, got one whose diagonal element {failed[1]} is zero: the inversion "
+            "could not be completed because the input matrix is singular"
+        )
 
 
 # Hermitian or symmetric matrices that are not positive-definite: Bunch and Kaufman, "Some stable methods for calculating

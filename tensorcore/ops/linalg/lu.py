@@ -28,7 +28,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.reductions.reduce import return_type, stored
 from tensorcore.ops.samples import linalg as samples
 from tensorcore.ops.shapes.join import cat
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["lu", "lu_factor", "lu_factor_ex", "lu_solve", "lu_unpack"]
 
@@ -164,6 +164,9 @@ def check_pivots(op: str, pivots: Tensor, rows: int, signed: bool = False) -> No
 
 
 def _unpacked(lu: Tensor, pivots: Tensor, data: bool, swaps: bool) -> tuple[Tensor, Tensor, Tensor]:
+    kernel = lu.device.kernels["unpack_lu"] if data and swaps and type(lu) is Tensor and not is_recorded(lu) else None
+    if kernel:
+        return tuple([new_tensor(one, lu.dtype, lu.device) for one in kernel(lu.native, pivots.native)])  # type: ignore[return-value]
     rows, columns = lu.native.shape[-2:]
     size = min(rows, columns)
     P = L = U = None

@@ -62,14 +62,16 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
 
     Only that triangle of A is read; the gradient is that of the whole. Raises LinAlgError for any other matrix.
     """
-    return stored("linalg.cholesky", factored("linalg.cholesky", A, upper)[0], out)  # type: ignore[no-any-return]
+    made = factored("linalg.cholesky", A, upper)[0]
+    return made if out is None else stored("linalg.cholesky", made, out)  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.positive, method=False, name="linalg_cholesky_ex")
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """As ``cholesky``, with the order of the first minor that is not positive (or 0), as ``(L, info)``."""
     op = "linalg.cholesky_ex" if check_errors else "linalg.cholesky"
-    return stored(op, _CholeskyEx(*factored(op, A, upper, check_errors)), out)
+    made = _CholeskyEx(*factored(op, A, upper, check_errors))
+    return made if out is None else stored(op, made, out)
 
 
 @operation(samples=samples.cholesky_solve)
@@ -153,14 +155,14 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
     Only the lower triangle of A is read. Raises LinAlgError for a singular D.
     """
     made = _ldl_factors("linalg.ldl_factor", A, hermitian, True)
-    return stored("linalg.ldl_factor", _Ldl(*made[:2]), out)
+    return _Ldl(*made[:2]) if out is None else stored("linalg.ldl_factor", _Ldl(*made[:2]), out)
 
 
 @operation(samples=samples.hermitian_only, method=False, name="linalg_ldl_factor_ex")
 def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """As ``ldl_factor``, with the place where D is singular (or 0), as ``(LD, pivots, info)``."""
     made = _ldl_factors("linalg.ldl_factor_ex", A, hermitian, check_errors)
-    return stored("linalg.ldl_factor_ex", _LdlEx(*made), out)
+    return _LdlEx(*made) if out is None else stored("linalg.ldl_factor_ex", _LdlEx(*made), out)
 
 
 @operation(samples=samples.ldl_solve, method=False, name="linalg_ldl_solve")

@@ -9,8 +9,8 @@ from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.linalg.matrices import check_square, identity, is_recorded, twin
-from tensorcore.ops.linalg.products import chain_matmul, matmul, one_dtype
+from tensorcore.ops.linalg.matrices import LAPACKS, check_square, identity, is_recorded, twin
+from tensorcore.ops.linalg.products import chained, matmul, one_dtype
 from tensorcore.ops.linalg.products import cross as _cross
 from tensorcore.ops.linalg.solve import inv, solution
 from tensorcore.ops.operands import check_tensors
@@ -99,6 +99,17 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
     op = "linalg.multi_dot"
     if not isinstance(tensors, (tuple, list)):
         raise ArgumentTypeError(f"{op}: expected a tuple of Tensors, got {type(tensors).__name__}; put them in a list")
+    if out is None and len(tensors) > 1 and getattr(tensors[0], "dtype", None) in LAPACKS:
+        dtype, inner = tensors[0].dtype, None  # what is unusual is said below
+        for one in tensors:
+            if type(one) is not Tensor or one.dtype is not dtype or len(one.native.shape) != 2:
+                break
+            rows, columns = one.native.shape
+            if inner is not None and rows != inner:
+                break
+            inner = columns
+        else:
+            return chained(tensors)
     check_tensors(op, **{f"tensors[{i}]": one for i, one in enumerate(tensors)})
     count = len(tensors)
     if count < 2:
@@ -122,7 +133,7 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
         matrices[0] = matrices[0].unsqueeze(0)  # type: ignore[attr-defined]
     if len(shapes[-1]) == 1:
         matrices[-1] = matrices[-1].unsqueeze(1)  # type: ignore[attr-defined]
-    made = chain_matmul(*matrices)
+    made = chained(matrices)
     if len(shapes[-1]) == 1:
         made = made.squeeze(-1)
     if len(shapes[0]) == 1:

@@ -11,7 +11,7 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.eigen import eigvalsh
-from tensorcore.ops.linalg.matrices import check_matrix, check_square, twin
+from tensorcore.ops.linalg.matrices import LAPACKS, check_matrix, check_square, twin
 from tensorcore.ops.linalg.solve import inverted
 from tensorcore.ops.linalg.svd import decomposed, svdvals, tolerances
 from tensorcore.ops.operands import plain
@@ -45,6 +45,10 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keep
         ord: ``fro`` the root of the sum of squares, ``nuc`` the sum of the singular values, 2 and -2 the largest and
             the smallest of these, 1 and -1 the largest and smallest sum of a column's sizes, inf and -inf of a row's.
     """
+    if type(ord) is str and ord == "fro" and dim == (-2, -1) and type(A) is Tensor and A.dtype in LAPACKS and dtype is out is None:
+        ndim = len(A.native.shape)
+        if ndim > 1:
+            return vector_norm(A, 2, (ndim - 2, ndim - 1), keepdim)  # type: ignore[no-any-return]
     return stored("linalg.matrix_norm", _matrix_norm("linalg.matrix_norm", A, ord, dim, keepdim, dtype), out)  # type: ignore[no-any-return]
 
 

@@ -32,7 +32,8 @@ def geqrf(input: Tensor, *, out: Any = None) -> Any:
     Shapes: (..., m, n) gives (..., m, n) and (..., min(m, n)).
     """
     check_matrix("geqrf", input, "input")
-    return stored("geqrf", _Geqrf(*apply(_geqrf, (input,))), out)
+    made = _Geqrf(*apply(_geqrf, (input,)))
+    return made if out is None else stored("geqrf", made, out)
 
 
 # Products of reflections I - tau v v^H, where v has a 1 on the diagonal and the vectors of ``a`` below it.

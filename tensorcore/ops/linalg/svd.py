@@ -21,6 +21,7 @@ from tensorcore.ops.linalg.matrices import (
     is_recorded,
     not_converged,
     optional,
+    stretched,
     twin,
 )
 from tensorcore.ops.operands import check_tensors
@@ -85,7 +86,7 @@ _op = Op("svd", "A", "Singular values, info, and the vectors of both sides.", re
 
 def decomposed(op: str, A: Tensor, full: bool = False, vectors: bool = True) -> tuple[Tensor, ...]:
     """Singular values and, with ``vectors``, those of both sides; recorded, and never without vectors on the tape."""
-    vectors = vectors or is_recorded(A)
+    vectors = vectors or (A.node is not None and is_recorded(A))
     made = apply(
         _op, (A,), {"full": full, "vectors": vectors}, dtype=(A.dtype.to_real(), dtypes.int32, A.dtype, A.dtype)
     )
@@ -112,7 +113,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
     check_matrix("linalg.svd", A)
     _check_driver("linalg.svd", driver)
     s, u, vh = decomposed("linalg.svd", A, bool(full_matrices))
-    return stored("linalg.svd", _Svd(u, s, vh), out)
+    return _Svd(u, s, vh) if out is None else stored("linalg.svd", _Svd(u, s, vh), out)
 
 
 @operation(samples=samples.matrices, method=False, name="linalg_svdvals")
@@ -276,7 +277,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         )
     batch = rules.broadcast(op, shape[:-2], tuple(right.native.shape[:-2]))
     rcond = max(shape[-2:]) * dtypes.finfo(A.dtype).eps if rcond is None else float(rcond)
-    A, right = A.expand((*batch, *shape[-2:])), right.expand((*batch, *right.native.shape[-2:]))  # type: ignore[attr-defined]
+    A, right = stretched(A, batch), stretched(right, batch)
     real = A.dtype.to_real()
     made, rank, values, info = optional(
         _lstsq, _by_values, (A, right), {"driver": driver, "rcond": rcond}, (A.dtype, dtypes.int64, real, dtypes.int32)
@@ -286,10 +287,11 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     residuals = _residuals(A, right, solution, rank, driver)
     if vector:
         solution = solution.squeeze(-1)
-    nothing = A.detach().new_empty((0,))  # type: ignore[attr-defined]
-    rank = nothing.long() if driver == "gels" else rank
-    values = twin(values) if driver in ("gelsd", "gelss") else nothing.to(real)
-    return stored(op, _Lstsq(solution, residuals, rank, values), out)
+    off = twin(A)
+    rank = off.new_empty((0,), dtype=dtypes.int64) if driver == "gels" else rank  # type: ignore[attr-defined]
+    values = twin(values) if driver in ("gelsd", "gelss") else off.new_empty((0,), dtype=real)  # type: ignore[attr-defined]
+    found = _Lstsq(solution, residuals, rank, values)
+    return found if out is None else stored(op, found, out)
 
 
 def _refuse(op: str, info: Tensor) -> None:
@@ -305,6 +307,8 @@ def _residuals(A: Tensor, B: Tensor, solution: Tensor, rank: Tensor, driver: str
     rows, columns = A.native.shape[-2:]
     full = driver == "gels" or (driver != "gelsy" and not anywhere(rank != columns))
     if rows <= columns or not full:
+        if solution.node is None:
+            return solution.new_empty((0,), dtype=solution.dtype.to_real())  # type: ignore[no-any-return, attr-defined]
         # Nothing, but recorded as PyTorch's is.
         nothing = solution.reshape(-1)[:0]  # type: ignore[attr-defined]
         return nothing.abs() if nothing.dtype.is_complex else nothing.clone()  # type: ignore[no-any-return]

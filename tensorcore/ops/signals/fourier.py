@@ -212,16 +212,11 @@ def _several(op: str, input: Any, s: Any, dim: Any) -> tuple[Dims, list[int]]:
             raise ShapeError(
                 f"{op}: When given, dim and shape arguments must have the same length, got {dims} and {sizes}"
             )
-    elif sizes is not None:
-        if len(sizes) > ndim:
-            raise ShapeError(f"{op}: Got shape with {len(sizes)} values but input tensor only has {ndim} dimensions")
-        dims = tuple(range(ndim - len(sizes), ndim))
     else:
-        dims = tuple(range(ndim))
+        if len(sizes) > ndim:  # type: ignore[arg-type]
+            raise ShapeError(f"{op}: Got shape with {len(sizes)} values but input tensor only has {ndim} dimensions")  # type: ignore[arg-type]
+        dims = tuple(range(ndim - len(sizes), ndim))  # type: ignore[arg-type]
     return dims, [shape[at] if size == -1 else size for at, size in zip(dims, sizes or [-1] * len(dims), strict=True)]
-
-
-# A usual call is one frame here, one that runs the kernel and those of the function itself: what is asked first is what it is not.
 
 
 def _complex_transform(
@@ -244,12 +239,7 @@ def _complex_transform(
 def _real_transform(op: str, input: Any, dims: Dims, sizes: list[int], norm: Any, forward: bool, out: Any) -> Tensor:
     if not dims:
         raise ShapeError(f"{op}: {op} must transform at least one axis, got none; name a dim")
-    x = input if input.dtype in _PLAIN else _floating(op, input, real=True)
-    shape = x.native.shape
-    for at, size in zip(dims, sizes, strict=True):
-        if size != shape[at] or size < 1:
-            x = _resized(op, x, dims, sizes)
-            break
+    x = _resized(op, input if input.dtype in _PLAIN else _floating(op, input, real=True), dims, sizes)
     scale = 1.0 if norm is None and forward else _scale(op, norm, sizes, forward)
     made = _real_to_half(x, dims, forward, scale)
     return made if out is None else store(op, made, out)  # type: ignore[no-any-return]
@@ -266,11 +256,7 @@ def _back_to_real(
         raise ShapeError(f"{op}: Invalid number of data points ({size}) specified, got it; pass at least 1")
     x = input if input.dtype.is_complex else _as_complex(_floating(op, input))
     sizes[-1] = size // 2 + 1
-    shape = x.native.shape
-    for at, have in zip(dims, sizes, strict=True):
-        if have != shape[at] or have < 1:
-            x = _resized(op, x, dims, sizes)
-            break
+    x = _resized(op, x, dims, sizes)
     sizes[-1] = size
     scale = 1.0 if norm is None and forward else _scale(op, norm, sizes, forward)
     made = _half_to_real(x, dims, size, forward, scale)

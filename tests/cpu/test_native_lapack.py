@@ -45,7 +45,7 @@ def agree(name, *args, **options):
     """The kernel and its twin give the same values, dtypes, shapes and memory order; the kernel's are given back."""
     mine, twin = kernel(name)
     got, expected = several(mine(*args, **options)), several(twin(*args, **options))
-    tolerance = TOLERANCES[args[0].dtype.char] if args[0].dtype.char in TOLERANCES else 0
+    tolerance = TOLERANCES.get(args[0].dtype.char, 0)
     assert len(got) == len(expected)
     for one, other in zip(got, expected, strict=True):
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
@@ -96,7 +96,9 @@ def test_singular_values(dtype, batch, size):
             np.testing.assert_allclose(made, x, 1e-4, 1e-4)
 
 
-@pytest.mark.parametrize(("dtype", "batch", "n"), list(itertools.product(DTYPES, [(), (3,), (2, 3), (40,)], [1, 3, 17])))
+@pytest.mark.parametrize(
+    ("dtype", "batch", "n"), list(itertools.product(DTYPES, [(), (3,), (2, 3), (40,)], [1, 3, 17]))
+)
 def test_square_matrices(dtype, batch, n):
     """Inverses, determinants, solutions and eigenvalues of square matrices are the twins', by either triangle and side."""
     right = drawn(dtype, *batch, n, 4, seed=6)
@@ -200,7 +202,9 @@ def test_the_number_of_threads_changes_no_bit(n):
     found = []
     for count in (1, 3):
         tensorcore.set_num_threads(count)
-        found.append([*kernel("lu_factor")[0](x), *kernel("inverse")[0](x), *kernel("svd")[0](x, full=False, vectors=True)])
+        found.append(
+            [*kernel("lu_factor")[0](x), *kernel("inverse")[0](x), *kernel("svd")[0](x, full=False, vectors=True)]
+        )
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
 

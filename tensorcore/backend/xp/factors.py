@@ -65,7 +65,9 @@ def log_determinant(lu: Native, pivots: Native) -> tuple[Native, Native]:
 def cholesky_inverse(x: Native, *, upper: bool) -> tuple[Native, Native]:
     """The inverses from triangular factors, and where the first zero of each one's diagonal is (0 where there is none)."""
     zero = np.diagonal(x, 0, -2, -1) == 0
-    info = np.where(zero.any(-1), zero.argmax(-1) + 1, 0).astype(np.int32) if x.size else np.zeros(x.shape[:-2], np.int32)
+    info = (
+        np.where(zero.any(-1), zero.argmax(-1) + 1, 0).astype(np.int32) if x.size else np.zeros(x.shape[:-2], np.int32)
+    )
     unit = np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
     turned: Any = x.swapaxes(-1, -2).conj()
     first, second = (turned, x) if upper else (x, turned)

@@ -10,7 +10,15 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, without_derivative
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.lu import check_pivots
-from tensorcore.ops.linalg.matrices import check_matrix, check_same, check_sides, check_square, failure, identity, is_recorded
+from tensorcore.ops.linalg.matrices import (
+    check_matrix,
+    check_same,
+    check_sides,
+    check_square,
+    failure,
+    identity,
+    is_recorded,
+)
 from tensorcore.ops.linalg.triangular import solved
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.reductions.reduce import return_type, stored

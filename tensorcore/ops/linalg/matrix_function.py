@@ -20,7 +20,7 @@ from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import stored
 from tensorcore.ops.samples import linalg as samples
 from tensorcore.ops.shapes.join import cat
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["cross", "diagonal", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
 
@@ -175,7 +175,8 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 def vander(x: Tensor, N: int | None = None) -> Tensor:
     """The powers from 0 to ``N - 1`` of each element, (..., n) to (..., n, N); N is n where None."""
     op = "linalg.vander"
-    check_tensors(op, x=x)
+    if type(x) is not Tensor:
+        check_tensors(op, x=x)
     if x.dtype.kind == "bool" or (x.dtype.kind == "floating" and x.dtype.itemsize == 2):
         raise DtypeError(f"{op}: supports floating point, complex, and integer tensors, got {x.dtype}; convert it")
     x = x if x.native.shape else x.unsqueeze(0)  # type: ignore[attr-defined]
@@ -184,9 +185,10 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     if count <= 1:
         raise ShapeError(f"{op}: N must be greater than 1, got {count}; pass at least 2")
     dtype = dtypes.int64 if x.dtype.kind == "integer" else x.dtype
-    first = x.new_ones((*shape, 1), dtype=dtype)  # type: ignore[attr-defined]
+    first = new_tensor(x.device.kernels["full"]((*shape, 1), 1, dtype=dtype), dtype, x.device)
     repeated = x.unsqueeze(-1).expand((*shape, count - 1))  # type: ignore[attr-defined]
-    return cat([first, repeated.cumprod(-1).to(dtype)], -1)
+    powers = repeated.cumprod(-1)
+    return cat([first, powers if powers.dtype is dtype else powers.to(dtype)], -1)
 
 
 @operation(samples=samples.matrix_power)

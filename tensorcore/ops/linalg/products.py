@@ -355,7 +355,12 @@ _cross = Op("cross", "input other", "The vectors at right angles to both.", back
 @operation(samples=samples.cross)
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The cross product of the vectors along ``dim``, which has size 3; without it the first dim of that size."""
-    if type(input) is Tensor is type(other) and input.dtype is other.dtype and input.dtype is not dtypes.bool_ and out is None:
+    if (
+        type(input) is Tensor is type(other)
+        and input.dtype is other.dtype
+        and input.dtype is not dtypes.bool_
+        and out is None
+    ):
         sizes = input.native.shape
         if type(dim) is int and sizes == other.native.shape and -len(sizes) <= dim < len(sizes) and sizes[dim] == 3:
             return apply(_cross, (input, other), {"dim": dim % len(sizes)})  # type: ignore[no-any-return]

@@ -20,6 +20,7 @@ from tensorcore.ops.linalg.matrices import (
     failure,
     is_recorded,
     not_converged,
+    nothing,
     optional,
     stretched,
     twin,
@@ -283,13 +284,12 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         _lstsq, _by_values, (A, right), {"driver": driver, "rcond": rcond}, (A.dtype, dtypes.int64, real, dtypes.int32)
     )
     _refuse(op, info)
-    solution = made[..., : shape[-1], :]
+    solution = made if made.native.shape[-2] == shape[-1] else made[..., : shape[-1], :]
     residuals = _residuals(A, right, solution, rank, driver)
     if vector:
         solution = solution.squeeze(-1)
-    off = twin(A)
-    rank = off.new_empty((0,), dtype=dtypes.int64) if driver == "gels" else rank  # type: ignore[attr-defined]
-    values = twin(values) if driver in ("gelsd", "gelss") else off.new_empty((0,), dtype=real)  # type: ignore[attr-defined]
+    rank = nothing(A, dtypes.int64) if driver == "gels" else rank
+    values = twin(values) if driver in ("gelsd", "gelss") else nothing(A, real)
     found = _Lstsq(solution, residuals, rank, values)
     return found if out is None else stored(op, found, out)
 
@@ -308,9 +308,9 @@ def _residuals(A: Tensor, B: Tensor, solution: Tensor, rank: Tensor, driver: str
     full = driver == "gels" or (driver != "gelsy" and not anywhere(rank != columns))
     if rows <= columns or not full:
         if solution.node is None:
-            return solution.new_empty((0,), dtype=solution.dtype.to_real())  # type: ignore[no-any-return, attr-defined]
-        # Nothing, but recorded as PyTorch's is.
-        nothing = solution.reshape(-1)[:0]  # type: ignore[attr-defined]
-        return nothing.abs() if nothing.dtype.is_complex else nothing.clone()  # type: ignore[no-any-return]
+            return nothing(solution, solution.dtype.to_real())
+        # Recorded as PyTorch's is.
+        none = solution.reshape(-1)[:0]  # type: ignore[attr-defined]
+        return none.abs() if none.dtype.is_complex else none.clone()  # type: ignore[no-any-return]
     away = A @ solution - B
     return (away.abs() ** 2 if away.dtype.is_complex else away * away).sum(-2)  # type: ignore[no-any-return, attr-defined]

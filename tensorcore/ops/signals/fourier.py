@@ -219,9 +219,7 @@ def _several(op: str, input: Any, s: Any, dim: Any) -> tuple[Dims, list[int]]:
     return dims, [shape[at] if size == -1 else size for at, size in zip(dims, sizes or [-1] * len(dims), strict=True)]
 
 
-def _complex_transform(
-    op: str, input: Any, dims: Dims, sizes: list[int], norm: Any, forward: bool, out: Any
-) -> Tensor:
+def _complex_transform(op: str, input: Any, dims: Dims, sizes: list[int], norm: Any, forward: bool, out: Any) -> Tensor:
     x = input if input.dtype in _READY else _floating(op, input)
     shape = x.native.shape
     for at, size in zip(dims, sizes, strict=True):

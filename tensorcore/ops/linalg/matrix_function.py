@@ -37,6 +37,8 @@ _LIMIT = {7: 3.925724783138660, 13: 5.371920351148152}
 # More halvings than this leave nothing of any number of a dtype.
 _MOST = 1100
 
+_REAL = frozenset([dtypes.float32, dtypes.float64])
+
 
 def _exponential(A: Tensor) -> Tensor:
     """Each matrix halved until Pade's approximant holds, and the result squared as often."""
@@ -145,6 +147,10 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """The sum along ``dim`` of the products of ``y`` with the conjugate of ``x``; shapes broadcast."""
     op = "linalg.vecdot"
+    if type(x) is Tensor is type(y) and x.dtype is y.dtype and x.dtype in _REAL and type(dim) is int and out is None:
+        ndim = max(len(x.native.shape), len(y.native.shape))
+        if -ndim <= dim < ndim:
+            return (x * y).sum(dim % ndim)  # type: ignore[no-any-return, attr-defined, operator]
     check_tensors(op, x=x, y=y)
     for one in (x, y):
         if one.dtype.kind not in ("floating", "complex"):

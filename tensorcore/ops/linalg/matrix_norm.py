@@ -82,8 +82,10 @@ def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Sequence[int], keepdim: bool
         return vector_norm(A, 2, (rows, columns), keepdim)
     if ord in _OF_VALUES:
         check_matrix(op, A)
-        rest = [i for i in range(len(shape)) if i not in (rows, columns)]
-        values = svdvals(A.permute(*rest, rows, columns))  # type: ignore[attr-defined]
+        if (rows, columns) != (len(shape) - 2, len(shape) - 1):
+            rest = [i for i in range(len(shape)) if i not in (rows, columns)]
+            A = A.permute(*rest, rows, columns)  # type: ignore[attr-defined]
+        values = decomposed("linalg.svd", A, vectors=False)[0]
         made = values.sum(-1) if ord == "nuc" else _reduced(op, values, -1, ord < 0)  # type: ignore[attr-defined]
     else:
         along, over = (rows, columns) if abs(ord) == 1 else (columns, rows)

@@ -361,8 +361,21 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor |
         and input.dtype is not dtypes.bool_
         and out is None
     ):
-        sizes = input.native.shape
-        if type(dim) is int and sizes == other.native.shape and -len(sizes) <= dim < len(sizes) and sizes[dim] == 3:
+        sizes, others = input.native.shape, other.native.shape
+        if (
+            type(dim) is int
+            and -len(sizes) <= dim < len(sizes)
+            and sizes[dim] == 3
+            and (
+                sizes == others
+                or (  # the kernel broadcasts, the formulas of its gradient do not
+                    input.node is other.node is None
+                    and len(sizes) == len(others)
+                    and others[dim] == 3
+                    and rules.broadcast("cross", sizes, others)
+                )
+            )
+        ):
             return apply(_cross, (input, other), {"dim": dim % len(sizes)})  # type: ignore[no-any-return]
     check_tensors("cross", input=input, other=other)
     if len(input.native.shape) != len(other.native.shape):

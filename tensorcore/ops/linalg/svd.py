@@ -12,6 +12,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.eigen import check_phase, differences, eigh, off_diagonal, on_diagonal
 from tensorcore.ops.linalg.matrices import (
+    LAPACKS,
     anywhere,
     batch_of,
     check_matrix,
@@ -34,6 +35,7 @@ from tensorcore.tensor import Tensor
 
 __all__ = ["lstsq", "pinv", "svd", "svdvals"]
 
+EPSILONS = {one: dtypes.finfo(one).eps for one in LAPACKS}
 _Svd = return_type("linalg_svd", "U S Vh")
 _Lstsq = return_type("linalg_lstsq", "solution residuals rank singular_values")
 
@@ -147,7 +149,7 @@ def tolerances(op: str, values: Tensor, shape: tuple[int, ...], atol: Any, rtol:
 
     Without either, ``rtol`` is ``max(m, n) * eps``; with ``atol`` alone it is 0 where that is over 0.
     """
-    default = max(shape[-2:]) * dtypes.finfo(values.dtype).eps
+    default = max(shape[-2:]) * EPSILONS[values.dtype]
 
     def column(one: Any) -> Any:
         if not isinstance(one, Tensor):
@@ -162,15 +164,17 @@ def tolerances(op: str, values: Tensor, shape: tuple[int, ...], atol: Any, rtol:
         else:
             rtol = 0.0 if atol is not None and atol > 0 else default
     largest = values.amax(-1, True) if values.native.shape[-1] else values.new_zeros((*values.native.shape[:-1], 1))  # type: ignore[attr-defined]
-    relative = column(rtol) * largest
+    relative = (rtol if type(rtol) is float else column(rtol)) * largest
+    if atol is None and type(rtol) is float and rtol >= 0:  # not negative, as singular values are not
+        return relative  # type: ignore[no-any-return]
     atol = 0.0 if atol is None else column(atol)
     return relative.maximum(atol) if isinstance(atol, Tensor) else relative.clamp_min(atol)  # type: ignore[no-any-return, attr-defined]
 
 
 def pseudo_inverse(op: str, A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     """As ``pinv``, of a checked matrix; recorded."""
-    off = twin(A)
-    shape = tuple(A.native.shape)
+    off = A if A.node is None else twin(A)
+    shape = A.native.shape
     if not off.numel():
         made = off.new_zeros((*shape[:-2], shape[-1], shape[-2]))  # type: ignore[attr-defined]
     elif hermitian:
@@ -183,7 +187,7 @@ def pseudo_inverse(op: str, A: Tensor, atol: Any, rtol: Any, hermitian: bool) ->
         s, u, vh = decomposed(op, off)
         inverse = where(s > tolerances(op, s, shape, atol, rtol), 1.0 / s, 0.0)
         made = (vh.mH * inverse.unsqueeze(-2)) @ u.mH
-    if is_recorded(A):
+    if A.node is not None and is_recorded(A):
         record(_pinv, (A,), None, made)
     return made  # type: ignore[no-any-return]
 
@@ -277,7 +281,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
             f"{right.native.shape[-2]}; give both as many rows"
         )
     batch = rules.broadcast(op, shape[:-2], tuple(right.native.shape[:-2]))
-    rcond = max(shape[-2:]) * dtypes.finfo(A.dtype).eps if rcond is None else float(rcond)
+    rcond = max(shape[-2:]) * EPSILONS[A.dtype] if rcond is None else float(rcond)
     A, right = stretched(A, batch), stretched(right, batch)
     real = A.dtype.to_real()
     made, rank, values, info = optional(

@@ -256,7 +256,7 @@ def _back_to_real(
     sizes[-1] = size // 2 + 1
     x = _resized(op, x, dims, sizes)
     sizes[-1] = size
-    scale = 1.0 if norm is None and forward else _scale(op, norm, sizes, forward)
+    scale = _scale(op, norm, sizes, forward) if norm is not None else 1.0 if forward else 1.0 / math.prod(sizes)
     made = _half_to_real(x, dims, size, forward, scale)
     return made if out is None else store(op, made, out)  # type: ignore[no-any-return]
 

@@ -95,19 +95,13 @@ def _load(library: Any) -> None:
             ) from None
 
 
-def _lapack() -> tuple[dict[str, Any], int | None, int | None] | None:
-    """LAPACK's and BLAS's routines by name, and where the functions for the threads of the library behind them are."""
+def _lapack() -> dict[str, Any] | None:
+    """LAPACK's and BLAS's routines by name, as SciPy hands them out; None without SciPy."""
     try:
         from scipy.linalg import cython_blas, cython_lapack
     except ImportError:
         return None
-    found = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
-    set_threads, get_threads = (_function(verb, cython_lapack.__file__) for verb in ("set", "get"))
-    return found, _address(set_threads), _address(get_threads)
-
-
-def _address(function: Any) -> int | None:
-    return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+    return {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
 
 
 def _version() -> str:
@@ -127,12 +121,12 @@ def _of_numpy() -> str:
 
 
 @functools.cache
-def _function(verb: str, file: str | None = None) -> Any:
-    """The function of a module's OpenBLAS (NumPy's) under one of its names: NumPy's and builds with 64-bit integers rename it."""
+def _function(verb: str) -> Any:
+    """OpenBLAS's function under one of its names: builds with 64-bit integers, and NumPy's own, are renamed."""
     from numpy._core import _multiarray_umath
 
     try:
-        library = ctypes.CDLL(file or _multiarray_umath.__file__)  # finds what the module is linked to as well
+        library = ctypes.CDLL(_multiarray_umath.__file__)  # finds what the module is linked to as well
     except OSError:
         return None
     for prefix in ("scipy_", ""):

@@ -22,8 +22,6 @@ static const struct {
 
 static PyObject *finder;
 static bool asked, found;
-static void (*set_threads)(int count); /* BLAS's own; NULL where it has none */
-static int (*get_threads)(void);
 
 /* Loading */
 
@@ -59,7 +57,7 @@ static bool load(PyObject *capsules) {
     return true;
 }
 
-/* Asks the finder, once: for the capsules and the addresses of BLAS's functions for threads, or None. */
+/* Asks the finder, once: for the capsules by name, or None. */
 static bool ready(void) {
     if (asked || !finder)
         return found;
@@ -67,14 +65,9 @@ static bool ready(void) {
     if (!answer)
         return false;
     asked = true;
-    PyObject *capsules, *setter, *getter;
-    if (answer != Py_None && PyArg_ParseTuple(answer, "O!OO", &PyDict_Type, &capsules, &setter, &getter) && load(capsules)) {
-        found = true;
-        *(void **)&set_threads = setter == Py_None ? NULL : PyLong_AsVoidPtr(setter);
-        *(void **)&get_threads = getter == Py_None ? NULL : PyLong_AsVoidPtr(getter);
-    }
+    found = PyDict_Check(answer) && load(answer);
     Py_DECREF(answer);
-    return found && !PyErr_Occurred();
+    return found;
 }
 
 PyObject *native_lapack_finder(PyObject *module, PyObject *function) {
@@ -279,7 +272,9 @@ void lapack_room_keep(lapack_job *job, const void *work, int reals, int ints) {
 
 /* Running */
 
-enum { NEAR = 4096, WORK = 1 << 15, WHOLE = 1 << 21 }; /* bytes; multiplications that are worth a thread; that OpenBLAS shares out */
+/* Bytes; multiplications that are worth a thread; and from which on BLAS shares a matrix out itself. Its count of threads is left
+   alone: to change it takes memory from the calls that run. */
+enum { NEAR = 4096, WORK = 1 << 15, WHOLE = 1 << 20 };
 
 static void run(void *context, npy_intp begin, npy_intp end) {
     lapack_job *job = context;
@@ -294,22 +289,6 @@ static void run(void *context, npy_intp begin, npy_intp end) {
         native_scratch_free(scratch, (size_t)job->scratch);
 }
 
-/* Under the GIL: while any small job runs, BLAS makes no threads. */
-static int small_jobs, threads_before;
-
-static void quieten(int by) {
-    if (!set_threads || !get_threads)
-        return;
-    if (by > 0 && !small_jobs) {
-        threads_before = get_threads();
-        if (threads_before > 1)
-            set_threads(1);
-    }
-    small_jobs += by;
-    if (!small_jobs && threads_before > 1)
-        set_threads(threads_before);
-}
-
 PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObject **made, int arrays, int results) {
     bool good = true;
     for (int i = 0; i < arrays; i++)
@@ -319,9 +298,7 @@ PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObj
         run(job, 0, count);
         Py_END_ALLOW_THREADS
     } else if (good) {
-        quieten(1);
         native_parallel(count, work >= WORK ? 1 : (npy_intp)(WORK / (work + 256)) + 1, run, job);
-        quieten(-1);
     }
     if (good && job->failed) {
         PyErr_NoMemory();

@@ -96,12 +96,17 @@ def _load(library: Any) -> None:
 
 
 def _lapack() -> dict[str, Any] | None:
-    """LAPACK's and BLAS's routines by name, as SciPy hands them out; None without SciPy."""
+    """LAPACK's and BLAS's routines by name, as SciPy hands them out; None without SciPy.
+
+    ``get_threads`` is the address of the function that says how many threads they use, where there is one.
+    """
     try:
         from scipy.linalg import cython_blas, cython_lapack
     except ImportError:
         return None
-    return {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}
+    getter = _function("get", cython_lapack.__file__)
+    address = None if getter is None else ctypes.cast(getter, ctypes.c_void_p).value
+    return {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__, "get_threads": address}
 
 
 def _version() -> str:
@@ -121,12 +126,15 @@ def _of_numpy() -> str:
 
 
 @functools.cache
-def _function(verb: str) -> Any:
-    """OpenBLAS's function under one of its names: builds with 64-bit integers, and NumPy's own, are renamed."""
+def _function(verb: str, file: str | None = None) -> Any:
+    """OpenBLAS's function under one of its names: builds with 64-bit integers, and NumPy's own, are renamed.
+
+    That of the library a module's file is linked to, NumPy's unless given.
+    """
     from numpy._core import _multiarray_umath
 
     try:
-        library = ctypes.CDLL(_multiarray_umath.__file__)  # finds what the module is linked to as well
+        library = ctypes.CDLL(file or _multiarray_umath.__file__)  # finds what the module is linked to as well
     except OSError:
         return None
     for prefix in ("scipy_", ""):

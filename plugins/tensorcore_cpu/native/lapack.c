@@ -22,6 +22,7 @@ static const struct {
 
 static PyObject *finder;
 static bool asked, found;
+static int (*get_threads)(void); /* of the BLAS behind the routines; NULL where it does not say */
 
 /* Loading */
 
@@ -66,6 +67,8 @@ static bool ready(void) {
         return false;
     asked = true;
     found = PyDict_Check(answer) && load(answer);
+    PyObject *getter = found ? PyDict_GetItemString(answer, "get_threads") : NULL; /* borrowed */
+    *(void **)&get_threads = getter && PyLong_Check(getter) ? PyLong_AsVoidPtr(getter) : NULL;
     Py_DECREF(answer);
     return found;
 }
@@ -272,8 +275,9 @@ void lapack_room_keep(lapack_job *job, const void *work, int reals, int ints) {
 
 /* Running */
 
-/* Bytes; multiplications that are worth a thread; and from which on BLAS shares a matrix out itself. Its count of threads is left
-   alone: to change it takes memory from the calls that run. */
+/* Bytes; multiplications that are worth a thread; and from which on BLAS may share a matrix out itself. Where it has threads of its
+   own, a batch is one thread's here: threads that each ask for threads wait for one another. Their count is left alone, because
+   to change it takes memory from the calls that run. */
 enum { NEAR = 4096, WORK = 1 << 15, WHOLE = 1 << 20 };
 
 static void run(void *context, npy_intp begin, npy_intp end) {
@@ -293,7 +297,8 @@ PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObj
     bool good = true;
     for (int i = 0; i < arrays; i++)
         good = good && made[i];
-    if (good && work >= WHOLE) { /* one after the other, each on BLAS's threads */
+    const bool alone = work >= WHOLE || (work * (double)count >= WORK && get_threads && get_threads() > 1);
+    if (good && alone) {
         Py_BEGIN_ALLOW_THREADS
         run(job, 0, count);
         Py_END_ALLOW_THREADS

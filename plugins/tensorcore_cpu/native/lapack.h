@@ -87,8 +87,8 @@ bool lapack_room_known(lapack_job *job, int a, int b, int c, int d);
 void lapack_room_keep(lapack_job *job, const void *work, int reals, int ints);
 
 /* Runs the job for `count` matrices where all arrays were made, and answers with the first `results` of them; takes the
-   references. Small matrices are shared out over threads; large ones go one after the other, for BLAS to share out; without the GIL
-   where they are worth it. */
+   references. Small matrices are shared out over threads where BLAS has none; others go one after the other; without the GIL where
+   they are worth it. */
 PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObject **made, int arrays, int results);
 
 bool lapack_bool(PyObject *object, bool *value);

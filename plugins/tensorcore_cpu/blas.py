@@ -4,6 +4,8 @@ The C kernels multiply matrices themselves. On Intel's processors oneMKL is fast
 package ``mkl`` is installed: one thread for each call, several calls beside each other on the kernels' own threads. It is
 looked for and loaded at the first product that is worth it. The environment variable ``TENSORCORE_BLAS``, read then,
 says otherwise: ``own`` leaves it out, ``mkl`` takes it on every processor and makes it an error that it is missing.
+
+Factorisations are LAPACK's, whose routines SciPy hands out to C.
 """
 
 from __future__ import annotations
@@ -52,8 +54,9 @@ def wanted(intel: bool) -> str | None:
 
 
 def prepare(library: Any) -> None:
-    """Have the extension module load the library, if any, before its first large product."""
+    """Have the extension module load the library, if any, before its first large product, and LAPACK before its first use."""
     library.blas_finder(functools.partial(_load, library))
+    library.lapack_finder(_lapack)
 
 
 def describe(library: Any) -> str:
@@ -92,6 +95,20 @@ def _load(library: Any) -> None:
             ) from None
 
 
+def _lapack() -> dict[str, Any] | None:
+    """LAPACK's and BLAS's routines by name, as SciPy hands them out; None without SciPy.
+
+    ``get_threads`` is the address of the function that says how many threads they use, where there is one.
+    """
+    try:
+        from scipy.linalg import cython_blas, cython_lapack
+    except ImportError:
+        return None
+    getter = _function("get", cython_lapack.__file__)
+    address = None if getter is None else ctypes.cast(getter, ctypes.c_void_p).value
+    return {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__, "get_threads": address}
+
+
 def _version() -> str:
     try:
         return metadata.version("mkl")
@@ -109,12 +126,15 @@ def _of_numpy() -> str:
 
 
 @functools.cache
-def _function(verb: str) -> Any:
-    """OpenBLAS's function under one of its names: builds with 64-bit integers, and NumPy's own, are renamed."""
+def _function(verb: str, file: str | None = None) -> Any:
+    """OpenBLAS's function under one of its names: builds with 64-bit integers, and NumPy's own, are renamed.
+
+    That of the library a module's file is linked to, NumPy's unless given.
+    """
     from numpy._core import _multiarray_umath
 
     try:
-        library = ctypes.CDLL(_multiarray_umath.__file__)  # finds what the module is linked to as well
+        library = ctypes.CDLL(file or _multiarray_umath.__file__)  # finds what the module is linked to as well
     except OSError:
         return None
     for prefix in ("scipy_", ""):

@@ -58,6 +58,10 @@ def test_cross_products(dtype):
     y = np.random.default_rng(9).integers(-9, 9, (3, 4, 3)).astype(dtype)
     for dim in (0, 2):
         np.testing.assert_array_equal(native(x, y, dim=dim), fallback(x, y, dim=dim))
+    for one, other in ((x, y[:, :1]), (x[:1, ::-1], y), (x[:, :1], y[:1])):
+        np.testing.assert_array_equal(native(one, other, dim=2), fallback(one, other, dim=2))
+    with pytest.raises(ValueError, match="broadcast"):
+        native(x, y[:, :2], dim=2)
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, "int32", "bool", "float16"])

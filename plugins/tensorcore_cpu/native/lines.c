@@ -202,11 +202,30 @@ static PyObject *run_mode(const native_kernel *kernel, PyObject *const *args, Py
         made[2 * step] = x[0] * y[step] - x[step] * y[0];                                                     \
     }
 
+/* A copy of x in row-major order, repeated to the shape that it has together with `other`, of as many dims; NULL where there is none. */
+static PyArrayObject *stretched(PyArrayObject *x, PyArrayObject *other) {
+    npy_intp shape[NATIVE_DIMS];
+    if (PyArray_SAMESHAPE(x, other))
+        return native_dense((PyObject *)x);
+    for (int i = 0; i < PyArray_NDIM(x); i++) {
+        const npy_intp one = PyArray_DIM(x, i), two = PyArray_DIM(other, i);
+        shape[i] = one == 1 ? two : one;
+        if (two != shape[i] && two != 1)
+            return NULL;
+    }
+    PyArrayObject *made = native_empty(PyArray_NDIM(x), shape, native_real_type((PyObject *)x));
+    if (made && PyArray_CopyInto(made, x))
+        Py_CLEAR(made);
+    return made;
+}
+
 static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyArrayObject *first = (PyArrayObject *)args[0], *second = (PyArrayObject *)args[nargs > 1];
     if (nargs == 2 && native_real_type(args[0]) != TYPE_NONE && native_real_type(args[1]) != TYPE_NONE &&
-        !(PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[1]))) {
+        PyArray_NDIM(first) == PyArray_NDIM(second) &&
+        !(PyArray_IS_C_CONTIGUOUS(first) && PyArray_IS_C_CONTIGUOUS(second) && PyArray_SAMESHAPE(first, second))) {
         /* The same of copies that lie in row-major order; it takes one option. */
-        PyObject *dense[3] = {(PyObject *)native_dense(args[0]), (PyObject *)native_dense(args[1]), kwnames ? args[2] : NULL};
+        PyObject *dense[3] = {(PyObject *)stretched(first, second), (PyObject *)stretched(second, first), kwnames ? args[2] : NULL};
         PyObject *made = dense[0] && dense[1] ? run_cross(kernel, dense, nargs, kwnames) : NULL;
         Py_XDECREF(dense[0]);
         Py_XDECREF(dense[1]);

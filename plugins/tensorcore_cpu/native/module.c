@@ -41,6 +41,10 @@ static const native_spec *const FAMILIES[] = {
     runs_kernels,
     bins_kernels,
     boxes_kernels,
+    lapack_solve_kernels,
+    lapack_values_kernels,
+    lapack_factors_kernels,
+    fft_kernels,
 };
 static int (*const INITS[])(void) = {
     plan_init,
@@ -76,6 +80,8 @@ static int (*const INITS[])(void) = {
     runs_init,
     bins_init,
     boxes_init,
+    lapack_init,
+    fft_init,
     fused_init,
 };
 
@@ -416,6 +422,7 @@ static PyMethodDef methods[] = {
     {"blas_load", native_blas_load, METH_O, "Loads oneMKL from a file, for the products to run on."},
     {"blas_unload", native_blas_unload, METH_NOARGS, "Products run on our own kernels."},
     {"blas_in_use", native_blas_in_use, METH_NOARGS, "Whether products run on a library; the finder is asked if it was not."},
+    {"lapack_finder", native_lapack_finder, METH_O, "Sets what is called before the first factorisation, for LAPACK's routines."},
     {"strides", native_strides, METH_O, "The strides of an array in elements; row-major ones where it has no elements."},
     {"layout", native_layout, METH_O, "Those strides, and where the array begins in its memory, in elements."},
     {"is_contiguous", native_is_contiguous, METH_O, "Whether the elements of an array lie in row-major order without gaps."},

@@ -129,6 +129,9 @@ PyObject *native_blas_load(PyObject *module, PyObject *path);
 PyObject *native_blas_unload(PyObject *module, PyObject *unused);
 PyObject *native_blas_in_use(PyObject *module, PyObject *unused);
 
+/* LAPACK's routines: a function of the module, see lapack.h. */
+PyObject *native_lapack_finder(PyObject *module, PyObject *function);
+
 /* Where arrays lie, see layout.c: functions of the module, and the array whose memory x shows, which is the end of the chain
    of bases that are arrays. */
 PyObject *native_strides(PyObject *module, PyObject *x);
@@ -234,6 +237,11 @@ int ctc_init(void);
 
 extern const native_spec margins_kernels[];
 int margins_init(void);
+extern const native_spec lapack_solve_kernels[], lapack_values_kernels[], lapack_factors_kernels[];
+int lapack_init(void);
+
+extern const native_spec fft_kernels[];
+int fft_init(void);
 
 int fused_init(void); /* no kernels: these functions of the module */
 PyObject *native_fuse(PyObject *module, PyObject *args);

@@ -10,12 +10,20 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, without_derivative
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.lu import check_pivots
-from tensorcore.ops.linalg.matrices import check_matrix, check_same, check_sides, check_square, failure, identity
+from tensorcore.ops.linalg.matrices import (
+    check_matrix,
+    check_same,
+    check_sides,
+    check_square,
+    failure,
+    identity,
+    is_recorded,
+)
 from tensorcore.ops.linalg.triangular import solved
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.reductions.reduce import return_type, stored
 from tensorcore.ops.samples import linalg as samples
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "ldl_factor", "ldl_factor_ex", "ldl_solve",
@@ -62,14 +70,16 @@ def cholesky(A: Tensor, *, upper: bool = False, out: Tensor | None = None) -> Te
 
     Only that triangle of A is read; the gradient is that of the whole. Raises LinAlgError for any other matrix.
     """
-    return stored("linalg.cholesky", factored("linalg.cholesky", A, upper)[0], out)  # type: ignore[no-any-return]
+    made = factored("linalg.cholesky", A, upper)[0]
+    return made if out is None else stored("linalg.cholesky", made, out)  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.positive, method=False, name="linalg_cholesky_ex")
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """As ``cholesky``, with the order of the first minor that is not positive (or 0), as ``(L, info)``."""
     op = "linalg.cholesky_ex" if check_errors else "linalg.cholesky"
-    return stored(op, _CholeskyEx(*factored(op, A, upper, check_errors)), out)
+    made = _CholeskyEx(*factored(op, A, upper, check_errors))
+    return made if out is None else stored(op, made, out)
 
 
 @operation(samples=samples.cholesky_solve)
@@ -95,15 +105,25 @@ def cholesky_inverse(L: Tensor, upper: bool = False, *, out: Tensor | None = Non
     """The inverse of A from its factor. Raises LinAlgError for a zero on the diagonal."""
     op = "cholesky_inverse"
     size = check_square(op, L)[-1]
+    kernel = L.device.kernels["cholesky_inverse"] if type(L) is Tensor and not is_recorded(L) else None
+    if kernel:
+        native, info = kernel(L.native, upper=bool(upper))
+        made = new_tensor(native, L.dtype, L.device)
+        _refuse_zero(op, new_tensor(info, dtypes.int32, L.device))
+        return made if out is None else stored(op, made, out)  # type: ignore[no-any-return]
     if L.device.capabilities.values and size:
         zero = (L.detach().diagonal(0, -2, -1) == 0).int()  # type: ignore[attr-defined]
-        failed = failure(((zero.argmax(-1) + 1) * zero.amax(-1)).int())
-        if failed is not None:
-            raise LinAlgError(
-                f"{op}: {failed[0]}expected a factor with an inverse, got one whose diagonal element {failed[1]} is zero: the inversion "
-                "could not be completed because the input matrix is singular"
-            )
+        _refuse_zero(op, ((zero.argmax(-1) + 1) * zero.amax(-1)).int())
     return stored(op, _solution(L, identity(L, size), upper), out)  # type: ignore[no-any-return]
+
+
+def _refuse_zero(op: str, info: Tensor) -> None:
+    failed = failure(info)
+    if failed is not None:
+        raise LinAlgError(
+            f"{op}: {failed[0]}expected a factor with an inverse, got one whose diagonal element {failed[1]} is zero: the inversion "
+            "could not be completed because the input matrix is singular"
+        )
 
 
 # Hermitian or symmetric matrices that are not positive-definite: Bunch and Kaufman, "Some stable methods for calculating
@@ -143,14 +163,14 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False, out: Any = None) -> Any:
     Only the lower triangle of A is read. Raises LinAlgError for a singular D.
     """
     made = _ldl_factors("linalg.ldl_factor", A, hermitian, True)
-    return stored("linalg.ldl_factor", _Ldl(*made[:2]), out)
+    return _Ldl(*made[:2]) if out is None else stored("linalg.ldl_factor", _Ldl(*made[:2]), out)
 
 
 @operation(samples=samples.hermitian_only, method=False, name="linalg_ldl_factor_ex")
 def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """As ``ldl_factor``, with the place where D is singular (or 0), as ``(LD, pivots, info)``."""
     made = _ldl_factors("linalg.ldl_factor_ex", A, hermitian, check_errors)
-    return stored("linalg.ldl_factor_ex", _LdlEx(*made), out)
+    return _LdlEx(*made) if out is None else stored("linalg.ldl_factor_ex", _LdlEx(*made), out)
 
 
 @operation(samples=samples.ldl_solve, method=False, name="linalg_ldl_solve")

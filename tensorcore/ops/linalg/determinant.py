@@ -97,9 +97,13 @@ _det = Op("linalg_det", "A", "The determinant of each matrix.", register=False, 
 def det(A: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The determinant of each matrix (..., n, n), by its LU factorisation; its gradient holds for singular ones too."""
     check_square("linalg.det", A)
-    lu, pivots, _ = factors_of(twin(A))
-    made = _factors(lu, pivots).prod(-1)
-    if is_recorded(A):
+    lu, pivots, _ = factors_of(A if A.node is None else twin(A))
+    kernel = A.device.kernels["determinant"]
+    if kernel and type(lu) is Tensor:
+        made = new_tensor(kernel(lu.native, pivots.native), A.dtype, A.device)
+    else:
+        made = _factors(lu, pivots).prod(-1)
+    if A.node is not None and is_recorded(A):
         record(_det, (A,), {"factors": (lu, pivots)}, made)
     return stored("linalg.det", made, out)  # type: ignore[no-any-return]
 
@@ -124,10 +128,15 @@ _slogdet = Op("linalg_slogdet", "A", "Sign and logarithm of the determinant.", r
 
 def _signed(op: str, A: Tensor) -> Any:
     check_square(op, A)
-    lu, pivots, _ = factors_of(twin(A))
-    factors = _factors(lu, pivots)
-    made = [factors.sgn().prod(-1), factors.abs().log().sum(-1)]  # type: ignore[attr-defined]
-    if is_recorded(A):
+    lu, pivots, _ = factors_of(A if A.node is None else twin(A))
+    kernel = A.device.kernels["log_determinant"]
+    if kernel and type(lu) is Tensor:
+        sign, size = kernel(lu.native, pivots.native)
+        made = [new_tensor(sign, A.dtype, A.device), new_tensor(size, A.dtype.to_real(), A.device)]
+    else:
+        factors = _factors(lu, pivots)
+        made = [factors.sgn().prod(-1), factors.abs().log().sum(-1)]  # type: ignore[attr-defined]
+    if A.node is not None and is_recorded(A):
         record(_slogdet, (A,), {"factors": (lu, pivots)}, made)
     return _Slogdet(*made)
 

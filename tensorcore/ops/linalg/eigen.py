@@ -94,9 +94,9 @@ def _symmetric(A: Tensor, UPLO: str, vectors: bool) -> tuple[Tensor, ...]:
     check_square("linalg.eigh", A)
     if not isinstance(UPLO, str):
         raise ArgumentTypeError(f"linalg.eigh: expected UPLO to be a str, got {UPLO!r}; pass 'L' or 'U'")
-    if UPLO.upper() not in ("L", "U"):
+    if UPLO not in ("L", "U") and UPLO.upper() not in ("L", "U"):
         raise UsageError(f"linalg.eigh: Expected UPLO argument to be 'L' or 'U', got {UPLO!r}; name a triangle")
-    options = {"upper": UPLO.upper() == "U", "vectors": vectors or is_recorded(A)}
+    options = {"upper": UPLO.upper() == "U", "vectors": vectors or (A.node is not None and is_recorded(A))}
     made = apply(_eigh, (A,), options, dtype=(A.dtype.to_real(), dtypes.int32, A.dtype))
     not_converged("linalg.eigh", made[1])
     return made  # type: ignore[no-any-return]
@@ -110,7 +110,7 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     of the whole. Vectors are given up to a sign (a phase), and the gradient is infinite where two values are equal.
     """
     values, _, vectors = _symmetric(A, UPLO, True)
-    return stored("linalg.eigh", _Eigh(values, vectors), out)
+    return _Eigh(values, vectors) if out is None else stored("linalg.eigh", _Eigh(values, vectors), out)
 
 
 @operation(samples=samples.hermitian, method=False, name="linalg_eigvalsh")

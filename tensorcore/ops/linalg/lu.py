@@ -28,7 +28,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.reductions.reduce import return_type, stored
 from tensorcore.ops.samples import linalg as samples
 from tensorcore.ops.shapes.join import cat
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["lu", "lu_factor", "lu_factor_ex", "lu_solve", "lu_unpack"]
 
@@ -104,7 +104,8 @@ def lu_factor(A: Tensor, *, pivot: bool = True, out: Any = None) -> Any:
     """
     made = _factored("linalg.lu_factor", A, pivot)
     _refuse_zero("linalg.lu_factor", made[2])
-    return stored("linalg.lu_factor", _Factor(*made[:2]), out)
+    made = _Factor(made[0], made[1])
+    return made if out is None else stored("linalg.lu_factor", made, out)
 
 
 @operation(samples=samples.matrices, method=False, name="linalg_lu_factor_ex")
@@ -113,7 +114,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False, o
     made = _factored("linalg.lu_factor_ex", A, pivot)
     if check_errors:
         _refuse_zero("linalg.lu_factor_ex", made[2])
-    return stored("linalg.lu_factor_ex", _FactorEx(*made), out)
+    return _FactorEx(*made) if out is None else stored("linalg.lu_factor_ex", _FactorEx(*made), out)
 
 
 @operation(samples=samples.matrices, method=False, name="linalg_lu")
@@ -138,8 +139,9 @@ def lu_unpack(
         )
     if unpack_pivots:
         _check_swaps("lu_unpack", LU_data, LU_pivots)
-        batch = rules.broadcast("lu_unpack", batch_of(LU_data), tuple(LU_pivots.native.shape[:-1]))
-        LU_pivots = stretched(LU_pivots, batch, 1)
+        if LU_data.native.shape[:-2] != LU_pivots.native.shape[:-1]:
+            batch = rules.broadcast("lu_unpack", batch_of(LU_data), tuple(LU_pivots.native.shape[:-1]))
+            LU_pivots = stretched(LU_pivots, batch, 1)
     return stored("lu_unpack", _Unpacked(*_unpacked(LU_data, LU_pivots, unpack_data, unpack_pivots)), out)
 
 
@@ -156,14 +158,18 @@ def check_pivots(op: str, pivots: Tensor, rows: int, signed: bool = False) -> No
     if pivots.device.capabilities.values and pivots.numel():
         values = pivots.device.all_values(pivots.native)
         values = abs(values) if signed else values
-        if values.min() < 1 or values.max() > rows:
+        few = values.ravel().tolist() if values.size <= 32 else [values.min(), values.max()]
+        if min(few) < 1 or max(few) > rows:
             raise ShapeError(
-                f"{op}: pivots must be between 1 and LU.size(-2) inclusive, got {int(values.min())} to "
-                f"{int(values.max())} for {rows} rows; pass the result of lu_factor"
+                f"{op}: pivots must be between 1 and LU.size(-2) inclusive, got {int(min(few))} to {int(max(few))} for {rows} "
+                "rows; pass the result of lu_factor"
             )
 
 
 def _unpacked(lu: Tensor, pivots: Tensor, data: bool, swaps: bool) -> tuple[Tensor, Tensor, Tensor]:
+    kernel = lu.device.kernels["unpack_lu"] if data and swaps and type(lu) is Tensor and not is_recorded(lu) else None
+    if kernel:
+        return tuple([new_tensor(one, lu.dtype, lu.device) for one in kernel(lu.native, pivots.native)])  # type: ignore[return-value]
     rows, columns = lu.native.shape[-2:]
     size = min(rows, columns)
     P = L = U = None
@@ -231,8 +237,10 @@ _solve = Op("lu_solve", "LU pivots B", "The solutions from the factors.", regist
 
 def from_factors(LU: Tensor, pivots: Tensor, B: Tensor, way: str = "N") -> Tensor:
     """The solutions X of A X = B from the factors of A; recorded."""
-    if is_recorded(LU):
+    if LU.node is not None and is_recorded(LU):
         return _solve_by_triangles(LU, pivots, B, way)
+    if type(B) is Tensor and B.device is LU.device and B.device.kernels["lu_solve"]:
+        return apply(_solve, (LU, pivots, B), {"way": way}, dtype=B.dtype)  # type: ignore[no-any-return]
     return optional(_solve, _solve_by_triangles, (LU, pivots, B), {"way": way}, B.dtype)  # type: ignore[no-any-return]
 
 

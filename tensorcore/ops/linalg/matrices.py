@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, LinAlgError, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
@@ -15,13 +16,29 @@ from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "anywhere", "batch_of", "check_matrix", "check_same", "check_sides", "check_square", "failure", "identity", "is_recorded",
-    "not_converged", "optional", "stretched", "twin",
+    "LAPACKS",
+    "anywhere",
+    "batch_of",
+    "check_matrix",
+    "check_same",
+    "check_sides",
+    "check_square",
+    "failure",
+    "identity",
+    "is_recorded",
+    "not_converged",
+    "optional",
+    "stretched",
+    "twin",
 ]  # fmt: skip
+
+LAPACKS = frozenset([dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128])
 
 
 def check_matrix(op: str, A: Any, name: str = "A", narrow: bool = False) -> tuple[int, ...]:
     """The shape of a matrix or a batch of them, of a floating or complex dtype; ``narrow`` lets 16 bits in."""
+    if type(A) is Tensor and A.dtype in LAPACKS and len(A.native.shape) > 1:
+        return A.native.shape  # type: ignore[no-any-return]
     if not isinstance(A, Tensor):
         raise ArgumentTypeError(
             f"{op}: expected argument '{name}' to be a Tensor, got {type(A).__name__}; wrap it in torch.tensor(...)"
@@ -45,6 +62,10 @@ def check_matrix(op: str, A: Any, name: str = "A", narrow: bool = False) -> tupl
 
 def check_square(op: str, A: Any, name: str = "A", narrow: bool = False) -> tuple[int, ...]:
     """The shape of a square matrix or a batch of them, checked as ``check_matrix`` does."""
+    if type(A) is Tensor and A.dtype in LAPACKS:
+        shape = A.native.shape
+        if len(shape) > 1 and shape[-1] == shape[-2]:
+            return shape  # type: ignore[no-any-return]
     shape = check_matrix(op, A, name, narrow)
     if shape[-1] != shape[-2]:
         raise ShapeError(
@@ -56,6 +77,8 @@ def check_square(op: str, A: Any, name: str = "A", narrow: bool = False) -> tupl
 
 def check_same(op: str, A: Tensor, B: Tensor, names: tuple[str, str] = ("A", "B")) -> None:
     """Raise for two tensors of different dtypes or devices."""
+    if type(A) is Tensor is type(B) and A.dtype is B.dtype and A.device is B.device:
+        return
     check_tensors(op, **dict(zip(names, (A, B), strict=True)))
     if A.dtype is not B.dtype:
         raise UnsupportedDtype(
@@ -72,16 +95,18 @@ def check_sides(op: str, A: tuple[int, ...], B: tuple[int, ...], left: bool = Tr
             f"{op}: Incompatible shapes of A and B for the equation {'AX = B' if left else 'XA = B'}, got "
             f"{A[-2]}x{A[-1]} and {B[-2]}x{B[-1]}; give B as many {'rows' if left else 'columns'} as A has"
         )
-    return rules.broadcast(op, A[:-2], B[:-2])
+    return A[:-2] if A[:-2] == B[:-2] else rules.broadcast(op, A[:-2], B[:-2])
 
 
 def failure(info: Tensor) -> tuple[str, int] | None:
     """Which matrix of a batch failed first, in words, and LAPACK's answer for it; None where none did."""
-    if not info.device.capabilities.values:
+    device = info.device
+    if not device.capabilities.values:
         return None
-    answers = info.device.all_values(info.native).reshape(-1)
-    if not answers.any():
+    answers = device.all_values(info.native)
+    if not (answers.any() if answers.ndim else int(answers)):
         return None
+    answers = answers.reshape(-1)
     first = int((answers != 0).argmax())
     return (f"(Batch element {first}): " if len(answers) > 1 or info.native.shape else ""), int(answers[first])
 
@@ -106,6 +131,11 @@ def identity(like: Tensor, rows: int, columns: int | None = None) -> Tensor:
     """A unit matrix of the dtype and on the device of ``like``."""
     native = like.device.kernels["eye"](rows, rows if columns is None else columns, dtype=like.dtype)
     return new_tensor(native, like.dtype, like.device)
+
+
+def nothing(like: Tensor, dtype: Any) -> Tensor:
+    """A tensor without elements, on the device of ``like``: what stands for a result that nobody asked for."""
+    return new_tensor(like.device.kernels["full"]((0,), 0, dtype=dtype), dtype, like.device)
 
 
 def twin(x: Tensor) -> Tensor:
@@ -134,7 +164,9 @@ def optional(
     op: Op, decomposition: Callable[..., Any], inputs: Sequence[Tensor], options: dict[str, Any], dtype: Any = None
 ) -> Any:
     """Run the kernel of ``op``, or where the backend has none the function of the same arguments, as one node."""
-    if common_device(op.name, inputs).kernels[op.kernel]:
+    first = inputs[0]
+    device = first.device if type(first) is Tensor else common_device(op.name, inputs)
+    if device.kernels[op.kernel]:  # of several devices `apply` finds the one
         return apply(op, inputs, options, dtype=dtype)
     made = decomposition(*map(twin, inputs), **options)
     made = list(made) if isinstance(made, tuple) else made

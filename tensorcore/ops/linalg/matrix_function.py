@@ -9,8 +9,8 @@ from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.linalg.matrices import check_square, identity, is_recorded, twin
-from tensorcore.ops.linalg.products import chain_matmul, matmul, one_dtype
+from tensorcore.ops.linalg.matrices import LAPACKS, check_square, identity, is_recorded, twin
+from tensorcore.ops.linalg.products import chained, matmul, one_dtype
 from tensorcore.ops.linalg.products import cross as _cross
 from tensorcore.ops.linalg.solve import inv, solution
 from tensorcore.ops.operands import check_tensors
@@ -20,7 +20,7 @@ from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import stored
 from tensorcore.ops.samples import linalg as samples
 from tensorcore.ops.shapes.join import cat
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["cross", "diagonal", "matrix_exp", "matrix_power", "multi_dot", "vander", "vecdot"]
 
@@ -36,6 +36,8 @@ _PADE = {
 _LIMIT = {7: 3.925724783138660, 13: 5.371920351148152}
 # More halvings than this leave nothing of any number of a dtype.
 _MOST = 1100
+
+_REAL = frozenset([dtypes.float32, dtypes.float64])
 
 
 def _exponential(A: Tensor) -> Tensor:
@@ -99,6 +101,17 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
     op = "linalg.multi_dot"
     if not isinstance(tensors, (tuple, list)):
         raise ArgumentTypeError(f"{op}: expected a tuple of Tensors, got {type(tensors).__name__}; put them in a list")
+    if out is None and len(tensors) > 1 and getattr(tensors[0], "dtype", None) in LAPACKS:
+        dtype, inner = tensors[0].dtype, None  # what is unusual is said below
+        for one in tensors:
+            if type(one) is not Tensor or one.dtype is not dtype or len(one.native.shape) != 2:
+                break
+            rows, columns = one.native.shape
+            if inner is not None and rows != inner:
+                break
+            inner = columns
+        else:
+            return chained(tensors)
     check_tensors(op, **{f"tensors[{i}]": one for i, one in enumerate(tensors)})
     count = len(tensors)
     if count < 2:
@@ -122,7 +135,7 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
         matrices[0] = matrices[0].unsqueeze(0)  # type: ignore[attr-defined]
     if len(shapes[-1]) == 1:
         matrices[-1] = matrices[-1].unsqueeze(1)  # type: ignore[attr-defined]
-    made = chain_matmul(*matrices)
+    made = chained(matrices)
     if len(shapes[-1]) == 1:
         made = made.squeeze(-1)
     if len(shapes[0]) == 1:
@@ -134,6 +147,10 @@ def multi_dot(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1, out: Tensor | None = None) -> Tensor:
     """The sum along ``dim`` of the products of ``y`` with the conjugate of ``x``; shapes broadcast."""
     op = "linalg.vecdot"
+    if type(x) is Tensor is type(y) and x.dtype is y.dtype and x.dtype in _REAL and type(dim) is int and out is None:
+        ndim = max(len(x.native.shape), len(y.native.shape))
+        if -ndim <= dim < ndim:
+            return (x * y).sum(dim % ndim)  # type: ignore[no-any-return, attr-defined, operator]
     check_tensors(op, x=x, y=y)
     for one in (x, y):
         if one.dtype.kind not in ("floating", "complex"):
@@ -164,7 +181,8 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 def vander(x: Tensor, N: int | None = None) -> Tensor:
     """The powers from 0 to ``N - 1`` of each element, (..., n) to (..., n, N); N is n where None."""
     op = "linalg.vander"
-    check_tensors(op, x=x)
+    if type(x) is not Tensor:
+        check_tensors(op, x=x)
     if x.dtype.kind == "bool" or (x.dtype.kind == "floating" and x.dtype.itemsize == 2):
         raise DtypeError(f"{op}: supports floating point, complex, and integer tensors, got {x.dtype}; convert it")
     x = x if x.native.shape else x.unsqueeze(0)  # type: ignore[attr-defined]
@@ -173,9 +191,10 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     if count <= 1:
         raise ShapeError(f"{op}: N must be greater than 1, got {count}; pass at least 2")
     dtype = dtypes.int64 if x.dtype.kind == "integer" else x.dtype
-    first = x.new_ones((*shape, 1), dtype=dtype)  # type: ignore[attr-defined]
+    first = new_tensor(x.device.kernels["full"]((*shape, 1), 1, dtype=dtype), dtype, x.device)
     repeated = x.unsqueeze(-1).expand((*shape, count - 1))  # type: ignore[attr-defined]
-    return cat([first, repeated.cumprod(-1).to(dtype)], -1)
+    powers = repeated.cumprod(-1)
+    return cat([first, powers if powers.dtype is dtype else powers.to(dtype)], -1)
 
 
 @operation(samples=samples.matrix_power)

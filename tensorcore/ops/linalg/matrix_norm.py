@@ -11,7 +11,7 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.eigen import eigvalsh
-from tensorcore.ops.linalg.matrices import check_matrix, check_square, twin
+from tensorcore.ops.linalg.matrices import LAPACKS, check_matrix, check_square, twin
 from tensorcore.ops.linalg.solve import inverted
 from tensorcore.ops.linalg.svd import decomposed, svdvals, tolerances
 from tensorcore.ops.operands import plain
@@ -45,6 +45,17 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keep
         ord: ``fro`` the root of the sum of squares, ``nuc`` the sum of the singular values, 2 and -2 the largest and
             the smallest of these, 1 and -1 the largest and smallest sum of a column's sizes, inf and -inf of a row's.
     """
+    if (
+        type(ord) is str
+        and ord == "fro"
+        and dim == (-2, -1)
+        and type(A) is Tensor
+        and A.dtype in LAPACKS
+        and dtype is out is None
+    ):
+        ndim = len(A.native.shape)
+        if ndim > 1:
+            return vector_norm(A) if ndim == 2 and not keepdim else vector_norm(A, 2, (ndim - 2, ndim - 1), keepdim)  # type: ignore[no-any-return]
     return stored("linalg.matrix_norm", _matrix_norm("linalg.matrix_norm", A, ord, dim, keepdim, dtype), out)  # type: ignore[no-any-return]
 
 
@@ -71,8 +82,10 @@ def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Sequence[int], keepdim: bool
         return vector_norm(A, 2, (rows, columns), keepdim)
     if ord in _OF_VALUES:
         check_matrix(op, A)
-        rest = [i for i in range(len(shape)) if i not in (rows, columns)]
-        values = svdvals(A.permute(*rest, rows, columns))  # type: ignore[attr-defined]
+        if (rows, columns) != (len(shape) - 2, len(shape) - 1):
+            rest = [i for i in range(len(shape)) if i not in (rows, columns)]
+            A = A.permute(*rest, rows, columns)  # type: ignore[attr-defined]
+        values = decomposed("linalg.svd", A, vectors=False)[0]
         made = values.sum(-1) if ord == "nuc" else _reduced(op, values, -1, ord < 0)  # type: ignore[attr-defined]
     else:
         along, over = (rows, columns) if abs(ord) == 1 else (columns, rows)
@@ -146,7 +159,7 @@ def cond(A: Tensor, p: Any = None, *, out: Tensor | None = None) -> Tensor:
         if not prod(shape[-2:]):
             return stored(op, A.real.new_zeros(shape[:-2]) if A.dtype.is_complex else A.new_zeros(shape[:-2]), out)  # type: ignore[no-any-return, attr-defined]
         values = svdvals(A)
-        first, last = values[..., 0], values[..., -1]
+        first, last = values.select(-1, 0), values.select(-1, -1)  # type: ignore[attr-defined]
         return stored(op, last / first if p == -2 else first / last, out)  # type: ignore[no-any-return]
     check_square(f"{op}(ord={p})", A)
     if not prod(shape[-2:]):

@@ -30,13 +30,15 @@ _Triangular = return_type("triangular_solve", "solution cloned_coefficient")
 @operation(samples=samples.positive_old)
 def cholesky(input: Tensor, upper: bool = False, *, out: Tensor | None = None) -> Tensor:
     """As ``linalg.cholesky``."""
-    return stored("cholesky", factored("cholesky", input, upper)[0], out)  # type: ignore[no-any-return]
+    made = factored("cholesky", input, upper)[0]
+    return made if out is None else stored("cholesky", made, out)  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.qr_old)
 def qr(input: Tensor, some: bool = True, *, out: Any = None) -> Any:
     """``linalg.qr`` with mode ``reduced``, or ``complete`` where not ``some``."""
-    return stored("qr", _Qr(*_qr(input, "reduced" if some else "complete")), out)
+    made = _Qr(*_qr(input, "reduced" if some else "complete"))
+    return made if out is None else stored("qr", made, out)
 
 
 @operation(samples=samples.svd_old)
@@ -80,9 +82,11 @@ def triangular_solve(b: Tensor, A: Tensor, upper: bool = True, transpose: bool =
     wide, shape = check_matrix(op, b, "b"), check_square(op, A)
     check_same(op, b, A, ("b", "A"))
     batch = check_sides(op, shape, wide)
-    b, A = stretched(b, batch), stretched(A, batch)
+    if wide[:-2] != shape[:-2]:
+        b, A = stretched(b, batch), stretched(A, batch)
     made = solved(A.mT if transpose else A, b, upper=upper != transpose, unitriangular=bool(unitriangular))
-    return stored(op, _Triangular(made, A.contiguous().clone()), out)  # type: ignore[attr-defined]
+    found = _Triangular(made, A.contiguous().clone())  # type: ignore[attr-defined]
+    return found if out is None else stored(op, found, out)
 
 
 @operation(samples=samples.pinverse)

@@ -303,8 +303,18 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
             )
     for x, y in pairwise(matrices):
         rules.matmul_shape("chain_matmul", tuple(x.native.shape), tuple(y.native.shape))
-    sizes = [one.native.shape[0] for one in matrices] + [matrices[-1].native.shape[1]]
+    made = chained(matrices)
+    return made if out is None else store("chain_matmul", made, out)
+
+
+def chained(matrices: Sequence[Tensor]) -> Tensor:
+    """As ``chain_matmul``, of matrices that fit."""
     count = len(matrices)
+    if count == 3:
+        x, y, z = matrices
+        (a, b), (c, d) = x.native.shape, z.native.shape
+        return mm(x, mm(y, z)) if b * d * (a + c) <= a * c * (b + d) else mm(mm(x, y), z)
+    sizes = [one.native.shape[0] for one in matrices] + [matrices[-1].native.shape[1]]
     best = [[0] * count for _ in range(count)]
     split = [[0] * count for _ in range(count)]
     for length in range(1, count):
@@ -317,8 +327,7 @@ def chain_matmul(*matrices: Tensor, out: Tensor | None = None) -> Tensor:
     def multiply(i: int, j: int) -> Tensor:
         return matrices[i] if i == j else mm(multiply(i, split[i][j]), multiply(split[i][j] + 1, j))
 
-    made = multiply(0, count - 1)
-    return made if out is None else store("chain_matmul", made, out)
+    return multiply(0, count - 1)
 
 
 take_diagonal = Op("take_diagonal", "input", "Elements of equal index along two dims.", register=False, backward_name="DiagonalBackward0",
@@ -346,6 +355,28 @@ _cross = Op("cross", "input other", "The vectors at right angles to both.", back
 @operation(samples=samples.cross)
 def cross(input: Tensor, other: Tensor, dim: int | None = None, *, out: Tensor | None = None) -> Tensor:
     """The cross product of the vectors along ``dim``, which has size 3; without it the first dim of that size."""
+    if (
+        type(input) is Tensor is type(other)
+        and input.dtype is other.dtype
+        and input.dtype is not dtypes.bool_
+        and out is None
+    ):
+        sizes, others = input.native.shape, other.native.shape
+        if (
+            type(dim) is int
+            and -len(sizes) <= dim < len(sizes)
+            and sizes[dim] == 3
+            and (
+                sizes == others
+                or (  # the kernel broadcasts, the formulas of its gradient do not
+                    input.node is other.node is None
+                    and len(sizes) == len(others)
+                    and others[dim] == 3
+                    and rules.broadcast("cross", sizes, others)
+                )
+            )
+        ):
+            return apply(_cross, (input, other), {"dim": dim % len(sizes)})  # type: ignore[no-any-return]
     check_tensors("cross", input=input, other=other)
     if len(input.native.shape) != len(other.native.shape):
         raise ShapeError(

@@ -15,7 +15,7 @@ from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import return_type, stored
 from tensorcore.ops.samples import linalg as samples
 from tensorcore.ops.shapes.join import cat
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["geqrf", "householder_product", "orgqr", "ormqr", "qr"]
 
@@ -32,7 +32,8 @@ def geqrf(input: Tensor, *, out: Any = None) -> Any:
     Shapes: (..., m, n) gives (..., m, n) and (..., min(m, n)).
     """
     check_matrix("geqrf", input, "input")
-    return stored("geqrf", _Geqrf(*apply(_geqrf, (input,))), out)
+    made = _Geqrf(*apply(_geqrf, (input,)))
+    return made if out is None else stored("geqrf", made, out)
 
 
 # Products of reflections I - tau v v^H, where v has a 1 on the diagonal and the vectors of ``a`` below it.
@@ -183,6 +184,12 @@ def qr(A: Tensor, mode: str = "reduced", *, out: Any = None) -> Any:
         raise UsageError(
             f"linalg.qr: unrecognized mode, expected one of 'reduced' (default), 'r', or 'complete', got {mode!r}"
         )
+    if mode != "r" and type(A) is Tensor and A.device.kernels["qr"] and rows and columns:
+        native = A.device.kernels["qr"](A.native, complete=mode == "complete")
+        made = [new_tensor(one, A.dtype, A.device) for one in native]
+        if A.node is not None and is_recorded(A):
+            record(_qr, (A,), {"mode": mode}, made)
+        return _Qr(*made) if out is None else stored("linalg.qr", _Qr(*made), out)
     a, tau = apply(_geqrf, (twin(A),))
     size = min(rows, columns)
     if mode == "r":

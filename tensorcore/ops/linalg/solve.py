@@ -51,9 +51,9 @@ _solve = Op("solve", "A B", "The solutions of linear systems.", register=False,
 
 def solution(A: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
     """The solutions of A X = B, recorded, and LAPACK's answer for each A."""
-    lu, pivots, info = factors_of(twin(A))
-    made = from_factors(lu, pivots, twin(B))
-    if is_recorded(A, B):
+    lu, pivots, info = factors_of(A if A.node is None else twin(A))
+    made = from_factors(lu, pivots, B if B.node is None else twin(B))
+    if (A.node is not None or B.node is not None) and is_recorded(A, B):
         record(_solve, (A, B), {"factors": (lu, pivots)}, made)
     return made, info
 
@@ -102,7 +102,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True, out: Tensor | None = None)
     """
     made, info = _solved("linalg.solve", A, B, left)
     _refuse_singular("linalg.solve", info, "The solver failed")
-    return stored("linalg.solve", made, out)  # type: ignore[no-any-return]
+    return made if out is None else stored("linalg.solve", made, out)  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.solve, method=False, name="linalg_solve_ex")
@@ -133,7 +133,7 @@ def _inv(op: str, A: Tensor, out: Any = None) -> Tensor:
     check_square(op, A)
     made, info = inverted(A)
     _refuse_singular(op, info, "the inversion could not be completed")
-    return stored(op, made, out)  # type: ignore[no-any-return]
+    return made if out is None else stored(op, made, out)  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.invertible, method=False, name="linalg_inv")
@@ -203,5 +203,9 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None, *, out:
     flat = B.reshape(-1)  # type: ignore[attr-defined]
     if flat.native.shape[0] != size:
         raise ShapeError(f"{op}: expected B of {size} elements, got {list(B.shape)}; give it the first dims of A")
-    made = solve(A.reshape(size, size), flat).reshape(rest)  # type: ignore[attr-defined]
-    return stored(op, made, out)  # type: ignore[no-any-return]
+    A = A.reshape(size, size)  # type: ignore[attr-defined]
+    check_square("linalg.solve", A)
+    found, info = solution(A, flat.reshape(size, 1))  # type: ignore[attr-defined]
+    _refuse_singular("linalg.solve", info, "The solver failed")
+    made = found.reshape(rest)  # type: ignore[attr-defined]
+    return made if out is None else stored(op, made, out)  # type: ignore[no-any-return]

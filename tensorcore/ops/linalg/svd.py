@@ -12,6 +12,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.eigen import check_phase, differences, eigh, off_diagonal, on_diagonal
 from tensorcore.ops.linalg.matrices import (
+    LAPACKS,
     anywhere,
     batch_of,
     check_matrix,
@@ -20,7 +21,9 @@ from tensorcore.ops.linalg.matrices import (
     failure,
     is_recorded,
     not_converged,
+    nothing,
     optional,
+    stretched,
     twin,
 )
 from tensorcore.ops.operands import check_tensors
@@ -32,6 +35,7 @@ from tensorcore.tensor import Tensor
 
 __all__ = ["lstsq", "pinv", "svd", "svdvals"]
 
+EPSILONS = {one: dtypes.finfo(one).eps for one in LAPACKS}
 _Svd = return_type("linalg_svd", "U S Vh")
 _Lstsq = return_type("linalg_lstsq", "solution residuals rank singular_values")
 
@@ -85,7 +89,7 @@ _op = Op("svd", "A", "Singular values, info, and the vectors of both sides.", re
 
 def decomposed(op: str, A: Tensor, full: bool = False, vectors: bool = True) -> tuple[Tensor, ...]:
     """Singular values and, with ``vectors``, those of both sides; recorded, and never without vectors on the tape."""
-    vectors = vectors or is_recorded(A)
+    vectors = vectors or (A.node is not None and is_recorded(A))
     made = apply(
         _op, (A,), {"full": full, "vectors": vectors}, dtype=(A.dtype.to_real(), dtypes.int32, A.dtype, A.dtype)
     )
@@ -112,7 +116,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
     check_matrix("linalg.svd", A)
     _check_driver("linalg.svd", driver)
     s, u, vh = decomposed("linalg.svd", A, bool(full_matrices))
-    return stored("linalg.svd", _Svd(u, s, vh), out)
+    return _Svd(u, s, vh) if out is None else stored("linalg.svd", _Svd(u, s, vh), out)
 
 
 @operation(samples=samples.matrices, method=False, name="linalg_svdvals")
@@ -145,7 +149,7 @@ def tolerances(op: str, values: Tensor, shape: tuple[int, ...], atol: Any, rtol:
 
     Without either, ``rtol`` is ``max(m, n) * eps``; with ``atol`` alone it is 0 where that is over 0.
     """
-    default = max(shape[-2:]) * dtypes.finfo(values.dtype).eps
+    default = max(shape[-2:]) * EPSILONS[values.dtype]
 
     def column(one: Any) -> Any:
         if not isinstance(one, Tensor):
@@ -160,15 +164,17 @@ def tolerances(op: str, values: Tensor, shape: tuple[int, ...], atol: Any, rtol:
         else:
             rtol = 0.0 if atol is not None and atol > 0 else default
     largest = values.amax(-1, True) if values.native.shape[-1] else values.new_zeros((*values.native.shape[:-1], 1))  # type: ignore[attr-defined]
-    relative = column(rtol) * largest
+    relative = (rtol if type(rtol) is float else column(rtol)) * largest
+    if atol is None and type(rtol) is float and rtol >= 0:  # not negative, as singular values are not
+        return relative  # type: ignore[no-any-return]
     atol = 0.0 if atol is None else column(atol)
     return relative.maximum(atol) if isinstance(atol, Tensor) else relative.clamp_min(atol)  # type: ignore[no-any-return, attr-defined]
 
 
 def pseudo_inverse(op: str, A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     """As ``pinv``, of a checked matrix; recorded."""
-    off = twin(A)
-    shape = tuple(A.native.shape)
+    off = A if A.node is None else twin(A)
+    shape = A.native.shape
     if not off.numel():
         made = off.new_zeros((*shape[:-2], shape[-1], shape[-2]))  # type: ignore[attr-defined]
     elif hermitian:
@@ -181,7 +187,7 @@ def pseudo_inverse(op: str, A: Tensor, atol: Any, rtol: Any, hermitian: bool) ->
         s, u, vh = decomposed(op, off)
         inverse = where(s > tolerances(op, s, shape, atol, rtol), 1.0 / s, 0.0)
         made = (vh.mH * inverse.unsqueeze(-2)) @ u.mH
-    if is_recorded(A):
+    if A.node is not None and is_recorded(A):
         record(_pinv, (A,), None, made)
     return made  # type: ignore[no-any-return]
 
@@ -275,21 +281,21 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
             f"{right.native.shape[-2]}; give both as many rows"
         )
     batch = rules.broadcast(op, shape[:-2], tuple(right.native.shape[:-2]))
-    rcond = max(shape[-2:]) * dtypes.finfo(A.dtype).eps if rcond is None else float(rcond)
-    A, right = A.expand((*batch, *shape[-2:])), right.expand((*batch, *right.native.shape[-2:]))  # type: ignore[attr-defined]
+    rcond = max(shape[-2:]) * EPSILONS[A.dtype] if rcond is None else float(rcond)
+    A, right = stretched(A, batch), stretched(right, batch)
     real = A.dtype.to_real()
     made, rank, values, info = optional(
         _lstsq, _by_values, (A, right), {"driver": driver, "rcond": rcond}, (A.dtype, dtypes.int64, real, dtypes.int32)
     )
     _refuse(op, info)
-    solution = made[..., : shape[-1], :]
+    solution = made if made.native.shape[-2] == shape[-1] else made[..., : shape[-1], :]
     residuals = _residuals(A, right, solution, rank, driver)
     if vector:
         solution = solution.squeeze(-1)
-    nothing = A.detach().new_empty((0,))  # type: ignore[attr-defined]
-    rank = nothing.long() if driver == "gels" else rank
-    values = twin(values) if driver in ("gelsd", "gelss") else nothing.to(real)
-    return stored(op, _Lstsq(solution, residuals, rank, values), out)
+    rank = nothing(A, dtypes.int64) if driver == "gels" else rank
+    values = twin(values) if driver in ("gelsd", "gelss") else nothing(A, real)
+    found = _Lstsq(solution, residuals, rank, values)
+    return found if out is None else stored(op, found, out)
 
 
 def _refuse(op: str, info: Tensor) -> None:
@@ -305,8 +311,10 @@ def _residuals(A: Tensor, B: Tensor, solution: Tensor, rank: Tensor, driver: str
     rows, columns = A.native.shape[-2:]
     full = driver == "gels" or (driver != "gelsy" and not anywhere(rank != columns))
     if rows <= columns or not full:
-        # Nothing, but recorded as PyTorch's is.
-        nothing = solution.reshape(-1)[:0]  # type: ignore[attr-defined]
-        return nothing.abs() if nothing.dtype.is_complex else nothing.clone()  # type: ignore[no-any-return]
+        if solution.node is None:
+            return nothing(solution, solution.dtype.to_real())
+        # Recorded as PyTorch's is.
+        none = solution.reshape(-1)[:0]  # type: ignore[attr-defined]
+        return none.abs() if none.dtype.is_complex else none.clone()  # type: ignore[no-any-return]
     away = A @ solution - B
     return (away.abs() ** 2 if away.dtype.is_complex else away * away).sum(-2)  # type: ignore[no-any-return, attr-defined]

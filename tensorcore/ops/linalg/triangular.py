@@ -51,5 +51,5 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
     wide = check_matrix(op, B, "B")
     check_same(op, A, B)
     check_sides(op, shape, wide, left)
-    made = solved(A, B, upper=bool(upper), left=bool(left), unitriangular=bool(unitriangular))
-    return stored(op, made, out)  # type: ignore[no-any-return]
+    made = apply(_op, (A, B), {"upper": bool(upper), "left": bool(left), "unitriangular": bool(unitriangular)})
+    return made if out is None else stored(op, made, out)  # type: ignore[no-any-return]

@@ -142,12 +142,16 @@ def _table(rows: int, columns: int, n: int, forward: bool, single: bool) -> np.n
 _NORMS = {None: 0.0, "backward": 0.0, "ortho": 0.5, "forward": 1.0}
 
 
-def _scale(op: str, norm: str | None, count: int, forward: bool) -> float:
-    """The factor of a transform of ``count`` elements."""
+def _scale(op: str, norm: str | None, sizes: Sequence[int], forward: bool) -> float:
+    """The factor of a transform of that many elements."""
     if norm not in _NORMS:
         raise UsageError(f"{op}: Invalid normalization mode: \"{norm}\", got it; pass 'forward', 'backward' or 'ortho'")
     power = _NORMS[norm] if forward else 1.0 - _NORMS[norm]
-    return float(count) ** -power if power else 1.0
+    return float(math.prod(sizes)) ** -power if power else 1.0
+
+
+_PLAIN = frozenset([dtypes.float32, dtypes.float64])
+_READY = _PLAIN | {dtypes.complex64, dtypes.complex128}
 
 
 def _floating(op: str, input: Any, real: bool = False) -> Any:
@@ -179,53 +183,64 @@ def _resized(op: str, x: Any, dims: Dims, sizes: Sequence[int]) -> Any:
     return x
 
 
-def _one(op: str, input: Any, dim: int) -> Dims:
-    check_tensors(op, input=input)
-    if not input.native.shape:
+def _one(op: str, input: Any, n: int | None, dim: int) -> tuple[Dims, list[int]]:
+    """The dim, and how many elements of it are meant."""
+    if type(input) is not Tensor:
+        check_tensors(op, input=input)
+    shape = input.native.shape
+    ndim = len(shape)
+    if not ndim:
         raise rules.DimensionError(f"{op}: Dimension specified as {dim} but tensor has no dimensions, got a 0-d tensor")
-    return (rules.wrap_dim(op, dim, input.ndim),)
+    at = dim % ndim if type(dim) is int and -ndim <= dim < ndim else rules.wrap_dim(op, dim, ndim)
+    return (at,), [shape[at] if n is None else n]
 
 
 def _several(op: str, input: Any, s: Any, dim: Any) -> tuple[Dims, list[int]]:
     """The dims and their sizes, as ``s`` and ``dim`` say: all dims, or the last ones that ``s`` has sizes for."""
-    check_tensors(op, input=input)
+    if type(input) is not Tensor:
+        check_tensors(op, input=input)
+    shape = input.native.shape
+    ndim = len(shape)
+    if s is None and dim is None:
+        return tuple(range(ndim)), list(shape)
+    if s is None and dim == (-2, -1) and ndim > 1:
+        return (ndim - 2, ndim - 1), list(shape[-2:])
     sizes = None if s is None else [s] if isinstance(s, int) else list(s)
     if dim is not None:
-        dims = rules.wrap_dims(op, dim, input.ndim)
+        dims = rules.wrap_dims(op, dim, ndim)
         if sizes is not None and len(sizes) != len(dims):
             raise ShapeError(
                 f"{op}: When given, dim and shape arguments must have the same length, got {dims} and {sizes}"
             )
-    elif sizes is not None:
-        if len(sizes) > input.ndim:
-            raise ShapeError(
-                f"{op}: Got shape with {len(sizes)} values but input tensor only has {input.ndim} dimensions"
-            )
-        dims = tuple(range(input.ndim - len(sizes), input.ndim))
     else:
-        dims = tuple(range(input.ndim))
-    shape = input.native.shape
+        if len(sizes) > ndim:  # type: ignore[arg-type]
+            raise ShapeError(f"{op}: Got shape with {len(sizes)} values but input tensor only has {ndim} dimensions")  # type: ignore[arg-type]
+        dims = tuple(range(ndim - len(sizes), ndim))  # type: ignore[arg-type]
     return dims, [shape[at] if size == -1 else size for at, size in zip(dims, sizes or [-1] * len(dims), strict=True)]
 
 
-def _stored(op: str, made: Tensor, out: Tensor | None) -> Tensor:
-    return made if out is None else store(op, made, out)
+def _complex_transform(op: str, input: Any, dims: Dims, sizes: list[int], norm: Any, forward: bool, out: Any) -> Tensor:
+    x = input if input.dtype in _READY else _floating(op, input)
+    shape = x.native.shape
+    for at, size in zip(dims, sizes, strict=True):
+        if size != shape[at] or size < 1:
+            x = _resized(op, x, dims, sizes)
+            break
+    scale = 1.0 if norm is None and forward else _scale(op, norm, sizes, forward)
+    if dims and x.device.kernels["fft_c2c"]:
+        made = apply(_c2c, (x,), {"dims": dims, "forward": forward, "scale": scale}, dtype=x.dtype.to_complex())
+    else:
+        made = _complex(x, dims, forward, scale)
+    return made if out is None else store(op, made, out)  # type: ignore[no-any-return]
 
 
-def _complex_transform(
-    op: str, input: Any, dims: Dims, sizes: Sequence[int], norm: Any, forward: bool, out: Any
-) -> Tensor:
-    x = _resized(op, _floating(op, input), dims, sizes)
-    return _stored(op, _complex(x, dims, forward, _scale(op, norm, math.prod(sizes), forward)), out)
-
-
-def _real_transform(
-    op: str, input: Any, dims: Dims, sizes: Sequence[int], norm: Any, forward: bool, out: Any
-) -> Tensor:
+def _real_transform(op: str, input: Any, dims: Dims, sizes: list[int], norm: Any, forward: bool, out: Any) -> Tensor:
     if not dims:
         raise ShapeError(f"{op}: {op} must transform at least one axis, got none; name a dim")
-    x = _resized(op, _floating(op, input, real=True), dims, sizes)
-    return _stored(op, _real_to_half(x, dims, forward, _scale(op, norm, math.prod(sizes), forward)), out)
+    x = _resized(op, input if input.dtype in _PLAIN else _floating(op, input, real=True), dims, sizes)
+    scale = 1.0 if norm is None and forward else _scale(op, norm, sizes, forward)
+    made = _real_to_half(x, dims, forward, scale)
+    return made if out is None else store(op, made, out)  # type: ignore[no-any-return]
 
 
 def _back_to_real(
@@ -237,14 +252,13 @@ def _back_to_real(
     size = 2 * (sizes[-1] - 1) if whole else sizes[-1]
     if size < 1:
         raise ShapeError(f"{op}: Invalid number of data points ({size}) specified, got it; pass at least 1")
-    x = _resized(op, _as_complex(_floating(op, input)), dims, [*sizes[:-1], size // 2 + 1])
-    return _stored(
-        op, _half_to_real(x, dims, size, forward, _scale(op, norm, math.prod([*sizes[:-1], size]), forward)), out
-    )
-
-
-def _length(input: Any, dims: Dims, n: int | None) -> list[int]:
-    return [input.native.shape[dims[0]] if n is None else n]
+    x = input if input.dtype.is_complex else _as_complex(_floating(op, input))
+    sizes[-1] = size // 2 + 1
+    x = _resized(op, x, dims, sizes)
+    sizes[-1] = size
+    scale = _scale(op, norm, sizes, forward) if norm is not None else 1.0 if forward else 1.0 / math.prod(sizes)
+    made = _half_to_real(x, dims, size, forward, scale)
+    return made if out is None else store(op, made, out)  # type: ignore[no-any-return]
 
 
 # The functions: along one dim
@@ -261,8 +275,7 @@ def fft(
         norm: ``backward`` (no factor; the default), ``ortho`` (1 / sqrt(n)) or ``forward`` (1 / n). Of inverse
             transforms, ``backward`` is 1 / n and ``forward`` no factor.
     """
-    dims = _one("fft", input, dim)
-    return _complex_transform("fft", input, dims, _length(input, dims, n), norm, True, out)
+    return _complex_transform("fft", input, *_one("fft", input, n, dim), norm, True, out)
 
 
 @operation(samples=samples.one_dim, method=False)
@@ -270,8 +283,7 @@ def ifft(
     input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """The inverse of :func:`fft`."""
-    dims = _one("ifft", input, dim)
-    return _complex_transform("ifft", input, dims, _length(input, dims, n), norm, False, out)
+    return _complex_transform("ifft", input, *_one("ifft", input, n, dim), norm, False, out)
 
 
 @operation(samples=samples.one_dim_real, method=False)
@@ -279,8 +291,7 @@ def rfft(
     input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """The first n // 2 + 1 elements of the transform of a real signal; the others are conjugates of these."""
-    dims = _one("rfft", input, dim)
-    return _real_transform("rfft", input, dims, _length(input, dims, n), norm, True, out)
+    return _real_transform("rfft", input, *_one("rfft", input, n, dim), norm, True, out)
 
 
 @operation(samples=samples.half, method=False)
@@ -288,8 +299,7 @@ def irfft(
     input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """The inverse of :func:`rfft`: ``n`` real elements (2 * (size - 1) unless told)."""
-    dims = _one("irfft", input, dim)
-    return _back_to_real("irfft", input, dims, _length(input, dims, n), n is None, norm, False, out)
+    return _back_to_real("irfft", input, *_one("irfft", input, n, dim), n is None, norm, False, out)
 
 
 @operation(samples=samples.half, method=False)
@@ -297,8 +307,7 @@ def hfft(
     input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """The real transform of a signal of which half is given, the other half being its conjugate in reverse."""
-    dims = _one("hfft", input, dim)
-    return _back_to_real("hfft", input, dims, _length(input, dims, n), n is None, norm, True, out)
+    return _back_to_real("hfft", input, *_one("hfft", input, n, dim), n is None, norm, True, out)
 
 
 @operation(samples=samples.one_dim_real, method=False)
@@ -306,8 +315,7 @@ def ihfft(
     input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Tensor | None = None
 ) -> Tensor:
     """The inverse of :func:`hfft`."""
-    dims = _one("ihfft", input, dim)
-    return _real_transform("ihfft", input, dims, _length(input, dims, n), norm, False, out)
+    return _real_transform("ihfft", input, *_one("ihfft", input, n, dim), norm, False, out)
 
 
 # Along several dims
@@ -395,7 +403,7 @@ def _frequencies(
         raise DtypeError(f"{op}: {op} requires a floating point or complex dtype, got {found}; pass torch.float32")
     made = numbers(found, device if out is None else out.device) * (1.0 / (n * d))
     made = made.requires_grad_(requires_grad) if requires_grad else made
-    return _stored(op, made, out)
+    return made if out is None else store(op, made, out)  # type: ignore[no-any-return]
 
 
 def fftfreq(n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = None, layout: Any = None, device: Any = None,

@@ -1,0 +1,100 @@
+/* What the files of matrix factorisations share: LAPACK's routines, batches of matrices, and a routine's run over one. */
+#ifndef TENSORCORE_NATIVE_LAPACK_H
+#define TENSORCORE_NATIVE_LAPACK_H
+
+#include "native.h"
+
+typedef enum { LAPACK_F32, LAPACK_F64, LAPACK_C64, LAPACK_C128, LAPACK_KINDS, LAPACK_NONE = LAPACK_KINDS } lapack_kind;
+
+typedef enum {
+    GETRF, GETRS, GETRI, POTRF, SYTRF, HETRF, SYTRS, HETRS, TRSM, GEQRF, ORGQR, ORMQR, GELS, GELSY, GELSD, GELSS, GESDD,
+    SYEVD, GEEV, LAPACK_ROUTINES
+} lapack_routine;
+
+/* Fortran's: every argument is a pointer, so calls need no prototypes. */
+typedef void (*lapack_function)();
+
+extern lapack_function lapack_functions[LAPACK_ROUTINES][LAPACK_KINDS];
+#define LAPACK(routine, kind) (lapack_functions[routine][kind])
+
+/* A matrix, or a batch of them, wherever they lie; steps in bytes. */
+typedef struct {
+    char *data;
+    int batch; /* dims in front of the matrices */
+    npy_intp sizes[NATIVE_DIMS], steps[NATIVE_DIMS];
+    npy_intp rows, columns, row, column;
+} lapack_matrices;
+
+/* How much a routine wants to work in: elements, real numbers beside complex ones, and ints. */
+typedef struct {
+    int sizes[4], work, reals, ints;
+    bool known;
+} lapack_room;
+
+typedef struct lapack_job lapack_job;
+struct lapack_job {
+    /* One matrix of the batch, with `scratch` bytes of a thread's own. */
+    void (*one)(const lapack_job *job, npy_intp i, char *scratch);
+    lapack_kind kind;
+    npy_intp size; /* bytes of an element */
+    lapack_matrices x, y, z;
+    char *made, *more, *values; /* the results, matrix behind matrix */
+    int *pivots, *info;
+    int64_t *ranks;
+    int rows, columns, wide, least; /* `least` of rows and columns */
+    char options[4];
+    double number;
+    lapack_routine routine;
+    lapack_room room;
+    npy_intp scratch;
+    bool failed;
+};
+
+/* The kind of an array of matrices (vectors with `inner` 1) that has elements, and how they lie; LAPACK_NONE with or without
+   an exception where it is not for LAPACK, or there is none. */
+lapack_kind lapack_read(PyObject *object, int inner, lapack_matrices *found);
+
+/* The same of row swaps, vectors of int32; false where they are none. */
+bool lapack_read_pivots(PyObject *object, lapack_matrices *found);
+
+/* A job on matrices x, with its sizes; false, with or without an exception, where it is not for LAPACK. */
+bool lapack_begin(lapack_job *job, PyObject *x);
+
+/* Broadcasts two batches to one: how many matrices that are is in *count; false where they do not go together. */
+bool lapack_join(lapack_matrices *one, lapack_matrices *other, npy_intp *count);
+
+npy_intp lapack_count(const lapack_matrices *x);
+
+/* New memory: matrices that lie column after column, or vectors of n (numbers where n is -1) of a dtype of NumPy, for the batch of
+   `like`. NULL with an exception. */
+PyArrayObject *lapack_new_matrices(const lapack_matrices *like, npy_intp rows, npy_intp columns, lapack_kind kind);
+PyArrayObject *lapack_new_rows(const lapack_matrices *like, npy_intp rows, npy_intp columns, lapack_kind kind); /* row after row */
+PyArrayObject *lapack_new_vectors(const lapack_matrices *like, npy_intp n, int number);
+int lapack_number(lapack_kind kind); /* NumPy's of the kind */
+static inline lapack_kind lapack_real(lapack_kind kind) { return kind & 1 ? LAPACK_F64 : LAPACK_F32; }
+static inline bool lapack_complex(lapack_kind kind) { return kind >= LAPACK_C64; }
+
+/* Matrix (vector, number) i of a batch. */
+char *lapack_at(const lapack_matrices *x, npy_intp i);
+/* Copies matrix i to `to`, column after column, `line` elements from one to the next. */
+void lapack_copy(const lapack_matrices *x, npy_intp i, npy_intp size, char *to, npy_intp line);
+/* Matrix i column after column: where it lies, or copied to `scratch`; `line` is the distance of its columns. */
+char *lapack_columns(const lapack_matrices *x, npy_intp i, npy_intp size, char *scratch, int *line);
+
+/* The room for a routine at these sizes: true where it is known, else `room` is to be filled by asking the routine. */
+bool lapack_room_known(lapack_job *job, int a, int b, int c, int d);
+/* Keeps what a routine answered: in the first element of its work space, and elsewhere. */
+void lapack_room_keep(lapack_job *job, const void *work, int reals, int ints);
+
+/* Runs the job for `count` matrices where all arrays were made, and answers with the first `results` of them; takes the
+   references. Small matrices are shared out over threads where BLAS has none; others go one after the other; without the GIL where
+   they are worth it. */
+PyObject *lapack_finish(lapack_job *job, npy_intp count, double work, PyArrayObject **made, int arrays, int results);
+
+bool lapack_bool(PyObject *object, bool *value);
+enum { LAPACK_UPPER, LAPACK_LEFT, LAPACK_UNIT, LAPACK_HERMITIAN, LAPACK_WAY, LAPACK_ROWS, LAPACK_TRANSPOSE, LAPACK_FULL,
+       LAPACK_VECTORS, LAPACK_DRIVER, LAPACK_RCOND, LAPACK_COMPLETE, LAPACK_OPTIONS };
+/* The options, all of which must be known; false without an exception where one is not. */
+bool lapack_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **values);
+
+#endif

@@ -1,0 +1,319 @@
+/* What is made of LAPACK's factors at once: Q and R, P, L and U, determinants, inverses; and least squares. */
+#include "lapack.h"
+
+#include <math.h>
+#include <string.h>
+
+static char *at(char *made, const lapack_job *job, npy_intp i, npy_intp elements) { return made + i * elements * job->size; }
+
+static npy_intp rounded(npy_intp bytes) { return (bytes + 15) / 16 * 16; }
+
+static npy_intp real_size(const lapack_job *job) { return job->kind & 1 ? 8 : 4; }
+
+/* A real number, and the parts of one that may be complex. */
+static double real_at(const lapack_job *job, const char *x) { return job->kind & 1 ? *(const double *)x : *(const float *)x; }
+static double imaginary_at(const lapack_job *job, const char *x) {
+    return lapack_complex(job->kind) ? real_at(job, x + real_size(job)) : 0;
+}
+static void put_real(const lapack_job *job, char *to, double number) {
+    if (job->kind & 1)
+        *(double *)to = number;
+    else
+        *(float *)to = (float)number;
+}
+static void put(const lapack_job *job, char *to, double real, double imaginary) {
+    put_real(job, to, real);
+    if (lapack_complex(job->kind))
+        put_real(job, to + real_size(job), imaginary);
+}
+
+/* Rows of the triangle on and above (`upper`), or below, the diagonal of a matrix; zeros elsewhere. */
+static void triangle(const lapack_job *job, const char *from, npy_intp row, npy_intp column, char *to, npy_intp rows,
+                     npy_intp columns, bool upper) {
+    const npy_intp size = job->size;
+    for (npy_intp i = 0; i < rows; i++)
+        for (npy_intp j = 0; j < columns; j++, to += size)
+            if (upper ? i <= j : i > j)
+                memcpy(to, from + i * row + j * column, (size_t)size);
+            else
+                memset(to, 0, (size_t)size);
+}
+
+/* Q and R: `wide` columns of Q and rows of R, `made` and `more`. */
+
+static void qr_one(const lapack_job *job, npy_intp i, char *scratch) {
+    const npy_intp rows = job->rows, columns = job->columns;
+    char *q = at(job->made, job, i, rows * job->wide), *a = scratch + rounded(job->room.work * job->size);
+    char *taus = a + rounded(rows * columns * job->size);
+    int info;
+    lapack_copy(&job->x, i, job->size, a, rows);
+    LAPACK(GEQRF, job->kind)(&job->rows, &job->columns, a, &job->rows, taus, scratch, &job->room.work, &info);
+    triangle(job, a, job->size, rows * job->size, at(job->more, job, i, job->wide * columns), job->wide, columns, true);
+    memcpy(q, a, (size_t)(rows * job->least * job->size));
+    memset(at(q, job, 1, rows * job->least), 0, (size_t)(rows * (job->wide - job->least) * job->size));
+    LAPACK(ORGQR, job->kind)(&job->rows, &job->wide, &job->least, q, &job->rows, taus, scratch, &job->room.work, &info);
+}
+
+static PyObject *run_qr(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[LAPACK_OPTIONS];
+    lapack_job job = {.one = qr_one, .routine = GEQRF};
+    bool complete;
+    if (nargs != 1 || !lapack_options(args, nargs, kwnames, options) || !lapack_bool(options[LAPACK_COMPLETE], &complete) ||
+        !lapack_begin(&job, args[0]))
+        return NULL;
+    job.wide = complete ? job.rows : job.least;
+    if (!lapack_room_known(&job, job.rows, job.columns, job.wide, 1)) {
+        npy_cdouble first, second, x;
+        int ask = -1, info;
+        LAPACK(GEQRF, job.kind)(&job.rows, &job.columns, &x, &job.rows, &x, &first, &ask, &info);
+        LAPACK(ORGQR, job.kind)(&job.rows, &job.wide, &job.least, &x, &job.rows, &x, &second, &ask, &info);
+        const bool more = real_at(&job, (char *)&first) < real_at(&job, (char *)&second);
+        lapack_room_keep(&job, more ? &second : &first, 0, 0);
+    }
+    job.scratch = rounded(job.room.work * job.size) + rounded((npy_intp)job.rows * job.columns * job.size) + job.least * job.size;
+    PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.wide, job.kind),
+                             lapack_new_rows(&job.x, job.wide, job.columns, job.kind)};
+    if (made[0] && made[1]) {
+        job.made = PyArray_BYTES(made[0]);
+        job.more = PyArray_BYTES(made[1]);
+    }
+    return lapack_finish(&job, lapack_count(&job.x), 4.0 * job.rows * job.columns * job.least, made, 2, 2);
+}
+
+/* Factors and row swaps: x and z. */
+
+static bool begin_factors(lapack_job *job, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, npy_intp *count) {
+    if (nargs != 2 || kwnames || !lapack_begin(job, args[0]) || !lapack_read_pivots(args[1], &job->z) || job->z.rows != job->least ||
+        job->x.batch != job->z.batch)
+        return false;
+    *count = lapack_count(&job->x);
+    return !memcmp(job->x.sizes, job->z.sizes, (size_t)job->x.batch * sizeof *job->x.sizes);
+}
+
+static int swapped_with(const lapack_job *job, const char *swaps, npy_intp k) { return *(const int *)(swaps + k * job->z.row) - 1; }
+
+static void unpack_one(const lapack_job *job, npy_intp i, char *scratch) {
+    const npy_intp rows = job->rows, size = job->size;
+    const char *lu = lapack_at(&job->x, i), *swaps = lapack_at(&job->z, i);
+    char *p = at(job->values, job, i, rows * rows), *lower = at(job->made, job, i, rows * job->least);
+    int *order = (int *)scratch;
+    for (int k = 0; k < rows; k++)
+        order[k] = k;
+    for (int k = 0; k < job->least; k++) {
+        const int there = swapped_with(job, swaps, k), one = order[k];
+        order[k] = order[there];
+        order[there] = one;
+    }
+    memset(p, 0, (size_t)(rows * rows * size));
+    for (npy_intp k = 0; k < rows; k++)
+        put(job, p + (order[k] * rows + k) * size, 1, 0);
+    triangle(job, lu, job->x.row, job->x.column, lower, rows, job->least, false);
+    for (npy_intp k = 0; k < job->least; k++)
+        put(job, lower + k * (job->least + 1) * size, 1, 0);
+    triangle(job, lu, job->x.row, job->x.column, at(job->more, job, i, (npy_intp)job->least * job->columns), job->least, job->columns,
+             true);
+}
+
+static PyObject *run_unpack_lu(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    lapack_job job = {.one = unpack_one};
+    npy_intp count;
+    if (!begin_factors(&job, args, nargs, kwnames, &count))
+        return NULL;
+    for (npy_intp i = 0; i < count; i++) /* what is wrong is NumPy's to say */
+        for (npy_intp k = 0; k < job.least; k++) {
+            const int there = swapped_with(&job, lapack_at(&job.z, i), k);
+            if (there < 0 || there >= job.rows)
+                return NULL;
+        }
+    job.scratch = job.rows * (npy_intp)sizeof(int);
+    PyArrayObject *made[] = {lapack_new_rows(&job.x, job.rows, job.rows, job.kind), lapack_new_rows(&job.x, job.rows, job.least, job.kind),
+                             lapack_new_rows(&job.x, job.least, job.columns, job.kind)};
+    if (made[0] && made[1] && made[2]) {
+        job.values = PyArray_BYTES(made[0]);
+        job.made = PyArray_BYTES(made[1]);
+        job.more = PyArray_BYTES(made[2]);
+    }
+    return lapack_finish(&job, count, 4.0 * job.rows * job.rows, made, 3, 3);
+}
+
+/* Determinants: products in double precision, rounded once. */
+
+static void determinant_one(const lapack_job *job, npy_intp i, char *scratch) {
+    const char *lu = lapack_at(&job->x, i), *swaps = lapack_at(&job->z, i);
+    double real = 1, imaginary = 0;
+    for (npy_intp k = 0; k < job->rows; k++) {
+        const char *x = lu + k * (job->x.row + job->x.column);
+        const double sign = swapped_with(job, swaps, k) == k ? 1 : -1, a = sign * real_at(job, x), b = sign * imaginary_at(job, x);
+        const double was = real;
+        real = lapack_complex(job->kind) ? was * a - imaginary * b : was * a;
+        imaginary = was * b + imaginary * a;
+    }
+    put(job, at(job->made, job, i, 1), real, imaginary);
+}
+
+static void log_determinant_one(const lapack_job *job, npy_intp i, char *scratch) {
+    const char *lu = lapack_at(&job->x, i), *swaps = lapack_at(&job->z, i);
+    double real = 1, imaginary = 0, sum = 0;
+    for (npy_intp k = 0; k < job->rows; k++) {
+        const char *x = lu + k * (job->x.row + job->x.column);
+        double a = real_at(job, x), b = imaginary_at(job, x);
+        const double length = lapack_complex(job->kind) ? hypot(a, b) : fabs(a), was = real;
+        const double by = (swapped_with(job, swaps, k) == k ? 1 : -1) / (length ? length : 1);
+        a = length == 0 ? 0 : isinf(length) && !lapack_complex(job->kind) ? copysign(1, a) * (by < 0 || signbit(by) ? -1 : 1) : a * by;
+        b *= by;
+        real = lapack_complex(job->kind) ? was * a - imaginary * b : was * a;
+        imaginary = was * b + imaginary * a;
+        sum += log(length);
+    }
+    put(job, at(job->made, job, i, 1), real, imaginary);
+    put_real(job, job->values + i * real_size(job), sum);
+}
+
+static PyObject *run_determinant(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const bool logarithm = kernel->data != NULL;
+    lapack_job job = {.one = logarithm ? log_determinant_one : determinant_one};
+    npy_intp count;
+    if (!begin_factors(&job, args, nargs, kwnames, &count) || job.rows != job.columns)
+        return NULL;
+    PyArrayObject *made[] = {lapack_new_vectors(&job.x, -1, lapack_number(job.kind)),
+                             logarithm ? lapack_new_vectors(&job.x, -1, lapack_number(lapack_real(job.kind))) : NULL};
+    if (made[0] && (!logarithm || made[1])) {
+        job.made = PyArray_BYTES(made[0]);
+        job.values = logarithm ? PyArray_BYTES(made[1]) : NULL;
+    }
+    return lapack_finish(&job, count, 10.0 * job.rows, made, logarithm ? 2 : 1, logarithm ? 2 : 1);
+}
+
+/* The inverse of a matrix from its triangular factor: two systems with the identity, info is where the first zero is. */
+
+static void inverse_one(const lapack_job *job, npy_intp i, char *scratch) {
+    static const double ONE[2] = {1, 0};
+    static const float ONE_F32[2] = {1, 0};
+    const npy_intp n = job->rows;
+    int line;
+    const void *one = job->kind & 1 ? (const void *)ONE : (const void *)ONE_F32;
+    const char *factor = lapack_columns(&job->x, i, job->size, scratch, &line), *adjoint = lapack_complex(job->kind) ? "C" : "T";
+    char *made = at(job->made, job, i, n * n);
+    const bool upper = job->options[0] == 'U';
+    memset(made, 0, (size_t)(n * n * job->size));
+    job->info[i] = 0;
+    for (npy_intp k = n; k-- > 0;) {
+        const char *x = factor + k * (line + 1) * job->size;
+        put(job, made + k * (n + 1) * job->size, 1, 0);
+        if (real_at(job, x) == 0 && imaginary_at(job, x) == 0)
+            job->info[i] = (int)k + 1;
+    }
+    for (int half = 0; half < 2; half++)
+        LAPACK(TRSM, job->kind)("L", job->options, upper == !half ? adjoint : "N", "N", &job->rows, &job->rows, one, factor, &line, made,
+                                &job->rows);
+}
+
+static PyObject *run_cholesky_inverse(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[LAPACK_OPTIONS];
+    lapack_job job = {.one = inverse_one};
+    bool upper;
+    if (nargs != 1 || !lapack_options(args, nargs, kwnames, options) || !lapack_bool(options[LAPACK_UPPER], &upper) ||
+        !lapack_begin(&job, args[0]) || job.rows != job.columns)
+        return NULL;
+    job.options[0] = upper ? 'U' : 'L';
+    job.scratch = (npy_intp)job.rows * job.rows * job.size;
+    PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.rows, job.kind), lapack_new_vectors(&job.x, -1, NPY_INT32)};
+    if (made[0] && made[1]) {
+        job.made = PyArray_BYTES(made[0]);
+        job.info = (int *)PyArray_DATA(made[1]);
+    }
+    return lapack_finish(&job, lapack_count(&job.x), 2.0 * job.rows * job.rows * job.rows, made, 2, 2);
+}
+
+/* Least squares: `made` are the right sides' memory, as many rows as the longer side has. */
+
+static void call_least_squares(const lapack_job *job, char *a, char *b, const int *line, char *values, int *free_columns, int *rank,
+                               char *work, const int *room, char *reals, int *ints, int *info) {
+    const lapack_function call = LAPACK(job->routine, job->kind);
+    const int *m = &job->rows, *n = &job->columns, *k = &job->wide;
+    const float single = (float)job->number;
+    const void *rcond = job->kind & 1 ? (const void *)&job->number : (const void *)&single;
+    const bool two = lapack_complex(job->kind);
+    if (job->routine == GELS)
+        call("N", m, n, k, a, m, b, line, work, room, info);
+    else if (job->routine == GELSY && two)
+        call(m, n, k, a, m, b, line, free_columns, rcond, rank, work, room, reals, info);
+    else if (job->routine == GELSY)
+        call(m, n, k, a, m, b, line, free_columns, rcond, rank, work, room, info);
+    else if (job->routine == GELSD && two)
+        call(m, n, k, a, m, b, line, values, rcond, rank, work, room, reals, ints, info);
+    else if (job->routine == GELSD)
+        call(m, n, k, a, m, b, line, values, rcond, rank, work, room, ints, info);
+    else if (two)
+        call(m, n, k, a, m, b, line, values, rcond, rank, work, room, reals, info);
+    else
+        call(m, n, k, a, m, b, line, values, rcond, rank, work, room, info);
+}
+
+static void least_squares_one(const lapack_job *job, npy_intp i, char *scratch) {
+    const int line = job->rows > job->columns ? job->rows : job->columns;
+    char *reals = scratch + rounded(job->room.work * job->size), *ints = reals + rounded(job->room.reals * real_size(job));
+    char *free_columns = ints + rounded(job->room.ints * (npy_intp)sizeof(int)), *a = free_columns + rounded(job->columns * 4);
+    char *b = at(job->made, job, i, (npy_intp)line * job->wide), *values = job->values + i * job->least * real_size(job);
+    int rank = 0;
+    lapack_copy(&job->x, i, job->size, a, job->rows);
+    lapack_copy(&job->y, i, job->size, b, line);
+    for (npy_intp column = 0; column < job->wide; column++)
+        memset(b + (column * line + job->rows) * job->size, 0, (size_t)((line - job->rows) * job->size));
+    memset(values, 0, (size_t)(job->least * real_size(job)));
+    memset(free_columns, 0, (size_t)job->columns * 4);
+    call_least_squares(job, a, b, &line, values, (int *)free_columns, &rank, scratch, &job->room.work, reals, (int *)ints, job->info + i);
+    job->ranks[i] = rank;
+}
+
+static PyObject *run_lstsq(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static const char *const DRIVERS[] = {"gels", "gelsy", "gelsd", "gelss"};
+    PyObject *options[LAPACK_OPTIONS];
+    lapack_job job = {.one = least_squares_one};
+    if (nargs != 2 || !lapack_options(args, nargs, kwnames, options) || !options[LAPACK_DRIVER] || !options[LAPACK_RCOND] ||
+        !PyUnicode_Check(options[LAPACK_DRIVER]) || !PyFloat_Check(options[LAPACK_RCOND]) || !lapack_begin(&job, args[0]) ||
+        lapack_read(args[1], 2, &job.y) != job.kind || job.y.rows != job.rows || job.y.batch != job.x.batch ||
+        memcmp(job.x.sizes, job.y.sizes, (size_t)job.x.batch * sizeof *job.x.sizes))
+        return NULL;
+    int driver = 0;
+    while (driver < 4 && PyUnicode_CompareWithASCIIString(options[LAPACK_DRIVER], DRIVERS[driver]))
+        driver++;
+    if (driver == 4)
+        return NULL;
+    job.routine = GELS + driver;
+    job.number = PyFloat_AS_DOUBLE(options[LAPACK_RCOND]);
+    job.wide = (int)job.y.columns;
+    const int line = job.rows > job.columns ? job.rows : job.columns;
+    if (!lapack_room_known(&job, job.rows, job.columns, job.wide, 0)) {
+        npy_cdouble answer, x, reals = {0};
+        const int ask = -1;
+        int info, ints = 0, free_column = 0, rank;
+        call_least_squares(&job, (char *)&x, (char *)&x, &line, (char *)&x, &free_column, &rank, (char *)&answer, &ask, (char *)&reals,
+                           &ints, &info);
+        const double asked = driver == 2 && lapack_complex(job.kind) ? real_at(&job, (char *)&reals) : 0;
+        lapack_room_keep(&job, &answer, asked > 5.0 * line ? (int)asked : 5 * line, ints);
+    }
+    job.scratch = rounded(job.room.work * job.size) + rounded(job.room.reals * real_size(&job)) +
+                  rounded(job.room.ints * (npy_intp)sizeof(int)) + rounded(job.columns * 4) +
+                  (npy_intp)job.rows * job.columns * job.size;
+    PyArrayObject *made[] = {lapack_new_matrices(&job.x, line, job.wide, job.kind), lapack_new_vectors(&job.x, -1, NPY_INT64),
+                             lapack_new_vectors(&job.x, job.least, lapack_number(lapack_real(job.kind))),
+                             lapack_new_vectors(&job.x, -1, NPY_INT32)};
+    if (made[0] && made[1] && made[2] && made[3]) {
+        job.made = PyArray_BYTES(made[0]);
+        job.ranks = (int64_t *)PyArray_DATA(made[1]);
+        job.values = PyArray_BYTES(made[2]);
+        job.info = (int *)PyArray_DATA(made[3]);
+    }
+    return lapack_finish(&job, lapack_count(&job.x), 8.0 * job.rows * job.columns * job.least, made, 4, 4);
+}
+
+const native_spec lapack_factors_kernels[] = {
+    {"qr", run_qr, NULL},
+    {"unpack_lu", run_unpack_lu, NULL},
+    {"determinant", run_determinant, NULL},
+    {"log_determinant", run_determinant, "log"},
+    {"cholesky_inverse", run_cholesky_inverse, NULL},
+    {"lstsq", run_lstsq, NULL},
+    {NULL, NULL, NULL},
+};

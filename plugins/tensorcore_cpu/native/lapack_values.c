@@ -1,0 +1,348 @@
+/* Orthogonal factors of matrices, least squares, singular values and eigenvalues, by LAPACK. */
+#include "lapack.h"
+
+#include <math.h>
+#include <string.h>
+
+static char *at(char *made, const lapack_job *job, npy_intp i, npy_intp elements) { return made + i * elements * job->size; }
+
+static npy_intp rounded(npy_intp bytes) { return (bytes + 15) / 16 * 16; }
+
+static npy_intp real_size(const lapack_job *job) { return job->kind & 1 ? 8 : 4; }
+
+/* Where the parts of a thread's scratch begin: the work space, real numbers, ints, and what a kernel has beside them. */
+static char *reals_of(const lapack_job *job, char *scratch) { return scratch + rounded(job->room.work * job->size); }
+static int *ints_of(const lapack_job *job, char *scratch) {
+    return (int *)(reals_of(job, scratch) + rounded(job->room.reals * real_size(job)));
+}
+static char *rest_of(const lapack_job *job, char *scratch) {
+    return (char *)ints_of(job, scratch) + rounded(job->room.ints * (npy_intp)sizeof(int));
+}
+static void set_scratch(lapack_job *job, npy_intp rest) { job->scratch = rest_of(job, NULL) - (char *)NULL + rest; }
+
+static int real_of(const lapack_job *job, const void *number) {
+    return (int)(job->kind & 1 ? *(const double *)number : *(const float *)number);
+}
+
+static const int ASK = -1;
+
+/* Householder's reflections */
+
+static void geqrf_one(const lapack_job *job, npy_intp i, char *scratch) {
+    char *made = at(job->made, job, i, (npy_intp)job->rows * job->columns);
+    int info;
+    lapack_copy(&job->x, i, job->size, made, job->rows);
+    LAPACK(GEQRF, job->kind)(&job->rows, &job->columns, made, &job->rows, at(job->more, job, i, job->least), scratch,
+                             &job->room.work, &info);
+}
+
+static PyObject *run_geqrf(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    lapack_job job = {.one = geqrf_one, .routine = GEQRF};
+    if (nargs != 1 || kwnames || !lapack_begin(&job, args[0]))
+        return NULL;
+    if (!lapack_room_known(&job, job.rows, job.columns, 0, 0)) {
+        npy_cdouble answer, x;
+        int info;
+        LAPACK(GEQRF, job.kind)(&job.rows, &job.columns, &x, &job.rows, &x, &answer, &ASK, &info);
+        lapack_room_keep(&job, &answer, 0, 0);
+    }
+    set_scratch(&job, 0);
+    PyArrayObject *made[] = {lapack_new_matrices(&job.x, job.rows, job.columns, job.kind),
+                             lapack_new_vectors(&job.x, job.least, lapack_number(job.kind))};
+    if (made[0] && made[1]) {
+        job.made = PyArray_BYTES(made[0]);
+        job.more = PyArray_BYTES(made[1]);
+    }
+    return lapack_finish(&job, lapack_count(&job.x), 2.0 * job.rows * job.columns * job.least, made, 2, 2);
+}
+
+/* z are the reflections' factors, `wide` of them; side by side in the scratch. */
+static char *factors_at(const lapack_job *job, npy_intp i, char *scratch) {
+    lapack_copy(&job->z, i, job->size, scratch, job->wide);
+    return scratch;
+}
+
+static void product_one(const lapack_job *job, npy_intp i, char *scratch) {
+    char *made = at(job->made, job, i, (npy_intp)job->rows * job->columns), *taus = factors_at(job, i, rest_of(job, scratch));
+    int info;
+    lapack_copy(&job->x, i, job->size, made, job->rows);
+    LAPACK(ORGQR, job->kind)(&job->rows, &job->columns, &job->wide, made, &job->rows, taus, scratch, &job->room.work, &info);
+}
+
+/* The reflections' factors of a job: false where they are not for LAPACK. */
+static bool read_factors(lapack_job *job, PyObject *factors, npy_intp *count) {
+    if (lapack_read(factors, 1, &job->z) != job->kind || !lapack_join(&job->x, &job->z, count))
+        return false;
+    job->wide = (int)job->z.rows;
+    return job->wide <= job->least;
+}
+
+static PyObject *run_householder_product(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
+                                         PyObject *kwnames) {
+    lapack_job job = {.one = product_one, .routine = ORGQR};
+    npy_intp count;
+    if (nargs != 2 || kwnames || !lapack_begin(&job, args[0]) || job.rows < job.columns || !read_factors(&job, args[1], &count))
+        return NULL;
+    if (!lapack_room_known(&job, job.rows, job.columns, job.wide, 0)) {
+        npy_cdouble answer, x;
+        int info;
+        LAPACK(ORGQR, job.kind)(&job.rows, &job.columns, &job.wide, &x, &job.rows, &x, &answer, &ASK, &info);
+        lapack_room_keep(&job, &answer, 0, 0);
+    }
+    set_scratch(&job, job.wide * job.size);
+    PyArrayObject *made = lapack_new_matrices(&job.x, job.rows, job.columns, job.kind);
+    job.made = made ? PyArray_BYTES(made) : NULL;
+    return lapack_finish(&job, count, 2.0 * job.rows * job.columns * job.wide, &made, 1, 1);
+}
+
+/* x are the reflections, y what they are multiplied with. */
+static void ormqr_one(const lapack_job *job, npy_intp i, char *scratch) {
+    const int rows = (int)job->y.rows, columns = (int)job->y.columns;
+    char *made = at(job->made, job, i, (npy_intp)rows * columns), *taus = factors_at(job, i, rest_of(job, scratch));
+    int info, line;
+    lapack_copy(&job->y, i, job->size, made, rows);
+    const char *vectors = lapack_columns(&job->x, i, job->size, taus + rounded(job->wide * job->size), &line);
+    LAPACK(ORMQR, job->kind)(job->options, job->options + 1, &rows, &columns, &job->wide, vectors, &line, taus, made, &rows,
+                             scratch, &job->room.work, &info);
+}
+
+static PyObject *run_ormqr(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[LAPACK_OPTIONS];
+    lapack_job job = {.one = ormqr_one, .routine = ORMQR};
+    bool left, transpose;
+    npy_intp count;
+    if (nargs != 3 || !lapack_options(args, nargs, kwnames, options) || !lapack_bool(options[LAPACK_LEFT], &left) ||
+        !lapack_bool(options[LAPACK_TRANSPOSE], &transpose) || !lapack_begin(&job, args[0]) || !read_factors(&job, args[1], &count) ||
+        lapack_read(args[2], 2, &job.y) != job.kind || job.y.batch != job.x.batch ||
+        job.rows != (left ? job.y.rows : job.y.columns) || !lapack_join(&job.x, &job.y, &count) || !lapack_join(&job.x, &job.z, &count))
+        return NULL;
+    const int rows = (int)job.y.rows, columns = (int)job.y.columns;
+    job.options[0] = left ? 'L' : 'R';
+    job.options[1] = !transpose ? 'N' : lapack_complex(job.kind) ? 'C' : 'T';
+    if (!lapack_room_known(&job, rows, columns, job.wide, job.options[0] << 8 | job.options[1])) {
+        npy_cdouble answer, x;
+        int info;
+        LAPACK(ORMQR, job.kind)(job.options, job.options + 1, &rows, &columns, &job.wide, &x, &job.rows, &x, &x, &rows, &answer,
+                                &ASK, &info);
+        lapack_room_keep(&job, &answer, 0, 0);
+    }
+    set_scratch(&job, rounded(job.wide * job.size) + (npy_intp)job.rows * job.columns * job.size);
+    PyArrayObject *made = lapack_new_matrices(&job.y, rows, columns, job.kind);
+    job.made = made ? PyArray_BYTES(made) : NULL;
+    return lapack_finish(&job, count, 4.0 * rows * columns * job.wide, &made, 1, 1);
+}
+
+/* Singular values: `made` is U, `more` the adjoint of V. */
+
+static void svd_one(const lapack_job *job, npy_intp i, char *scratch) {
+    const bool vectors = job->options[0] != 'N', full = job->options[0] == 'A';
+    const int left = full ? job->rows : job->least, right = full ? job->columns : job->least;
+    char *x = rest_of(job, scratch), *values = job->values + i * job->least * real_size(job);
+    char *u = vectors ? at(job->made, job, i, (npy_intp)job->rows * left) : x;
+    char *vh = vectors ? at(job->more, job, i, (npy_intp)right * job->columns) : x;
+    int *info = job->info + i, *ints = ints_of(job, scratch);
+    lapack_copy(&job->x, i, job->size, x, job->rows);
+    if (lapack_complex(job->kind))
+        LAPACK(GESDD, job->kind)(job->options, &job->rows, &job->columns, x, &job->rows, values, u, &job->rows, vh, &right, scratch,
+                                 &job->room.work, reals_of(job, scratch), ints, info);
+    else
+        LAPACK(GESDD, job->kind)(job->options, &job->rows, &job->columns, x, &job->rows, values, u, &job->rows, vh, &right, scratch,
+                                 &job->room.work, ints, info);
+}
+
+static void ask_svd(lapack_job *job) {
+    npy_cdouble answer, x;
+    int info, ints;
+    if (lapack_complex(job->kind))
+        LAPACK(GESDD, job->kind)(job->options, &job->rows, &job->columns, &x, &job->rows, &x, &x, &job->rows, &x, &job->columns,
+                                 &answer, &ASK, &x, &ints, &info);
+    else
+        LAPACK(GESDD, job->kind)(job->options, &job->rows, &job->columns, &x, &job->rows, &x, &x, &job->rows, &x, &job->columns,
+                                 &answer, &ASK, &ints, &info);
+    const int least = job->least, most = job->rows + job->columns - least;
+    const int many = 5 * least + 7, more = 2 * most + 2 * least + 1; /* LAPACK's own numbers, times `least` */
+    lapack_room_keep(job, &answer, !lapack_complex(job->kind) ? 1 : least * (many > more ? many : more) + 7 * least, 8 * least);
+}
+
+static PyObject *run_svd(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[LAPACK_OPTIONS];
+    lapack_job job = {.one = svd_one, .routine = GESDD};
+    bool full, vectors;
+    if (nargs != 1 || !lapack_options(args, nargs, kwnames, options) || !lapack_bool(options[LAPACK_FULL], &full) ||
+        !lapack_bool(options[LAPACK_VECTORS], &vectors) || !lapack_begin(&job, args[0]))
+        return NULL;
+    job.options[0] = !vectors ? 'N' : full ? 'A' : 'S';
+    if (!lapack_room_known(&job, job.rows, job.columns, job.options[0], 0))
+        ask_svd(&job);
+    set_scratch(&job, (npy_intp)job.rows * job.columns * job.size);
+    PyArrayObject *made[4] = {lapack_new_vectors(&job.x, job.least, lapack_number(lapack_real(job.kind))),
+                              lapack_new_vectors(&job.x, -1, NPY_INT32)};
+    if (vectors) {
+        made[2] = lapack_new_matrices(&job.x, job.rows, full ? job.rows : job.least, job.kind);
+        made[3] = lapack_new_matrices(&job.x, full ? job.columns : job.least, job.columns, job.kind);
+    }
+    if (made[0] && made[1] && (!vectors || (made[2] && made[3]))) {
+        job.values = PyArray_BYTES(made[0]);
+        job.info = (int *)PyArray_DATA(made[1]);
+        job.made = vectors ? PyArray_BYTES(made[2]) : NULL;
+        job.more = vectors ? PyArray_BYTES(made[3]) : NULL;
+    }
+    const int count = vectors ? 4 : 2;
+    return lapack_finish(&job, lapack_count(&job.x), 16.0 * job.rows * job.columns * job.least, made, count, count);
+}
+
+/* Eigenvalues of Hermitian matrices */
+
+static void call_eigh(const lapack_job *job, char *x, char *values, char *work, const int *room, char *reals, const int *most_reals,
+                      int *ints, const int *most_ints, int *info) {
+    if (lapack_complex(job->kind))
+        LAPACK(SYEVD, job->kind)(job->options, job->options + 1, &job->rows, x, &job->rows, values, work, room, reals, most_reals,
+                                 ints, most_ints, info);
+    else
+        LAPACK(SYEVD, job->kind)(job->options, job->options + 1, &job->rows, x, &job->rows, values, work, room, ints, most_ints, info);
+}
+
+static void eigh_one(const lapack_job *job, npy_intp i, char *scratch) {
+    const bool vectors = job->options[0] == 'V';
+    char *x = vectors ? at(job->made, job, i, (npy_intp)job->rows * job->rows) : rest_of(job, scratch);
+    lapack_copy(&job->x, i, job->size, x, job->rows);
+    call_eigh(job, x, job->values + i * job->rows * real_size(job), scratch, &job->room.work, reals_of(job, scratch),
+              &job->room.reals, ints_of(job, scratch), &job->room.ints, job->info + i);
+}
+
+static PyObject *run_eigh(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[LAPACK_OPTIONS];
+    lapack_job job = {.one = eigh_one, .routine = SYEVD};
+    bool upper, vectors;
+    if (nargs != 1 || !lapack_options(args, nargs, kwnames, options) || !lapack_bool(options[LAPACK_UPPER], &upper) ||
+        !lapack_bool(options[LAPACK_VECTORS], &vectors) || !lapack_begin(&job, args[0]) || job.rows != job.columns)
+        return NULL;
+    job.options[0] = vectors ? 'V' : 'N';
+    job.options[1] = upper ? 'U' : 'L';
+    if (!lapack_room_known(&job, job.rows, job.options[0], job.options[1], 0)) {
+        npy_cdouble answer, x, most = {0};
+        int info, ints = 0;
+        call_eigh(&job, (char *)&x, (char *)&x, (char *)&answer, &ASK, (char *)&most, &ASK, &ints, &ASK, &info);
+        lapack_room_keep(&job, &answer, lapack_complex(job.kind) ? real_of(&job, &most) : 0, ints);
+    }
+    set_scratch(&job, vectors ? 0 : (npy_intp)job.rows * job.rows * job.size);
+    PyArrayObject *made[3] = {lapack_new_vectors(&job.x, job.rows, lapack_number(lapack_real(job.kind))),
+                              lapack_new_vectors(&job.x, -1, NPY_INT32),
+                              vectors ? lapack_new_matrices(&job.x, job.rows, job.rows, job.kind) : NULL};
+    if (made[0] && made[1] && (!vectors || made[2])) {
+        job.values = PyArray_BYTES(made[0]);
+        job.info = (int *)PyArray_DATA(made[1]);
+        job.made = vectors ? PyArray_BYTES(made[2]) : NULL;
+    }
+    const int count = vectors ? 3 : 2;
+    return lapack_finish(&job, lapack_count(&job.x), 8.0 * job.rows * job.rows * job.rows, made, count, count);
+}
+
+/* Eigenvalues of any square matrix, as complex numbers: `number` is not 0 where vectors are wanted. */
+
+enum { FAILED = -1 };
+
+static bool all_finite(const lapack_job *job, const char *x) {
+    const npy_intp count = (npy_intp)job->rows * job->rows * (lapack_complex(job->kind) ? 2 : 1);
+    for (npy_intp k = 0; k < count; k++)
+        if (!isfinite(job->kind & 1 ? ((const double *)x)[k] : ((const float *)x)[k]))
+            return false;
+    return true;
+}
+
+/* LAPACK's pairs of columns are the real and the imaginary part of a vector and its conjugate. */
+#define PAIRED(name, type)                                                                                    \
+    static void name(npy_intp n, const char *found, const char *packed, char *values, char *vectors) {        \
+        const type *real = (const type *)found, *imaginary = real + n, *from = (const type *)packed;          \
+        type(*value)[2] = (type(*)[2])values, (*vector)[2] = (type(*)[2])vectors;                             \
+        for (npy_intp k = 0; k < n; k++) {                                                                    \
+            value[k][0] = real[k];                                                                            \
+            value[k][1] = imaginary[k];                                                                       \
+        }                                                                                                     \
+        for (npy_intp k = 0; vectors && k < n; k++) {                                                         \
+            const bool pair = imaginary[k] > 0 && k + 1 < n;                                                  \
+            for (npy_intp i = 0; i < n; i++) {                                                                \
+                vector[k * n + i][0] = from[k * n + i];                                                       \
+                vector[k * n + i][1] = pair ? from[(k + 1) * n + i] : 0;                                      \
+                if (pair) {                                                                                   \
+                    vector[(k + 1) * n + i][0] = from[k * n + i];                                             \
+                    vector[(k + 1) * n + i][1] = -from[(k + 1) * n + i];                                      \
+                }                                                                                             \
+            }                                                                                                 \
+            k += pair;                                                                                        \
+        }                                                                                                     \
+    }
+PAIRED(paired_f32, float)
+PAIRED(paired_f64, double)
+
+static void call_eig(const lapack_job *job, char *x, char *values, char *vectors, char *work, const int *room, char *reals, int *info) {
+    const char *wanted = job->number ? "V" : "N";
+    const int n = job->rows;
+    if (lapack_complex(job->kind))
+        LAPACK(GEEV, job->kind)("N", wanted, &n, x, &n, values, vectors, &n, vectors, &n, work, room, reals, info);
+    else
+        LAPACK(GEEV, job->kind)("N", wanted, &n, x, &n, values, values + n * job->size, vectors, &n, vectors, &n, work, room, info);
+}
+
+static void eig_one(const lapack_job *job, npy_intp i, char *scratch) {
+    const npy_intp n = job->rows, square = n * n * job->size;
+    const bool direct = lapack_complex(job->kind), vectors = job->number != 0;
+    const npy_intp made_size = direct ? job->size : 2 * job->size;
+    char *x = rest_of(job, scratch), *found = x + rounded(square), *packed = found + rounded(2 * n * job->size);
+    char *values = job->values + i * n * made_size, *made = vectors ? job->made + i * n * n * made_size : NULL;
+    lapack_copy(&job->x, i, job->size, x, n);
+    if (!all_finite(job, x)) {
+        const npy_intp count = 2 * n;
+        for (npy_intp k = 0; k < count + (vectors ? count * n : 0); k++) {
+            char *to = k < count ? values : made;
+            if (job->kind & 1)
+                ((double *)to)[k < count ? k : k - count] = NAN;
+            else
+                ((float *)to)[k < count ? k : k - count] = NAN;
+        }
+        job->info[i] = FAILED;
+        return;
+    }
+    call_eig(job, x, direct ? values : found, direct ? (vectors ? made : x) : packed, scratch, &job->room.work,
+             reals_of(job, scratch), job->info + i);
+    if (!direct)
+        (job->kind & 1 ? paired_f64 : paired_f32)(n, found, packed, values, made);
+}
+
+static PyObject *run_eig(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[LAPACK_OPTIONS];
+    lapack_job job = {.one = eig_one, .routine = GEEV};
+    bool vectors;
+    if (nargs != 1 || !lapack_options(args, nargs, kwnames, options) || !lapack_bool(options[LAPACK_VECTORS], &vectors) ||
+        !lapack_begin(&job, args[0]) || job.rows != job.columns)
+        return NULL;
+    job.number = vectors;
+    if (!lapack_room_known(&job, job.rows, vectors, 0, 0)) {
+        npy_cdouble answer, x;
+        int info;
+        call_eig(&job, (char *)&x, (char *)&x, (char *)&x, (char *)&answer, &ASK, (char *)&x, &info);
+        lapack_room_keep(&job, &answer, 2 * job.rows, 0);
+    }
+    const npy_intp square = (npy_intp)job.rows * job.rows * job.size;
+    set_scratch(&job, rounded(square) + rounded(2 * job.rows * job.size) + square);
+    const lapack_kind kind = lapack_real(job.kind) + LAPACK_C64;
+    PyArrayObject *made[3] = {lapack_new_vectors(&job.x, job.rows, lapack_number(kind)), lapack_new_vectors(&job.x, -1, NPY_INT32),
+                              vectors ? lapack_new_matrices(&job.x, job.rows, job.rows, kind) : NULL};
+    if (made[0] && made[1] && (!vectors || made[2])) {
+        job.values = PyArray_BYTES(made[0]);
+        job.info = (int *)PyArray_DATA(made[1]);
+        job.made = vectors ? PyArray_BYTES(made[2]) : NULL;
+    }
+    const int count = vectors ? 3 : 2;
+    return lapack_finish(&job, lapack_count(&job.x), 20.0 * job.rows * job.rows * job.rows, made, count, count);
+}
+
+const native_spec lapack_values_kernels[] = {
+    {"geqrf", run_geqrf, NULL},
+    {"householder_product", run_householder_product, NULL},
+    {"ormqr", run_ormqr, NULL},
+    {"svd", run_svd, NULL},
+    {"eigh", run_eigh, NULL},
+    {"eig", run_eig, NULL},
+    {NULL, NULL, NULL},
+};

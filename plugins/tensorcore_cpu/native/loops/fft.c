@@ -1,0 +1,34 @@
+/* Fourier transforms of lines: one at a time, and as many side by side as a register has lanes. */
+#include "isa.h"
+
+#include "../fft.h"
+
+#include <string.h>
+
+#define PASTE_TWO(a, b) a##_##b
+#define PASTE(a, b) PASTE_TWO(a, b)
+#define N(name) PASTE(name, WIDTH)
+
+#define REAL float
+#define T float
+#define WIDTH one_f32
+#define ACROSS 1
+#include "fft_of_real.h"
+#define REAL float
+#define T vf
+#define WIDTH many_f32
+#define ACROSS LANES_F32
+#include "fft_of_real.h"
+#define REAL double
+#define T double
+#define WIDTH one_f64
+#define ACROSS 1
+#include "fft_of_real.h"
+#define REAL double
+#define T vd
+#define WIDTH many_f64
+#define ACROSS LANES_F64
+#include "fft_of_real.h"
+
+const fft_loops ISA(fft_loops) = {
+    {transform_one_f32, transform_one_f64}, {transform_many_f32, transform_many_f64}, {LANES_F32, LANES_F64}};

@@ -82,7 +82,7 @@ sanitize: $(VENV)/.extra-test
 	mkdir -p $(SANE)
 	cp -r plugins $(SANE)/plugins
 	rm -f $(SANE)/plugins/tensorcore_cpu/native/*.so
-	TENSORCORE_NATIVE_FLAGS="-fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1" \
+	TENSORCORE_NATIVE_FLAGS="-fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1" \
 		$(RUN) setup.py -q build_ext --force --build-temp $(SANE)/objects --build-lib $(SANE)/plugins
 	PYTHONPATH=$(CURDIR):$(CURDIR)/$(SANE)/plugins LD_PRELOAD="$(RUNTIMES)" TENSORCORE_NATIVE=1 PYTHONMALLOC=malloc \
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS="die_after_fork=0 ignore_noninstrumented_modules=1" \

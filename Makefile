@@ -3,7 +3,7 @@
 #
 #   make demo              train the digit classifier on real handwriting        (ARGS="--model cnn --epochs 5")
 #   make test              run the tests; ORACLE=1 also compares with PyTorch, DEVICES=1 tests the
-#                          devices of examples/backends                            (ARGS="-k views", WORKERS=4)
+#                          devices of examples/backends, TENSORCORE_NATIVE=0 NumPy's kernels alone (ARGS="-k views", WORKERS=4)
 #   make native            build the C kernels again; without a compiler everything runs on NumPy
 #   make sanitize          the tests of the C kernels under ASan and UBSan      (SANITIZER=thread for TSan)
 #   make arm               the C kernels built for ARM, and their tests under an emulator

@@ -3,7 +3,7 @@
 #
 #   make demo              train the digit classifier on real handwriting        (ARGS="--model cnn --epochs 5")
 #   make test              run the tests; ORACLE=1 also compares with PyTorch, DEVICES=1 tests the
-#                          devices of examples/backends                            (ARGS="-k views", WORKERS=4)
+#                          devices of examples/backends, TENSORCORE_NATIVE=0 NumPy's kernels alone (ARGS="-k views", WORKERS=4)
 #   make native            build the C kernels again; without a compiler everything runs on NumPy
 #   make sanitize          the tests of the C kernels under ASan and UBSan      (SANITIZER=thread for TSan)
 #   make arm               the C kernels built for ARM, and their tests under an emulator
@@ -82,7 +82,7 @@ sanitize: $(VENV)/.extra-test
 	mkdir -p $(SANE)
 	cp -r plugins $(SANE)/plugins
 	rm -f $(SANE)/plugins/tensorcore_cpu/native/*.so
-	TENSORCORE_NATIVE_FLAGS="-fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -g -O1" \
+	TENSORCORE_NATIVE_FLAGS="-fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1" \
 		$(RUN) setup.py -q build_ext --force --build-temp $(SANE)/objects --build-lib $(SANE)/plugins
 	PYTHONPATH=$(CURDIR):$(CURDIR)/$(SANE)/plugins LD_PRELOAD="$(RUNTIMES)" TENSORCORE_NATIVE=1 PYTHONMALLOC=malloc \
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS="die_after_fork=0 ignore_noninstrumented_modules=1" \

@@ -176,19 +176,7 @@ def import_cycles(modules: Mapping[str, Module]) -> list[str]:
         )
         for name, module in modules.items()
     }
-    found, done = [], set()
-
-    def walk(name: str, path: list[str]) -> None:
-        if name in path:
-            found.append(" -> ".join([*path[path.index(name) :], name]))
-        elif name not in done:
-            for target in graph[name]:
-                walk(target, [*path, name])
-            done.add(name)
-
-    for name in sorted(graph):
-        walk(name, [])
-    return found
+    return _circles(graph)
 
 
 def device_names(module: Module) -> list[str]:
@@ -325,3 +313,47 @@ def read_modules(folder: Path, *packages: str) -> dict[str, Module]:
             name = ".".join(parts[:-1] if is_package else parts)
             modules[name] = Module(name, ast.parse(path.read_text("utf-8"), str(path)), is_package)
     return modules
+
+
+# The C sources
+
+
+def c_circles(sources: Mapping[str, str]) -> list[str]:
+    """Circles among C files, each of which uses functions or variables that the next one defines."""
+    plain = {name: _without_remarks(text) for name, text in sources.items()}
+    homes = {defined: name for name, text in plain.items() for defined in c_definitions(text)}
+    graph = {
+        name: sorted({homes[word] for word in set(re.findall(r"\w+", text)) & homes.keys()} - {name})
+        for name, text in plain.items()
+    }
+    return _circles(graph)
+
+
+def c_definitions(text: str) -> set[str]:
+    """What a C file without comments defines for others: functions and variables at the margin that are not static."""
+    body = r"(?!static\b|typedef\b|extern\b|struct \w+ \{|enum\b|DECLARE_LOOPS|ALWAYS_INLINE)[A-Za-z_][\w *]*?[ *]"
+    name = r"(?:ISA\((\w+)\)|(\w+))"
+    function = re.finditer(rf"^{body}{name}\([^;{{}}]*\) \{{", text, re.MULTILINE)
+    variable = re.finditer(rf"^{body}{name}(?:\[\w*\])*(?: = [^;]*)?;", text, re.MULTILINE)
+    return {found[1] or found[2] for found in [*function, *variable]}
+
+
+def _without_remarks(text: str) -> str:
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', " ", text, flags=re.DOTALL)
+
+
+def _circles(graph: Mapping[str, list[str]]) -> list[str]:
+    """Each way along the edges that comes back to where it began, found once."""
+    found, done = [], set()
+
+    def walk(name: str, path: list[str]) -> None:
+        if name in path:
+            found.append(" -> ".join([*path[path.index(name) :], name]))
+        elif name not in done:
+            for target in graph[name]:
+                walk(target, [*path, name])
+            done.add(name)
+
+    for name in sorted(graph):
+        walk(name, [])
+    return found

@@ -20,6 +20,7 @@ from tests.architecture import (
     UPWARD_IMPORTS,
     WAYS_BACK,
     Module,
+    c_circles,
     device_names,
     floor_of,
     import_cycles,
@@ -62,6 +63,14 @@ def test_plugins_enter_through_one_door() -> None:
 def test_no_imports_in_a_circle() -> None:
     """No module imports itself by way of others, at once or inside a function; the few ways back are named."""
     assert import_cycles({**LIBRARY, **PLUGINS}) == []
+
+
+def test_no_calls_of_c_files_in_a_circle() -> None:
+    """No C file of the CPU plugin uses itself by way of others: what several use lies below all of them."""
+    native = ROOT / "plugins/tensorcore_cpu/native"
+    sources = {str(path.relative_to(native)): path.read_text("utf-8") for path in native.rglob("*.c")}
+    assert "arrays.c" in sources
+    assert c_circles(sources) == []
 
 
 def test_no_device_names_in_the_frontend() -> None:
@@ -190,6 +199,25 @@ def test_a_circle_is_found() -> None:
     assert import_cycles(several(p__a="import p.b", p__b="def f():\n    from p import a")) == ["p.a -> p.b -> p.a"]
     typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from p import a"
     assert import_cycles(several(p__a="import p.b", p__b=typed)) == []
+
+
+@pytest.mark.parametrize(
+    "defined, used",
+    [
+        ("int f(int x) {\n    return x;\n}", "return f(1);"),
+        ("static int f(int x) {\n    return x;\n}", ""),
+        ("const f_loops *f;", "f->run();"),
+        ("const f_loops ISA(f) = {run};", "DECLARE_LOOPS(f_loops, f);"),
+        ("int f(int x);", ""),
+        ("/* int f(int x) { */", ""),
+        ("int f(void) {\n}", '/* f */ "f";'),
+    ],
+)
+def test_a_circle_of_c_files_is_found(defined, used) -> None:
+    """Two C files that use what the other one defines are reported; what is static, declared or a remark does not count."""
+    other = f"int g(void) {{\n    {used}\n}}\n"
+    found = c_circles({"a.c": f"{defined}\nstatic int h(void) {{\n    return g();\n}}\n", "b.c": other})
+    assert found == (["a.c -> b.c -> a.c"] if used[:2] not in ("", "/*") else [])
 
 
 @pytest.mark.parametrize(

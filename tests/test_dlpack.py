@@ -44,6 +44,30 @@ class TestNumpy:
         with pytest.raises(ValueError, match="read-only"):
             x.fill_(1)
 
+    @pytest.mark.filterwarnings("ignore:from_numpy")
+    @pytest.mark.parametrize("size", [3, 3000])
+    @pytest.mark.parametrize(
+        "write",
+        [
+            lambda x, at, values: x.index_add_(0, at, values),
+            lambda x, at, values: x.index_put_((at,), values, accumulate=True),
+            lambda x, at, values: x.index_copy_(0, at, values),
+            lambda x, at, values: x.scatter_add_(0, at, values),
+            lambda x, at, values: x.scatter_(0, at, values, reduce="multiply"),
+            lambda x, at, values: x.scatter_reduce_(0, at, values, "mean"),
+            lambda x, at, values: x.put_(at, values, accumulate=True),
+            lambda x, at, values: x.masked_scatter_(x == 0, values),
+            lambda x, at, values: tc.exp(values, out=x),
+        ],
+    )
+    def test_a_read_only_array_keeps_its_values(self, write, size) -> None:
+        """Every way to write at places is refused too, whatever the number of elements."""
+        array = np.zeros(size)
+        array.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            write(tc.from_numpy(array), tc.arange(size), tc.ones(size, dtype=tc.float64))
+        assert not array.any()
+
     @pytest.mark.parametrize(
         "make, error",
         [

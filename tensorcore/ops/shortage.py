@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore.backend.base import Backend, Native
@@ -14,9 +14,14 @@ __all__ = ["again"]
 
 
 def again(
-    device: Backend, name: str, natives: Sequence[Native], options: dict[str, Any], error: BaseException
+    device: Backend,
+    name: str,
+    natives: Sequence[Native],
+    options: dict[str, Any],
+    error: BaseException,
+    run: Callable[..., Native] | None = None,
 ) -> Native:
-    """What the kernel answers with the caches freed.
+    """What the kernel of that name, or ``run``, answers with the caches freed.
 
     Raises OutOfMemoryError, with the largest holders of the device's memory, where there is no room even then. What the
     kernel was given is as it was: a kernel without ``out=`` writes nothing before it has its memory.
@@ -30,7 +35,7 @@ def again(
     with contextlib.suppress(KernelMissing):  # it keeps none
         device.empty_cache()
     try:
-        return device.kernels[name](*natives, **options)
+        return (run or device.kernels[name])(*natives, **options)
     except MemoryError as second:
         from tensorcore.ops.holders import holders
 

@@ -4,7 +4,7 @@
    array of its size. Smaller ones come from malloc, at a cache line: stores of 64 bytes that cross lines take half as long
    again. The smallest stay with NumPy's own allocator, which keeps theirs. */
 #define _GNU_SOURCE
-#include "rows.h"
+#include "native.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -205,7 +205,7 @@ static void *resize_line(void *context, void *data, size_t size) {
 static PyDataMem_Handler handler = {"tensorcore", 1, {NULL, take, take_zeros, resize, give_back}};
 static PyDataMem_Handler line_handler = {
     "tensorcore lines", 1, {NULL, take_line, take_line_zeros, resize_line, give_back_line}};
-static PyObject *capsule, *line_capsule, *numpy_name;
+static PyObject *capsule, *line_capsule;
 
 PyArrayObject *native_memory_array(PyArray_Descr *descr, int ndim, const npy_intp *shape, const npy_intp *strides, size_t size) {
     const bool large = size >= NATIVE_CACHED;
@@ -227,36 +227,6 @@ PyArrayObject *native_memory_array(PyArray_Descr *descr, int ndim, const npy_int
     return (PyArrayObject *)made;
 }
 
-PyObject *native_allocate(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
-    if (nargs != 2)
-        return PyErr_Format(PyExc_TypeError, "allocate: expected a shape and a dtype, got %zd arguments", nargs);
-    npy_intp sizes[NATIVE_DIMS];
-    PyArray_Dims shape = {sizes, native_sizes(args[0], sizes, NATIVE_DIMS)};
-    const bool many = shape.len < 0; /* dims, or sizes of other kinds, of which NumPy makes memory of its own */
-    if (many && PyArray_IntpConverter(args[0], &shape) != NPY_SUCCEED)
-        return NULL;
-    PyObject *descr = PyObject_GetAttr(args[1], numpy_name), *made = NULL;
-    if (descr && !PyArray_DescrCheck(descr)) {
-        PyErr_Format(PyExc_TypeError, "allocate: expected a dtype, got %R", args[1]);
-        Py_CLEAR(descr);
-    }
-    npy_intp size = descr ? PyDataType_ELSIZE((PyArray_Descr *)descr) : 0;
-    bool fits = true, negative = false;
-    for (int i = 0; i < shape.len; i++) {
-        negative |= shape.ptr[i] < 0;
-        fits &= !__builtin_mul_overflow(size, shape.ptr[i], &size);
-    }
-    if (descr && !fits && !negative)
-        Py_SETREF(descr, PyErr_NoMemory());
-    if (descr && !negative && size >= NATIVE_LINES)
-        made = (PyObject *)native_memory_array((PyArray_Descr *)descr, shape.len, shape.ptr, NULL, (size_t)size);
-    else if (descr) /* NumPy says what is wrong with a negative size */
-        made = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)descr, shape.len, shape.ptr, NULL, NULL, 0, NULL);
-    if (many)
-        PyDimMem_FREE(shape.ptr);
-    return made;
-}
-
 static void before_fork(void) { pthread_mutex_lock(&lock); }
 static void after_fork(void) { pthread_mutex_unlock(&lock); }
 
@@ -265,8 +235,7 @@ int native_memory_init(void) {
     counts.limit = pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 4 : (size_t)2 << 30;
     capsule = PyCapsule_New(&handler, "mem_handler", NULL);
     line_capsule = PyCapsule_New(&line_handler, "mem_handler", NULL);
-    numpy_name = PyUnicode_InternFromString("numpy");
-    return capsule && line_capsule && numpy_name && !pthread_atfork(before_fork, after_fork, after_fork) ? 0 : -1;
+    return capsule && line_capsule && !pthread_atfork(before_fork, after_fork, after_fork) ? 0 : -1;
 }
 
 PyObject *native_memory_statistics(PyObject *module, PyObject *unused) {

@@ -1,13 +1,9 @@
 /* The extension module: the kernel objects, and the choice of an instruction set when it is imported. */
-#define NATIVE_MODULE
 #include "native.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <structmember.h>
-#ifdef NATIVE_X86
-#include <cpuid.h>
-#endif
 
 /* A new family is named here. */
 static const native_spec *const FAMILIES[] = {
@@ -84,9 +80,6 @@ static int (*const INITS[])(void) = {
     fft_init,
     fused_init,
 };
-
-native_isa native_chosen_isa = ISA_PLAIN;
-static const char *const ISA_NAMES[] = {"plain", "avx2", "avx512"};
 
 /* Kernel objects */
 
@@ -245,144 +238,12 @@ static PyObject *over(PyObject *module, PyObject *args) {
     return made;
 }
 
-/* Options and arrays */
-
-bool native_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject *const *names, int count,
-                    PyObject **values) {
-    for (int i = 0; i < count; i++)
-        values[i] = NULL;
-    Py_ssize_t given = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-    for (Py_ssize_t k = 0; k < given; k++) {
-        PyObject *name = PyTuple_GET_ITEM(kwnames, k);
-        int i = 0;
-        while (i < count && names[i] != name)
-            i++;
-        /* The compiler interns keywords; a name made at run time is another object with the same letters. */
-        for (i = i < count ? i : 0; i < count && names[i] != name && PyUnicode_Compare(names[i], name); i++)
-            continue;
-        if (i == count)
-            return false;
-        values[i] = args[nargs + k];
-    }
-    return true;
-}
-
-static int bfloat16_number = -1;
-static PyArray_Descr *bfloat16_descr;
-
-static PyObject *set_bfloat16(PyObject *module, PyObject *descr) {
-    if (!PyArray_DescrCheck(descr))
-        return PyErr_Format(PyExc_TypeError, "set_bfloat16: expected a dtype, got %R", Py_TYPE(descr));
-    Py_XSETREF(bfloat16_descr, (PyArray_Descr *)Py_NewRef(descr));
-    bfloat16_number = bfloat16_descr->type_num;
-    Py_RETURN_NONE;
-}
-
-static const signed char NUMBERS[TYPES] = {NPY_FLOAT, NPY_DOUBLE, -1, NPY_HALF, NPY_BYTE, NPY_SHORT,
-                                           NPY_INT32, NPY_INT64, NPY_UBYTE, NPY_BOOL};
-static unsigned char types_by_number[NPY_HALF + 1];
-
-static native_type type_of_number(int number) {
-    return number <= NPY_HALF ? (native_type)types_by_number[number] : number == bfloat16_number ? TYPE_BF16 : TYPE_NONE;
-}
-
-native_type native_array_type(PyObject *object) {
-    if (!PyArray_CheckExact(object))
-        return TYPE_NONE;
-    PyArrayObject *array = (PyArrayObject *)object;
-    if (PyArray_NDIM(array) > NATIVE_DIMS || !PyArray_ISALIGNED(array) || !PyArray_ISNOTSWAPPED(array))
-        return TYPE_NONE;
-    return type_of_number(PyArray_TYPE(array));
-}
-
-native_type native_descr_type(PyObject *object) {
-    if (!PyArray_DescrCheck(object) || !PyArray_ISNBO(((PyArray_Descr *)object)->byteorder))
-        return TYPE_NONE;
-    return type_of_number(((PyArray_Descr *)object)->type_num);
-}
-
-static PyArrayObject *new_array(int ndim, const npy_intp *shape, native_type type, const npy_intp *strides) {
-    PyArray_Descr *descr = type == TYPE_BF16 ? (PyArray_Descr *)Py_NewRef(bfloat16_descr)
-                                             : PyArray_DescrFromType(NUMBERS[type]);
-    if (!descr)
-        return NULL;
-    npy_intp size = TYPE_SIZE[type];
-    for (int i = 0; i < ndim; i++)
-        if (__builtin_mul_overflow(size, shape[i], &size))
-            size = 0; /* NumPy says what is wrong */
-    if (size >= NATIVE_LINES)
-        return native_memory_array(descr, ndim, shape, strides, (size_t)size);
-    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, NULL, 0, NULL);
-}
-
-PyArrayObject *native_empty(int ndim, const npy_intp *shape, native_type type) {
-    return new_array(ndim, shape, type, NULL);
-}
-
-PyArrayObject *native_empty_ordered(int ndim, const npy_intp *shape, native_type type, const int *axes) {
-    npy_intp strides[NATIVE_DIMS], step = TYPE_SIZE[type];
-    for (int i = ndim - 1; i >= 0; i--) {
-        strides[axes[i]] = step;
-        step *= shape[axes[i]];
-    }
-    return new_array(ndim, shape, type, step ? strides : NULL);
-}
-
-static void bounds(PyArrayObject *array, const char **first, const char **end) {
-    *first = *end = PyArray_BYTES(array);
-    for (int i = 0; i < PyArray_NDIM(array); i++) {
-        npy_intp size = PyArray_DIM(array, i), step = PyArray_STRIDE(array, i);
-        if (!size) {
-            *end = *first;
-            return;
-        }
-        *(step < 0 ? first : end) += (size - 1) * step;
-    }
-    *end += PyArray_ITEMSIZE(array);
-}
-
-bool native_overlap(PyArrayObject *one, PyArrayObject *other) {
-    const char *first, *end, *other_first, *other_end;
-    bounds(one, &first, &end);
-    bounds(other, &other_first, &other_end);
-    return first < other_end && other_first < end;
-}
-
 /* The module */
-
-#ifdef NATIVE_X86
-/* Not every compiler's __builtin_cpu_supports knows the name. That the system keeps the registers is known with AVX2. */
-static bool has_f16c(void) {
-    unsigned a, b, c = 0, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
-}
-#endif
-
-static native_isa best_isa(void) {
-    native_isa found = ISA_PLAIN;
-#ifdef NATIVE_X86
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c())
-        found = ISA_AVX2;
-    if (found == ISA_AVX2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-        found = ISA_AVX512;
-#endif
-    return found;
-}
 
 /* Takes up a set by name, and lets every family pick its loops; -1 with an exception where there is no such set here. */
 static int choose_isa(const char *name) {
-    native_isa best = best_isa();
-    native_isa isa = ISA_PLAIN;
-    while (name && isa <= best && strcmp(name, ISA_NAMES[isa]))
-        isa++;
-    if (isa > best) {
-        PyErr_Format(PyExc_ValueError, "native.isa: expected an instruction set of this machine, got '%s'; "
-                     "its best is '%s'", name, ISA_NAMES[best]);
+    if (native_isa_set(name))
         return -1;
-    }
-    native_chosen_isa = name ? isa : best;
     for (size_t family = 0; family < sizeof INITS / sizeof *INITS; family++)
         if (INITS[family]())
             return -1;
@@ -395,21 +256,13 @@ static PyObject *set_isa(PyObject *module, PyObject *name) {
         if (!letters || choose_isa(letters))
             return NULL;
     }
-    return PyUnicode_FromString(ISA_NAMES[native_chosen_isa]);
-}
-
-static PyObject *is_intel(PyObject *module, PyObject *unused) {
-#ifdef NATIVE_X86
-    return PyBool_FromLong(__builtin_cpu_is("intel"));
-#else
-    Py_RETURN_FALSE;
-#endif
+    return native_isa_name();
 }
 
 static PyMethodDef methods[] = {
     {"over", over, METH_VARARGS, "A copy of a table of kernels in which those that exist in C stand before the given ones."},
     {"isa", set_isa, METH_O, "Takes up an instruction set by name unless None is given; which one is in force."},
-    {"set_bfloat16", set_bfloat16, METH_O, "Tells which dtype bfloat16 is."},
+    {"set_bfloat16", native_set_bfloat16, METH_O, "Tells which dtype bfloat16 is."},
     {"set_threads", native_set_threads, METH_O, "Sets how many threads a kernel may use."},
     {"get_threads", native_get_threads, METH_NOARGS, "How many threads a kernel may use."},
     {"allocate", (PyCFunction)(void (*)(void))native_allocate, METH_FASTCALL, "A new array of a shape and a dtype."},
@@ -429,7 +282,7 @@ static PyMethodDef methods[] = {
     {"conv_measures", native_conv_measures, METH_O, "Sets, unless None, whether convolutions run as was measured; whether they do."},
     {"conv_way", native_conv_way, METH_O, "Convolutions run that way where it fits, or with None as is chosen; what ways there are."},
     {"conv_choices", native_conv_choices, METH_NOARGS, "How often the ways were measured, and kernels and ways that were chosen."},
-    {"is_intel", is_intel, METH_NOARGS, "Whether the processor is one of Intel's."},
+    {"is_intel", native_is_intel, METH_NOARGS, "Whether the processor is one of Intel's."},
     {"fuse", native_fuse, METH_VARARGS, "A kernel that runs several ops in one pass, from a description of them."},
     {"fusible", native_fusible, METH_NOARGS, "What a description may name: elementwise ops and activations by name."},
     {NULL},
@@ -440,15 +293,9 @@ static struct PyModuleDef definition = {
 };
 
 PyMODINIT_FUNC PyInit__native(void) {
-    import_array();
-    memset(types_by_number, TYPE_NONE, sizeof types_by_number);
-    for (int type = 0; type < TYPES; type++)
-        if (NUMBERS[type] >= 0)
-            types_by_number[(int)NUMBERS[type]] = (unsigned char)type;
-#if NPY_SIZEOF_LONG == 8
-    types_by_number[NPY_LONGLONG] = TYPE_I64;
-#endif
-    if (PyType_Ready(&kernel_type) || native_threads_init() || native_memory_init() || choose_isa(getenv("TENSORCORE_NATIVE_ISA")))
+    if (native_numpy_init() || native_arrays_init() || native_threads_init() || native_memory_init())
+        return NULL;
+    if (PyType_Ready(&kernel_type) || choose_isa(getenv("TENSORCORE_NATIVE_ISA")))
         return NULL;
     return PyModule_Create(&definition);
 }

@@ -8,7 +8,7 @@
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #define PY_ARRAY_UNIQUE_SYMBOL tensorcore_native_arrays
-#ifndef NATIVE_MODULE
+#ifndef NATIVE_NUMPY
 #define NO_IMPORT_ARRAY
 #endif
 #include <numpy/arrayobject.h>
@@ -46,6 +46,15 @@ struct native_kernel {
 bool native_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject *const *names, int count,
                     PyObject **values);
 
+/* Whether the object is None or missing. */
+static inline bool native_is_none(PyObject *object) { return !object || object == Py_None; }
+
+/* Sizes or dims: a tuple or list of at most `most` ints; how many, -1 where it is something else. */
+int native_sizes(PyObject *object, npy_intp *sizes, int most);
+
+/* An int or a float as a double; false for anything else. */
+bool native_double(PyObject *object, double *number);
+
 /* Arrays */
 
 #define NATIVE_DIMS 8 /* arrays of more go to NumPy */
@@ -57,11 +66,18 @@ native_type native_array_type(PyObject *object);
 /* The same of a dtype. */
 native_type native_descr_type(PyObject *descr);
 
+int native_numpy_init(void);
+int native_arrays_init(void);
+PyObject *native_set_bfloat16(PyObject *module, PyObject *descr);
+
 /* A new C-contiguous array of undefined values; NULL with an exception where there is no memory. */
 PyArrayObject *native_empty(int ndim, const npy_intp *shape, native_type type);
 
 /* As native_empty with the dims laid out in the order of `axes`, from the largest stride to the smallest. */
 PyArrayObject *native_empty_ordered(int ndim, const npy_intp *shape, native_type type, const int *axes);
+
+/* A new array of a shape and of a dtype of ours, of any kind: a function of the module. */
+PyObject *native_allocate(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
 /* Whether the memory of two arrays has a byte in common; a cheap test of bounds, which may say yes too often. */
 bool native_overlap(PyArrayObject *one, PyArrayObject *other);
@@ -71,6 +87,12 @@ bool native_overlap(PyArrayObject *one, PyArrayObject *other);
 typedef enum { ISA_PLAIN, ISA_AVX2, ISA_AVX512 } native_isa;
 
 extern native_isa native_chosen_isa;
+
+/* Takes up a set by name, or the best of this machine for NULL; -1 with an exception where there is no such set here. The
+   families must pick their loops again then. */
+int native_isa_set(const char *name);
+PyObject *native_isa_name(void);
+PyObject *native_is_intel(PyObject *module, PyObject *unused);
 
 /* The family's loops for the chosen set: PICK(elementwise_loops) of what loops/elementwise.c calls ISA(elementwise_loops). */
 #ifdef NATIVE_X86
@@ -113,9 +135,6 @@ void native_scratch_free(void *data, size_t size);
    the reference to the dtype. */
 enum { NATIVE_LINES = 1 << 11 }; /* bytes from which on new_array asks for that */
 PyArrayObject *native_memory_array(PyArray_Descr *descr, int ndim, const npy_intp *shape, const npy_intp *strides, size_t size);
-
-/* A new array of a shape and of a dtype of ours, of any kind: a function of the module. */
-PyObject *native_allocate(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
 int native_memory_init(void);
 PyObject *native_memory_statistics(PyObject *module, PyObject *unused);

@@ -110,37 +110,6 @@ bool native_lines_of(PyArrayObject *array, npy_intp n, native_lines *lines) {
     return lines->owner != NULL;
 }
 
-int native_sizes(PyObject *object, npy_intp *sizes, int most) {
-    bool tuple = object && PyTuple_CheckExact(object);
-    if (!tuple && !(object && PyList_CheckExact(object)))
-        return -1;
-    Py_ssize_t count = tuple ? PyTuple_GET_SIZE(object) : PyList_GET_SIZE(object);
-    if (count > most)
-        return -1;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *one = tuple ? PyTuple_GET_ITEM(object, i) : PyList_GET_ITEM(object, i);
-        if (!PyLong_Check(one))
-            return -1;
-        sizes[i] = PyLong_AsSsize_t(one);
-        if (sizes[i] == -1 && PyErr_Occurred()) {
-            PyErr_Clear();
-            return -1;
-        }
-    }
-    return (int)count;
-}
-
-bool native_double(PyObject *object, double *number) {
-    if (!object || !(PyFloat_Check(object) || PyLong_Check(object)))
-        return false;
-    *number = PyFloat_AsDouble(object);
-    if (*number == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        return false;
-    }
-    return true;
-}
-
 void native_around(PyArrayObject *array, int dim, npy_intp *before, npy_intp *after) {
     *before = *after = 1;
     for (int i = 0; i < PyArray_NDIM(array); i++)

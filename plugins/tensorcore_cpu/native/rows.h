@@ -27,15 +27,6 @@ bool native_lines_of(PyArrayObject *array, npy_intp n, native_lines *lines);
 /* Whether all elements lie in one place. */
 bool native_uniform(PyArrayObject *array);
 
-/* Whether the object is None or missing. */
-static inline bool native_is_none(PyObject *object) { return !object || object == Py_None; }
-
-/* Sizes or dims: a tuple or list of at most `most` ints; how many, -1 where it is something else. */
-int native_sizes(PyObject *object, npy_intp *sizes, int most);
-
-/* An int or a float as a double; false for anything else. */
-bool native_double(PyObject *object, double *number);
-
 /* The products of the sizes before `dim` and after it. */
 void native_around(PyArrayObject *array, int dim, npy_intp *before, npy_intp *after);
 

@@ -118,16 +118,13 @@ static void run_sums(void *context, npy_intp begin, npy_intp end) {
     }
 }
 
-/* The slices of each place in their order; false where there is no room for it. */
-static bool list_places(const slice_sums *sums, int32_t *first, int32_t *next) {
-    if (!first)
-        return false;
+/* The slices of each place in their order. */
+static void list_places(const slice_sums *sums, int32_t *first, int32_t *next) {
     memset(first, -1, (size_t)sums->size * sizeof *first);
     for (npy_intp i = sums->count - 1; i >= 0; i--) {
         next[i] = first[sums->index[i]];
         first[sums->index[i]] = (int32_t)i;
     }
-    return true;
 }
 
 PyArrayObject *native_sum_slices(PyArrayObject *x, native_type type, bool place, const slice_sums *sums, npy_intp padding) {
@@ -140,8 +137,10 @@ PyArrayObject *native_sum_slices(PyArrayObject *x, native_type type, bool place,
     const bool listed = sums->after >= LISTED && sums->count <= INT32_MAX;
     const size_t room = (size_t)(sums->size + sums->count) * sizeof(int32_t);
     int32_t *list = listed ? native_scratch(room) : NULL;
-    if (list_places(sums, list, list + sums->size))
+    if (list) {
+        list_places(sums, list, list + sums->size);
         run.list = (place_list){list, list + sums->size, run.start.from, run.start.from && !run.start.step};
+    }
     npy_intp grain = native_grain(2 * GRAIN, sums->after * (1 + sums->count / sums->size));
     /* Each piece looks at all numbers: no more pieces than threads where that is what takes the time. */
     if (!list && grain < (places + threads - 1) / threads)

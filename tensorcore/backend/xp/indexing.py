@@ -24,7 +24,7 @@ Indices = tuple[Any, ...]
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
     """The family's kernels for one backend. ``out`` is the array to write into, in place; else a copy is made."""
-    xp = backend.xp
+    xp, host = backend.xp, backend.capabilities.host
 
     def inside(index: Native, size: int, dim: int, negative: bool = False) -> None:
         if not index.size:
@@ -35,6 +35,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             raise IndexError(f"index {wrong} is out of bounds for dimension {dim} with size {size}")
 
     def target_of(x: Native, out: Native | None) -> Native:
+        if host and out is not None and not out.flags.writeable:  # ``ufunc.at`` of NumPy does not look
+            raise ValueError("assignment destination is read-only")
         return xp.array(x, order="C") if out is None else out
 
     # Tensors as indices, one for each dim or None for all of it

@@ -21,6 +21,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.placement import as_device
 from tensorcore.ops.record import record
+from tensorcore.ops.shortage import again
 from tensorcore.tape.aside import aside
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -161,7 +162,11 @@ def draw(
     for level in mode.levels:
         level.written(op, device)
     own = generator is default_generator and device.own_generator
-    return device.random(kind, shape, dtype, own or generator.host, **options)
+    draws = (kind, shape, dtype, own or generator.host)
+    try:
+        return device.random(*draws, **options)
+    except MemoryError as error:
+        return again(device, op, draws, options, error, device.random)
 
 
 def _drawn_on(op: str, device: Any) -> Any:

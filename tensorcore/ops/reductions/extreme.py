@@ -24,6 +24,7 @@ from tensorcore.ops.reductions.reduce import (
     return_type,
     stored,
 )  # fmt: skip
+from tensorcore.ops.shortage import again
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -32,7 +33,10 @@ __all__ = ["amax", "amin", "aminmax", "argmax", "argmin", "max", "min"]
 
 def picking(op: Op, input: Tensor, options: dict[str, Any]) -> tuple[Tensor, Tensor]:
     """Run a kernel that picks elements and says where they are; the formulas of ``op`` know the places as ``at``."""
-    native, places = input.device.kernels[op.kernel](input.native, **options)
+    try:
+        native, places = input.device.kernels[op.kernel](input.native, **options)
+    except MemoryError as error:
+        native, places = again(input.device, op.kernel, (input.native,), options, error)
     values, at = new_tensor(native, input.dtype, input.device), new_tensor(places, dtypes.int64, input.device)
     if mode.enabled and input.node is not None:
         # The formulas see a tensor of their own: the values alone are an output of the node.

@@ -47,6 +47,30 @@ UNARY_LOOP(f32_to_bf16, float, uint16_t, bf16_of(x))
 
 /* float16 */
 
+#ifdef __F16C__
+UNARY_LOOP(f16_to_f32_rest, uint16_t, float, _cvtsh_ss(x))
+UNARY_LOOP(f32_to_f16_rest, float, uint16_t, _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT))
+
+static void f16_to_f32(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    ptrdiff_t i = 0;
+    if (steps[0] == 2 && steps[1] == 4)
+        for (; i + 8 <= count; i += 8)
+            _mm256_storeu_ps((float *)data[1] + i,
+                             _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)((const uint16_t *)data[0] + i))));
+    char *const rest[2] = {data[0] + i * steps[0], data[1] + i * steps[1]};
+    f16_to_f32_rest(rest, steps, count - i);
+}
+
+static void f32_to_f16(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    ptrdiff_t i = 0;
+    if (steps[0] == 4 && steps[1] == 2)
+        for (; i + 8 <= count; i += 8)
+            _mm_storeu_si128((__m128i *)((uint16_t *)data[1] + i),
+                             _mm256_cvtps_ph(_mm256_loadu_ps((const float *)data[0] + i), _MM_FROUND_TO_NEAREST_INT));
+    char *const rest[2] = {data[0] + i * steps[0], data[1] + i * steps[1]};
+    f32_to_f16_rest(rest, steps, count - i);
+}
+#else
 ALWAYS_INLINE float f16_value(uint16_t half) {
     /* The bits in a float's place are the number times 2^-112, denormals included; infinity and NaN come out too small. */
     uint32_t bits = (uint32_t)(half & 0x7fff) << 13, sign = (uint32_t)(half & 0x8000) << 16;
@@ -81,30 +105,6 @@ ALWAYS_INLINE uint16_t f16_of(float x) {
     return (uint16_t)(made | (sign >> 16));
 }
 
-#ifdef __F16C__
-UNARY_LOOP(f16_to_f32_rest, uint16_t, float, _cvtsh_ss(x))
-UNARY_LOOP(f32_to_f16_rest, float, uint16_t, _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT))
-
-static void f16_to_f32(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    ptrdiff_t i = 0;
-    if (steps[0] == 2 && steps[1] == 4)
-        for (; i + 8 <= count; i += 8)
-            _mm256_storeu_ps((float *)data[1] + i,
-                             _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)((const uint16_t *)data[0] + i))));
-    char *const rest[2] = {data[0] + i * steps[0], data[1] + i * steps[1]};
-    f16_to_f32_rest(rest, steps, count - i);
-}
-
-static void f32_to_f16(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    ptrdiff_t i = 0;
-    if (steps[0] == 4 && steps[1] == 2)
-        for (; i + 8 <= count; i += 8)
-            _mm_storeu_si128((__m128i *)((uint16_t *)data[1] + i),
-                             _mm256_cvtps_ph(_mm256_loadu_ps((const float *)data[0] + i), _MM_FROUND_TO_NEAREST_INT));
-    char *const rest[2] = {data[0] + i * steps[0], data[1] + i * steps[1]};
-    f32_to_f16_rest(rest, steps, count - i);
-}
-#else
 UNARY_LOOP(f16_to_f32, uint16_t, float, f16_value(x))
 UNARY_LOOP(f32_to_f16, float, uint16_t, f16_of(x))
 #endif

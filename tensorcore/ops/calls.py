@@ -23,6 +23,7 @@ from tensorcore.ops.operands import arguments, common_device, one_device
 from tensorcore.ops.output import check_out, store, written
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
+from tensorcore.shortcuts import before
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import Node
@@ -277,6 +278,7 @@ def foreign(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None) -> Any:
     return elementwise(op, inputs, out=out)
 
 
+@before("apply", record)
 def apply(op: Op, inputs: Sequence[Tensor | None], options: dict[str, Any] | None = None, *, dtype: Any = None) -> Any:
     """Run the kernel of ``op`` on tensors of one device whose shapes and dtypes are checked, and record it.
 

@@ -179,8 +179,7 @@ def _expanded(op: str, input: Tensor, sizes: tuple[Any, ...]) -> Tensor:
                 break
             at += 1
         else:
-            native = input.device.kernels["expand"](input.native, shape=wanted)
-            return _show_expanded(input, {"shape": wanted}, native)  # type: ignore[no-any-return]
+            return _show_expanded(input, {"shape": wanted})  # type: ignore[no-any-return]
     wanted = rules.as_shape(op, sizes)
     extra = len(wanted) - len(shape)
     if extra < 0:
@@ -246,12 +245,10 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     shape = input.native.shape
     if dim is None:
         key: tuple[Any, ...] = tuple([0 if size == 1 else _ALL for size in shape])
-        native = input.device.kernels["index"](input.native, key=key) if type(input) is Tensor else None
-        return _show_squeezed(input, {"key": key}, native)  # type: ignore[no-any-return]
+        return _show_squeezed(input, {"key": key})  # type: ignore[no-any-return]
     if type(dim) is int and -len(shape) <= dim < len(shape):
         key = (_ALL,) * (dim % len(shape)) + (0,) if shape[dim] == 1 else ()
-        native = input.device.kernels["index"](input.native, key=key) if type(input) is Tensor else None
-        return _show_squeezed_dim(input, {"key": key}, native)  # type: ignore[no-any-return]
+        return _show_squeezed_dim(input, {"key": key})  # type: ignore[no-any-return]
     op = _squeeze if dim is None else _squeeze_dim if isinstance(dim, int) else _squeeze_dims
     return op.view(input, _squeezed(input, dim))
 
@@ -270,8 +267,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     ndim = len(input.native.shape)
     if type(dim) is not int or not 0 <= dim <= ndim:
         dim = rules.wrap_dim("unsqueeze", dim, ndim + 1)
-    native = input.device.kernels["unsqueeze"](input.native, dim=dim) if type(input) is Tensor else None
-    return _show_unsqueezed(input, {"dim": dim}, native)
+    return _show_unsqueezed(input, {"dim": dim})  # type: ignore[no-any-return]
 
 
 def _reshaping(name: str, function: Any) -> None:

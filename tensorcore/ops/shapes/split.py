@@ -173,12 +173,10 @@ def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) ->
         cuts = [i * (size // n) + min(i, size % n) for i in range(n + 1)]
     else:
         cuts = [0, *rules.as_shape(op, (indices_or_sections,)), size]
-    made, front, kernel = [], (_ALL,) * at, input.device.kernels["index"]
-    plain = type(input) is Tensor
+    made, front = [], (_ALL,) * at
     for start, stop in itertools.pairwise(cuts):
         begin, end = (start, stop) if 0 <= start <= stop <= size else slice(start, stop).indices(size)[:2]
-        key = (*front, slice(begin, max(begin, end), 1))
-        made.append(_show_slice(input, {"key": key}, kernel(input.native, key=key) if plain else None))
+        made.append(_show_slice(input, {"key": (*front, slice(begin, max(begin, end), 1))}))
     return tuple(made)
 
 

@@ -86,8 +86,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
         and -shape[dim] <= index < shape[dim]
     ):
         key = (_ALL,) * (dim % len(shape)) + (index,)
-        native = input.device.kernels["index"](input.native, key=key) if type(input) is Tensor else None
-        return _show_select(input, {"key": key}, native)  # type: ignore[no-any-return]
+        return _show_select(input, {"key": key})  # type: ignore[no-any-return]
     return select_op.view(input, {"key": select_key("select", input, dim, index)})
 
 

@@ -1,0 +1,43 @@
+"""Short ways in C through the functions that most calls pass, where they were built: the Python stays, and takes what is unusual.
+
+A short way makes no tensor other than its function would: it looks whether a call is one of the usual ones, fills the slots of a
+Tensor where they lie, and hands everything else on. ``TENSORCORE_NATIVE=0`` leaves them out, ``=1`` makes it an error that they
+are missing, as with the kernels of the CPU.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+__all__ = ["before", "learn"]
+
+_wanted = os.environ.get("TENSORCORE_NATIVE", "")
+_library: Any = None
+if _wanted != "0":
+    try:
+        import tensorcore.shortcuts._shortcuts as _library
+    except ImportError:
+        if _wanted == "1":
+            raise
+
+
+def learn(tensor: type, size: type, version: type, node: type, unusual: Any, next_order: Any) -> None:
+    """Tells the short ways where a Tensor has its slots, and what they ask; gives it those of its properties that have one.
+
+    Args:
+        unusual: the counters of threads that are not plain.
+        next_order: the clock.
+    """
+    if _library is not None:
+        for name, found in _library.learn(tensor, size, version, node, unusual, next_order).items():
+            setattr(tensor, name, found)
+
+
+def before(name: str, *known: Any) -> Any:
+    """A decorator: the short way of that name before a function, which takes what that does not; as it is where there is none.
+
+    Args:
+        known: what the short way has to know besides.
+    """
+    return lambda function: function if _library is None else _library.before(name, function, *known)

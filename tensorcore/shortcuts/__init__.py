@@ -8,10 +8,12 @@ are missing, as with the kernels of the CPU.
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 __all__ = ["before", "learn"]
 
+F = TypeVar("F", bound=Callable[..., Any])
 _wanted = os.environ.get("TENSORCORE_NATIVE", "")
 _library: Any = None
 if _wanted != "0":
@@ -34,7 +36,7 @@ def learn(tensor: type, size: type, version: type, node: type, unusual: Any, nex
             setattr(tensor, name, found)
 
 
-def before(name: str, *known: Any) -> Any:
+def before(name: str, *known: Any) -> Callable[[F], F]:
     """A decorator: the short way of that name before a function, which takes what that does not; as it is where there is none.
 
     Args:

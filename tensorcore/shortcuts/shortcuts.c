@@ -133,7 +133,7 @@ static PyTypeObject shortcut_type = {
 };
 
 static PyObject *before(PyObject *module, PyObject *args) {
-    const shortcut_spec *const tables[] = {view_shortcuts, call_shortcuts};
+    const shortcut_spec *const tables[] = {view_shortcuts, call_shortcuts, check_shortcuts};
     const char *name;
     PyObject *function, *known[KNOWN] = {NULL};
     if (!PyArg_ParseTuple(args, "sO|OOO", &name, &function, &known[0], &known[1], &known[2]))

@@ -17,7 +17,7 @@ static bool differentiable(PyObject *dtype) {
     return answer;
 }
 
-/* version.watch(made). Most views are gone before the next one is taken: the last place is free then. */
+/* version.watch(made). Most views are gone before the next ones are taken: places at the end are free then. */
 static int watch(PyObject *version, PyObject *made) {
     PyObject *views = VERSION_SLOT(version, VIEWS), *ref = PyWeakref_NewRef(made, NULL);
     int failed = -1;
@@ -30,10 +30,15 @@ static int watch(PyObject *version, PyObject *made) {
             failed = 0;
         }
     } else {
-        const Py_ssize_t count = PyList_GET_SIZE(views);
-        PyObject *last = count ? PyList_GET_ITEM(views, count - 1) : NULL;
-        if (last && PyWeakref_CheckRef(last) && PyWeakref_GET_OBJECT(last) == Py_None) {
-            failed = PyList_SetItem(views, count - 1, Py_NewRef(ref));
+        Py_ssize_t count = PyList_GET_SIZE(views), live = count;
+        for (PyObject *last; live; live--) {
+            last = PyList_GET_ITEM(views, live - 1);
+            if (!PyWeakref_CheckRef(last) || PyWeakref_GET_OBJECT(last) != Py_None)
+                break;
+        }
+        if (live < count) {
+            failed = PyList_SetSlice(views, live + 1, count, NULL);
+            failed |= PyList_SetItem(views, live, Py_NewRef(ref));
         } else if (count < PyLong_AsSsize_t(VERSION_SLOT(version, LIMIT))) {
             failed = PyList_Append(views, ref);
         } else {
@@ -65,8 +70,16 @@ static PyObject *trail_of(PyObject *input, PyObject *op, PyObject *options, PyOb
 /* The version of a tensor, which it gets now if it has none; borrowed. */
 static PyObject *version_of(PyObject *input) {
     PyObject *version = SLOT(input, VERSION);
-    if (version == Py_None && (version = PyObject_CallNoArgs((PyObject *)version_type)))
+    if (version != Py_None)
+        return version;
+    static PyObject *blank; /* as Version() fills it; copied, which spares its frame */
+    if (!blank && !(blank = PyObject_CallNoArgs((PyObject *)version_type)))
+        return NULL;
+    if ((version = version_type->tp_alloc(version_type, 0))) {
+        for (int i = 0; i < VERSION_SLOTS; i++)
+            VERSION_SLOT(version, i) = Py_XNewRef(VERSION_SLOT(blank, i));
         Py_SETREF(SLOT(input, VERSION), version);
+    }
     return version;
 }
 

@@ -1,0 +1,149 @@
+/* Looks at arguments that find nothing wrong; what may be wrong, the function in Python says. */
+#include "shortcuts.h"
+
+static bool any_tensor(PyObject *one) { return tensor_type && PyObject_TypeCheck(one, tensor_type); }
+
+/* operands.py: check_tensors(op, **given), and check_optional, which has something to know */
+static PyObject *run_check_tensors(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 1 || !kwnames)
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++)
+        if (!any_tensor(args[1 + i]) && !(self->known[0] && args[1 + i] == Py_None))
+            return NULL;
+    Py_RETURN_NONE;
+}
+
+/* operands.py: lifted(op, *inputs), where all tensors are on the device of the first */
+static PyObject *run_lifted(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs < 2 || kwnames || !is_tensor(args[1]))
+        return NULL;
+    for (Py_ssize_t i = 1; i < nargs; i++)
+        if (is_tensor(args[i]) ? SLOT(args[i], DEVICE) != SLOT(args[1], DEVICE) : any_tensor(args[i]))
+            return NULL;
+    PyObject *made = PyTuple_New(nargs - 1);
+    for (Py_ssize_t i = 1; made && i < nargs; i++)
+        PyTuple_SET_ITEM(made, i - 1, Py_NewRef(args[i]));
+    return made;
+}
+
+/* operands.py: plain(value), of Python's own ints and floats, and of tensors with dims */
+static PyObject *run_plain(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 1 || kwnames)
+        return NULL;
+    PyObject *native = is_tensor(args[0]) ? SLOT(args[0], NATIVE) : NULL;
+    const bool same = PyLong_CheckExact(args[0]) || PyFloat_CheckExact(args[0]) || PyTuple_CheckExact(args[0]) ||
+                      (native && PyArray_CheckExact(native) && PyArray_NDIM((PyArrayObject *)native));
+    return same ? Py_NewRef(args[0]) : NULL;
+}
+
+/* reduce.py: stored(op, made, out, *inputs) without `out` */
+static PyObject *run_stored(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs < 3 || kwnames || args[2] != Py_None ? NULL : Py_NewRef(args[1]);
+}
+
+/* An int of Python's own that is small enough, as most are; else `missing`. */
+static Py_ssize_t number(PyObject *one, Py_ssize_t missing) {
+    int overflow;
+    if (!PyLong_CheckExact(one))
+        return missing;
+    const long value = PyLong_AsLongAndOverflow(one, &overflow);
+    return overflow ? missing : (Py_ssize_t)value;
+}
+
+enum { NO_DIM = PY_SSIZE_T_MIN };
+
+/* A dim counted from the front; NO_DIM where it is none. */
+static Py_ssize_t wrapped(PyObject *dim, Py_ssize_t ndim) {
+    const Py_ssize_t span = ndim > 1 ? ndim : 1, at = number(dim, NO_DIM);
+    return at < -span || at >= span ? NO_DIM : at + (at < 0 ? span : 0);
+}
+
+/* rules.py: wrap_dim(op, dim, ndim) */
+static PyObject *run_wrap_dim(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const Py_ssize_t ndim = nargs == 3 && !kwnames ? number(args[2], -1) : -1, at = ndim < 0 ? NO_DIM : wrapped(args[1], ndim);
+    return at == NO_DIM ? NULL : PyLong_FromSsize_t(at);
+}
+
+/* rules.py: wrap_dims(op, dim, ndim) of an int, or a tuple or list of them */
+static PyObject *run_wrap_dims(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const Py_ssize_t ndim = nargs == 3 && !kwnames ? number(args[2], -1) : -1;
+    if (ndim < 0 || ndim > 63)
+        return NULL;
+    const bool one = PyLong_CheckExact(args[1]);
+    if (!one && !PyTuple_CheckExact(args[1]) && !PyList_CheckExact(args[1]))
+        return NULL;
+    const Py_ssize_t count = one ? 1 : PySequence_Fast_GET_SIZE(args[1]);
+    PyObject *made = PyTuple_New(count);
+    uint64_t seen = 0;
+    for (Py_ssize_t i = 0; made && i < count; i++) {
+        const Py_ssize_t at = wrapped(one ? args[1] : PySequence_Fast_GET_ITEM(args[1], i), ndim);
+        PyObject *dim = at == NO_DIM || seen >> at & 1 ? NULL : PyLong_FromSsize_t(at);
+        if (!dim) {
+            Py_CLEAR(made);
+            break;
+        }
+        seen |= UINT64_C(1) << at;
+        PyTuple_SET_ITEM(made, i, dim);
+    }
+    return made;
+}
+
+/* rules.py: whole(op, name, value) */
+static PyObject *run_whole(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs == 3 && PyLong_CheckExact(args[2]) ? Py_NewRef(args[2]) : NULL;
+}
+
+static bool ints(PyObject *sizes) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sizes); i++)
+        if (!PyLong_CheckExact(PySequence_Fast_GET_ITEM(sizes, i)))
+            return false;
+    return true;
+}
+
+/* rules.py: as_shape(op, sizes), of a tuple of ints, alone or in another one */
+static PyObject *run_as_shape(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 2 || kwnames || !PyTuple_CheckExact(args[1]))
+        return NULL;
+    PyObject *sizes = args[1], *first = PyTuple_GET_SIZE(sizes) == 1 ? PyTuple_GET_ITEM(sizes, 0) : NULL;
+    if (first && (PyTuple_Check(first) || PyList_CheckExact(first)))
+        sizes = first;
+    return !ints(sizes) ? NULL : PyTuple_CheckExact(sizes) ? Py_NewRef(sizes) : PySequence_Tuple(sizes);
+}
+
+/* rules.py: broadcast(op, *shapes) */
+static PyObject *run_broadcast(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    Py_ssize_t sizes[NPY_MAXDIMS], ndim = 0;
+    if (nargs < 2 || kwnames)
+        return NULL;
+    for (Py_ssize_t k = 1; k < nargs; k++) {
+        if (!PyTuple_Check(args[k]) || PyTuple_GET_SIZE(args[k]) > NPY_MAXDIMS)
+            return NULL;
+        ndim = PyTuple_GET_SIZE(args[k]) > ndim ? PyTuple_GET_SIZE(args[k]) : ndim;
+    }
+    for (Py_ssize_t i = 0; i < ndim; i++)
+        sizes[i] = 1;
+    for (Py_ssize_t k = 1; k < nargs; k++) {
+        const Py_ssize_t shift = ndim - PyTuple_GET_SIZE(args[k]);
+        for (Py_ssize_t i = shift; i < ndim; i++) {
+            const Py_ssize_t size = number(PyTuple_GET_ITEM(args[k], i - shift), -1);
+            if (size < 0 || (size != 1 && sizes[i] != 1 && size != sizes[i]))
+                return NULL;
+            sizes[i] = sizes[i] == 1 ? size : sizes[i];
+        }
+    }
+    PyObject *made = PyTuple_New(ndim);
+    for (Py_ssize_t i = 0; made && i < ndim; i++) {
+        PyObject *size = PyLong_FromSsize_t(sizes[i]);
+        if (size)
+            PyTuple_SET_ITEM(made, i, size);
+        else
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+const shortcut_spec check_shortcuts[] = {
+    {"check_tensors", run_check_tensors}, {"lifted", run_lifted}, {"plain", run_plain}, {"stored", run_stored},
+    {"wrap_dim", run_wrap_dim}, {"wrap_dims", run_wrap_dims}, {"whole", run_whole}, {"as_shape", run_as_shape},
+    {"broadcast", run_broadcast}, {NULL, NULL},
+};

@@ -14,9 +14,9 @@ from tensorcore import printing
 from tensorcore.dtypes import dtype, get_default_dtype
 from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError, UsageError, not_bool
 from tensorcore.formats import contiguous_format
-from tensorcore.shortcuts import before, learn
+from tensorcore.shortcuts import before
 from tensorcore.tape.engine import Eager
-from tensorcore.tape.memory import Version, View, next_order, writes
+from tensorcore.tape.memory import Version, View, writes
 from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Node, Output, is_leaf, leaf
 
@@ -446,9 +446,6 @@ class Tensor:
         if not self.native.shape and self.device.capabilities.values and not self.device.many:
             return format(self.item(), spec)
         return object.__format__(self, spec)
-
-
-learn(Tensor, Size, Version, Node, unusual, next_order)
 
 
 @before("new_tensor")

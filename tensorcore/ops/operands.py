@@ -52,6 +52,7 @@ def alike(input: Any, other: Any) -> bool:
     )
 
 
+@before("common_device")
 def common_device(op: str, inputs: Sequence[Any]) -> Any:
     """The one device that all tensors among ``inputs`` are on."""
     device = None

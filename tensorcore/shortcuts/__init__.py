@@ -24,15 +24,15 @@ if _wanted != "0":
             raise
 
 
-def learn(tensor: type, size: type, version: type, node: type, unusual: Any, next_order: Any) -> None:
+def learn(tensor: type, size: type, version: type, node: type, unusual: Any, mode: Any, next_order: Any) -> None:
     """Tells the short ways where a Tensor has its slots, and what they ask; gives it those of its properties that have one.
 
     Args:
-        unusual: the counters of threads that are not plain.
+        unusual, mode: the counters of threads that are not plain, and the switches of each.
         next_order: the clock.
     """
     if _library is not None:
-        for name, found in _library.learn(tensor, size, version, node, unusual, next_order).items():
+        for name, found in _library.learn(tensor, size, version, node, unusual, mode, next_order).items():
             setattr(tensor, name, found)
 
 

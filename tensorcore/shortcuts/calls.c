@@ -8,13 +8,16 @@ static PyObject *run_new_tensor(const shortcut *self, PyObject *const *args, Py_
     return nargs != 3 || kwnames || counts(INFERENCE) ? NULL : new_tensor(args[0], args[1], args[2]);
 }
 
-/* A result, or several, as tensors of one dtype. */
+/* A result, or several, as tensors of one dtype, or each of its own. */
 static PyObject *tensors_of(PyObject *native, PyObject *dtype, PyObject *device) {
     if (!PyTuple_CheckExact(native) && !PyList_CheckExact(native))
         return new_tensor(native, dtype, device);
+    const bool several = PyTuple_CheckExact(dtype);
+    if (several && PyTuple_GET_SIZE(dtype) < PySequence_Fast_GET_SIZE(native))
+        return PyErr_Format(PyExc_IndexError, "apply: expected a dtype for each result, got %R", dtype);
     PyObject *made = PyTuple_New(PySequence_Fast_GET_SIZE(native));
     for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(made); i++) {
-        PyObject *one = new_tensor(PySequence_Fast_GET_ITEM(native, i), dtype, device);
+        PyObject *one = new_tensor(PySequence_Fast_GET_ITEM(native, i), several ? PyTuple_GET_ITEM(dtype, i) : dtype, device);
         if (one)
             PyTuple_SET_ITEM(made, i, one);
         else
@@ -39,7 +42,7 @@ static int put_on_tape(PyObject *record, PyObject *op, PyObject *inputs, PyObjec
 
 /* calls.py: apply(op, inputs, options=None, *, dtype=None) of tensors of one device, with what records */
 static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs < 2 || nargs > 3 || counts(THREADS) || !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])))
+    if (nargs < 2 || nargs > 3 || counts(INFERENCE) || !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])))
         return NULL;
     PyObject *options = nargs == 3 ? args[2] : Py_None, *dtype = Py_None, *natives[OPERANDS];
     for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
@@ -49,7 +52,7 @@ static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize
     }
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(args[1]);
     PyObject **inputs = PySequence_Fast_ITEMS(args[1]);
-    if (!count || count > OPERANDS || (options != Py_None && !PyDict_CheckExact(options)) || PyTuple_Check(dtype) ||
+    if (!count || count > OPERANDS || (options != Py_None && !PyDict_CheckExact(options)) ||
         !is_whole(inputs[0]))
         return NULL;
     PyObject *device = SLOT(inputs[0], DEVICE);
@@ -60,6 +63,8 @@ static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize
         natives[i] = inputs[i] == Py_None ? Py_None : SLOT(inputs[i], NATIVE);
         recorded |= inputs[i] != Py_None && SLOT(inputs[i], NODE) != Py_None;
     }
+    if (recorded && counts(THREADS))
+        return NULL;
     PyObject *variadic = PyObject_GetAttr(args[0], shortcut_names[A_VARIADIC]);
     PyObject *name = variadic == Py_False ? PyObject_GetAttr(args[0], shortcut_names[A_KERNEL]) : NULL;
     PyObject *kernel = name ? kernel_of(device, name) : NULL;

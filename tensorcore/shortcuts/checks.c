@@ -110,6 +110,51 @@ static PyObject *run_as_shape(const shortcut *self, PyObject *const *args, Py_ss
     return !ints(sizes) ? NULL : PyTuple_CheckExact(sizes) ? Py_NewRef(sizes) : PySequence_Tuple(sizes);
 }
 
+/* shape.py: _sizes(op, input, sizes), of ints that fit, one of which may be -1 */
+static PyObject *run_sizes(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 3 || kwnames || !is_tensor(args[1]) || !PyTuple_CheckExact(args[2]) || !SLOT(args[1], NATIVE) ||
+        !PyArray_CheckExact(SLOT(args[1], NATIVE)))
+        return NULL;
+    PyObject *sizes = args[2], *first = PyTuple_GET_SIZE(sizes) == 1 ? PyTuple_GET_ITEM(sizes, 0) : NULL;
+    if (first && (PyTuple_Check(first) || PyList_CheckExact(first)))
+        sizes = first;
+    const Py_ssize_t count = PyArray_SIZE((PyArrayObject *)SLOT(args[1], NATIVE)), ndim = PySequence_Fast_GET_SIZE(sizes);
+    Py_ssize_t known = 1, hole = -1;
+    for (Py_ssize_t i = 0; i < ndim; i++) {
+        const Py_ssize_t size = number(PySequence_Fast_GET_ITEM(sizes, i), -2);
+        if (size < -1 || (size == -1 && hole >= 0))
+            return NULL;
+        if (size == -1)
+            hole = i;
+        else if (__builtin_mul_overflow(known, size, &known))
+            return NULL;
+    }
+    if (hole < 0 ? known != count : !known || count % known)
+        return NULL;
+    if (hole < 0 && PyTuple_CheckExact(sizes))
+        return Py_NewRef(sizes);
+    PyObject *made = PyTuple_New(ndim), *filled = made && hole >= 0 ? PyLong_FromSsize_t(count / known) : NULL;
+    if (made && hole >= 0 && !filled)
+        Py_CLEAR(made);
+    for (Py_ssize_t i = 0; made && i < ndim; i++)
+        PyTuple_SET_ITEM(made, i, i == hole ? filled : Py_NewRef(PySequence_Fast_GET_ITEM(sizes, i)));
+    return made;
+}
+
+/* operands.py: common_device(op, inputs), where it is that of the first */
+static PyObject *run_common_device(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 2 || kwnames || !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])))
+        return NULL;
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(args[1]);
+    PyObject **inputs = PySequence_Fast_ITEMS(args[1]);
+    if (!count || !is_tensor(inputs[0]) || !SLOT(inputs[0], DEVICE))
+        return NULL;
+    for (Py_ssize_t i = 1; i < count; i++)
+        if (inputs[i] != Py_None && (!is_tensor(inputs[i]) || SLOT(inputs[i], DEVICE) != SLOT(inputs[0], DEVICE)))
+            return NULL;
+    return Py_NewRef(SLOT(inputs[0], DEVICE));
+}
+
 /* rules.py: broadcast(op, *shapes) */
 static PyObject *run_broadcast(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     Py_ssize_t sizes[NPY_MAXDIMS], ndim = 0;
@@ -145,5 +190,5 @@ static PyObject *run_broadcast(const shortcut *self, PyObject *const *args, Py_s
 const shortcut_spec check_shortcuts[] = {
     {"check_tensors", run_check_tensors}, {"lifted", run_lifted}, {"plain", run_plain}, {"stored", run_stored},
     {"wrap_dim", run_wrap_dim}, {"wrap_dims", run_wrap_dims}, {"whole", run_whole}, {"as_shape", run_as_shape},
-    {"broadcast", run_broadcast}, {NULL, NULL},
+    {"broadcast", run_broadcast}, {"sizes", run_sizes}, {"common_device", run_common_device}, {NULL, NULL},
 };

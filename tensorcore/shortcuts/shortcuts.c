@@ -8,11 +8,11 @@ PyTypeObject *tensor_type, *version_type, *node_type;
 PyObject *next_order, *shortcut_names[NAMES];
 static Py_ssize_t unusual_slots[UNUSUAL_SLOTS];
 static PyTypeObject *size_type;
-static PyObject *unusual, *old_shape; /* the last is the function in Python */
+static PyObject *unusual, *mode, *old_shape; /* the last is the function in Python */
 
 static const char *const NAME_TEXTS[NAMES] = {
     "kernels", "kernel", "variadic", "grads", "shape", "base", "kind", "is_floating_point", "is_complex", "dtype", "plain",
-    "several", "input_shape",
+    "several", "unrecorded", "input_shape", "enabled",
 };
 static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};
@@ -31,6 +31,18 @@ bool is_whole(PyObject *one) {
 bool counts(int counter) {
     PyObject *number = PLACE(unusual, unusual_slots[counter]);
     return !number || PyObject_IsTrue(number);
+}
+
+taping taping_of_thread(void) {
+    if (!counts(THREADS))
+        return RECORDING;
+    PyObject *plain = PyObject_GetAttr(mode, shortcut_names[A_PLAIN]);
+    PyObject *enabled = plain ? PyObject_GetAttr(mode, shortcut_names[A_ENABLED]) : NULL;
+    const taping found = !enabled ? UNUSUAL : plain == Py_True ? RECORDING : enabled == Py_False ? NOT_RECORDING : UNUSUAL;
+    PyErr_Clear();
+    Py_XDECREF(plain);
+    Py_XDECREF(enabled);
+    return found;
 }
 
 PyObject *new_tensor(PyObject *native, PyObject *dtype, PyObject *device) {
@@ -136,7 +148,7 @@ static PyObject *before(PyObject *module, PyObject *args) {
     const shortcut_spec *const tables[] = {view_shortcuts, call_shortcuts, check_shortcuts};
     const char *name;
     PyObject *function, *known[KNOWN] = {NULL};
-    if (!PyArg_ParseTuple(args, "sO|OOO", &name, &function, &known[0], &known[1], &known[2]))
+    if (!PyArg_ParseTuple(args, "sO|OOOO", &name, &function, &known[0], &known[1], &known[2], &known[3]))
         return NULL;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const shortcut_spec *spec = tables[i]; spec->name; spec++) {
@@ -170,9 +182,9 @@ static bool find_slots(PyTypeObject *type, const char *const *wanted, int count,
 
 static PyObject *learn(PyObject *module, PyObject *args) {
     PyTypeObject *tensor, *size, *version, *node;
-    PyObject *counters, *clock;
-    if (!PyArg_ParseTuple(args, "O!O!O!O!OO", &PyType_Type, &tensor, &PyType_Type, &size, &PyType_Type, &version, &PyType_Type,
-                          &node, &counters, &clock) ||
+    PyObject *counters, *switches, *clock;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!OOO", &PyType_Type, &tensor, &PyType_Type, &size, &PyType_Type, &version, &PyType_Type,
+                          &node, &counters, &switches, &clock) ||
         !find_slots(tensor, TENSOR_NAMES, SLOTS, shortcut_slots) ||
         !find_slots(version, VERSION_NAMES, VERSION_SLOTS, version_slots) ||
         !find_slots(node, NODE_NAMES, NODE_SLOTS, node_slots) ||
@@ -188,6 +200,7 @@ static PyObject *learn(PyObject *module, PyObject *args) {
     version_type = (PyTypeObject *)Py_NewRef(version);
     node_type = (PyTypeObject *)Py_NewRef(node);
     unusual = Py_NewRef(counters);
+    mode = Py_NewRef(switches);
     next_order = Py_NewRef(clock);
     PyObject *made = PyDict_New();
     for (PyGetSetDef *one = properties; made && one->name; one++) {

@@ -21,7 +21,7 @@ typedef struct shortcut shortcut;
    called with the same arguments then. */
 typedef PyObject *(*shortcut_way)(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
-enum { KNOWN = 3 };
+enum { KNOWN = 4 };
 
 struct shortcut {
     PyObject_HEAD
@@ -55,7 +55,7 @@ extern PyObject *next_order;
 /* Names of attributes, interned. */
 enum {
     A_KERNELS, A_KERNEL, A_VARIADIC, A_GRADS, A_SHAPE, A_BASE, A_KIND, A_FLOATING, A_COMPLEX, A_DTYPE, A_PLAIN, A_SEVERAL,
-    A_INPUT_SHAPE, NAMES
+    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, NAMES
 };
 extern PyObject *shortcut_names[NAMES];
 
@@ -66,6 +66,10 @@ bool is_whole(PyObject *one);
 
 /* Whether one of those counters is not zero. */
 bool counts(int counter);
+
+/* Whether calls of this thread are put on the tape, with nothing unusual switched on. */
+typedef enum { RECORDING, NOT_RECORDING, UNUSUAL } taping;
+taping taping_of_thread(void);
 
 /* A Tensor off the tape, of nobody's memory. */
 PyObject *new_tensor(PyObject *native, PyObject *dtype, PyObject *device);

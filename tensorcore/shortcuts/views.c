@@ -84,13 +84,15 @@ static PyObject *version_of(PyObject *input) {
 }
 
 /* A tensor over the memory of `input`, off the tape; `options` are of `op`. */
-static PyObject *view_of(PyObject *input, PyObject *native, PyObject *op, PyObject *options, PyObject *kind) {
+static PyObject *view_of(PyObject *input, PyObject *native, PyObject *op, PyObject *options, PyObject *kind, taping how) {
+    if (how == NOT_RECORDING)
+        kind = shortcut_names[A_UNRECORDED];
     PyObject *version = version_of(input), *trail = version ? trail_of(input, op, options, kind) : NULL;
     PyObject *made = trail ? new_tensor(native, SLOT(input, DTYPE), SLOT(input, DEVICE)) : NULL;
     if (made) {
         Py_SETREF(SLOT(made, VERSION), Py_NewRef(version));
         Py_SETREF(SLOT(made, TRAIL), Py_NewRef(trail));
-        if (differentiable(SLOT(input, DTYPE)) && watch(version, made))
+        if (how == RECORDING && differentiable(SLOT(input, DTYPE)) && watch(version, made))
             Py_CLEAR(made);
     }
     Py_XDECREF(trail);
@@ -126,9 +128,13 @@ static PyObject *node_of(PyObject *input, PyObject *made, PyObject *op, PyObject
     return node;
 }
 
-/* views.py: show(input, options, native=None) of an op, with the name of its kernel, and whether its formula asks for a shape */
+/* views.py: show(input, options, native=None) of an op, with the name of its kernel, whether its formula asks for a shape, and
+   what makes the view's dtype of the input's, or None */
 static PyObject *run_show(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs < 2 || nargs > 3 || kwnames || !is_whole(args[0]) || !PyDict_CheckExact(args[1]) || counts(THREADS))
+    if (nargs < 2 || nargs > 3 || kwnames || !is_whole(args[0]) || !PyDict_CheckExact(args[1]))
+        return NULL;
+    const taping how = taping_of_thread();
+    if (how == UNUSUAL)
         return NULL;
     PyObject *input = args[0], *op = self->known[0], *native;
     if (nargs == 3 && args[2] != Py_None) {
@@ -141,8 +147,14 @@ static PyObject *run_show(const shortcut *self, PyObject *const *args, Py_ssize_
         if (!native)
             return NULL;
     }
-    PyObject *made = view_of(input, native, op, args[1], NULL);
-    if (made && SLOT(input, NODE) != Py_None) {
+    PyObject *made = view_of(input, native, op, args[1], NULL, how), *dtype;
+    if (made && self->known[3] != Py_None) {
+        if ((dtype = PyObject_CallOneArg(self->known[3], SLOT(input, DTYPE))))
+            Py_SETREF(SLOT(made, DTYPE), dtype);
+        else
+            Py_CLEAR(made);
+    }
+    if (made && how == RECORDING && SLOT(input, NODE) != Py_None) {
         PyObject *node = node_of(input, made, op, args[1], self->known[2] == Py_True);
         if (node)
             Py_SETREF(SLOT(made, NODE), node);
@@ -155,7 +167,10 @@ static PyObject *run_show(const shortcut *self, PyObject *const *args, Py_ssize_
 
 /* views.py: several_views(op, input, options, step, keys), with what records */
 static PyObject *run_several(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 5 || kwnames || !is_whole(args[1]) || !PyList_CheckExact(args[4]) || counts(THREADS))
+    if (nargs != 5 || kwnames || !is_whole(args[1]) || !PyList_CheckExact(args[4]))
+        return NULL;
+    const taping how = taping_of_thread();
+    if (how == UNUSUAL)
         return NULL;
     PyObject *input = args[1], *step = args[3], *keys = args[4], *made = PyTuple_New(PyList_GET_SIZE(keys));
     PyObject *name = PyObject_GetAttr(step, shortcut_names[A_KERNEL]);
@@ -164,14 +179,14 @@ static PyObject *run_several(const shortcut *self, PyObject *const *args, Py_ssi
         Py_CLEAR(made);
     for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(made); i++) {
         PyObject *key = PyList_GET_ITEM(keys, i), *native = PyObject_VectorcallDict(kernel, &own, 1, key);
-        PyObject *one = native ? view_of(input, native, step, key, shortcut_names[A_SEVERAL]) : NULL;
+        PyObject *one = native ? view_of(input, native, step, key, shortcut_names[A_SEVERAL], how) : NULL;
         Py_XDECREF(native);
         if (one)
             PyTuple_SET_ITEM(made, i, one);
         else
             Py_CLEAR(made);
     }
-    if (made && PyTuple_GET_SIZE(made) && SLOT(input, NODE) != Py_None) {
+    if (made && how == RECORDING && PyTuple_GET_SIZE(made) && SLOT(input, NODE) != Py_None) {
         PyObject *list = PySequence_List(made), *done = NULL, *inputs = PyTuple_Pack(1, input);
         if (list && inputs)
             done = PyObject_CallFunctionObjArgs(self->known[0], args[0], inputs, args[2], list, NULL);

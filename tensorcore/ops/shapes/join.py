@@ -79,7 +79,12 @@ def _fitting(tensors: Any, dim: Any) -> tuple[list[Any], int, tuple[int, ...]] |
         return None
     at, total, natives = dim % ndim, 0, []
     for one in tensors:
-        if type(one) is not Tensor or one.dtype is not first.dtype or one.device is not first.device or one.node is not None:
+        if (
+            type(one) is not Tensor
+            or one.dtype is not first.dtype
+            or one.device is not first.device
+            or one.node is not None
+        ):
             return None
         sizes = one.native.shape
         if sizes != shape and (len(sizes) != ndim or sizes[:at] != shape[:at] or sizes[at + 1 :] != shape[at + 1 :]):
@@ -204,7 +209,10 @@ def _all(op: str, tensors: Any, dims: int, grow: Any) -> list[Tensor]:
     found = _tensors(op, tensors)
     if not found:
         raise ShapeError(f"{op}: {op} expects a non-empty TensorList, got []; pass at least one")
-    return [one if len(one.native.shape) >= dims else grow(one) for one in found]
+    for i, one in enumerate(found):
+        if len(one.native.shape) < dims:
+            found[i] = grow(one)
+    return found
 
 
 @operation(method=False, samples=samples.stack_plain)

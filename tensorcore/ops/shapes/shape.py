@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from math import prod
 from typing import Any
 
@@ -16,6 +17,7 @@ from tensorcore.ops.kinds import view as view_op
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import index as samples
+from tensorcore.shortcuts import before
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -40,6 +42,7 @@ _show_view, _show_unsqueezed = _view.view, _unsqueeze.view  # type: ignore[attr-
 _show_expanded, _show_squeezed = _expand.view, _squeeze.view  # type: ignore[attr-defined]
 _show_squeezed_dim = _squeeze_dim.view  # type: ignore[attr-defined]
 _ALL = slice(None)
+_OF_SIZE, _EACH = {1: 0}, repeat(_ALL)  # the key of a dim that goes, and of any other
 
 
 @operation(samples=samples.view)
@@ -54,18 +57,6 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
     """
     if type(input) is not Tensor:
         check_tensors("view", input=input)
-    count = 1
-    for one in shape:
-        if type(one) is not int or one < 1:
-            break
-        count *= one
-    else:
-        if shape and count == prod(input.native.shape):  # sizes in full: the usual call
-            native = input.device.kernels["view"](input.native, shape=shape)
-            if native is not None:
-                return _show_view(input, {"shape": shape}, native)  # type: ignore[no-any-return]
-    if len(shape) == 1 and isinstance(shape[0], tuple) and shape[0]:
-        return view(input, *shape[0])
     if not shape:
         shape = () if size is None and dtype is None else (dtype if size is None else size,)
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
@@ -81,6 +72,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
     return _show_view(input, {"shape": sizes}, native)  # type: ignore[no-any-return]
 
 
+@before("sizes")
 def _sizes(op: str, input: Tensor, sizes: Any) -> tuple[int, ...]:
     """The sizes of as many elements as ``input`` has; without another frame where they are ints that fit, one may be -1."""
     given = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
@@ -140,15 +132,7 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     """The same elements in another ``shape``: a view where possible, else a copy. One size may be -1."""
     if type(input) is not Tensor:
         check_tensors("reshape", input=input)
-    count = 1
-    for one in sizes:
-        if type(one) is not int or one < 1:
-            sizes = _sizes("reshape", input, sizes if shape is None else (shape,))
-            break
-        count *= one
-    else:
-        if shape is not None or count != prod(input.native.shape):
-            sizes = _sizes("reshape", input, sizes if shape is None else (shape,))
+    sizes = _sizes("reshape", input, sizes if shape is None else (shape,))
     native = input.device.kernels["view"](input.native, shape=sizes)
     if native is not None:
         return _show_view(input, {"shape": sizes}, native)
@@ -244,7 +228,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
         check_tensors("squeeze", input=input)
     shape = input.native.shape
     if dim is None:
-        key: tuple[Any, ...] = tuple([0 if size == 1 else _ALL for size in shape])
+        key: tuple[Any, ...] = tuple(map(_OF_SIZE.get, shape, _EACH))
         return _show_squeezed(input, {"key": key})  # type: ignore[no-any-return]
     if type(dim) is int and -len(shape) <= dim < len(shape):
         key = (_ALL,) * (dim % len(shape)) + (0,) if shape[dim] == 1 else ()

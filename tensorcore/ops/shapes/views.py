@@ -99,7 +99,7 @@ def viewing(op: Op, dtype_of: Callable[[Any], Any] | None = None) -> Callable[..
         views.append(ref(made))
         return made
 
-    return show if dtype_of is not None else before("show", op, kernel, needs_shape)(show)  # type: ignore[no-any-return]
+    return before("show", op, kernel, needs_shape, dtype_of)(show)
 
 
 @before("several_views", record)

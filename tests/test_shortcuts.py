@@ -18,7 +18,8 @@ from tensorcore.ops.output import written
 from tensorcore.ops.shapes.join import _fitting
 from tensorcore.ops.shapes.order import _permute
 from tensorcore.ops.shapes.shape import _sizes, _view
-from tensorcore.ops.shapes.views_part import select_op, slice_op
+from tensorcore.ops.shapes.split import _keys
+from tensorcore.ops.shapes.views_part import _strided_options, select_op, slice_op
 from tensorcore.tensor import new_tensor
 
 pytestmark = pytest.mark.skipif(not hasattr(apply, "__wrapped__"), reason="built without a compiler")
@@ -63,6 +64,23 @@ def test_sizes_say_the_same_by_both_ways(sizes, have) -> None:
     """Sizes with one that is to be worked out, for as many elements as there are."""
     x = torch.zeros(have)
     assert outcome(_sizes, "view", x, sizes) == outcome(_sizes.__wrapped__, "view", x, sizes)
+    assert outcome(rules.infer_size, "op", sizes, have) == outcome(rules.infer_size.__wrapped__, "op", sizes, have)
+
+
+@pytest.mark.parametrize("args", [((2, 2), (1, 1), 1), ((3,), (3,), None), ((2, 2), (1,), 0), ((5, 5), (1, 1), 0), ((2,), (-1,), 3),
+                                  ((0, 2), (1, 1), 0), ((2.0,), (1,), 0), ([2], [1], 0), ((2,), (HUGE,), 0), ((2,), (1,), -1)])  # fmt: skip
+@pytest.mark.parametrize(
+    "x", [torch.arange(12).view(3, 4), torch.arange(12).view(3, 4)[1:, 1:], torch.zeros(0), torch.zeros(())]
+)
+def test_strides_by_hand_say_the_same_by_both_ways(x, args) -> None:
+    """Sizes and strides inside of a tensor, and all others."""
+    assert outcome(_strided_options, x, *args) == outcome(_strided_options.__wrapped__, x, *args)
+
+
+def test_parts_are_named_by_both_ways() -> None:
+    """The keys of parts between cuts, which may go back."""
+    for given in ((0, [0, 2, 5]), (2, [0, 3, 1, 4]), (1, [7])):
+        assert _keys(*given) == _keys.__wrapped__(*given)
 
 
 def test_operands_are_looked_at_by_both_ways() -> None:

@@ -142,6 +142,7 @@ def matmul_shape(op: str, a: Shape, b: Shape) -> Shape:
     return batch + (a[-2:-1] if len(a) > 1 else ()) + (b[-1:] if len(b) > 1 else ())
 
 
+@before("infer_size")
 def infer_size(op: str, sizes: Shape, numel: int) -> Shape:
     """``sizes`` with its one -1 replaced so that it holds ``numel`` elements."""
     if -1 in sizes:

@@ -140,6 +140,35 @@ static PyObject *run_fitting(const shortcut *self, PyObject *const *args, Py_ssi
     return Py_BuildValue("(NlN)", natives, dim, shape);
 }
 
+/* split.py: _keys(dim, cuts) */
+static PyObject *run_keys(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static PyObject *all, *one;
+    if (nargs != 2 || kwnames || !PyLong_CheckExact(args[0]) || !PyList_CheckExact(args[1]) || PyList_GET_SIZE(args[1]) < 1)
+        return NULL;
+    if ((!all && !(all = PySlice_New(NULL, NULL, NULL))) || (!one && !(one = PyLong_FromLong(1))))
+        return NULL;
+    const Py_ssize_t dim = PyLong_AsSsize_t(args[0]), count = PyList_GET_SIZE(args[1]) - 1;
+    PyObject *made = dim >= 0 && dim < NPY_MAXDIMS ? PyList_New(count) : NULL;
+    for (Py_ssize_t i = 0; made && i < count; i++) {
+        PyObject *start = PyList_GET_ITEM(args[1], i), *stop = PyList_GET_ITEM(args[1], i + 1);
+        const int back = PyObject_RichCompareBool(stop, start, Py_LT);
+        PyObject *options = back < 0 ? NULL : PyDict_New(), *key = options ? PyTuple_New(dim + 1) : NULL;
+        PyObject *part = key ? PySlice_New(start, back ? start : stop, one) : NULL;
+        for (Py_ssize_t k = 0; key && k < dim; k++)
+            PyTuple_SET_ITEM(key, k, Py_NewRef(all));
+        if (key)
+            PyTuple_SET_ITEM(key, dim, part); /* NULL too */
+        if (!part || PyDict_SetItem(options, shortcut_names[A_KEY], key)) {
+            Py_XDECREF(options);
+            Py_CLEAR(made);
+        } else {
+            PyList_SET_ITEM(made, i, options);
+        }
+        Py_XDECREF(key);
+    }
+    return made;
+}
+
 const shortcut_spec call_shortcuts[] = {
-    {"new_tensor", run_new_tensor}, {"apply", run_apply}, {"fitting", run_fitting}, {NULL, NULL},
+    {"new_tensor", run_new_tensor}, {"apply", run_apply}, {"fitting", run_fitting}, {"keys", run_keys}, {NULL, NULL},
 };

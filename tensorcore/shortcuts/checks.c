@@ -110,15 +110,9 @@ static PyObject *run_as_shape(const shortcut *self, PyObject *const *args, Py_ss
     return !ints(sizes) ? NULL : PyTuple_CheckExact(sizes) ? Py_NewRef(sizes) : PySequence_Tuple(sizes);
 }
 
-/* shape.py: _sizes(op, input, sizes), of ints that fit, one of which may be -1 */
-static PyObject *run_sizes(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 3 || kwnames || !is_tensor(args[1]) || !PyTuple_CheckExact(args[2]) || !SLOT(args[1], NATIVE) ||
-        !PyArray_CheckExact(SLOT(args[1], NATIVE)))
-        return NULL;
-    PyObject *sizes = args[2], *first = PyTuple_GET_SIZE(sizes) == 1 ? PyTuple_GET_ITEM(sizes, 0) : NULL;
-    if (first && (PyTuple_Check(first) || PyList_CheckExact(first)))
-        sizes = first;
-    const Py_ssize_t count = PyArray_SIZE((PyArrayObject *)SLOT(args[1], NATIVE)), ndim = PySequence_Fast_GET_SIZE(sizes);
+/* Sizes of `count` elements, a tuple or a list, with the one that is -1 worked out; NULL where they are no ints that fit. */
+static PyObject *filled(PyObject *sizes, Py_ssize_t count) {
+    const Py_ssize_t ndim = PySequence_Fast_GET_SIZE(sizes);
     Py_ssize_t known = 1, hole = -1;
     for (Py_ssize_t i = 0; i < ndim; i++) {
         const Py_ssize_t size = number(PySequence_Fast_GET_ITEM(sizes, i), -2);
@@ -133,12 +127,29 @@ static PyObject *run_sizes(const shortcut *self, PyObject *const *args, Py_ssize
         return NULL;
     if (hole < 0 && PyTuple_CheckExact(sizes))
         return Py_NewRef(sizes);
-    PyObject *made = PyTuple_New(ndim), *filled = made && hole >= 0 ? PyLong_FromSsize_t(count / known) : NULL;
-    if (made && hole >= 0 && !filled)
+    PyObject *made = PyTuple_New(ndim), *size = made && hole >= 0 ? PyLong_FromSsize_t(count / known) : NULL;
+    if (made && hole >= 0 && !size)
         Py_CLEAR(made);
     for (Py_ssize_t i = 0; made && i < ndim; i++)
-        PyTuple_SET_ITEM(made, i, i == hole ? filled : Py_NewRef(PySequence_Fast_GET_ITEM(sizes, i)));
+        PyTuple_SET_ITEM(made, i, i == hole ? size : Py_NewRef(PySequence_Fast_GET_ITEM(sizes, i)));
     return made;
+}
+
+/* shape.py: _sizes(op, input, sizes), of ints that fit, one of which may be -1 */
+static PyObject *run_sizes(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 3 || kwnames || !is_tensor(args[1]) || !PyTuple_CheckExact(args[2]) || !SLOT(args[1], NATIVE) ||
+        !PyArray_CheckExact(SLOT(args[1], NATIVE)))
+        return NULL;
+    PyObject *sizes = args[2], *first = PyTuple_GET_SIZE(sizes) == 1 ? PyTuple_GET_ITEM(sizes, 0) : NULL;
+    if (first && (PyTuple_Check(first) || PyList_CheckExact(first)))
+        sizes = first;
+    return filled(sizes, PyArray_SIZE((PyArrayObject *)SLOT(args[1], NATIVE)));
+}
+
+/* rules.py: infer_size(op, sizes, numel) */
+static PyObject *run_infer_size(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const Py_ssize_t count = nargs == 3 && !kwnames && PyTuple_CheckExact(args[1]) ? number(args[2], -1) : -1;
+    return count < 0 ? NULL : filled(args[1], count);
 }
 
 /* operands.py: common_device(op, inputs), where it is that of the first */
@@ -187,8 +198,59 @@ static PyObject *run_broadcast(const shortcut *self, PyObject *const *args, Py_s
     return made;
 }
 
+/* Ints as a tuple; NULL with an exception. */
+static PyObject *tuple_of(const npy_intp *numbers, int count) {
+    PyObject *made = PyTuple_New(count);
+    for (int i = 0; made && i < count; i++) {
+        PyObject *one = PyLong_FromSsize_t(numbers[i]);
+        if (one)
+            PyTuple_SET_ITEM(made, i, one);
+        else
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* views_part.py: _strided_options(input, size, stride, storage_offset), of sizes and strides that lead from the first element
+   of an array to none behind its last */
+static PyObject *run_strided(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 4 || kwnames || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)) ||
+        !PyTuple_CheckExact(args[1]) || !PyTuple_CheckExact(args[2]) || PyTuple_GET_SIZE(args[1]) != PyTuple_GET_SIZE(args[2]))
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE), *all = x;
+    while (PyArray_BASE(all) && PyArray_Check(PyArray_BASE(all)))
+        all = (PyArrayObject *)PyArray_BASE(all);
+    const npy_intp bytes = PyArray_ITEMSIZE(x), begin = PyArray_BYTES(x) - PyArray_BYTES(all);
+    npy_intp steps[NPY_MAXDIMS], offset = 0, reach = 0, part;
+    if (!PyArray_SIZE(x) || begin < 0 || begin % bytes)
+        return NULL;
+    for (int i = 0; i < PyArray_NDIM(x); i++) {
+        if (PyArray_STRIDE(x, i) < 0 || PyArray_STRIDE(x, i) % bytes)
+            return NULL;
+        steps[i] = PyArray_STRIDE(x, i) / bytes;
+        reach += (PyArray_DIM(x, i) - 1) * steps[i];
+    }
+    if (args[3] != Py_None && (offset = number(args[3], -1) - begin / bytes) < 0)
+        return NULL;
+    reach -= offset;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); i++) {
+        const Py_ssize_t size = number(PyTuple_GET_ITEM(args[1], i), 0), step = number(PyTuple_GET_ITEM(args[2], i), -1);
+        if (size < 1 || step < 0 || __builtin_mul_overflow(size - 1, step, &part) || __builtin_sub_overflow(reach, part, &reach))
+            return NULL;
+    }
+    if (reach < 0)
+        return NULL;
+    PyObject *shape = tuple_of(PyArray_DIMS(x), PyArray_NDIM(x)), *strides = tuple_of(steps, PyArray_NDIM(x)), *made = NULL;
+    if (shape && strides)
+        made = Py_BuildValue("{sOsOsns(OOi)}", "shape", args[1], "strides", args[2], "offset", offset, "own", shape, strides, 0);
+    Py_XDECREF(shape);
+    Py_XDECREF(strides);
+    return made;
+}
+
 const shortcut_spec check_shortcuts[] = {
     {"check_tensors", run_check_tensors}, {"lifted", run_lifted}, {"plain", run_plain}, {"stored", run_stored},
     {"wrap_dim", run_wrap_dim}, {"wrap_dims", run_wrap_dims}, {"whole", run_whole}, {"as_shape", run_as_shape},
-    {"broadcast", run_broadcast}, {"sizes", run_sizes}, {"common_device", run_common_device}, {NULL, NULL},
+    {"broadcast", run_broadcast}, {"sizes", run_sizes}, {"infer_size", run_infer_size}, {"common_device", run_common_device},
+    {"strided_options", run_strided}, {NULL, NULL},
 };

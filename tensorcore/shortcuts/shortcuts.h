@@ -55,7 +55,7 @@ extern PyObject *next_order;
 /* Names of attributes, interned. */
 enum {
     A_KERNELS, A_KERNEL, A_VARIADIC, A_GRADS, A_SHAPE, A_BASE, A_KIND, A_FLOATING, A_COMPLEX, A_DTYPE, A_PLAIN, A_SEVERAL,
-    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, NAMES
+    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, NAMES
 };
 extern PyObject *shortcut_names[NAMES];
 

@@ -59,23 +59,6 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     if type(input) is not Tensor:
         check_tensors("unflatten", input=input)
     shape = input.native.shape
-    if type(dim) is int and -len(shape) <= dim < len(shape) and type(sizes) is tuple and len(sizes) > 1:
-        at = dim % len(shape)
-        known, hole = 1, -1
-        for i, one in enumerate(sizes):
-            if type(one) is not int or one < 1:
-                if type(one) is not int or one != -1 or hole >= 0:
-                    break
-                hole = i
-            else:
-                known *= one
-        else:
-            found = sizes if hole < 0 else (*sizes[:hole], shape[at] // known, *sizes[hole + 1 :])
-            if shape[at] and (shape[at] == known if hole < 0 else not shape[at] % known):
-                full = (*shape[:at], *found, *shape[at + 1 :])
-                native = input.device.kernels["view"](input.native, shape=full)
-                if native is not None:
-                    return _view.view(input, {"shape": full}, native)  # type: ignore[attr-defined, no-any-return]
     if not shape:
         raise ShapeError(
             "unflatten: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use reshape"

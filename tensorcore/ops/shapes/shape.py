@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import repeat
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -42,7 +42,6 @@ _show_view, _show_unsqueezed = _view.view, _unsqueeze.view  # type: ignore[attr-
 _show_expanded, _show_squeezed = _expand.view, _squeeze.view  # type: ignore[attr-defined]
 _show_squeezed_dim = _squeeze_dim.view  # type: ignore[attr-defined]
 _ALL = slice(None)
-_OF_SIZE, _EACH = {1: 0}, repeat(_ALL)  # the key of a dim that goes, and of any other
 
 
 @operation(samples=samples.view)
@@ -228,13 +227,18 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
         check_tensors("squeeze", input=input)
     shape = input.native.shape
     if dim is None:
-        key: tuple[Any, ...] = tuple(map(_OF_SIZE.get, shape, _EACH))
-        return _show_squeezed(input, {"key": key})  # type: ignore[no-any-return]
+        return _show_squeezed(input, _solid(shape))  # type: ignore[no-any-return]
     if type(dim) is int and -len(shape) <= dim < len(shape):
-        key = (_ALL,) * (dim % len(shape)) + (0,) if shape[dim] == 1 else ()
+        key: tuple[Any, ...] = (_ALL,) * (dim % len(shape)) + (0,) if shape[dim] == 1 else ()
         return _show_squeezed_dim(input, {"key": key})  # type: ignore[no-any-return]
     op = _squeeze if dim is None else _squeeze_dim if isinstance(dim, int) else _squeeze_dims
     return op.view(input, _squeezed(input, dim))
+
+
+@lru_cache(1024)
+def _solid(shape: tuple[int, ...]) -> dict[str, Any]:
+    """What leaves out the dims of size 1; not to be changed, because others get the same."""
+    return {"key": tuple([0 if size == 1 else _ALL for size in shape])}
 
 
 def _squeezed(input: Tensor, dim: Any) -> dict[str, Any]:

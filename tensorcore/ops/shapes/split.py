@@ -17,6 +17,7 @@ from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.ops.shapes.views import several_views
 from tensorcore.ops.shapes.views_part import select_op, slice_op
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -59,11 +60,15 @@ def _even(input: Tensor, dim: int, size: int) -> tuple[Tensor, ...]:
 
 
 def _slices(op: Op, input: Tensor, dim: int, sizes: list[int]) -> tuple[Tensor, ...]:
-    keys, start, front = [], 0, (_ALL,) * dim
-    for size in sizes:
-        keys.append({"key": (*front, slice(start, start + size, 1))})
-        start += size
+    keys = _keys(dim, [*itertools.accumulate(sizes, initial=0)])
     return several_views(op, input, {"dim": dim, "sizes": tuple(sizes)}, slice_op, keys)
+
+
+@before("keys")
+def _keys(dim: int, cuts: list[int]) -> list[dict[str, Any]]:
+    """The options of the parts along ``dim`` between each cut and the next, which may be before it."""
+    front = (_ALL,) * dim
+    return [{"key": (*front, slice(start, max(start, stop), 1))} for start, stop in itertools.pairwise(cuts)]
 
 
 @operation(samples=samples.split)
@@ -173,11 +178,9 @@ def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) ->
         cuts = [i * (size // n) + min(i, size % n) for i in range(n + 1)]
     else:
         cuts = [0, *rules.as_shape(op, (indices_or_sections,)), size]
-    made, front = [], (_ALL,) * at
-    for start, stop in itertools.pairwise(cuts):
-        begin, end = (start, stop) if 0 <= start <= stop <= size else slice(start, stop).indices(size)[:2]
-        made.append(_show_slice(input, {"key": (*front, slice(begin, max(begin, end), 1))}))
-    return tuple(made)
+    if not 0 <= min(cuts) <= max(cuts) <= size:
+        cuts = [slice(one, None).indices(size)[0] for one in cuts]
+    return tuple([_show_slice(input, key) for key in _keys(at, cuts)])
 
 
 def _numpy_split(name: str, least: int, doc: str) -> Any:

@@ -79,7 +79,7 @@ def test_strides_by_hand_say_the_same_by_both_ways(x, args) -> None:
 
 def test_parts_are_named_by_both_ways() -> None:
     """The keys of parts between cuts, which may go back."""
-    for given in ((0, [0, 2, 5]), (2, [0, 3, 1, 4]), (1, [7])):
+    for given in ((0, [0, 2, 5]), (2, [0, 3, 1, 4]), (1, [7]), (0, 3), (2, 0)):
         assert _keys(*given) == _keys.__wrapped__(*given)
 
 

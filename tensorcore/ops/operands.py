@@ -160,6 +160,8 @@ def check_number(op: str, number: Any, compute: dtype) -> None:
 
 def factor(op: str, name: str, number: Any, compute: dtype) -> Any:
     """A number that scales tensors of this dtype, cut off for integers; raises for what is no number or does not fit."""
+    if compute.is_floating_point and (type(number) is float or type(number) is int):
+        return number
     number = plain(number)
     kind = kind_of(number)
     if kind is None:

@@ -143,17 +143,22 @@ static PyObject *run_fitting(const shortcut *self, PyObject *const *args, Py_ssi
 /* split.py: _keys(dim, cuts) */
 static PyObject *run_keys(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     static PyObject *all, *one;
-    if (nargs != 2 || kwnames || !PyLong_CheckExact(args[0]) || !PyList_CheckExact(args[1]) || PyList_GET_SIZE(args[1]) < 1)
+    const bool cuts = nargs == 2 && PyList_CheckExact(args[1]) && PyList_GET_SIZE(args[1]) > 0;
+    if (nargs != 2 || kwnames || !PyLong_CheckExact(args[0]) || !(cuts || PyLong_CheckExact(args[1])))
         return NULL;
     if ((!all && !(all = PySlice_New(NULL, NULL, NULL))) || (!one && !(one = PyLong_FromLong(1))))
         return NULL;
-    const Py_ssize_t dim = PyLong_AsSsize_t(args[0]), count = PyList_GET_SIZE(args[1]) - 1;
-    PyObject *made = dim >= 0 && dim < NPY_MAXDIMS ? PyList_New(count) : NULL;
+    const Py_ssize_t dim = PyLong_AsSsize_t(args[0]), count = cuts ? PyList_GET_SIZE(args[1]) - 1 : PyLong_AsSsize_t(args[1]);
+    PyObject *made = dim >= 0 && dim < NPY_MAXDIMS && count >= 0 ? PyList_New(count) : NULL;
     for (Py_ssize_t i = 0; made && i < count; i++) {
-        PyObject *start = PyList_GET_ITEM(args[1], i), *stop = PyList_GET_ITEM(args[1], i + 1);
-        const int back = PyObject_RichCompareBool(stop, start, Py_LT);
-        PyObject *options = back < 0 ? NULL : PyDict_New(), *key = options ? PyTuple_New(dim + 1) : NULL;
-        PyObject *part = key ? PySlice_New(start, back ? start : stop, one) : NULL;
+        PyObject *options = PyDict_New(), *key = options ? PyTuple_New(dim + 1) : NULL, *part = NULL;
+        if (key && cuts) {
+            PyObject *start = PyList_GET_ITEM(args[1], i), *stop = PyList_GET_ITEM(args[1], i + 1);
+            const int back = PyObject_RichCompareBool(stop, start, Py_LT);
+            part = back < 0 ? NULL : PySlice_New(start, back ? start : stop, one);
+        } else if (key) {
+            part = PyLong_FromSsize_t(i);
+        }
         for (Py_ssize_t k = 0; key && k < dim; k++)
             PyTuple_SET_ITEM(key, k, Py_NewRef(all));
         if (key)

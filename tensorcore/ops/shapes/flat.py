@@ -70,6 +70,9 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     return view(input, (*shape[:at], *full, *shape[at + 1 :]))
 
 
+_MISSING = {(1, 2): (0,), (1, 3): (0, 2), (2, 3): (2,)}  # the new dims of one of the first as one of the second
+
+
 def _at_least(n: int, doc: str) -> Any:
     def call(*tensors: Any) -> Any:
         if len(tensors) == 1 and isinstance(tensors[0], Tensor):
@@ -88,7 +91,7 @@ def _at_least(n: int, doc: str) -> Any:
             return one
         if not ndim:
             return reshape(one, (1,) * n)
-        for dim in {(1, 2): (0,), (1, 3): (0, 2), (2, 3): (2,)}[ndim, n]:
+        for dim in _MISSING[ndim, n]:
             one = unsqueeze(one, dim)
         return one
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from operator import sub
 from typing import Any
 
 import numpy as np
@@ -49,25 +50,27 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
             "unbind: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use item()"
         )
     at = rules.wrap_dim("unbind", dim, len(shape))
-    front = (_ALL,) * at
-    return several_views(_unbind, input, {"dim": at}, select_op, [{"key": (*front, i)} for i in range(shape[at])])
+    return several_views(_unbind, input, {"dim": at}, select_op, _keys(at, shape[at]))
 
 
 def _even(input: Tensor, dim: int, size: int) -> tuple[Tensor, ...]:
     """Parts of one size along ``dim``, the last what is left."""
-    whole, rest = divmod(input.native.shape[dim], size)
-    return _slices(_split, input, dim, [size] * whole + [rest] if rest or not whole else [size] * whole)
+    have = input.native.shape[dim]
+    return _slices(_split, input, dim, [*range(0, have, size), have] if have else [0, 0])
 
 
-def _slices(op: Op, input: Tensor, dim: int, sizes: list[int]) -> tuple[Tensor, ...]:
-    keys = _keys(dim, [*itertools.accumulate(sizes, initial=0)])
-    return several_views(op, input, {"dim": dim, "sizes": tuple(sizes)}, slice_op, keys)
+def _slices(op: Op, input: Tensor, dim: int, cuts: list[int]) -> tuple[Tensor, ...]:
+    """The parts between each cut and the next."""
+    sizes = tuple(map(sub, cuts[1:], cuts))
+    return several_views(op, input, {"dim": dim, "sizes": sizes}, slice_op, _keys(dim, cuts))
 
 
 @before("keys")
-def _keys(dim: int, cuts: list[int]) -> list[dict[str, Any]]:
-    """The options of the parts along ``dim`` between each cut and the next, which may be before it."""
+def _keys(dim: int, cuts: Any) -> list[dict[str, Any]]:
+    """The options of the parts along ``dim`` between each cut and the next, which may be before it; of so many slices."""
     front = (_ALL,) * dim
+    if type(cuts) is int:
+        return [{"key": (*front, i)} for i in range(cuts)]
     return [{"key": (*front, slice(start, max(start, stop), 1))} for start, stop in itertools.pairwise(cuts)]
 
 
@@ -96,7 +99,7 @@ def split(
         raise ShapeError(
             f"split: split_size can only be 0 if dimension size is 0, got dimension size of {have}; pass a size > 0"
         )
-    return _even(tensor, at, size) if size else _slices(_split, tensor, at, [have])
+    return _even(tensor, at, size) if size else _slices(_split, tensor, at, [0, have])
 
 
 @operation(samples=samples.split_with_sizes)
@@ -117,7 +120,7 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
             f"{shape[at]} (input tensor's size at "
             f"dimension {dim}), got split_sizes={sizes}; give sizes >= 0 of that sum"
         )
-    return _slices(_split_with_sizes, input, at, sizes)
+    return _slices(_split_with_sizes, input, at, [*itertools.accumulate(sizes, initial=0)])
 
 
 @operation(samples=samples.chunk)
@@ -135,7 +138,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     at = rules.wrap_dim("chunk", dim, len(shape))
     size = -(-shape[at] // chunks)
     if not size:
-        return _slices(_split_with_sizes, input, at, [0] * chunks)
+        return _slices(_split_with_sizes, input, at, [0] * (chunks + 1))
     return _even(input, at, size)
 
 

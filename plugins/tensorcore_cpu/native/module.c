@@ -226,9 +226,8 @@ static PyObject *over(PyObject *module, PyObject *args) {
             PyObject *fallback = PyDict_GetItemString(table, spec->name);
             if (!fallback)
                 continue;
-            PyObject *lay = PyDict_GetItemString(layings, spec->name), *inner = lay ? bare(fallback) : Py_NewRef(fallback);
-            PyObject *kernel = make_kernel(spec, inner, lay, FAMILIES[family] == elementwise_kernels);
-            Py_DECREF(inner);
+            PyObject *lay = PyDict_GetItemString(layings, spec->name);
+            PyObject *kernel = make_kernel(spec, fallback, lay, FAMILIES[family] == elementwise_kernels);
             if (!kernel || PyDict_SetItemString(made, spec->name, kernel))
                 Py_CLEAR(made);
             Py_XDECREF(kernel);

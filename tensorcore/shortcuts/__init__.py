@@ -11,11 +11,12 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["before", "learn"]
+__all__ = ["before", "learn", "properties"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _wanted = os.environ.get("TENSORCORE_NATIVE", "")
 _library: Any = None
+properties: dict[str, property] = {}  # in Python, of those that have a short way
 if _wanted != "0":
     try:
         import tensorcore.shortcuts._shortcuts as _library
@@ -33,6 +34,7 @@ def learn(tensor: type, size: type, version: type, node: type, unusual: Any, mod
     """
     if _library is not None:
         for name, found in _library.learn(tensor, size, version, node, unusual, mode, next_order).items():
+            properties[name] = vars(tensor)[name]
             setattr(tensor, name, found)
 
 

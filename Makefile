@@ -35,7 +35,7 @@ ARGS ?=
 BIN := $(VENV)/bin
 RUN := $(BIN)/python
 SOURCES = $(wildcard tensorcore plugins tests asv_benchmarks examples docs extras.py)
-NATIVE = setup.py $(wildcard plugins/tensorcore_cpu/native/*.[ch] plugins/tensorcore_cpu/native/loops/*.[ch])
+NATIVE = setup.py $(wildcard tensorcore/shortcuts/*.[ch] plugins/tensorcore_cpu/native/*.[ch] plugins/tensorcore_cpu/native/loops/*.[ch])
 TYPED = $(wildcard tensorcore/backend tensorcore/tape tensorcore/autograd tensorcore/plugin.py)
 
 ifdef ORACLE
@@ -68,26 +68,27 @@ native: | $(VENV)/bin/python
 	$(RUN) -m pip install --quiet --no-deps --editable .
 	$(RUN) -c 'import tensorcore_cpu.native as native; print("native:", native.reason or "built")'
 
-# A copy of the plugins with an extension of its own, so that nobody's build is replaced.
+# A copy of the tree with extensions of its own, so that nobody's build is replaced.
+COPIED := tensorcore plugins tests asv_benchmarks examples setup.py pyproject.toml README.md LICENSE
 SANE := build/sanitize
 RUNTIMES = $(foreach one,$(subst address,asan,$(subst undefined,ubsan,$(subst thread,tsan,$(subst $(COMMA), ,$(SANITIZER))))),$(shell gcc -print-file-name=lib$(one).so))
 COMMA := ,
 # TSan wants addresses that are not random, sees nothing of OpenBLAS's locks, and its shadow counts as memory of the process.
-SANE_RUN = $(if $(findstring thread,$(SANITIZER)),setarch -R) $(RUN)
+SANE_RUN = $(if $(findstring thread,$(SANITIZER)),setarch -R) $(abspath $(RUN))
 SANE_LESS = $(if $(findstring thread,$(SANITIZER)),--deselect tests/cpu/test_native.py::test_an_array_of_whole_huge_pages_takes_no_third_of_them)
 
 sanitize: export TENSORCORE_PLUGINS = tensorcore_cpu
 sanitize: $(VENV)/.extra-test
-	rm -rf $(SANE)/plugins
-	mkdir -p $(SANE)
-	cp -r plugins $(SANE)/plugins
-	rm -f $(SANE)/plugins/tensorcore_cpu/native/*.so
-	TENSORCORE_NATIVE_FLAGS="-fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1" \
-		$(RUN) setup.py -q build_ext --force --build-temp $(SANE)/objects --build-lib $(SANE)/plugins
-	PYTHONPATH=$(CURDIR):$(CURDIR)/$(SANE)/plugins LD_PRELOAD="$(RUNTIMES)" TENSORCORE_NATIVE=1 PYTHONMALLOC=malloc \
+	rm -rf $(SANE)/tree
+	mkdir -p $(SANE)/tree
+	cp -r $(COPIED) $(SANE)/tree
+	find $(SANE)/tree -name '*.so' -delete
+	cd $(SANE)/tree && TENSORCORE_NATIVE_FLAGS="-fsanitize=$(SANITIZER) -fno-sanitize-recover=all -fno-omit-frame-pointer -g1 -O1" \
+		$(abspath $(RUN)) setup.py -q build_ext --force --build-temp ../objects --inplace
+	cd $(SANE)/tree && PYTHONPATH=$(CURDIR)/$(SANE)/tree:$(CURDIR)/$(SANE)/tree/plugins LD_PRELOAD="$(RUNTIMES)" TENSORCORE_NATIVE=1 PYTHONMALLOC=malloc \
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS="die_after_fork=0 ignore_noninstrumented_modules=1" \
 		OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1 $(SANE_RUN) -m pytest -q -p no:cacheprovider $(SANE_LESS) \
-		tests/cpu/test_native*.py tests/cpu/test_compile.py $(ARGS)
+		tests/cpu/test_native*.py tests/cpu/test_compile.py tests/test_shortcuts.py $(ARGS)
 
 # The kernels for ARM, where NEON is part of every processor: cross-compiled, and run by an emulator, which says nothing about
 # times. Needs gcc-aarch64-linux-gnu, qemu-user-static and mmdebstrap (apt). An arm64 Debian's Python is unpacked, not installed.
@@ -110,13 +111,14 @@ $(ARM)/python: pyproject.toml | $(VENV)/bin/python
 arm: export TENSORCORE_PLUGINS = tensorcore_cpu
 arm: export PYTHONPYCACHEPREFIX = $(CURDIR)/$(ARM)/cache
 arm: $(ARM)/python
-	rm -rf $(ARM)/plugins
-	cp -r plugins $(ARM)/plugins
-	rm -f $(ARM)/plugins/tensorcore_cpu/native/*.so
-	PYTHONPATH=$(ARM)/site CC="aarch64-linux-gnu-gcc -I$(ARM)/root/usr/include/python$(ARM_PYTHON) -idirafter $(ARM)/root/usr/include" \
-		$(CURDIR)/$(ARM)/python setup.py -q build_ext --force --build-temp $(ARM)/objects --build-lib $(ARM)/plugins
-	PYTHONPATH=$(CURDIR):$(CURDIR)/$(ARM)/plugins:$(CURDIR)/$(ARM)/site TENSORCORE_NATIVE=1 OMP_NUM_THREADS=2 \
-		$(CURDIR)/$(ARM)/python -m pytest -q -p no:cacheprovider tests/cpu/test_native*.py $(ARGS)
+	rm -rf $(ARM)/tree
+	mkdir -p $(ARM)/tree
+	cp -r $(COPIED) $(ARM)/tree
+	find $(ARM)/tree -name '*.so' -delete
+	cd $(ARM)/tree && PYTHONPATH=$(CURDIR)/$(ARM)/site CC="aarch64-linux-gnu-gcc -I$(CURDIR)/$(ARM)/root/usr/include/python$(ARM_PYTHON) -idirafter $(CURDIR)/$(ARM)/root/usr/include" \
+		$(CURDIR)/$(ARM)/python setup.py -q build_ext --force --build-temp ../objects --inplace
+	cd $(ARM)/tree && PYTHONPATH=$(CURDIR)/$(ARM)/tree:$(CURDIR)/$(ARM)/tree/plugins:$(CURDIR)/$(ARM)/site TENSORCORE_NATIVE=1 OMP_NUM_THREADS=2 \
+		$(CURDIR)/$(ARM)/python -m pytest -q -p no:cacheprovider tests/cpu/test_native*.py tests/test_shortcuts.py $(ARGS)
 
 lint: $(VENV)/.extra-lint
 	$(BIN)/ruff check $(SOURCES)

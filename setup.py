@@ -1,4 +1,4 @@
-"""Builds the CPU plugin's C extension where there is a compiler; everything else stands in pyproject.toml."""
+"""Builds the two C extensions where there is a compiler: the CPU plugin's, and short ways through the frontend."""
 
 import os
 import platform
@@ -10,6 +10,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 HERE = "plugins/tensorcore_cpu/native"
+SHORTCUTS = "tensorcore/shortcuts"
 
 # The files under loops/ are compiled once for each of these, with the name as NATIVE_SUFFIX.
 if platform.machine().lower() in ("x86_64", "amd64"):
@@ -45,7 +46,7 @@ def by_many(compile, sources, **options):
 
 
 class BuildNative(build_ext):
-    """Compiles the loops for each instruction set and links all of them into the one extension."""
+    """Compiles the plugin's loops for each instruction set and links all of them into its one extension."""
 
     def build_extension(self, extension):
         built, made_of = self.get_ext_fullpath(extension.name), [*extension.sources, *extension.depends]
@@ -53,6 +54,9 @@ class BuildNative(build_ext):
             return
         flags = FLAGS + os.environ.get("TENSORCORE_NATIVE_FLAGS", "").split()
         extension.extra_compile_args = flags
+        if not extension.name.startswith("tensorcore_cpu"):
+            super().build_extension(extension)
+            return
         self.compiler.compile = partial(by_many, self.compiler.compile)
         extension.extra_objects = [
             made
@@ -69,7 +73,7 @@ class BuildNative(build_ext):
 
 
 def extensions():
-    """The extension; none where NumPy's headers are missing or the compiler is not one that knows GCC's vectors."""
+    """Both extensions; none where NumPy's headers are missing or the compiler is not one that knows GCC's vectors."""
     try:
         import numpy
     except ImportError:
@@ -78,6 +82,14 @@ def extensions():
         return []
     return [
         Extension(
+            "tensorcore.shortcuts._shortcuts",
+            sources(SHORTCUTS),
+            include_dirs=[numpy.get_include()],
+            depends=[f"{SHORTCUTS}/shortcuts.h", "setup.py"],
+            extra_link_args=os.environ.get("TENSORCORE_NATIVE_FLAGS", "").split(),
+            optional=True,
+        ),
+        Extension(
             "tensorcore_cpu.native._native",
             sources(HERE),
             include_dirs=[numpy.get_include()],
@@ -85,7 +97,7 @@ def extensions():
             libraries=["m", "dl"],
             extra_link_args=["-pthread", *os.environ.get("TENSORCORE_NATIVE_FLAGS", "").split()],
             optional=True,
-        )
+        ),
     ]
 
 

@@ -20,6 +20,7 @@ from docs import kernels
 from tensorcore import dtypes
 from tensorcore.amp.lists import ACCELERATOR, CPU
 from tensorcore.ops import late
+from tensorcore.shortcuts import properties
 from tensorcore.tensor import Tensor
 
 __all__ = ["files", "main"]
@@ -98,7 +99,7 @@ def _tensor_stub() -> str:
         "    __hash__: Callable[[], _b.int]  # type: ignore[assignment]",
         "    def __init__(self, *args: Any, **kwargs: Any) -> None: ...",
     ]
-    for name, value in sorted(vars(Tensor).items()):
+    for name, value in sorted((vars(Tensor) | properties).items()):
         if name in _INTERNAL or isinstance(value, types.MemberDescriptorType):
             continue
         if isinstance(value, property):

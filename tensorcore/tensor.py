@@ -14,6 +14,7 @@ from tensorcore import printing
 from tensorcore.dtypes import dtype, get_default_dtype
 from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError, UsageError, not_bool
 from tensorcore.formats import contiguous_format
+from tensorcore.shortcuts import before
 from tensorcore.tape.engine import Eager
 from tensorcore.tape.memory import Version, View, writes
 from tensorcore.tape.mode import makers, mode, unusual
@@ -447,6 +448,7 @@ class Tensor:
         return object.__format__(self, spec)
 
 
+@before("new_tensor")
 def new_tensor(native: Any, dtype: dtype, device: Any, cls: type = Tensor) -> Any:
     """A tensor around a native array, off the tape."""
     made = new(cls)

@@ -23,15 +23,17 @@ from tensorcore.ops.operands import arguments, common_device, one_device
 from tensorcore.ops.output import check_out, store, written
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
+from tensorcore.shortcuts import before, learn
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import Node
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.tensor import Size, Tensor, new_tensor
 
 __all__ = ["PLAIN_FLOATS", "apply", "binary", "elementwise", "foreign", "reduction", "reflected", "unary"]
 
 new = object.__new__
 makers.append(globals())
+learn(Tensor, Size, Version, Node, unusual, mode, next_order)
 _EMPTY: tuple[Any, ...] = ()
 # The dtypes for which a kernel may be handed a Python number as it is. Narrower ones compute with
 # numbers in single precision, and integers beyond 32 bits wrap: both are the slow path's.
@@ -277,6 +279,7 @@ def foreign(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None) -> Any:
     return elementwise(op, inputs, out=out)
 
 
+@before("apply", record)
 def apply(op: Op, inputs: Sequence[Tensor | None], options: dict[str, Any] | None = None, *, dtype: Any = None) -> Any:
     """Run the kernel of ``op`` on tensors of one device whose shapes and dtypes are checked, and record it.
 

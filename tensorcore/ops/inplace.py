@@ -12,6 +12,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.operands import arguments, one_device
 from tensorcore.ops.output import check_apart, check_once, written
 from tensorcore.ops.record import record
+from tensorcore.shortcuts import before
 from tensorcore.tape.engine import fit
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode, unusual
@@ -51,6 +52,7 @@ def check_writable(op: str, tensor: Tensor) -> None:
     check_once(op, tensor)
 
 
+@before("is_free")
 def is_free(tensor: Tensor) -> bool:
     """Whether a write to the tensor changes its values and nothing else: no history to keep, and no element in two places.
 

@@ -11,6 +11,7 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.dtypes import PROMOTION, dtype, kind_of
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
 NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
 
 
+@before("check_tensors")
 def check_tensors(op: str, **given: Any) -> None:
     """Raise for an argument, given by its name, that is no tensor."""
     for name, one in given.items():
@@ -30,6 +32,7 @@ def check_tensors(op: str, **given: Any) -> None:
             )
 
 
+@before("check_tensors", True)
 def check_optional(op: str, **given: Any) -> None:
     """Raise for an argument, given by its name, that is neither a tensor nor None."""
     check_tensors(op, **{name: one for name, one in given.items() if one is not None})
@@ -49,6 +52,7 @@ def alike(input: Any, other: Any) -> bool:
     )
 
 
+@before("common_device")
 def common_device(op: str, inputs: Sequence[Any]) -> Any:
     """The one device that all tensors among ``inputs`` are on."""
     device = None
@@ -69,6 +73,7 @@ def common_device(op: str, inputs: Sequence[Any]) -> Any:
     return device
 
 
+@before("lifted")
 def lifted(op: str, *inputs: Any) -> tuple[Any, ...]:
     """The inputs, and where one's backend wraps the others', all on that one."""
     first = inputs[0].device
@@ -155,6 +160,8 @@ def check_number(op: str, number: Any, compute: dtype) -> None:
 
 def factor(op: str, name: str, number: Any, compute: dtype) -> Any:
     """A number that scales tensors of this dtype, cut off for integers; raises for what is no number or does not fit."""
+    if compute.is_floating_point and (type(number) is float or type(number) is int):
+        return number
     number = plain(number)
     kind = kind_of(number)
     if kind is None:
@@ -176,6 +183,7 @@ def factor(op: str, name: str, number: Any, compute: dtype) -> Any:
     return as_number(int(real), compute)
 
 
+@before("plain")
 def plain(value: Any) -> Any:
     """A number of NumPy's or a 0-d tensor as one of Python's; anything else as it is."""
     if isinstance(value, np.generic) or (isinstance(value, Tensor) and not value.native.shape):

@@ -9,6 +9,7 @@ from tensorcore import dtypes
 from tensorcore.dtypes import dtype
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError, UsageError
 from tensorcore.ops.define import Op
+from tensorcore.shortcuts import before
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
@@ -183,6 +184,7 @@ def store(op: str, made: Tensor, out: Tensor, *inputs: Any, all_of_it: bool = Fa
     return out
 
 
+@before("written")
 def written(*tensors: Tensor) -> None:
     """Note a write to the memory of each tensor: they are one write, which has one place in time."""
     stamp = next_order()

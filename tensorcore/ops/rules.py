@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorcore.backend.strides import contiguous_strides, view_strides
 from tensorcore.errors import ArgumentTypeError, DimensionError, ShapeError
+from tensorcore.shortcuts import before
 
 __all__ = [
     "as_dims",
@@ -27,6 +28,7 @@ __all__ = [
 Shape = tuple[int, ...]
 
 
+@before("whole")
 def whole(op: str, name: str, value: Any, *, vectors: bool = False) -> int:
     """An argument that is an int, or a whole number of NumPy's or a tensor's; bool and float are refused, as in PyTorch.
 
@@ -45,6 +47,7 @@ def whole(op: str, name: str, value: Any, *, vectors: bool = False) -> int:
     return int(value.__index__())
 
 
+@before("wrap_dim")
 def wrap_dim(op: str, dim: int, ndim: int) -> int:
     """``dim`` counted from the front; a 0-d tensor has the dims 0 and -1."""
     span = max(ndim, 1)
@@ -58,6 +61,7 @@ def wrap_dim(op: str, dim: int, ndim: int) -> int:
     )
 
 
+@before("wrap_dims")
 def wrap_dims(op: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """A dim, several or none (which means all of them) as a tuple counted from the front, each once."""
     if dim is None:
@@ -70,6 +74,7 @@ def wrap_dims(op: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[int,
     return dims
 
 
+@before("as_shape")
 def as_shape(op: str, sizes: Sequence[object]) -> Shape:
     """Sizes given as ``f(2, 3)`` or ``f((2, 3))`` as one tuple of ints."""
     if len(sizes) == 1 and not hasattr(sizes[0], "__index__"):
@@ -95,6 +100,7 @@ def counted(size: Any) -> int:
     return int(size.__index__())
 
 
+@before("broadcast")
 def broadcast(op: str, *shapes: Shape) -> Shape:
     """The common shape: sizes are aligned at the last dim, and a 1 stretches."""
     if len(shapes) == 2 and shapes[0] == shapes[1]:
@@ -136,6 +142,7 @@ def matmul_shape(op: str, a: Shape, b: Shape) -> Shape:
     return batch + (a[-2:-1] if len(a) > 1 else ()) + (b[-1:] if len(b) > 1 else ())
 
 
+@before("infer_size")
 def infer_size(op: str, sizes: Shape, numel: int) -> Shape:
     """``sizes`` with its one -1 replaced so that it holds ``numel`` elements."""
     if -1 in sizes:

@@ -195,20 +195,31 @@ static PyObject *make_kernel(const native_spec *spec, PyObject *fallback, PyObje
     return (PyObject *)made;
 }
 
-/* What is left to NumPy but for the order of its results: its ufuncs let row-major order win where arguments differ. */
+/* The kernel in Python whose results `fallback` puts in order; itself where it does not. A new reference. */
+static PyObject *bare(PyObject *fallback) {
+    PyObject *found = PyFunction_Check(fallback) ? PyObject_GetAttrString(fallback, "__wrapped__") : NULL;
+    if (!found)
+        PyErr_Clear();
+    return found ? found : Py_NewRef(fallback);
+}
+
+/* What is left to NumPy but for the order of its results, at which a look in C costs less: its ufuncs let row-major order win
+   where arguments differ. */
 static PyObject *declined(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     return NULL;
 }
 
-static bool lay_ufuncs(PyObject *made, PyObject *layings) {
+static bool lay_others(PyObject *made, PyObject *layings) {
     PyObject *name, *lay;
     for (Py_ssize_t at = 0; PyDict_Next(layings, &at, &name, &lay);) {
-        PyObject *ufunc = PyDict_GetItem(made, name);
-        if (!ufunc || strcmp(Py_TYPE(ufunc)->tp_name, "numpy.ufunc"))
+        PyObject *other = PyDict_GetItem(made, name), *inner;
+        if (!other || Py_IS_TYPE(other, &kernel_type))
             continue;
+        inner = bare(other);
         const native_spec spec = {.name = PyUnicode_AsUTF8(name), .run = declined};
-        PyObject *kernel = spec.name ? make_kernel(&spec, ufunc, lay, false) : NULL;
+        PyObject *kernel = spec.name ? make_kernel(&spec, inner, lay, false) : NULL;
         bool good = kernel && !PyDict_SetItem(made, name, kernel);
+        Py_DECREF(inner);
         Py_XDECREF(kernel);
         if (!good)
             return false;
@@ -233,7 +244,7 @@ static PyObject *over(PyObject *module, PyObject *args) {
             Py_XDECREF(kernel);
         }
     }
-    if (made && !lay_ufuncs(made, layings))
+    if (made && !lay_others(made, layings))
         Py_CLEAR(made);
     return made;
 }

@@ -5,14 +5,19 @@ enum { SHAPE, KEY, DIMS, DIM, STRIDES, OFFSET, DIM1, DIM2, SIZE, STEP, OPTIONS }
 static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"shape", "key", "dims", "dim", "strides", "offset", "dim1", "dim2", "size", "step"};
 
-/* An ndarray over the memory of another, from `data` on. */
-static PyObject *show(PyArrayObject *x, int ndim, const npy_intp *shape, const npy_intp *strides, char *data) {
-    PyArray_Descr *descr = (PyArray_Descr *)Py_NewRef(PyArray_DESCR(x));
+/* An ndarray over the memory of another, from `data` on, with elements of a type; takes the reference to that. */
+static PyObject *show_as(PyArray_Descr *descr, PyArrayObject *x, int ndim, const npy_intp *shape, const npy_intp *strides,
+                         char *data) {
     PyObject *made = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, data,
                                           PyArray_FLAGS(x) & (NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED), NULL);
     if (made && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef((PyObject *)x)))
         Py_CLEAR(made);
     return made;
+}
+
+/* The same with the elements of x. */
+static PyObject *show(PyArrayObject *x, int ndim, const npy_intp *shape, const npy_intp *strides, char *data) {
+    return show_as((PyArray_Descr *)Py_NewRef(PyArray_DESCR(x)), x, ndim, shape, strides, data);
 }
 
 /* The one array of a call and its options; NULL where it is not an array of at most NATIVE_DIMS dims with elements: one
@@ -139,6 +144,7 @@ static PyObject *run_index(const native_kernel *kernel, PyObject *const *args, P
     PyObject *options[OPTIONS], *key;
     npy_intp shape[NATIVE_DIMS], strides[NATIVE_DIMS];
     int ndim = 0;
+    bool nothing = false;
     PyArrayObject *x = taken(args, nargs, kwnames, options);
     if (!x || !(key = options[KEY]) || !PyTuple_CheckExact(key) || PyTuple_GET_SIZE(key) > PyArray_NDIM(x))
         return NULL;
@@ -165,11 +171,15 @@ static PyObject *run_index(const native_kernel *kernel, PyObject *const *args, P
             }
             count = PySlice_AdjustIndices(size, &start, &stop, step);
         }
-        if (!count) /* the other kernel knows where nothing begins */
-            return NULL;
+        nothing |= !count;
         data += start * stride;
         shape[ndim] = count;
         strides[ndim++] = stride * step;
+    }
+    if (nothing) { /* it begins where it would with elements, unless that is not in the memory */
+        PyArrayObject *all = native_owner(x);
+        if (!PyArray_ISONESEGMENT(all) || data < PyArray_BYTES(all) || data > PyArray_BYTES(all) + PyArray_NBYTES(all))
+            return NULL;
     }
     return show(x, ndim, shape, strides, data);
 }
@@ -245,6 +255,37 @@ static PyObject *run_as_strided(const native_kernel *kernel, PyObject *const *ar
     return end > room - size ? NULL : show(x, ndim, shape, strides, PyArray_BYTES(all) + start);
 }
 
+/* Complex numbers as pairs of floats along a new last dim. */
+static PyObject *run_as_real(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    npy_intp shape[NATIVE_DIMS + 1], strides[NATIVE_DIMS + 1];
+    if (nargs != 1 || kwnames || !PyArray_CheckExact(args[0]) || PyArray_NDIM(x) > NATIVE_DIMS || !PyArray_SIZE(x) ||
+        !PyArray_ISNOTSWAPPED(x) || (PyArray_TYPE(x) != NPY_CFLOAT && PyArray_TYPE(x) != NPY_CDOUBLE))
+        return NULL;
+    const int ndim = PyArray_NDIM(x);
+    for (int i = 0; i < ndim; i++) {
+        shape[i] = PyArray_DIM(x, i);
+        strides[i] = PyArray_STRIDE(x, i);
+    }
+    shape[ndim] = 2;
+    strides[ndim] = PyArray_ITEMSIZE(x) / 2;
+    return show_as(PyArray_DescrFromType(PyArray_TYPE(x) == NPY_CFLOAT ? NPY_FLOAT : NPY_DOUBLE), x, ndim + 1, shape, strides,
+                   PyArray_BYTES(x));
+}
+
+/* Pairs of floats along the last dim, each beside the other, as complex numbers. */
+static PyObject *run_as_complex(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    if (nargs != 1 || kwnames || !PyArray_CheckExact(args[0]) || !PyArray_NDIM(x) || !PyArray_SIZE(x) ||
+        !PyArray_ISNOTSWAPPED(x) || (PyArray_TYPE(x) != NPY_FLOAT && PyArray_TYPE(x) != NPY_DOUBLE))
+        return NULL;
+    const int last = PyArray_NDIM(x) - 1;
+    if (PyArray_DIM(x, last) != 2 || PyArray_STRIDE(x, last) != PyArray_ITEMSIZE(x))
+        return NULL;
+    return show_as(PyArray_DescrFromType(PyArray_TYPE(x) == NPY_FLOAT ? NPY_CFLOAT : NPY_CDOUBLE), x, last, PyArray_DIMS(x),
+                   PyArray_STRIDES(x), PyArray_BYTES(x));
+}
+
 int view_init(void) {
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
@@ -261,5 +302,7 @@ const native_spec view_kernels[] = {
     {"diagonal", run_diagonal, NULL},
     {"windows", run_windows, NULL},
     {"as_strided", run_as_strided, NULL},
+    {"view_as_real", run_as_real, NULL},
+    {"view_as_complex", run_as_complex, NULL},
     {NULL, NULL, NULL},
 };

@@ -34,6 +34,7 @@ def laid(name: str, kernel: Kernel, lay: Laying, array: Any) -> Kernel:
                 return lay(made, natives, options)
         return made
 
+    run.__wrapped__ = kernel  # type: ignore[attr-defined]  # for who looks at the arguments in another way
     return run
 
 

@@ -75,15 +75,11 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     if kind is int:
         shape = self.native.shape
         if shape and -shape[0] <= key < shape[0]:
-            key = (key,)
-            native = self.device.kernels["index"](self.native, key=key) if type(self) is Tensor else None
-            return _show_select(self, {"key": key}, native)
+            return _show_select(self, {"key": (key,)})  # type: ignore[no-any-return]
     elif kind is slice:
         shape = self.native.shape
         if shape:
-            key = (whole(key, shape[0]),)
-            native = self.device.kernels["index"](self.native, key=key) if type(self) is Tensor else None
-            return _show_slice(self, {"key": key}, native)
+            return _show_slice(self, {"key": (whole(key, shape[0]),)})  # type: ignore[no-any-return]
     elif kind is tuple:
         shape = self.native.shape
         if len(key) == 2 and key[0] is Ellipsis and key[1] is None:
@@ -107,9 +103,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
                 basic.append(one)
             else:
                 if last is not None:
-                    key = tuple(basic)
-                    native = self.device.kernels["index"](self.native, key=key) if type(self) is Tensor else None
-                    return last(self, {"key": key}, native)
+                    return last(self, {"key": tuple(basic)})  # type: ignore[no-any-return]
             if not basic and type(key[0]) is Tensor:
                 for one in key:
                     if (

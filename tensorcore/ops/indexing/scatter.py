@@ -112,11 +112,16 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None, *, ou
             f"{input.ndim} dimensions for input, and {indices.ndim} dimensions for indices; unsqueeze one"
         )
     at = rules.wrap_dim("take_along_dim", dim, input.ndim)
-    shape, places = list(input.native.shape), list(indices.native.shape)
+    shape, places = tuple(input.native.shape), tuple(indices.native.shape)
     common = rules.broadcast("take_along_dim", (*shape[:at], 1, *shape[at + 1 :]), (*places[:at], 1, *places[at + 1 :]))
-    input = input.expand(*common[:at], shape[at], *common[at + 1 :])  # type: ignore[attr-defined]
-    indices = indices + (indices < 0) * shape[at] if prod(places) else indices  # type: ignore[operator]
-    made = gather(input, at, indices.expand(*common[:at], places[at], *common[at + 1 :]))  # type: ignore[attr-defined]
+    if prod(places):
+        indices = (indices + shape[at]).where(indices < 0, indices)  # type: ignore[operator]
+    wide, wanted = (*common[:at], shape[at], *common[at + 1 :]), (*common[:at], places[at], *common[at + 1 :])
+    made = gather(
+        input if wide == shape else input.expand(wide),  # type: ignore[attr-defined]
+        at,
+        indices if wanted == places else indices.expand(wanted),  # type: ignore[attr-defined]
+    )
     return made if out is None else store("take_along_dim", made, out)
 
 

@@ -20,6 +20,7 @@ from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.record import record
 from tensorcore.ops.signature import checked
+from tensorcore.shortcuts import before
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -74,6 +75,7 @@ def count_of(shape: tuple[int, ...], dim: tuple[int, ...] | None) -> int:
     return product(shape) if dim is None else product([shape[i] for i in dim])
 
 
+@before("stored")
 def stored(op: str, made: Any, out: Any, *inputs: Any) -> Any:
     """A result, or the results, written into ``out`` if there is one, which shows no part of the memory of ``inputs``."""
     if out is None:

@@ -59,23 +59,6 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     if type(input) is not Tensor:
         check_tensors("unflatten", input=input)
     shape = input.native.shape
-    if type(dim) is int and -len(shape) <= dim < len(shape) and type(sizes) is tuple and len(sizes) > 1:
-        at = dim % len(shape)
-        known, hole = 1, -1
-        for i, one in enumerate(sizes):
-            if type(one) is not int or one < 1:
-                if type(one) is not int or one != -1 or hole >= 0:
-                    break
-                hole = i
-            else:
-                known *= one
-        else:
-            found = sizes if hole < 0 else (*sizes[:hole], shape[at] // known, *sizes[hole + 1 :])
-            if shape[at] and (shape[at] == known if hole < 0 else not shape[at] % known):
-                full = (*shape[:at], *found, *shape[at + 1 :])
-                native = input.device.kernels["view"](input.native, shape=full)
-                if native is not None:
-                    return _view.view(input, {"shape": full}, native)  # type: ignore[attr-defined, no-any-return]
     if not shape:
         raise ShapeError(
             "unflatten: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use reshape"
@@ -85,6 +68,9 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
         raise ShapeError("unflatten: sizes must be non-empty, got (); give at least one size")
     full = rules.infer_size("unflatten", rules.as_shape("unflatten", (sizes,)), shape[at])
     return view(input, (*shape[:at], *full, *shape[at + 1 :]))
+
+
+_MISSING = {(1, 2): (0,), (1, 3): (0, 2), (2, 3): (2,)}  # the new dims of one of the first as one of the second
 
 
 def _at_least(n: int, doc: str) -> Any:
@@ -105,7 +91,7 @@ def _at_least(n: int, doc: str) -> Any:
             return one
         if not ndim:
             return reshape(one, (1,) * n)
-        for dim in {(1, 2): (0,), (1, 3): (0, 2), (2, 3): (2,)}[ndim, n]:
+        for dim in _MISSING[ndim, n]:
             one = unsqueeze(one, dim)
         return one
 

@@ -18,16 +18,13 @@ from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.flat import atleast_1d, atleast_2d, atleast_3d
 from tensorcore.ops.shortage import again
-from tensorcore.tape.mode import makers
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "cat", "column_stack", "concat", "concatenate", "dstack", "hstack", "repeat_interleave", "row_stack", "stack", "tile",
     "vstack",
 ]  # fmt: skip
-
-new = object.__new__
-makers.append(globals())
 
 _cat = Op("cat", "tensors", "Tensors one after the other along a dim.", variadic=True, register=False,
           grads=dict(tensors=lambda g, dim, tensors_shape: _parts(g, dim, tensors_shape)))  # fmt: skip
@@ -69,6 +66,34 @@ def _alike(tensors: Any) -> list[Any] | None:
     return natives
 
 
+@before("fitting")
+def _fitting(tensors: Any, dim: Any) -> tuple[list[Any], int, tuple[int, ...]] | None:
+    """The natives of tensors of one dtype and device, of sizes that fit, none of them recorded; the dim from the front, and
+    the shape of all of them. None where something is unusual."""
+    if (type(tensors) is not list and type(tensors) is not tuple) or not tensors or type(dim) is not int:
+        return None
+    first = tensors[0]
+    shape = first.native.shape if type(first) is Tensor else ()
+    ndim = len(shape)
+    if not -ndim <= dim < ndim:
+        return None
+    at, total, natives = dim % ndim, 0, []
+    for one in tensors:
+        if (
+            type(one) is not Tensor
+            or one.dtype is not first.dtype
+            or one.device is not first.device
+            or one.node is not None
+        ):
+            return None
+        sizes = one.native.shape
+        if sizes != shape and (len(sizes) != ndim or sizes[:at] != shape[:at] or sizes[at + 1 :] != shape[at + 1 :]):
+            return None
+        total += sizes[at]
+        natives.append(one.native)
+    return natives, at, (*shape[:at], total, *shape[at + 1 :])
+
+
 def _same_dtype(tensors: list[Tensor]) -> list[Tensor]:
     first = tensors[0].dtype
     if all(one.dtype is first for one in tensors):
@@ -92,45 +117,21 @@ def cat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, a
     """Tensors one after the other along ``dim``; their other sizes are equal. Empty vectors are left out."""
     if axis is not None:
         dim = axis
-    if (type(tensors) is list or type(tensors) is tuple) and tensors and type(dim) is int and out is None:
-        # Tensors of one dtype and device, of sizes that fit, none of them recorded: what is unusual leaves the loop.
-        first = tensors[0]
-        shape = first.native.shape if type(first) is Tensor else ()
-        ndim = len(shape)
-        if -ndim <= dim < ndim:
-            dtype, device, at, total, natives = first.dtype, first.device, dim % ndim, 0, []
-            for one in tensors:
-                if (
-                    type(one) is not Tensor
-                    or one.dtype is not dtype
-                    or one.device is not device
-                    or one.node is not None
-                ):
-                    break
-                native = one.native
-                sizes = native.shape
-                if sizes != shape and (
-                    len(sizes) != ndim or sizes[:at] != shape[:at] or sizes[at + 1 :] != shape[at + 1 :]
-                ):
-                    break
-                total += sizes[at]
-                natives.append(native)
-            else:
-                whole = (total,) if ndim == 1 else (*shape[:at], total, *shape[at + 1 :])
-                made = new(Tensor)
-                try:
-                    made.native = device.kernels["cat"](natives, dim=at, shape=whole)
-                except MemoryError as error:
-                    made.native = again(device, "cat", (natives,), {"dim": at, "shape": whole}, error)
-                made.dtype, made.device = dtype, device
-                made.node = made.version = made.trail = None
-                return made
-    found = _tensors("cat", tensors)
-    if not found:
+    found = _fitting(tensors, dim) if out is None else None
+    if found is not None:
+        natives, at, shape = found
+        device = tensors[0].device
+        try:
+            native = device.kernels["cat"](natives, dim=at, shape=shape)
+        except MemoryError as error:
+            native = again(device, "cat", (natives,), {"dim": at, "shape": shape}, error)
+        return new_tensor(native, tensors[0].dtype, device)  # type: ignore[no-any-return]
+    given = _tensors("cat", tensors)
+    if not given:
         raise ArgumentError("cat: expected a non-empty list of Tensors, got []; pass at least one")
     # Since its first releases PyTorch lets an empty vector stand for nothing at all.
-    solid = [one for one in found if tuple(one.native.shape) != (0,)]
-    made = _joined(found, solid, dim)
+    solid = [one for one in given if tuple(one.native.shape) != (0,)]
+    made = _joined(given, solid, dim)
     return made if out is None else _stored("cat", made, out, tensors)
 
 
@@ -208,7 +209,10 @@ def _all(op: str, tensors: Any, dims: int, grow: Any) -> list[Tensor]:
     found = _tensors(op, tensors)
     if not found:
         raise ShapeError(f"{op}: {op} expects a non-empty TensorList, got []; pass at least one")
-    return [one if len(one.native.shape) >= dims else grow(one) for one in found]
+    for i, one in enumerate(found):
+        if len(one.native.shape) < dims:
+            found[i] = grow(one)
+    return found
 
 
 @operation(method=False, samples=samples.stack_plain)

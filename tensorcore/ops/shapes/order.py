@@ -45,8 +45,7 @@ def permute(input: Tensor, *order: Any, dims: Any = None) -> Tensor:
     else:
         known = wanted in _ORDERS[ndim] if ndim < len(_ORDERS) else sorted(wanted) == [*range(ndim)]
         if known and type(input) is Tensor:
-            native = input.device.kernels["permute"](input.native, dims=wanted)
-            return _show_permuted(input, {"dims": wanted}, native)  # type: ignore[no-any-return]
+            return _show_permuted(input, {"dims": wanted})  # type: ignore[no-any-return]
     order = rules.as_shape("permute", given)
     if len(order) != ndim:
         raise ShapeError(
@@ -68,8 +67,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
             swapped = list(range(ndim))
             swapped[dim0], swapped[dim1] = swapped[dim1], swapped[dim0]
             dims = tuple(swapped)
-        native = input.device.kernels["permute"](input.native, dims=dims) if type(input) is Tensor else None
-        return _show_transpose(input, {"dims": dims}, native)
+        return _show_transpose(input, {"dims": dims})  # type: ignore[no-any-return]
     return _show_transpose(input, {"dims": _swapped("transpose", input, dim0, dim1)})
 
 
@@ -103,8 +101,7 @@ def t(input: Tensor) -> Tensor:
         check_tensors("t", input=input)
     ndim = len(input.native.shape)
     if ndim == 2:
-        native = input.device.kernels["permute"](input.native, dims=(1, 0)) if type(input) is Tensor else None
-        return _show_t(input, _SWAP, native)
+        return _show_t(input, _SWAP)  # type: ignore[no-any-return]
     if ndim > 2:
         raise ShapeError(f"t: t() expects a tensor with <= 2 dimensions, got {ndim}D; use transpose(dim0, dim1)")
     return _t.view(input, _KEEP[ndim])
@@ -180,8 +177,7 @@ def _transposed(name: str, doc: str) -> None:
         ndim = len(self.native.shape)
         if name == "T":
             dims = _REVERSED[ndim] if ndim < len(_REVERSED) else tuple(range(ndim - 1, -1, -1))
-            native = self.device.kernels["permute"](self.native, dims=dims) if type(self) is Tensor else None
-            return _show_permuted(self, {"dims": dims}, native)
+            return _show_permuted(self, {"dims": dims})  # type: ignore[no-any-return]
         if name == "H" and ndim not in (0, 2):
             raise ShapeError(f"H: tensor.H is only supported on matrices (2-D tensors), got {ndim}-D; use mH")
         if name in ("mT", "mH") and ndim == 1:
@@ -189,7 +185,7 @@ def _transposed(name: str, doc: str) -> None:
                 f"{name}: expected a matrix or a batch of matrices, got {ndim}-D tensor; use unsqueeze first"
             )
         if name == "mT" and ndim == 2 and type(self) is Tensor:
-            return _show_transpose(self, _SWAP, self.device.kernels["permute"](self.native, dims=(1, 0)))  # type: ignore[no-any-return]
+            return _show_transpose(self, _SWAP)  # type: ignore[no-any-return]
         swapped = transpose(self, -2, -1) if ndim > 1 else self
         return swapped.conj() if name in ("H", "mH") and self.dtype.is_complex else swapped  # type: ignore[attr-defined]
 

@@ -44,7 +44,7 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
             f"pad: Padding length should be less than or equal to two times the input dimension, got {amounts} for {list(shape)}"
         )
     pairs = [(0, 0)] * (len(shape) - len(amounts) // 2)
-    pairs += [(amounts[2 * i], amounts[2 * i + 1]) for i in range(len(amounts) // 2 - 1, -1, -1)]
+    pairs += zip(amounts[-2::-2], amounts[::-2], strict=True)  # the last dim's stand first
     if mode == "constant":
         return _constant(input, pairs, 0 if value is None else value)
     if mode not in _SOURCES:
@@ -78,24 +78,25 @@ class _NotKnown(GradientError, KernelMissing):
 
 def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor:
     shape = tuple(input.native.shape)
-    negative = False
+    key, whole, negative = [], [], False
     for n, (before, after) in zip(shape, pairs, strict=True):
-        negative |= before < 0 or after < 0
-        if n + before + after < 0 or n + min(before, 0) + min(after, 0) < 0:
-            raise ShapeError(
-                f"pad: The input size {n}, plus negative padding {before} and {after}, resulted in a negative output size, got "
-                f"{list(shape)}; take away less"
-            )
+        if before < 0 or after < 0:
+            negative = True
+            if n + before + after < 0 or n + min(before, 0) + min(after, 0) < 0:
+                raise ShapeError(
+                    f"pad: The input size {n}, plus negative padding {before} and {after}, resulted in a negative output size, "
+                    f"got {list(shape)}; take away less"
+                )
+        key.append(slice(before, before + n))
+        whole.append(n + before + after)
     if negative:
-        key = tuple(
+        left = tuple(
             [slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(shape, pairs, strict=True)]
         )
-        input = slice_op.view(input, {"key": key})
-        shape = tuple(input.native.shape)
-        pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
-    key = tuple([slice(before, before + n) for n, (before, _) in zip(shape, pairs, strict=True)])
-    whole = tuple([n + before + after for n, (before, after) in zip(shape, pairs, strict=True)])
-    return apply(_pad, (input,), {"shape": whole, "key": key, "value": factor("pad", "value", value, input.dtype)})  # type: ignore[no-any-return]
+        kept = slice_op.view(input, {"key": left})
+        return _constant(kept, [(max(before, 0), max(after, 0)) for before, after in pairs], value)
+    options = {"shape": tuple(whole), "key": tuple(key), "value": factor("pad", "value", value, input.dtype)}
+    return apply(_pad, (input,), options)  # type: ignore[no-any-return]
 
 
 _pad = Op("constant_pad", "input", "The input within a constant.", register=False, backward_name="ConstantPadNdBackward0",

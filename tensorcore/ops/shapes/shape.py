@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -16,6 +17,7 @@ from tensorcore.ops.kinds import view as view_op
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import index as samples
+from tensorcore.shortcuts import before
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -54,18 +56,6 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
     """
     if type(input) is not Tensor:
         check_tensors("view", input=input)
-    count = 1
-    for one in shape:
-        if type(one) is not int or one < 1:
-            break
-        count *= one
-    else:
-        if shape and count == prod(input.native.shape):  # sizes in full: the usual call
-            native = input.device.kernels["view"](input.native, shape=shape)
-            if native is not None:
-                return _show_view(input, {"shape": shape}, native)  # type: ignore[no-any-return]
-    if len(shape) == 1 and isinstance(shape[0], tuple) and shape[0]:
-        return view(input, *shape[0])
     if not shape:
         shape = () if size is None and dtype is None else (dtype if size is None else size,)
     if len(shape) == 1 and isinstance(shape[0], dtypes.dtype):
@@ -81,6 +71,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
     return _show_view(input, {"shape": sizes}, native)  # type: ignore[no-any-return]
 
 
+@before("sizes")
 def _sizes(op: str, input: Tensor, sizes: Any) -> tuple[int, ...]:
     """The sizes of as many elements as ``input`` has; without another frame where they are ints that fit, one may be -1."""
     given = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
@@ -140,15 +131,7 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     """The same elements in another ``shape``: a view where possible, else a copy. One size may be -1."""
     if type(input) is not Tensor:
         check_tensors("reshape", input=input)
-    count = 1
-    for one in sizes:
-        if type(one) is not int or one < 1:
-            sizes = _sizes("reshape", input, sizes if shape is None else (shape,))
-            break
-        count *= one
-    else:
-        if shape is not None or count != prod(input.native.shape):
-            sizes = _sizes("reshape", input, sizes if shape is None else (shape,))
+    sizes = _sizes("reshape", input, sizes if shape is None else (shape,))
     native = input.device.kernels["view"](input.native, shape=sizes)
     if native is not None:
         return _show_view(input, {"shape": sizes}, native)
@@ -179,8 +162,7 @@ def _expanded(op: str, input: Tensor, sizes: tuple[Any, ...]) -> Tensor:
                 break
             at += 1
         else:
-            native = input.device.kernels["expand"](input.native, shape=wanted)
-            return _show_expanded(input, {"shape": wanted}, native)  # type: ignore[no-any-return]
+            return _show_expanded(input, {"shape": wanted})  # type: ignore[no-any-return]
     wanted = rules.as_shape(op, sizes)
     extra = len(wanted) - len(shape)
     if extra < 0:
@@ -245,15 +227,18 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
         check_tensors("squeeze", input=input)
     shape = input.native.shape
     if dim is None:
-        key: tuple[Any, ...] = tuple([0 if size == 1 else _ALL for size in shape])
-        native = input.device.kernels["index"](input.native, key=key) if type(input) is Tensor else None
-        return _show_squeezed(input, {"key": key}, native)  # type: ignore[no-any-return]
+        return _show_squeezed(input, _solid(shape))  # type: ignore[no-any-return]
     if type(dim) is int and -len(shape) <= dim < len(shape):
-        key = (_ALL,) * (dim % len(shape)) + (0,) if shape[dim] == 1 else ()
-        native = input.device.kernels["index"](input.native, key=key) if type(input) is Tensor else None
-        return _show_squeezed_dim(input, {"key": key}, native)  # type: ignore[no-any-return]
+        key: tuple[Any, ...] = (_ALL,) * (dim % len(shape)) + (0,) if shape[dim] == 1 else ()
+        return _show_squeezed_dim(input, {"key": key})  # type: ignore[no-any-return]
     op = _squeeze if dim is None else _squeeze_dim if isinstance(dim, int) else _squeeze_dims
     return op.view(input, _squeezed(input, dim))
+
+
+@lru_cache(1024)
+def _solid(shape: tuple[int, ...]) -> dict[str, Any]:
+    """What leaves out the dims of size 1; not to be changed, because others get the same."""
+    return {"key": tuple([0 if size == 1 else _ALL for size in shape])}
 
 
 def _squeezed(input: Tensor, dim: Any) -> dict[str, Any]:
@@ -270,8 +255,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     ndim = len(input.native.shape)
     if type(dim) is not int or not 0 <= dim <= ndim:
         dim = rules.wrap_dim("unsqueeze", dim, ndim + 1)
-    native = input.device.kernels["unsqueeze"](input.native, dim=dim) if type(input) is Tensor else None
-    return _show_unsqueezed(input, {"dim": dim}, native)
+    return _show_unsqueezed(input, {"dim": dim})  # type: ignore[no-any-return]
 
 
 def _reshaping(name: str, function: Any) -> None:

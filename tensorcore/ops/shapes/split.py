@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from operator import sub
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.ops.shapes.views import several_views
 from tensorcore.ops.shapes.views_part import select_op, slice_op
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -48,22 +50,28 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
             "unbind: Dimension specified as 0 but tensor has no dimensions, got a 0-d tensor; use item()"
         )
     at = rules.wrap_dim("unbind", dim, len(shape))
-    front = (_ALL,) * at
-    return several_views(_unbind, input, {"dim": at}, select_op, [{"key": (*front, i)} for i in range(shape[at])])
+    return several_views(_unbind, input, {"dim": at}, select_op, _keys(at, shape[at]))
 
 
 def _even(input: Tensor, dim: int, size: int) -> tuple[Tensor, ...]:
     """Parts of one size along ``dim``, the last what is left."""
-    whole, rest = divmod(input.native.shape[dim], size)
-    return _slices(_split, input, dim, [size] * whole + [rest] if rest or not whole else [size] * whole)
+    have = input.native.shape[dim]
+    return _slices(_split, input, dim, [*range(0, have, size), have] if have else [0, 0])
 
 
-def _slices(op: Op, input: Tensor, dim: int, sizes: list[int]) -> tuple[Tensor, ...]:
-    keys, start, front = [], 0, (_ALL,) * dim
-    for size in sizes:
-        keys.append({"key": (*front, slice(start, start + size, 1))})
-        start += size
-    return several_views(op, input, {"dim": dim, "sizes": tuple(sizes)}, slice_op, keys)
+def _slices(op: Op, input: Tensor, dim: int, cuts: list[int]) -> tuple[Tensor, ...]:
+    """The parts between each cut and the next."""
+    sizes = tuple(map(sub, cuts[1:], cuts))
+    return several_views(op, input, {"dim": dim, "sizes": sizes}, slice_op, _keys(dim, cuts))
+
+
+@before("keys")
+def _keys(dim: int, cuts: Any) -> list[dict[str, Any]]:
+    """The options of the parts along ``dim`` between each cut and the next, which may be before it; of so many slices."""
+    front = (_ALL,) * dim
+    if type(cuts) is int:
+        return [{"key": (*front, i)} for i in range(cuts)]
+    return [{"key": (*front, slice(start, max(start, stop), 1))} for start, stop in itertools.pairwise(cuts)]
 
 
 @operation(samples=samples.split)
@@ -91,7 +99,7 @@ def split(
         raise ShapeError(
             f"split: split_size can only be 0 if dimension size is 0, got dimension size of {have}; pass a size > 0"
         )
-    return _even(tensor, at, size) if size else _slices(_split, tensor, at, [have])
+    return _even(tensor, at, size) if size else _slices(_split, tensor, at, [0, have])
 
 
 @operation(samples=samples.split_with_sizes)
@@ -112,7 +120,7 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
             f"{shape[at]} (input tensor's size at "
             f"dimension {dim}), got split_sizes={sizes}; give sizes >= 0 of that sum"
         )
-    return _slices(_split_with_sizes, input, at, sizes)
+    return _slices(_split_with_sizes, input, at, [*itertools.accumulate(sizes, initial=0)])
 
 
 @operation(samples=samples.chunk)
@@ -130,7 +138,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     at = rules.wrap_dim("chunk", dim, len(shape))
     size = -(-shape[at] // chunks)
     if not size:
-        return _slices(_split_with_sizes, input, at, [0] * chunks)
+        return _slices(_split_with_sizes, input, at, [0] * (chunks + 1))
     return _even(input, at, size)
 
 
@@ -173,13 +181,9 @@ def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) ->
         cuts = [i * (size // n) + min(i, size % n) for i in range(n + 1)]
     else:
         cuts = [0, *rules.as_shape(op, (indices_or_sections,)), size]
-    made, front, kernel = [], (_ALL,) * at, input.device.kernels["index"]
-    plain = type(input) is Tensor
-    for start, stop in itertools.pairwise(cuts):
-        begin, end = (start, stop) if 0 <= start <= stop <= size else slice(start, stop).indices(size)[:2]
-        key = (*front, slice(begin, max(begin, end), 1))
-        made.append(_show_slice(input, {"key": key}, kernel(input.native, key=key) if plain else None))
-    return tuple(made)
+    if not 0 <= min(cuts) <= max(cuts) <= size:
+        cuts = [slice(one, None).indices(size)[0] for one in cuts]
+    return tuple([_show_slice(input, key) for key in _keys(at, cuts)])
 
 
 def _numpy_split(name: str, least: int, doc: str) -> Any:

@@ -9,6 +9,7 @@ from weakref import ref
 from tensorcore.ops.define import Op
 from tensorcore.ops.inplace import share_version
 from tensorcore.ops.record import record
+from tensorcore.shortcuts import before
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode, unusual
 from tensorcore.tape.node import Node
@@ -98,9 +99,10 @@ def viewing(op: Op, dtype_of: Callable[[Any], Any] | None = None) -> Callable[..
         views.append(ref(made))
         return made
 
-    return show
+    return before("show", op, kernel, needs_shape, dtype_of)(show)
 
 
+@before("several_views", record)
 def several_views(
     op: Op, input: Tensor, options: dict[str, Any], step: Op, keys: Sequence[dict[str, Any]]
 ) -> tuple[Tensor, ...]:

@@ -17,6 +17,7 @@ from tensorcore.ops.kinds import view as view_op
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -86,8 +87,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
         and -shape[dim] <= index < shape[dim]
     ):
         key = (_ALL,) * (dim % len(shape)) + (index,)
-        native = input.device.kernels["index"](input.native, key=key) if type(input) is Tensor else None
-        return _show_select(input, {"key": key}, native)  # type: ignore[no-any-return]
+        return _show_select(input, {"key": key})  # type: ignore[no-any-return]
     return select_op.view(input, {"key": select_key("select", input, dim, index)})
 
 
@@ -205,35 +205,23 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
     """
     if type(input) is not Tensor:
         check_tensors("as_strided", input=input)
-    device, have = input.device, input.native.shape
-    own_strides, own_start = device.layout(input.native)
-    # In one frame where plain sizes and strides lead from the first element to none behind the last; else by the rules.
-    offset: Any = 0 if storage_offset is None else storage_offset - own_start if type(storage_offset) is int else -1
-    if type(size) is type(stride) is tuple and len(size) == len(stride) and offset >= 0 and 0 not in have:
-        reach = -offset
-        for one, step in zip(have, own_strides, strict=True):
-            reach += (one - 1) * step
-        for one, step in zip(size, stride, strict=True):
-            if type(one) is not int or type(step) is not int or one < 1 or step < 0:
-                reach = -1
-                break
-            reach -= (one - 1) * step
-    else:
-        reach = -1
-    if reach < 0:
-        size, stride, start = _strided_arguments("as_strided", input, size, stride, storage_offset)
-        offset = start - own_start
-    native = device.kernels["as_strided"](input.native, shape=size, strides=stride, offset=offset)
-    options = {"shape": size, "strides": stride, "offset": offset, "own": (tuple(have), own_strides, 0)}
-    return _kernel_view(input, options, native)
+    return _strided_view(input, _strided_options(input, size, stride, storage_offset))
 
 
-def _strided_view(input: Tensor, options: dict[str, Any], native: Any = None) -> Tensor:
-    if native is None:
-        native = input.device.kernels["as_strided"](
-            input.native, shape=options["shape"], strides=options["strides"], offset=options["offset"]
-        )
-    return _kernel_view(input, options, native)
+@before("strided_options")
+def _strided_options(input: Tensor, size: Any, stride: Any, storage_offset: Any) -> dict[str, Any]:
+    """What the kernel takes, and the input's own geometry, which the gradient asks for."""
+    size, stride, start = _strided_arguments("as_strided", input, size, stride, storage_offset)
+    own_strides, own_start = input.device.layout(input.native)
+    own = (tuple(input.native.shape), own_strides, 0)
+    return {"shape": size, "strides": stride, "offset": start - own_start, "own": own}
+
+
+def _strided_view(input: Tensor, options: dict[str, Any]) -> Tensor:
+    native = input.device.kernels["as_strided"](
+        input.native, shape=options["shape"], strides=options["strides"], offset=options["offset"]
+    )
+    return _kernel_view(input, options, native)  # type: ignore[no-any-return]
 
 
 _as_strided.view = _strided_view  # type: ignore[attr-defined]

@@ -1,0 +1,47 @@
+"""Short ways in C through the functions that most calls pass, where they were built: the Python stays, and takes what is unusual.
+
+A short way makes no tensor other than its function would: it looks whether a call is one of the usual ones, fills the slots of a
+Tensor where they lie, and hands everything else on. ``TENSORCORE_NATIVE=0`` leaves them out, ``=1`` makes it an error that they
+are missing, as with the kernels of the CPU.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["before", "learn", "properties"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+_wanted = os.environ.get("TENSORCORE_NATIVE", "")
+_library: Any = None
+properties: dict[str, property] = {}  # in Python, of those that have a short way
+if _wanted != "0":
+    try:
+        import tensorcore.shortcuts._shortcuts as _library
+    except ImportError:
+        if _wanted == "1":
+            raise
+
+
+def learn(tensor: type, size: type, version: type, node: type, unusual: Any, mode: Any, next_order: Any) -> None:
+    """Tells the short ways where a Tensor has its slots, and what they ask; gives it those of its properties that have one.
+
+    Args:
+        unusual, mode: the counters of threads that are not plain, and the switches of each.
+        next_order: the clock.
+    """
+    if _library is not None:
+        for name, found in _library.learn(tensor, size, version, node, unusual, mode, next_order).items():
+            properties[name] = vars(tensor)[name]
+            setattr(tensor, name, found)
+
+
+def before(name: str, *known: Any) -> Callable[[F], F]:
+    """A decorator: the short way of that name before a function, which takes what that does not; as it is where there is none.
+
+    Args:
+        known: what the short way has to know besides.
+    """
+    return lambda function: function if _library is None else _library.before(name, function, *known)

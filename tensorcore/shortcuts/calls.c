@@ -1,0 +1,179 @@
+/* Calls of kernels: what goes in and what comes out. */
+#include "shortcuts.h"
+
+enum { OPERANDS = 16 };
+
+/* tensor.py: new_tensor(native, dtype, device); in inference mode tensors are marked */
+static PyObject *run_new_tensor(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs != 3 || kwnames || counts(INFERENCE) ? NULL : new_tensor(args[0], args[1], args[2]);
+}
+
+/* A result, or several, as tensors of one dtype, or each of its own. */
+static PyObject *tensors_of(PyObject *native, PyObject *dtype, PyObject *device) {
+    if (!PyTuple_CheckExact(native) && !PyList_CheckExact(native))
+        return new_tensor(native, dtype, device);
+    const bool several = PyTuple_CheckExact(dtype);
+    if (several && PyTuple_GET_SIZE(dtype) < PySequence_Fast_GET_SIZE(native))
+        return PyErr_Format(PyExc_IndexError, "apply: expected a dtype for each result, got %R", dtype);
+    PyObject *made = PyTuple_New(PySequence_Fast_GET_SIZE(native));
+    for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(made); i++) {
+        PyObject *one = new_tensor(PySequence_Fast_GET_ITEM(native, i), several ? PyTuple_GET_ITEM(dtype, i) : dtype, device);
+        if (one)
+            PyTuple_SET_ITEM(made, i, one);
+        else
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* record(op, inputs, options, made); -1 with an exception. */
+static int put_on_tape(PyObject *record, PyObject *op, PyObject *inputs, PyObject *options, PyObject *made) {
+    PyObject *grads = PyObject_GetAttr(op, shortcut_names[A_GRADS]);
+    const int wanted = grads ? PyObject_IsTrue(grads) : -1;
+    Py_XDECREF(grads);
+    if (wanted <= 0)
+        return wanted;
+    PyObject *results = PyTuple_CheckExact(made) ? PySequence_List(made) : Py_NewRef(made);
+    PyObject *done = results ? PyObject_CallFunctionObjArgs(record, op, inputs, options, results, NULL) : NULL;
+    Py_XDECREF(results);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+/* calls.py: apply(op, inputs, options=None, *, dtype=None) of tensors of one device, with what records */
+static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs < 2 || nargs > 3 || counts(INFERENCE) || !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])))
+        return NULL;
+    PyObject *options = nargs == 3 ? args[2] : Py_None, *dtype = Py_None, *natives[OPERANDS];
+    for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
+        if (PyTuple_GET_ITEM(kwnames, i) != shortcut_names[A_DTYPE])
+            return NULL;
+        dtype = args[nargs + i];
+    }
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(args[1]);
+    PyObject **inputs = PySequence_Fast_ITEMS(args[1]);
+    if (!count || count > OPERANDS || (options != Py_None && !PyDict_CheckExact(options)) ||
+        !is_whole(inputs[0]))
+        return NULL;
+    PyObject *device = SLOT(inputs[0], DEVICE);
+    bool recorded = false;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (inputs[i] != Py_None && (!is_whole(inputs[i]) || SLOT(inputs[i], DEVICE) != device))
+            return NULL;
+        natives[i] = inputs[i] == Py_None ? Py_None : SLOT(inputs[i], NATIVE);
+        recorded |= inputs[i] != Py_None && SLOT(inputs[i], NODE) != Py_None;
+    }
+    if (recorded && counts(THREADS))
+        return NULL;
+    PyObject *variadic = PyObject_GetAttr(args[0], shortcut_names[A_VARIADIC]);
+    PyObject *name = variadic == Py_False ? PyObject_GetAttr(args[0], shortcut_names[A_KERNEL]) : NULL;
+    PyObject *kernel = name ? kernel_of(device, name) : NULL;
+    Py_XDECREF(variadic);
+    Py_XDECREF(name);
+    if (!kernel)
+        return NULL;
+    dtype = Py_NewRef(dtype == Py_None ? SLOT(inputs[0], DTYPE) : dtype);
+    Py_INCREF(device);
+    for (Py_ssize_t i = 0; i < count; i++)
+        Py_INCREF(natives[i]); /* a kernel may let other threads run, which may give a tensor another array */
+    PyObject *native = PyObject_VectorcallDict(kernel, natives, (size_t)count, options == Py_None ? NULL : options);
+    PyObject *made = native ? tensors_of(native, dtype, device) : NULL;
+    if (!native && PyErr_ExceptionMatches(PyExc_MemoryError))
+        PyErr_Clear(); /* the function makes room, and asks again */
+    if (made && recorded && put_on_tape(self->known[0], args[0], args[1], options, made))
+        Py_CLEAR(made);
+    for (Py_ssize_t i = 0; i < count; i++)
+        Py_DECREF(natives[i]);
+    Py_XDECREF(native);
+    Py_DECREF(kernel);
+    Py_DECREF(dtype);
+    Py_DECREF(device);
+    return made;
+}
+
+/* join.py: _fitting(tensors, dim), of arrays of one dtype and device, none of them recorded, whose sizes fit */
+static PyObject *run_fitting(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 2 || kwnames || !(PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0])) || !PyLong_CheckExact(args[1]))
+        return NULL;
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(args[0]);
+    PyObject **tensors = PySequence_Fast_ITEMS(args[0]);
+    PyArrayObject *first = NULL;
+    npy_intp total = 0;
+    int overflow, ndim = 0;
+    long dim = PyLong_AsLongAndOverflow(args[1], &overflow);
+    for (Py_ssize_t k = 0; k < count; k++) {
+        PyObject *one = tensors[k];
+        if (!is_whole(one) || SLOT(one, NODE) != Py_None || SLOT(one, DTYPE) != SLOT(tensors[0], DTYPE) ||
+            SLOT(one, DEVICE) != SLOT(tensors[0], DEVICE) || !PyArray_CheckExact(SLOT(one, NATIVE)))
+            return NULL;
+        PyArrayObject *array = (PyArrayObject *)SLOT(one, NATIVE);
+        if (!k) {
+            first = array;
+            ndim = PyArray_NDIM(array);
+            dim += dim < 0 ? ndim : 0;
+            if (overflow || dim < 0 || dim >= ndim)
+                return NULL;
+        }
+        if (PyArray_NDIM(array) != ndim)
+            return NULL;
+        for (int i = 0; i < ndim; i++)
+            if (i != dim && PyArray_DIM(array, i) != PyArray_DIM(first, i))
+                return NULL;
+        total += PyArray_DIM(array, (int)dim);
+    }
+    if (!count)
+        return NULL;
+    PyObject *natives = PyList_New(count), *shape = natives ? PyTuple_New(ndim) : NULL;
+    for (Py_ssize_t k = 0; natives && k < count; k++)
+        PyList_SET_ITEM(natives, k, Py_NewRef(SLOT(tensors[k], NATIVE)));
+    for (int i = 0; shape && i < ndim; i++) {
+        PyObject *size = PyLong_FromSsize_t(i == dim ? total : PyArray_DIM(first, i));
+        if (size)
+            PyTuple_SET_ITEM(shape, i, size);
+        else
+            Py_CLEAR(shape);
+    }
+    if (!shape) {
+        Py_XDECREF(natives);
+        return NULL;
+    }
+    return Py_BuildValue("(NlN)", natives, dim, shape);
+}
+
+/* split.py: _keys(dim, cuts) */
+static PyObject *run_keys(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static PyObject *all, *one;
+    const bool cuts = nargs == 2 && PyList_CheckExact(args[1]) && PyList_GET_SIZE(args[1]) > 0;
+    if (nargs != 2 || kwnames || !PyLong_CheckExact(args[0]) || !(cuts || PyLong_CheckExact(args[1])))
+        return NULL;
+    if ((!all && !(all = PySlice_New(NULL, NULL, NULL))) || (!one && !(one = PyLong_FromLong(1))))
+        return NULL;
+    const Py_ssize_t dim = PyLong_AsSsize_t(args[0]), count = cuts ? PyList_GET_SIZE(args[1]) - 1 : PyLong_AsSsize_t(args[1]);
+    PyObject *made = dim >= 0 && dim < NPY_MAXDIMS && count >= 0 ? PyList_New(count) : NULL;
+    for (Py_ssize_t i = 0; made && i < count; i++) {
+        PyObject *options = PyDict_New(), *key = options ? PyTuple_New(dim + 1) : NULL, *part = NULL;
+        if (key && cuts) {
+            PyObject *start = PyList_GET_ITEM(args[1], i), *stop = PyList_GET_ITEM(args[1], i + 1);
+            const int back = PyObject_RichCompareBool(stop, start, Py_LT);
+            part = back < 0 ? NULL : PySlice_New(start, back ? start : stop, one);
+        } else if (key) {
+            part = PyLong_FromSsize_t(i);
+        }
+        for (Py_ssize_t k = 0; key && k < dim; k++)
+            PyTuple_SET_ITEM(key, k, Py_NewRef(all));
+        if (key)
+            PyTuple_SET_ITEM(key, dim, part); /* NULL too */
+        if (!part || PyDict_SetItem(options, shortcut_names[A_KEY], key)) {
+            Py_XDECREF(options);
+            Py_CLEAR(made);
+        } else {
+            PyList_SET_ITEM(made, i, options);
+        }
+        Py_XDECREF(key);
+    }
+    return made;
+}
+
+const shortcut_spec call_shortcuts[] = {
+    {"new_tensor", run_new_tensor}, {"apply", run_apply}, {"fitting", run_fitting}, {"keys", run_keys}, {NULL, NULL},
+};

@@ -1,0 +1,256 @@
+/* Looks at arguments that find nothing wrong; what may be wrong, the function in Python says. */
+#include "shortcuts.h"
+
+static bool any_tensor(PyObject *one) { return tensor_type && PyObject_TypeCheck(one, tensor_type); }
+
+/* operands.py: check_tensors(op, **given), and check_optional, which has something to know */
+static PyObject *run_check_tensors(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 1 || !kwnames)
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(kwnames); i++)
+        if (!any_tensor(args[1 + i]) && !(self->known[0] && args[1 + i] == Py_None))
+            return NULL;
+    Py_RETURN_NONE;
+}
+
+/* operands.py: lifted(op, *inputs), where all tensors are on the device of the first */
+static PyObject *run_lifted(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs < 2 || kwnames || !is_tensor(args[1]))
+        return NULL;
+    for (Py_ssize_t i = 1; i < nargs; i++)
+        if (is_tensor(args[i]) ? SLOT(args[i], DEVICE) != SLOT(args[1], DEVICE) : any_tensor(args[i]))
+            return NULL;
+    PyObject *made = PyTuple_New(nargs - 1);
+    for (Py_ssize_t i = 1; made && i < nargs; i++)
+        PyTuple_SET_ITEM(made, i - 1, Py_NewRef(args[i]));
+    return made;
+}
+
+/* operands.py: plain(value), of Python's own ints and floats, and of tensors with dims */
+static PyObject *run_plain(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 1 || kwnames)
+        return NULL;
+    PyObject *native = is_tensor(args[0]) ? SLOT(args[0], NATIVE) : NULL;
+    const bool same = PyLong_CheckExact(args[0]) || PyFloat_CheckExact(args[0]) || PyTuple_CheckExact(args[0]) ||
+                      (native && PyArray_CheckExact(native) && PyArray_NDIM((PyArrayObject *)native));
+    return same ? Py_NewRef(args[0]) : NULL;
+}
+
+/* reduce.py: stored(op, made, out, *inputs) without `out` */
+static PyObject *run_stored(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs < 3 || kwnames || args[2] != Py_None ? NULL : Py_NewRef(args[1]);
+}
+
+/* An int of Python's own that is small enough, as most are; else `missing`. */
+static Py_ssize_t number(PyObject *one, Py_ssize_t missing) {
+    int overflow;
+    if (!PyLong_CheckExact(one))
+        return missing;
+    const long value = PyLong_AsLongAndOverflow(one, &overflow);
+    return overflow ? missing : (Py_ssize_t)value;
+}
+
+enum { NO_DIM = PY_SSIZE_T_MIN };
+
+/* A dim counted from the front; NO_DIM where it is none. */
+static Py_ssize_t wrapped(PyObject *dim, Py_ssize_t ndim) {
+    const Py_ssize_t span = ndim > 1 ? ndim : 1, at = number(dim, NO_DIM);
+    return at < -span || at >= span ? NO_DIM : at + (at < 0 ? span : 0);
+}
+
+/* rules.py: wrap_dim(op, dim, ndim) */
+static PyObject *run_wrap_dim(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const Py_ssize_t ndim = nargs == 3 && !kwnames ? number(args[2], -1) : -1, at = ndim < 0 ? NO_DIM : wrapped(args[1], ndim);
+    return at == NO_DIM ? NULL : PyLong_FromSsize_t(at);
+}
+
+/* rules.py: wrap_dims(op, dim, ndim) of an int, or a tuple or list of them */
+static PyObject *run_wrap_dims(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const Py_ssize_t ndim = nargs == 3 && !kwnames ? number(args[2], -1) : -1;
+    if (ndim < 0 || ndim > 63)
+        return NULL;
+    const bool one = PyLong_CheckExact(args[1]);
+    if (!one && !PyTuple_CheckExact(args[1]) && !PyList_CheckExact(args[1]))
+        return NULL;
+    const Py_ssize_t count = one ? 1 : PySequence_Fast_GET_SIZE(args[1]);
+    PyObject *made = PyTuple_New(count);
+    uint64_t seen = 0;
+    for (Py_ssize_t i = 0; made && i < count; i++) {
+        const Py_ssize_t at = wrapped(one ? args[1] : PySequence_Fast_GET_ITEM(args[1], i), ndim);
+        PyObject *dim = at == NO_DIM || seen >> at & 1 ? NULL : PyLong_FromSsize_t(at);
+        if (!dim) {
+            Py_CLEAR(made);
+            break;
+        }
+        seen |= UINT64_C(1) << at;
+        PyTuple_SET_ITEM(made, i, dim);
+    }
+    return made;
+}
+
+/* rules.py: whole(op, name, value) */
+static PyObject *run_whole(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs == 3 && PyLong_CheckExact(args[2]) ? Py_NewRef(args[2]) : NULL;
+}
+
+static bool ints(PyObject *sizes) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sizes); i++)
+        if (!PyLong_CheckExact(PySequence_Fast_GET_ITEM(sizes, i)))
+            return false;
+    return true;
+}
+
+/* rules.py: as_shape(op, sizes), of a tuple of ints, alone or in another one */
+static PyObject *run_as_shape(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 2 || kwnames || !PyTuple_CheckExact(args[1]))
+        return NULL;
+    PyObject *sizes = args[1], *first = PyTuple_GET_SIZE(sizes) == 1 ? PyTuple_GET_ITEM(sizes, 0) : NULL;
+    if (first && (PyTuple_Check(first) || PyList_CheckExact(first)))
+        sizes = first;
+    return !ints(sizes) ? NULL : PyTuple_CheckExact(sizes) ? Py_NewRef(sizes) : PySequence_Tuple(sizes);
+}
+
+/* Sizes of `count` elements, a tuple or a list, with the one that is -1 worked out; NULL where they are no ints that fit. */
+static PyObject *filled(PyObject *sizes, Py_ssize_t count) {
+    const Py_ssize_t ndim = PySequence_Fast_GET_SIZE(sizes);
+    Py_ssize_t known = 1, hole = -1;
+    for (Py_ssize_t i = 0; i < ndim; i++) {
+        const Py_ssize_t size = number(PySequence_Fast_GET_ITEM(sizes, i), -2);
+        if (size < -1 || (size == -1 && hole >= 0))
+            return NULL;
+        if (size == -1)
+            hole = i;
+        else if (__builtin_mul_overflow(known, size, &known))
+            return NULL;
+    }
+    if (hole < 0 ? known != count : !known || count % known)
+        return NULL;
+    if (hole < 0 && PyTuple_CheckExact(sizes))
+        return Py_NewRef(sizes);
+    PyObject *made = PyTuple_New(ndim), *size = made && hole >= 0 ? PyLong_FromSsize_t(count / known) : NULL;
+    if (made && hole >= 0 && !size)
+        Py_CLEAR(made);
+    for (Py_ssize_t i = 0; made && i < ndim; i++)
+        PyTuple_SET_ITEM(made, i, i == hole ? size : Py_NewRef(PySequence_Fast_GET_ITEM(sizes, i)));
+    return made;
+}
+
+/* shape.py: _sizes(op, input, sizes), of ints that fit, one of which may be -1 */
+static PyObject *run_sizes(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 3 || kwnames || !is_tensor(args[1]) || !PyTuple_CheckExact(args[2]) || !SLOT(args[1], NATIVE) ||
+        !PyArray_CheckExact(SLOT(args[1], NATIVE)))
+        return NULL;
+    PyObject *sizes = args[2], *first = PyTuple_GET_SIZE(sizes) == 1 ? PyTuple_GET_ITEM(sizes, 0) : NULL;
+    if (first && (PyTuple_Check(first) || PyList_CheckExact(first)))
+        sizes = first;
+    return filled(sizes, PyArray_SIZE((PyArrayObject *)SLOT(args[1], NATIVE)));
+}
+
+/* rules.py: infer_size(op, sizes, numel) */
+static PyObject *run_infer_size(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const Py_ssize_t count = nargs == 3 && !kwnames && PyTuple_CheckExact(args[1]) ? number(args[2], -1) : -1;
+    return count < 0 ? NULL : filled(args[1], count);
+}
+
+/* operands.py: common_device(op, inputs), where it is that of the first */
+static PyObject *run_common_device(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 2 || kwnames || !(PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])))
+        return NULL;
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(args[1]);
+    PyObject **inputs = PySequence_Fast_ITEMS(args[1]);
+    if (!count || !is_tensor(inputs[0]) || !SLOT(inputs[0], DEVICE))
+        return NULL;
+    for (Py_ssize_t i = 1; i < count; i++)
+        if (inputs[i] != Py_None && (!is_tensor(inputs[i]) || SLOT(inputs[i], DEVICE) != SLOT(inputs[0], DEVICE)))
+            return NULL;
+    return Py_NewRef(SLOT(inputs[0], DEVICE));
+}
+
+/* rules.py: broadcast(op, *shapes) */
+static PyObject *run_broadcast(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    Py_ssize_t sizes[NPY_MAXDIMS], ndim = 0;
+    if (nargs < 2 || kwnames)
+        return NULL;
+    for (Py_ssize_t k = 1; k < nargs; k++) {
+        if (!PyTuple_Check(args[k]) || PyTuple_GET_SIZE(args[k]) > NPY_MAXDIMS)
+            return NULL;
+        ndim = PyTuple_GET_SIZE(args[k]) > ndim ? PyTuple_GET_SIZE(args[k]) : ndim;
+    }
+    for (Py_ssize_t i = 0; i < ndim; i++)
+        sizes[i] = 1;
+    for (Py_ssize_t k = 1; k < nargs; k++) {
+        const Py_ssize_t shift = ndim - PyTuple_GET_SIZE(args[k]);
+        for (Py_ssize_t i = shift; i < ndim; i++) {
+            const Py_ssize_t size = number(PyTuple_GET_ITEM(args[k], i - shift), -1);
+            if (size < 0 || (size != 1 && sizes[i] != 1 && size != sizes[i]))
+                return NULL;
+            sizes[i] = sizes[i] == 1 ? size : sizes[i];
+        }
+    }
+    PyObject *made = PyTuple_New(ndim);
+    for (Py_ssize_t i = 0; made && i < ndim; i++) {
+        PyObject *size = PyLong_FromSsize_t(sizes[i]);
+        if (size)
+            PyTuple_SET_ITEM(made, i, size);
+        else
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* Ints as a tuple; NULL with an exception. */
+static PyObject *tuple_of(const npy_intp *numbers, int count) {
+    PyObject *made = PyTuple_New(count);
+    for (int i = 0; made && i < count; i++) {
+        PyObject *one = PyLong_FromSsize_t(numbers[i]);
+        if (one)
+            PyTuple_SET_ITEM(made, i, one);
+        else
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* views_part.py: _strided_options(input, size, stride, storage_offset), of sizes and strides that lead from the first element
+   of an array to none behind its last */
+static PyObject *run_strided(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 4 || kwnames || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)) ||
+        !PyTuple_CheckExact(args[1]) || !PyTuple_CheckExact(args[2]) || PyTuple_GET_SIZE(args[1]) != PyTuple_GET_SIZE(args[2]))
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE), *all = x;
+    while (PyArray_BASE(all) && PyArray_Check(PyArray_BASE(all)))
+        all = (PyArrayObject *)PyArray_BASE(all);
+    const npy_intp bytes = PyArray_ITEMSIZE(x), begin = PyArray_BYTES(x) - PyArray_BYTES(all);
+    npy_intp steps[NPY_MAXDIMS], offset = 0, reach = 0, part;
+    if (!PyArray_SIZE(x) || begin < 0 || begin % bytes)
+        return NULL;
+    for (int i = 0; i < PyArray_NDIM(x); i++) {
+        if (PyArray_STRIDE(x, i) < 0 || PyArray_STRIDE(x, i) % bytes)
+            return NULL;
+        steps[i] = PyArray_STRIDE(x, i) / bytes;
+        reach += (PyArray_DIM(x, i) - 1) * steps[i];
+    }
+    if (args[3] != Py_None && (offset = number(args[3], -1) - begin / bytes) < 0)
+        return NULL;
+    reach -= offset;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); i++) {
+        const Py_ssize_t size = number(PyTuple_GET_ITEM(args[1], i), 0), step = number(PyTuple_GET_ITEM(args[2], i), -1);
+        if (size < 1 || step < 0 || __builtin_mul_overflow(size - 1, step, &part) || __builtin_sub_overflow(reach, part, &reach))
+            return NULL;
+    }
+    if (reach < 0)
+        return NULL;
+    PyObject *shape = tuple_of(PyArray_DIMS(x), PyArray_NDIM(x)), *strides = tuple_of(steps, PyArray_NDIM(x)), *made = NULL;
+    if (shape && strides)
+        made = Py_BuildValue("{sOsOsns(OOi)}", "shape", args[1], "strides", args[2], "offset", offset, "own", shape, strides, 0);
+    Py_XDECREF(shape);
+    Py_XDECREF(strides);
+    return made;
+}
+
+const shortcut_spec check_shortcuts[] = {
+    {"check_tensors", run_check_tensors}, {"lifted", run_lifted}, {"plain", run_plain}, {"stored", run_stored},
+    {"wrap_dim", run_wrap_dim}, {"wrap_dims", run_wrap_dims}, {"whole", run_whole}, {"as_shape", run_as_shape},
+    {"broadcast", run_broadcast}, {"sizes", run_sizes}, {"infer_size", run_infer_size}, {"common_device", run_common_device},
+    {"strided_options", run_strided}, {NULL, NULL},
+};

@@ -1,0 +1,80 @@
+/* What the short ways share: where the classes of the frontend have their slots, and what they ask. */
+#ifndef TENSORCORE_SHORTCUTS_H
+#define TENSORCORE_SHORTCUTS_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL tensorcore_shortcut_arrays
+#ifndef SHORTCUTS_MODULE
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+#include <stdbool.h>
+
+typedef struct shortcut shortcut;
+
+/* Answers as its function would; or NULL with an exception; or NULL without one, with nothing done that shows: the function is
+   called with the same arguments then. */
+typedef PyObject *(*shortcut_way)(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+
+enum { KNOWN = 4 };
+
+struct shortcut {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    shortcut_way run;
+    PyObject *function;     /* in Python */
+    PyObject *known[KNOWN]; /* what it has to know besides */
+};
+
+typedef struct {
+    const char *name;
+    shortcut_way run;
+} shortcut_spec;
+
+/* Tables that end with a NULL name. */
+extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[];
+
+/* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. */
+enum { NATIVE, DTYPE, DEVICE, NODE, VERSION, TRAIL, SLOTS };
+enum { COUNT, STAMP, VIEWS, LIMIT, VERSION_SLOTS };
+enum { N_OP, N_EDGES, N_SAVED, N_OPTIONS, N_EXTRA, N_SHAPE, N_DTYPE, N_ORDER, NODE_SLOTS };
+enum { THREADS, INFERENCE, INFERRED, UNUSUAL_SLOTS };
+extern Py_ssize_t shortcut_slots[SLOTS], version_slots[VERSION_SLOTS], node_slots[NODE_SLOTS];
+extern PyTypeObject *tensor_type, *version_type, *node_type;
+extern PyObject *next_order;
+
+#define PLACE(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+#define SLOT(tensor, slot) PLACE(tensor, shortcut_slots[slot])
+#define VERSION_SLOT(version, slot) PLACE(version, version_slots[slot])
+
+/* Names of attributes, interned. */
+enum {
+    A_KERNELS, A_KERNEL, A_VARIADIC, A_GRADS, A_SHAPE, A_BASE, A_KIND, A_FLOATING, A_COMPLEX, A_DTYPE, A_PLAIN, A_SEVERAL,
+    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, NAMES
+};
+extern PyObject *shortcut_names[NAMES];
+
+static inline bool is_tensor(PyObject *one) { return Py_IS_TYPE(one, tensor_type); }
+
+/* Whether it is exactly a Tensor, with all of those slots filled. */
+bool is_whole(PyObject *one);
+
+/* Whether one of those counters is not zero. */
+bool counts(int counter);
+
+/* Whether calls of this thread are put on the tape, with nothing unusual switched on. */
+typedef enum { RECORDING, NOT_RECORDING, UNUSUAL } taping;
+taping taping_of_thread(void);
+
+/* A Tensor off the tape, of nobody's memory. */
+PyObject *new_tensor(PyObject *native, PyObject *dtype, PyObject *device);
+
+/* The kernel of that name of a device. */
+PyObject *kernel_of(PyObject *device, PyObject *name);
+
+#endif

@@ -1,0 +1,240 @@
+/* Views, and writes to the memory that they share. */
+#include "shortcuts.h"
+
+/* Whether autograd may have to do with tensors of the dtype. */
+static bool differentiable(PyObject *dtype) {
+    static PyObject *last; /* most programs have few of them */
+    static bool answer;
+    if (dtype != last) {
+        PyObject *one = PyObject_GetAttr(dtype, shortcut_names[A_FLOATING]);
+        PyObject *other = one ? PyObject_GetAttr(dtype, shortcut_names[A_COMPLEX]) : NULL;
+        answer = !other || PyObject_IsTrue(one) || PyObject_IsTrue(other);
+        PyErr_Clear();
+        Py_XDECREF(one);
+        Py_XDECREF(other);
+        Py_XSETREF(last, Py_NewRef(dtype));
+    }
+    return answer;
+}
+
+/* version.watch(made). Most views are gone before the next ones are taken: places at the end are free then. */
+static int watch(PyObject *version, PyObject *made) {
+    PyObject *views = VERSION_SLOT(version, VIEWS), *ref = PyWeakref_NewRef(made, NULL);
+    int failed = -1;
+    if (!ref)
+        return -1;
+    if (!views || !PyList_CheckExact(views)) {
+        if ((views = PyList_New(1))) {
+            PyList_SET_ITEM(views, 0, Py_NewRef(ref));
+            Py_XSETREF(VERSION_SLOT(version, VIEWS), views);
+            failed = 0;
+        }
+    } else {
+        Py_ssize_t count = PyList_GET_SIZE(views), live = count;
+        for (PyObject *last; live; live--) {
+            last = PyList_GET_ITEM(views, live - 1);
+            if (!PyWeakref_CheckRef(last) || PyWeakref_GET_OBJECT(last) != Py_None)
+                break;
+        }
+        if (live < count) {
+            failed = PyList_SetSlice(views, live + 1, count, NULL);
+            failed |= PyList_SetItem(views, live, Py_NewRef(ref));
+        } else if (count < PyLong_AsSsize_t(VERSION_SLOT(version, LIMIT))) {
+            failed = PyList_Append(views, ref);
+        } else {
+            PyObject *done = PyObject_CallMethod(version, "watch", "O", made);
+            failed = done ? 0 : -1;
+            Py_XDECREF(done);
+        }
+    }
+    Py_DECREF(ref);
+    return failed;
+}
+
+/* What the origin of a view of `input` is made of once somebody asks, see Tensor.trail; `kind` is that of `input` where NULL. */
+static PyObject *trail_of(PyObject *input, PyObject *op, PyObject *options, PyObject *kind) {
+    PyObject *before = SLOT(input, TRAIL), *base;
+    if (before == Py_None)
+        return PyTuple_Pack(5, input, Py_None, op, options, kind ? kind : shortcut_names[A_PLAIN]);
+    if (PyTuple_CheckExact(before))
+        return PyTuple_Pack(5, PyTuple_GET_ITEM(before, 0), before, op, options, kind ? kind : PyTuple_GET_ITEM(before, 4));
+    if (!(base = PyObject_GetAttr(before, shortcut_names[A_BASE])))
+        return NULL;
+    PyObject *own = kind ? Py_NewRef(kind) : PyObject_GetAttr(before, shortcut_names[A_KIND]);
+    PyObject *made = own ? PyTuple_Pack(5, base, before, op, options, own) : NULL;
+    Py_DECREF(base);
+    Py_XDECREF(own);
+    return made;
+}
+
+/* The version of a tensor, which it gets now if it has none; borrowed. */
+static PyObject *version_of(PyObject *input) {
+    PyObject *version = SLOT(input, VERSION);
+    if (version != Py_None)
+        return version;
+    static PyObject *blank; /* as Version() fills it; copied, which spares its frame */
+    if (!blank && !(blank = PyObject_CallNoArgs((PyObject *)version_type)))
+        return NULL;
+    if ((version = version_type->tp_alloc(version_type, 0))) {
+        for (int i = 0; i < VERSION_SLOTS; i++)
+            VERSION_SLOT(version, i) = Py_XNewRef(VERSION_SLOT(blank, i));
+        Py_SETREF(SLOT(input, VERSION), version);
+    }
+    return version;
+}
+
+/* A tensor over the memory of `input`, off the tape; `options` are of `op`. */
+static PyObject *view_of(PyObject *input, PyObject *native, PyObject *op, PyObject *options, PyObject *kind, taping how) {
+    if (how == NOT_RECORDING)
+        kind = shortcut_names[A_UNRECORDED];
+    PyObject *version = version_of(input), *trail = version ? trail_of(input, op, options, kind) : NULL;
+    PyObject *made = trail ? new_tensor(native, SLOT(input, DTYPE), SLOT(input, DEVICE)) : NULL;
+    if (made) {
+        Py_SETREF(SLOT(made, VERSION), Py_NewRef(version));
+        Py_SETREF(SLOT(made, TRAIL), Py_NewRef(trail));
+        if (how == RECORDING && differentiable(SLOT(input, DTYPE)) && watch(version, made))
+            Py_CLEAR(made);
+    }
+    Py_XDECREF(trail);
+    return made;
+}
+
+/* A node that keeps nothing but the options of `op`, with the shape of `input` where its formula asks for that. */
+static PyObject *node_of(PyObject *input, PyObject *made, PyObject *op, PyObject *options, bool asks_shape) {
+    PyObject *node = node_type->tp_alloc(node_type, 0);
+    if (!node)
+        return NULL;
+    PyObject **const place[] = {
+        &PLACE(node, node_slots[N_OP]), &PLACE(node, node_slots[N_EDGES]), &PLACE(node, node_slots[N_SAVED]),
+        &PLACE(node, node_slots[N_OPTIONS]), &PLACE(node, node_slots[N_EXTRA]), &PLACE(node, node_slots[N_SHAPE]),
+        &PLACE(node, node_slots[N_DTYPE]), &PLACE(node, node_slots[N_ORDER]),
+    };
+    *place[N_OP] = Py_NewRef(op);
+    *place[N_EDGES] = PyTuple_Pack(1, SLOT(input, NODE));
+    *place[N_SAVED] = PyTuple_New(0);
+    *place[N_OPTIONS] = asks_shape ? PyDict_Copy(options) : Py_NewRef(options);
+    *place[N_EXTRA] = Py_NewRef(Py_None);
+    *place[N_SHAPE] = PyObject_GetAttr(SLOT(made, NATIVE), shortcut_names[A_SHAPE]);
+    *place[N_DTYPE] = Py_NewRef(SLOT(made, DTYPE));
+    *place[N_ORDER] = PyObject_CallNoArgs(next_order);
+    bool complete = *place[N_EDGES] && *place[N_SAVED] && *place[N_OPTIONS] && *place[N_SHAPE] && *place[N_ORDER];
+    if (complete && asks_shape) {
+        PyObject *shape = PyObject_GetAttr(SLOT(input, NATIVE), shortcut_names[A_SHAPE]);
+        complete = shape && !PyDict_SetItem(*place[N_OPTIONS], shortcut_names[A_INPUT_SHAPE], shape);
+        Py_XDECREF(shape);
+    }
+    if (!complete)
+        Py_CLEAR(node);
+    return node;
+}
+
+/* views.py: show(input, options, native=None) of an op, with the name of its kernel, whether its formula asks for a shape, and
+   what makes the view's dtype of the input's, or None */
+static PyObject *run_show(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs < 2 || nargs > 3 || kwnames || !is_whole(args[0]) || !PyDict_CheckExact(args[1]))
+        return NULL;
+    const taping how = taping_of_thread();
+    if (how == UNUSUAL)
+        return NULL;
+    PyObject *input = args[0], *op = self->known[0], *native;
+    if (nargs == 3 && args[2] != Py_None) {
+        native = Py_NewRef(args[2]);
+    } else {
+        PyObject *kernel = kernel_of(SLOT(input, DEVICE), self->known[1]), *own = Py_NewRef(SLOT(input, NATIVE));
+        native = kernel ? PyObject_VectorcallDict(kernel, &own, 1, args[1]) : NULL;
+        Py_XDECREF(kernel);
+        Py_DECREF(own);
+        if (!native)
+            return NULL;
+    }
+    PyObject *made = view_of(input, native, op, args[1], NULL, how), *dtype;
+    if (made && self->known[3] != Py_None) {
+        if ((dtype = PyObject_CallOneArg(self->known[3], SLOT(input, DTYPE))))
+            Py_SETREF(SLOT(made, DTYPE), dtype);
+        else
+            Py_CLEAR(made);
+    }
+    if (made && how == RECORDING && SLOT(input, NODE) != Py_None) {
+        PyObject *node = node_of(input, made, op, args[1], self->known[2] == Py_True);
+        if (node)
+            Py_SETREF(SLOT(made, NODE), node);
+        else
+            Py_CLEAR(made);
+    }
+    Py_DECREF(native);
+    return made;
+}
+
+/* views.py: several_views(op, input, options, step, keys), with what records */
+static PyObject *run_several(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 5 || kwnames || !is_whole(args[1]) || !PyList_CheckExact(args[4]))
+        return NULL;
+    const taping how = taping_of_thread();
+    if (how == UNUSUAL)
+        return NULL;
+    PyObject *input = args[1], *step = args[3], *keys = args[4], *made = PyTuple_New(PyList_GET_SIZE(keys));
+    PyObject *name = PyObject_GetAttr(step, shortcut_names[A_KERNEL]);
+    PyObject *kernel = name ? kernel_of(SLOT(input, DEVICE), name) : NULL, *own = Py_NewRef(SLOT(input, NATIVE));
+    if (!kernel)
+        Py_CLEAR(made);
+    for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(made); i++) {
+        PyObject *key = PyList_GET_ITEM(keys, i), *native = PyObject_VectorcallDict(kernel, &own, 1, key);
+        PyObject *one = native ? view_of(input, native, step, key, shortcut_names[A_SEVERAL], how) : NULL;
+        Py_XDECREF(native);
+        if (one)
+            PyTuple_SET_ITEM(made, i, one);
+        else
+            Py_CLEAR(made);
+    }
+    if (made && how == RECORDING && PyTuple_GET_SIZE(made) && SLOT(input, NODE) != Py_None) {
+        PyObject *list = PySequence_List(made), *done = NULL, *inputs = PyTuple_Pack(1, input);
+        if (list && inputs)
+            done = PyObject_CallFunctionObjArgs(self->known[0], args[0], inputs, args[2], list, NULL);
+        if (!done)
+            Py_CLEAR(made);
+        Py_XDECREF(list);
+        Py_XDECREF(inputs);
+        Py_XDECREF(done);
+    }
+    Py_XDECREF(name);
+    Py_XDECREF(kernel);
+    Py_DECREF(own);
+    return made;
+}
+
+/* inplace.py: is_free(tensor), where the answer is yes; else the function looks closer */
+static PyObject *run_is_free(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 1 || kwnames || !is_whole(args[0]) || SLOT(args[0], NODE) != Py_None || counts(INFERRED) ||
+        !PyArray_CheckExact(SLOT(args[0], NATIVE)))
+        return NULL;
+    PyObject *trail = SLOT(args[0], TRAIL), *base = PyTuple_CheckExact(trail) ? PyTuple_GET_ITEM(trail, 0) : NULL;
+    if (trail != Py_None && (!base || !is_whole(base) || SLOT(base, NODE) != Py_None))
+        return NULL;
+    PyArrayObject *array = (PyArrayObject *)SLOT(args[0], NATIVE);
+    for (int i = 0; i < PyArray_NDIM(array); i++)
+        if (!PyArray_STRIDE(array, i))
+            return NULL;
+    Py_RETURN_TRUE;
+}
+
+/* output.py: written(tensor) */
+static PyObject *run_written(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 1 || kwnames || !is_whole(args[0]))
+        return NULL;
+    PyObject *version = version_of(args[0]);
+    const long count = version && Py_IS_TYPE(version, version_type) && VERSION_SLOT(version, COUNT)
+                           ? PyLong_AsLong(VERSION_SLOT(version, COUNT))
+                           : -1;
+    PyObject *more = count >= 0 ? PyLong_FromLong(count + 1) : NULL, *stamp = more ? PyObject_CallNoArgs(next_order) : NULL;
+    if (!stamp) {
+        Py_XDECREF(more);
+        return NULL;
+    }
+    Py_XSETREF(VERSION_SLOT(version, COUNT), more);
+    Py_XSETREF(VERSION_SLOT(version, STAMP), stamp);
+    Py_RETURN_NONE;
+}
+
+const shortcut_spec view_shortcuts[] = {
+    {"show", run_show}, {"several_views", run_several}, {"is_free", run_is_free}, {"written", run_written}, {NULL, NULL},
+};

@@ -11,7 +11,7 @@ from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.amp.state import again, regions
 from tensorcore.amp.state import state as autocast
 from tensorcore.compiler.build import Result, Script
-from tensorcore.compiler.draws import others_draws
+from tensorcore.compiler.draws import Draws
 from tensorcore.compiler.gradient import CompiledBackward, Freed, external_edges, has_hooks, node_of
 from tensorcore.compiler.guards import Guards
 from tensorcore.compiler.names import Names
@@ -68,13 +68,13 @@ def trace(
     guards = Guards(function, args, kwargs, states=states)
     guard_switches(guards)
     call = _Call(guards, Tracer(fullgraph))
-    start, drawn = next_order(), others_draws()
+    start, draws = next_order(), Draws(guards.generators)
     with again((*regions()[:2], False)) if autocast.enabled else nullcontext(), call.tracer:
-        with Names() as names:
+        with Names(guards.met, call.tracer.fail_unless_paused, guards.environment) as names:
             result = function(*args, **kwargs)
         call.finish(result, start)
-    if others_draws() != drawn:
-        call.tracer.fail("draws random numbers of Python's or NumPy's own in the call")
+    if who := draws.found():
+        call.tracer.fail(f"draws random numbers of {who} in the call")
     changed = next(guards.failing(args, kwargs), None)
     replaced = [] if changed is None else guards.replaced()
     reason = call.tracer.reason
@@ -89,7 +89,7 @@ def trace(
     run, plans = call.replay(compile)
     found = names.found()
     if found is not None:
-        guards.narrow(found, call.needed)
+        guards.narrow(*found, call.needed)
     if guards.unfit:
         call.tracer.fail(guards.unfit)
         return result, Entry(guards, None, [], call.tracer.reason)

@@ -22,6 +22,7 @@ from tensorcore.backend.shapes import VIEWS
 from tensorcore.backend.watch import Replaced, unwatch, watch
 from tensorcore.compiler.bounds import Bound, Bounds, Values
 from tensorcore.compiler.memories import Known, Memories, Memory, spec_of
+from tensorcore.compiler.objects import is_library
 from tensorcore.errors import UsageError
 from tensorcore.tape.aside import Event
 from tensorcore.tape.mode import mode
@@ -345,8 +346,8 @@ class Tracer(Memories):
 
 
 def _line() -> str:
-    """The innermost line that is not this package's own."""
+    """The innermost line that is not this package's own, or Python's."""
     frame: Any = sys._getframe(1)
-    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "tensorcore":
+    while frame is not None and is_library(str(frame.f_globals.get("__name__", ""))):
         frame = frame.f_back
     return "an unknown line" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

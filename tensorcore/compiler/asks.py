@@ -1,0 +1,89 @@
+"""What a call asks of the world around it, which has another answer each time: clocks, files, the system, random numbers."""
+
+from __future__ import annotations
+
+import _io
+import datetime
+import os
+import random
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+__all__ = ["ENVIRONMENT", "asked"]
+
+# What reads the variables of the process.
+ENVIRONMENT = frozenset([getattr(type(os.environ), key).__code__ for key in ("__getitem__", "__iter__", "__len__")])
+
+_CLOCKS = ("time", "perf_counter", "monotonic", "process_time", "thread_time", "clock_gettime")
+_BY_MODULE: dict[str, tuple[str, tuple[str, ...]]] = {
+    "time": ("reads a clock", (*_CLOCKS, *[f"{one}_ns" for one in _CLOCKS], "localtime", "gmtime", "ctime")),
+    "io": ("opens a file", ("open", "open_code")),
+    "_io": ("opens a file", ("open", "open_code")),
+    "posix": ("asks the system for something", (
+        "access", "getcwd", "getcwdb", "getrandom", "listdir", "lstat", "open", "read", "readlink", "scandir", "stat",
+        "statvfs", "times", "urandom",
+    )),
+    "builtins": ("waits for input", ("input",)),
+    "numpy": ("opens a file", ("fromfile",)),
+    "_uuid": ("asks the system for something", ("generate_time_safe", "UuidCreate")),
+    "sys": ("asks the interpreter for something", ("getrecursionlimit", "getrefcount", "getswitchinterval")),
+    "decimal": ("asks for the precision of decimals", ("getcontext",)),
+}  # fmt: skip
+_BY_MODULE["nt"] = _BY_MODULE["posix"]
+_BY_MODULE["_decimal"] = _BY_MODULE["decimal"]
+_READS = ("getbuffer", "getvalue", "peek", "read", "read1", "readall", "readinto", "readline", "readlines", "tell")
+_TAKES = ("get", "get_nowait", "qsize", "empty")
+_DRAWS = ("getrandbits", "getstate", "random", "seed", "setstate", "__reduce_ex__")
+_GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
+_NAMES = frozenset([name for _, names in _BY_MODULE.values() for name in names] + ["now", "today", "utcnow", *_READS, *_TAKES, *_DRAWS])  # fmt: skip
+_OWN = ("time", "sys")  # what this package asks is for its own accounts
+# These look at clocks and files only to write about a call.
+_REPORTS = frozenset(["linecache", "logging", "tokenize", "traceback", "warnings"])
+
+
+def asked(function: Any, frame: FrameType, made: dict[int, Any]) -> str:
+    """Why a call of a function of C's is one that no replay can leave out, as part of a sentence; empty where it can.
+
+    Args:
+        frame: what calls it.
+        made: generators of random numbers that this call made of a seed, by ``id``; they may draw.
+    """
+    name = function.__name__
+    if name not in _NAMES:
+        return ""
+    owner = function.__self__
+    if isinstance(owner, _GENERATORS):
+        found = _drawing(owner, name, frame, made)
+    elif name in _READS and isinstance(owner, _io._IOBase):
+        found = "reads a stream"
+    elif name in _TAKES and type(owner).__name__ == "SimpleQueue":
+        found = "takes from a queue"
+    elif isinstance(owner, type) and issubclass(owner, datetime.date):
+        found = "reads a clock"
+    else:
+        what, names = _BY_MODULE.get(function.__module__ or "", ("", ()))
+        if name not in names or (function.__module__ in _OWN and str(frame.f_globals.get("__name__")).startswith("tensorcore")):
+            return ""
+        found = f"{what} ({function.__module__}.{name})"
+    return "" if not found or _is_report(frame) else found
+
+
+def _drawing(owner: Any, name: str, frame: FrameType, made: dict[int, Any]) -> str:
+    if name == "seed" and frame.f_back is not None and frame.f_back.f_code is random.Random.__init__.__code__:
+        if frame.f_locals.get("a") is not None:
+            made[id(owner)] = owner
+        return ""
+    return "" if id(owner) in made else "draws random numbers of Python's or NumPy's own"
+
+
+def _is_report(frame: FrameType | None) -> bool:
+    """Whether something around a call only writes about it."""
+    for _ in range(20):
+        if frame is None:
+            return False
+        if str(frame.f_globals.get("__name__", "")).partition(".")[0] in _REPORTS:
+            return True
+        frame = frame.f_back
+    return False

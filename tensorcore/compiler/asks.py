@@ -6,12 +6,20 @@ import _io
 import datetime
 import os
 import random
-from types import FrameType
+from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
-__all__ = ["ENVIRONMENT", "asked"]
+from tensorcore.compiler.objects import is_library
+from tensorcore.determinism import get_deterministic_debug_mode
+from tensorcore.determinism import is_deterministic_algorithms_warn_only_enabled as are_warnings_enough
+from tensorcore.ops.shapes.views_part import as_strided, as_strided_
+from tensorcore.switches import get_float32_matmul_precision, is_warn_always_enabled
+from tensorcore.tensor import Tensor
+
+__all__ = ["ENVIRONMENT", "asked", "listeners"]
 
 # What reads the variables of the process.
 ENVIRONMENT = frozenset([getattr(type(os.environ), key).__code__ for key in ("__getitem__", "__iter__", "__len__")])
@@ -33,14 +41,66 @@ _BY_MODULE: dict[str, tuple[str, tuple[str, ...]]] = {
 }  # fmt: skip
 _BY_MODULE["nt"] = _BY_MODULE["posix"]
 _BY_MODULE["_decimal"] = _BY_MODULE["decimal"]
+# What tensors and switches tell that guards do not look at: functions and properties of this package's own.
+_TELL = {
+    "asks where a tensor lies in memory": (
+        Tensor, ("_base", "_is_view", "data_ptr", "is_set_to", "is_shared", "storage", "storage_offset", "untyped_storage"),
+    ),
+    "asks how often a tensor was written to": (Tensor, ("_version",)),
+    "asks how a tensor was made": (Tensor, ("grad_fn", "is_inference", "output_nr", "retains_grad")),
+    "asks for a switch that no guard looks at": (None, (
+        are_warnings_enough, get_deterministic_debug_mode, get_float32_matmul_precision, is_warn_always_enabled,
+    )),
+}  # fmt: skip
 _READS = ("getbuffer", "getvalue", "peek", "read", "read1", "readall", "readinto", "readline", "readlines", "tell")
 _TAKES = ("get", "get_nowait", "qsize", "empty")
 _DRAWS = ("getrandbits", "getstate", "random", "seed", "setstate", "__reduce_ex__")
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
-_NAMES = frozenset([name for _, names in _BY_MODULE.values() for name in names] + ["now", "today", "utcnow", *_READS, *_TAKES, *_DRAWS])  # fmt: skip
+_NAMES = frozenset([
+    *[name for _, names in _BY_MODULE.values() for name in names], "now", "today", "utcnow", *_READS, *_TAKES, *_DRAWS,
+])  # fmt: skip
 _OWN = ("time", "sys")  # what this package asks is for its own accounts
+_GRAD = vars(Tensor)["grad"].fget.__code__
 # These look at clocks and files only to write about a call.
 _REPORTS = frozenset(["linecache", "logging", "tokenize", "traceback", "warnings"])
+
+
+def _code_of(kind: type, name: str) -> CodeType:
+    found = vars(kind)[name]
+    return getattr(found, "fget", found).__code__  # type: ignore[no-any-return]
+
+
+def listeners(
+    asks: Callable[[str], None], grad: Callable[[Any], None], place: Callable[[Any], None]
+) -> dict[int, tuple[CodeType, Callable[[FrameType], None]]]:
+    """What is told of calls of this package's own functions, by the ``id`` of their code, which stands beside it.
+
+    Args:
+        asks: is told why such a call is none to replay, where it is the program that calls.
+        grad: is told of tensors whose gradient the program, or a function of ``torch.nn``, asks for.
+        place: is told of tensors of which the program takes a part by its place in memory.
+    """
+    found: dict[int, tuple[CodeType, Callable[[FrameType], None]]] = {}
+    for why, (kind, members) in _TELL.items():
+        for one in members:
+            code = one.__code__ if kind is None else _code_of(kind, one)
+            found[id(code)] = code, lambda frame, why=why: None if is_library(_caller(frame)) else asks(why)
+
+    def part(frame: FrameType) -> None:
+        if not is_library(_caller(frame)) and frame.f_locals["storage_offset"] is not None:
+            place(frame.f_locals["input"])
+
+    def gradient(frame: FrameType) -> None:
+        if not is_library(_caller(frame)) or _caller(frame).startswith("tensorcore.nn."):
+            grad(frame.f_locals["self"])
+
+    found |= {id(one.__code__): (one.__code__, part) for one in (as_strided, as_strided_)}
+    return found | {id(_GRAD): (_GRAD, gradient)}
+
+
+def _caller(frame: FrameType) -> str:
+    """The name of the module that calls."""
+    return "" if frame.f_back is None else str(frame.f_back.f_globals.get("__name__"))
 
 
 def asked(function: Any, frame: FrameType, made: dict[int, Any]) -> str:
@@ -64,7 +124,9 @@ def asked(function: Any, frame: FrameType, made: dict[int, Any]) -> str:
         found = "reads a clock"
     else:
         what, names = _BY_MODULE.get(function.__module__ or "", ("", ()))
-        if name not in names or (function.__module__ in _OWN and str(frame.f_globals.get("__name__")).startswith("tensorcore")):
+        if name not in names or (
+            function.__module__ in _OWN and str(frame.f_globals.get("__name__")).startswith("tensorcore")
+        ):
             return ""
         found = f"{what} ({function.__module__}.{name})"
     return "" if not found or _is_report(frame) else found

@@ -23,7 +23,5 @@ class Draws:
 
     def found(self) -> str:
         """The first that has moved since; empty where none has."""
-        moved = (
-            who for (who, one), before in zip(self._generators, self._before, strict=True) if drawn(one) != before
-        )
+        moved = (who for (who, one), before in zip(self._generators, self._before, strict=True) if drawn(one) != before)
         return next(moved, "")

@@ -8,6 +8,7 @@ are. After the call, functions that did not run and attributes that no code name
 
 from __future__ import annotations
 
+import inspect
 import os
 import types
 from collections.abc import Callable, Iterator
@@ -54,7 +55,12 @@ class Guards(Walk):
         self.add(f"len(args) == {len(args)}", "the number of arguments", "len(args)")
         for i, one in enumerate(args):
             self._argument(one, f"args[{i}]", f"argument {i}")
-        self.add(f"kwargs.keys() == {self.name(frozenset(kwargs))}", "the names of arguments", "sorted(kwargs)")
+        if kwargs and _sees_order(function):
+            self.add(
+                f"tuple(kwargs) == {self.name(tuple(kwargs))}", "the order of the names of arguments", "list(kwargs)"
+            )
+        else:
+            self.add(f"kwargs.keys() == {self.name(frozenset(kwargs))}", "the names of arguments", "sorted(kwargs)")
         for key, one in kwargs.items():
             self._argument(one, f"kwargs[{key!r}]", f"argument {key!r}")
         self.walk(function, _called(function))
@@ -150,6 +156,13 @@ class Guards(Walk):
         self.arguments.append((path, value))
         self.add(f"type({path}) is {self.name(type(value))}", f"the type of {text}", f"type({path}).__name__")
         self.add(f"{path}.dtype is {self.name(value.dtype)}", f"the dtype of {text}", f"{path}.dtype")
+        if held := value.__dict__:
+            self.add(f"{path}.__dict__.keys() == {self.name(frozenset(held))}", f"the attributes of {text}", "")
+            for key, one in held.items():
+                if self._looked_at(type(value), key):
+                    self._argument(one, f"{path}.__dict__[{key!r}]", f"{text}.{key}")
+        else:
+            self.add(f"not {path}.__dict__", f"the attributes of {text}", "")
         self.add(f"{path}.device is {self.name(device)}", f"the device of {text}", f"{path}.device")
         if type(native) is not device.array:
             return
@@ -186,6 +199,13 @@ class Guards(Walk):
         """An expression for what a container, which ``path`` leads to, has at a key."""
         dotted = is_record(holder) or type(holder) is types.CellType
         return f"{path}.{key}" if dotted else f"{path}[{self.literal(key)}]"
+
+
+def _sees_order(function: Any) -> bool:
+    """Whether a function may see in which order it is given arguments by name."""
+    found = function if isinstance(function, types.FunctionType) else getattr(function, "forward", None)
+    code = getattr(found, "__code__", None)
+    return code is None or bool(code.co_flags & inspect.CO_VARKEYWORDS)
 
 
 def _called(function: Any) -> str:

@@ -81,7 +81,9 @@ def drawn(generator: Any) -> Any:
         return None if isinstance(generator, random.SystemRandom) else generator.getstate()
     if isinstance(generator, np.random.Generator):
         generator = generator.bit_generator
-    return _plain(generator.state if isinstance(generator, np.random.BitGenerator) else generator.get_state(legacy=False))
+    return _plain(
+        generator.state if isinstance(generator, np.random.BitGenerator) else generator.get_state(legacy=False)
+    )
 
 
 def _plain(state: Any) -> Any:

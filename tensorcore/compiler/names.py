@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from tensorcore.compiler.asks import ENVIRONMENT, asked
+from tensorcore.compiler.asks import ENVIRONMENT, asked, listeners
 from tensorcore.compiler.objects import is_library
 from tensorcore.lazy.record import is_inside
 
@@ -27,31 +27,38 @@ _COMPUTED_BY = frozenset(["copy", "copyreg", "dataclasses", "inspect", "json", "
 class Names:
     """While ``with`` lasts, notes the code of every function that this thread calls.
 
-    What an import runs, and what the collector of garbage calls, is left out. A profiler that is at work already is left alone, and then nothing is known.
+    What an import runs, and what the collector of garbage calls, is left out.
+    A profiler that is at work already is left alone, and then nothing is known.
 
     Args:
         met: is told of code of the program's, with its globals, when it runs for the first time.
         asks: is told why a call of a function of C's cannot be left out of a replay.
         around: is told that the variables of the process are read.
+        grad, place: as for ``listeners``.
     """
 
     def __init__(
-        self, met: Callable[[CodeType, Any], None], asks: Callable[[str], None], around: Callable[[], None]
-    ) -> None:
+        self, met: Callable[[CodeType, Any], None], asks: Callable[[str], None], around: Callable[[], None],
+        grad: Callable[[Any], None], place: Callable[[Any], None],
+    ) -> None:  # fmt: skip
         self._codes: dict[int, tuple[CodeType, str]] | None = None
         self._met, self._asks, self._around = met, asks, around
+        self._heard = listeners(asks, grad, place)
         self._made: dict[int, Any] = {}  # generators that the call makes
 
     def __enter__(self) -> Names:
         if sys.getprofile() is None:
             codes = self._codes = {}
-            away: Any = None  # the frame of an import, or of what the collector of garbage calls, whose calls are left out
+            heard = self._heard
+            away: Any = None  # the frame around what is left out
             collecting = {getattr(one, "__code__", None) for one in gc.callbacks}
 
             def note(frame: Any, event: str, argument: Any) -> None:
                 nonlocal away
                 if event == "call":
                     code = frame.f_code
+                    if away is None and id(code) in heard:
+                        heard[id(code)][1](frame)
                     if away is None and id(code) not in codes:  # by identity: a code object has no hash at hand
                         imports = code.co_name == "_find_and_load" and code.co_filename.startswith("<frozen importlib")
                         if imports or code in collecting:

@@ -69,9 +69,10 @@ def trace(
     guard_switches(guards)
     call = _Call(guards, Tracer(fullgraph))
     start, draws = next_order(), Draws(guards.generators)
-    with again((*regions()[:2], False)) if autocast.enabled else nullcontext(), call.tracer:
-        with Names(guards.met, call.tracer.fail_unless_paused, guards.environment) as names:
-            result = function(*args, **kwargs)
+    around = again((*regions()[:2], False)) if autocast.enabled else nullcontext()
+    watched = Names(guards.met, call.tracer.fail_unless_paused, guards.environment, call.read_grad, call.read_place)
+    with around, call.tracer, watched as names:
+        result = function(*args, **kwargs)
         call.finish(result, start)
     if who := draws.found():
         call.tracer.fail(f"draws random numbers of {who} in the call")
@@ -141,6 +142,18 @@ class _Call:
         self.grads = {id(one): one.node.grad for _, one in self.leaves}
         if event.clears:
             self.cleared |= {id(one) for one in event.clears if one.grad is None} - self.touched
+
+    def read_grad(self, tensor: Tensor) -> None:
+        """The program asks for a gradient: whether there is one counts, where the call has not changed it before."""
+        held = self.first.get(id(tensor), tensor)
+        if held is not tensor and tensor.node.grad is held and id(tensor) not in self.cleared:
+            self.touched.add(id(tensor))
+
+    def read_place(self, tensor: Tensor) -> None:
+        """The program takes a part of a tensor's memory, wherever in it the tensor is."""
+        keys = [one.device.storage_key(one.native) for _, one in self.reached]
+        if tensor.device.storage_key(tensor.native) in keys:
+            self.tracer.fail_unless_paused("asks for a place in a tensor's memory")
 
     def _note_grads(self) -> None:
         """The gradients that were put in place since the last event, by the segment that does it."""
@@ -418,6 +431,8 @@ class _Call:
             if id(one) in self.touched or (grad is not None and id(grad.native) in read):
                 guards.names.setdefault(path, one) if path.startswith("o") else None
                 guards.add(f"({path}.node.grad is None) is {grad is None}", "whether a tensor has a gradient", "")
+                if one.node.extra is None:
+                    guards.add(f"not {path}.node.extra", "whether a tensor has hooks", "")
                 if grad is not None:
                     guards.add(
                         f"{path}.node.grad.is_contiguous() is {grad.is_contiguous()}", "the strides of a gradient", ""

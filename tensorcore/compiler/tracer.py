@@ -287,6 +287,8 @@ class Tracer(Memories):
     def _note_as_strided(
         self, device: Backend, result: Any, native: Any, shape: Any, strides: Any, offset: int
     ) -> None:
+        if not self._one_device(device, "as_strided"):
+            return
         options = {"shape": tuple(shape), "strides": tuple(strides), "offset": offset - device.layout(native)[1]}
         self._view(native, result, "as_strided", options)
 

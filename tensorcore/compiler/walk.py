@@ -2,7 +2,8 @@
 
 It follows closure cells, defaults, the globals that code names, attributes of a program's own modules, classes and objects,
 and what containers, references, views and caches of Python's own hold. It guards numbers, strings and flags by value, all
-else by identity; of tensors their memory. Optimizers and schedulers are asked in each replay, so nothing of theirs is guarded.
+else by identity; of tensors their memory. Optimizers and schedulers are asked in each replay, so what no
+code of the program's names of theirs is not guarded.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import copy
 import enum
 import functools
 import io
+import marshal
 import operator
 import sys
 import types
@@ -30,6 +32,7 @@ from tensorcore.compiler.holders import NUMBERS, VIEWS, is_open, parts
 from tensorcore.compiler.objects import codes, is_library, named, same, slots
 from tensorcore.dtypes import dtype
 from tensorcore.nn.module import Module
+from tensorcore.nn.uninitialized import UninitializedTensorMixin
 from tensorcore.optim.optimizer import Optimizer
 from tensorcore.optim.schedule import LRScheduler
 from tensorcore.tape.node import is_leaf
@@ -72,6 +75,7 @@ class Walk:
         self._seen: dict[Any, Any] = {}
         self._codes: dict[int, Any] = {}  # of the functions that are reached, and of those inside them
         self._words: set[str] = set()  # what these name
+        self._tuned: list[tuple[Any, str, str]] = []  # optimizers and schedulers
         self._modules: list[types.ModuleType] = []  # those that objects and closures have
 
     def walk(self, value: Any, text: str) -> None:
@@ -80,6 +84,8 @@ class Walk:
         while self._modules:
             module = self._modules.pop()
             self._members(module, self._words)
+        for tuned in self._tuned:
+            self._tuning(*tuned)
 
     def reaches(self, value: Any) -> bool:
         """Whether the walk met an object, while the call is traced."""
@@ -117,7 +123,13 @@ class Walk:
         if isinstance(value, types.ModuleType):
             self._modules.append(value)
         elif isinstance(value, Tensor):
+            if isinstance(value, UninitializedTensorMixin):  # which the call gives a shape
+                self.add(f"type({name}) is {self.name(type(value))}", f"the shape of {text}", "")
+                return
             self.tensors.append((text, value))
+            for key, one in value.__dict__.items():
+                if self._looked_at(type(value), key):
+                    self._visit(one, f"{name}.__dict__[{key!r}]", f"{text}.{key}")
             self.add(f"{name}.native is {self.name(value.native)}", f"the memory of {text}", "")
             self._requires(value, name, text)
         elif isinstance(value, Optimizer):
@@ -125,7 +137,9 @@ class Walk:
         elif isinstance(value, GradScaler):
             for key in ("_enabled", "_scale", "_growth_tracker"):
                 self._visit(value.__dict__.get(key), f"{name}.__dict__.get({key!r})", f"{text}.{key}")
-        elif isinstance(value, LRScheduler | dtype | Backend):
+        elif isinstance(value, LRScheduler):
+            self._tuned.append((value, name, text))
+        elif isinstance(value, dtype | Backend):
             return
         elif isinstance(value, Module):
             self._module(value, name, text)
@@ -145,6 +159,9 @@ class Walk:
             self.add(f"{path} == {self.name(copy.copy(value))}", text, path)
         elif value != value:
             self.add(f"{path} != {path}", text, path)
+        elif isinstance(value, complex | np.complexfloating) or (value == 0 and isinstance(value, float | np.floating)):
+            # Zeros have a sign, which they do not compare by.
+            self.add(f"type({path}) is {self.name(type(value))} and repr({path}) == {repr(value)!r}", text, path)
         elif type(value) in _PLAIN or isinstance(value, np.generic):
             self.add(f"type({path}) is {self.name(type(value))} and {path} == {self.literal(value)}", text, path)
         else:
@@ -164,7 +181,9 @@ class Walk:
         elif isinstance(value, NUMBERS):
             self._array(value, name, text)
         elif isinstance(value, VIEWS):
-            inner, mapping = (name, value) if isinstance(value, types.MappingProxyType) else (f"{name}.mapping", value.mapping)
+            inner, mapping = (
+                (name, value) if isinstance(value, types.MappingProxyType) else (f"{name}.mapping", value.mapping)
+            )
             self.add(f"tuple({inner}) == {self.name(tuple(mapping))}", f"the keys of {text}", f"list({inner})")
             self._items(mapping, mapping.items(), inner, text)
         elif isinstance(value, contextvars.ContextVar):
@@ -201,7 +220,9 @@ class Walk:
             )
             return
         self.names["same"] = same
-        held = copy.copy(value) if isinstance(value, np.ndarray | bytearray | array.array) else memoryview(value).tobytes()
+        held = (
+            copy.copy(value) if isinstance(value, np.ndarray | bytearray | array.array) else memoryview(value).tobytes()
+        )
         self.add(f"same({name}, {self.name(held)})", f"what {text} holds", "")
         if isinstance(value, np.ndarray) and value.dtype == object:
             for i, one in enumerate(value.flat):
@@ -233,6 +254,21 @@ class Walk:
         for i, group in enumerate(optimizer.param_groups):
             for k, one in enumerate(group["params"]):
                 self._visit(one, f"{name}.param_groups[{i}]['params'][{k}]", f"parameter {k} of group {i} of {text}")
+        self._tuned.append((optimizer, name, text))
+
+    def _tuning(self, value: Any, name: str, text: str) -> None:
+        """Guard the numbers of an optimizer or a scheduler, where code names what holds them: else these alone read them."""
+        if isinstance(value, Optimizer) and "param_groups" in self._words:
+            for i, group in enumerate(value.param_groups):
+                for key, one in group.items():
+                    if key != "params":
+                        self._visit(one, f"{name}.param_groups[{i}].get({key!r})", f"{text}.param_groups[{i}][{key!r}]")
+        if isinstance(value, Optimizer) and "state" in self._words:
+            self.add(f"len({name}.state) == {len(value.state)}", f"the state of {text}", f"len({name}.state)")
+        if isinstance(value, LRScheduler):
+            for key, one in vars(value).items():
+                if key in self._words or (key == "_last_lr" and "get_last_lr" in self._words):
+                    self._visit(one, f"{name}.__dict__.get({key!r})", f"{text}.{key}")
 
     def _looked_at(self, kind: type, key: Any) -> bool:
         """Whether something may read the attribute ``key`` of an object of this class."""
@@ -260,7 +296,14 @@ class Walk:
         self.add(f"len({name}) == {len(value)}", f"the number of items in {text}", f"len({name})")
         pairs = list(items)
         if len(pairs) > MANY and all(type(one) in _PLAIN for _, one in pairs):
-            self.add(f"{name} == {self.name(copy.copy(value))}", f"the items of {text}", "")
+            # As bytes: -0.0, 0.0, 0 and False are alike where they are compared.
+            items = f"list({name}.items())" if isinstance(value, dict) else f"list({name})"
+            held = list(value.items()) if isinstance(value, dict) else list(value)
+            self.add(
+                f"{self.name(marshal.dumps)}({items}, 2) == {self.name(marshal.dumps(held, 2))}",
+                f"the items of {text}",
+                "",
+            )
             return
         # A dict of a program's own class may make things as it is read: guards look at what it holds.
         own = isinstance(value, dict) and type(value).__getitem__ is not dict.__getitem__
@@ -383,5 +426,3 @@ class Walk:
         name = self.name(value)
         self.literals[name] = value
         return name
-
-

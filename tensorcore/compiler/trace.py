@@ -249,7 +249,7 @@ class _Call:
             tracer.fail("hooks the tape, which Python runs")
             return
         tracer.cut()
-        tracer.final = True
+        tracer.final = len(tracer.segments) - 1
         seeds = []
         device: Any = tracer.device
         for one in roots:
@@ -257,6 +257,7 @@ class _Call:
             native = device.kernels["full"](tuple(one.native.shape), 1, dtype=one.dtype)
             tracer.pause(False)
             seeds.append((tracer.value_of(native), new_tensor(native, one.dtype, device)))
+        tracer.late = {number for number, _ in seeds}
         try:
             found = walk(
                 [(one.node, g) for one, (_, g) in zip(roots, seeds, strict=True)],

@@ -33,6 +33,7 @@ _BY_MODULE: dict[str, tuple[str, tuple[str, ...]]] = {
         "access", "getcwd", "getcwdb", "getrandom", "listdir", "lstat", "open", "read", "readlink", "scandir", "stat",
         "statvfs", "times", "urandom",
     )),
+    "_thread": ("starts a thread, whose work no trace sees", ("start_new_thread", "start_joinable_thread")),
     "builtins": ("waits for input", ("input",)),
     "numpy": ("opens a file", ("fromfile",)),
     "_uuid": ("asks the system for something", ("generate_time_safe", "UuidCreate")),
@@ -53,7 +54,7 @@ _TELL = {
     )),
 }  # fmt: skip
 _READS = ("getbuffer", "getvalue", "peek", "read", "read1", "readall", "readinto", "readline", "readlines", "tell")
-_TAKES = ("get", "get_nowait", "qsize", "empty")
+_TAKES = ("get", "get_nowait", "put", "put_nowait", "qsize", "empty")
 _DRAWS = ("getrandbits", "getstate", "random", "seed", "setstate", "__reduce_ex__")
 _GENERATORS = (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator)
 _NAMES = frozenset([
@@ -119,7 +120,7 @@ def asked(function: Any, frame: FrameType, made: dict[int, Any]) -> str:
     elif name in _READS and isinstance(owner, _io._IOBase):
         found = "reads a stream"
     elif name in _TAKES and type(owner).__name__ == "SimpleQueue":
-        found = "takes from a queue"
+        found = "takes from a queue, or hands to one"
     elif isinstance(owner, type) and issubclass(owner, datetime.date):
         found = "reads a clock"
     else:

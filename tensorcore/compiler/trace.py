@@ -221,9 +221,12 @@ class _Call:
         roots = [one for one in found.tensors if one.node is not None]
         if roots and tracer.reason is None:
             self._differentiate(roots, start)
+        named = {id(one.native) for _, one in self.guards.tensors}
         for number, native in tracer.given.items():
             if id(native) in self.sources:
                 numbers.setdefault(number, self.sources[id(native)])
+            elif number not in tracer.late and id(native) not in named:  # a replay would read this very array for ever
+                tracer.fail("reads a tensor that guards do not find")
 
     def _replaced(self) -> Iterator[tuple[str, Any]]:
         """What the call put into containers that it was given, or has state in, and where; other keys are guards' affair."""

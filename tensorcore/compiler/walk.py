@@ -76,14 +76,19 @@ class Walk:
         self._codes: dict[int, Any] = {}  # of the functions that are reached, and of those inside them
         self._words: set[str] = set()  # what these name
         self._tuned: list[tuple[Any, str, str]] = []  # optimizers and schedulers
+        self._foreign: list[tuple[dict[str, Any], str, str]] = []  # attributes of objects of libraries
         self._modules: list[types.ModuleType] = []  # those that objects and closures have
 
     def walk(self, value: Any, text: str) -> None:
         """Guard ``value`` and all that can be reached from it."""
         self._visit(value, self.name(value), text)
-        while self._modules:
-            module = self._modules.pop()
-            self._members(module, self._words)
+        while self._modules or self._foreign:
+            if self._modules:
+                self._members(self._modules.pop(), self._words)
+            else:
+                held, name, about = self._foreign.pop()
+                for key in self._words & held.keys():
+                    self._visit(held[key], f"{name}.__dict__.get({key!r})", f"{about}.{key}")
         for tuned in self._tuned:
             self._tuning(*tuned)
 
@@ -231,6 +236,8 @@ class Walk:
     def _own(self, value: Any, name: str, text: str) -> None:
         """Guard the attributes of an object of the program's own, and what its class reaches."""
         if not is_open(value) and is_library(type(value).__module__):
+            if type(held := getattr(value, "__dict__", None)) is dict:
+                self._foreign.append((held, name, text))
             return
         self.add(f"type({name}) is {self.name(type(value))}", f"the type of {text}", f"type({name}).__name__")
         held = getattr(value, "__dict__", None)

@@ -6,6 +6,7 @@ import collections
 import ctypes
 import enum
 import functools
+import gc
 import io
 import logging
 import queue
@@ -319,6 +320,25 @@ def test_what_changes_between_calls_is_noticed(make, monkeypatch) -> None:
         monkeypatch.setitem(globals(), name, FACTOR)
     monkeypatch.setattr(elsewhere.Settings, "by", 1.0)
     same_in_eager_and_compiled(make)
+
+
+class Hidden:
+    """An object that nothing leads to."""
+
+    __slots__ = ("tensor",)
+
+
+def test_a_tensor_that_no_guard_finds_is_read_in_each_call() -> None:
+    """One that the function finds in its own way; the account says so. Attributes of objects of libraries are guarded."""
+    hidden, logger = Hidden(), logging.getLogger("tests.compile.reach")
+    call = tc.compile(lambda x: x * next(o for o in gc.get_objects() if type(o) is Hidden).tensor)
+    other = tc.compile(lambda x: x * logger.tensor * logger.number)
+    for i in range(3):
+        hidden.tensor = logger.tensor = tc.full((1,), float(i))
+        logger.number = i  # type: ignore[attr-defined]
+        assert call(tc.ones(1)).item() == i
+        assert other(tc.ones(1)).item() == i * i
+    assert "reads a tensor that guards do not find" in call.explain().reasons[0]
 
 
 def test_a_function_of_the_library_that_a_test_replaces(monkeypatch) -> None:

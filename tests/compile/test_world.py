@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import datetime
 import functools
 import os
 import random
 import secrets
+import threading
 import time
 import types
 import uuid
@@ -101,6 +103,23 @@ def test_a_call_that_asks_the_system_is_not_replayed(ask) -> None:
     found = call.explain()
     assert (found.traces, found.replays, found.eager) == (1, 0, 2)
     assert "runs eagerly: asks" in found.reasons[0] or "runs eagerly: reads a clock" in found.reasons[0]
+
+
+def test_what_other_threads_compute_is_computed_in_each_call() -> None:
+    """A call that starts a thread, or hands work to one, is not replayed."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+
+        def started(x: Any) -> Any:
+            found: list[Any] = []
+            thread = threading.Thread(target=lambda: found.append(x * 2))
+            thread.start()
+            thread.join()
+            return found[0] + x
+
+        for function in (started, lambda x: pool.submit(lambda: x * 2).result() + x):
+            call = tc.compile(function)
+            assert [call(tc.full((1,), float(i))).item() for i in range(4)] == [0.0, 3.0, 6.0, 9.0]
+            assert call.explain().replays == 0
 
 
 def test_files_are_read_in_each_call(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ _NAMES = frozenset([
     *[name for _, names in _BY_MODULE.values() for name in names], "now", "today", "utcnow", *_READS, *_TAKES, *_DRAWS,
 ])  # fmt: skip
 _OWN = ("time", "sys")  # what this package asks is for its own accounts
-_GRAD = vars(Tensor)["grad"].fget.__code__
+_GRAD = [vars(Tensor)["grad"].fget.__code__, vars(Tensor)["grad"].fset.__code__]
 # These look at clocks and files only to write about a call.
 _REPORTS = frozenset(["linecache", "logging", "tokenize", "traceback", "warnings"])
 
@@ -78,7 +78,7 @@ def listeners(
 
     Args:
         asks: is told why such a call is none to replay, where it is the program that calls.
-        grad: is told of tensors whose gradient the program, or a function of ``torch.nn``, asks for.
+        grad: is told of tensors whose gradient the program, or a function of ``torch.nn``, asks for or is about to put.
         place: is told of tensors of which the program takes a part by its place in memory.
     """
     found: dict[int, tuple[CodeType, Callable[[FrameType], None]]] = {}
@@ -93,10 +93,14 @@ def listeners(
 
     def gradient(frame: FrameType) -> None:
         if not is_library(_caller(frame)) or _caller(frame).startswith("tensorcore.nn."):
-            grad(frame.f_locals["self"])
+            tensor = frame.f_locals["self"]
+            if tensor.node is None and ("value" in frame.f_locals or tensor.grad is not None):
+                asks("asks for the gradient of a tensor that requires none")
+            else:
+                grad(tensor)
 
     found |= {id(one.__code__): (one.__code__, part) for one in (as_strided, as_strided_)}
-    return found | {id(_GRAD): (_GRAD, gradient)}
+    return found | {id(code): (code, gradient) for code in _GRAD}
 
 
 def _caller(frame: FrameType) -> str:

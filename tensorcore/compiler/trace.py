@@ -144,7 +144,7 @@ class _Call:
             self.cleared |= {id(one) for one in event.clears if one.grad is None} - self.touched
 
     def read_grad(self, tensor: Tensor) -> None:
-        """The program asks for a gradient: whether there is one counts, where the call has not changed it before."""
+        """The program asks for a gradient, or puts one: whether there is one counts, where the call has not changed it before."""
         held = self.first.get(id(tensor), tensor)
         if held is not tensor and tensor.node.grad is held and id(tensor) not in self.cleared:
             self.touched.add(id(tensor))
@@ -245,9 +245,6 @@ class _Call:
         """Run the backward pass once, for gradients of ones that stand for any."""
         tracer = self.tracer
         edges, nodes = external_edges([one.node for one in roots], start)
-        if any(node.saved is None for node in nodes):
-            self.backward = "freed", roots
-            return
         if any(has_hooks(node) for node in [*nodes, *map(self._outermost, edges)]):
             tracer.fail("hooks the tape, which Python runs")
             return
@@ -267,7 +264,10 @@ class _Call:
                 retain=True, create=False, targets={key_of(edge) for edge in edges},
             )  # fmt: skip
         except GradientError as error:
-            tracer.fail(f"cannot be differentiated: {error}")
+            if any(node.saved is None for node in nodes):  # a backward pass in the call has freed what this one needs
+                self.backward = "freed", roots
+            else:
+                tracer.fail(f"cannot be differentiated: {error}")
             return
         tracer.part()
         grads = [found.get(key_of(edge)) for edge in edges]

@@ -90,6 +90,22 @@ def test_hooks_that_come_later_run() -> None:
     assert step(tc.ones(2)).tolist() == [3, 3]
 
 
+def test_a_gradient_that_a_call_forgets_is_forgotten() -> None:
+    """Also where there was none when the call was traced."""
+    leaf = tc.ones(2, requires_grad=True)
+
+    @tc.compile
+    def step(x: Any) -> Any:
+        leaf.grad = None
+        return x * leaf.detach()
+
+    for grad in (None, None, tc.ones(2), tc.ones(2), None):
+        leaf.grad = grad
+        step(tc.ones(2))
+        assert leaf.grad is None
+    assert step.explain().replays == 3
+
+
 def test_what_a_tensor_is_given_in_each_call() -> None:
     """An attribute that the call puts at a captured tensor is there after each call."""
     captured = tc.ones(2)

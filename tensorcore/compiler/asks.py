@@ -19,7 +19,7 @@ from tensorcore.ops.shapes.views_part import as_strided, as_strided_
 from tensorcore.switches import get_float32_matmul_precision, is_warn_always_enabled
 from tensorcore.tensor import Tensor
 
-__all__ = ["ENVIRONMENT", "asked", "listeners"]
+__all__ = ["ENVIRONMENT", "asked", "is_own", "listeners"]
 
 # What reads the variables of the process.
 ENVIRONMENT = frozenset([getattr(type(os.environ), key).__code__ for key in ("__getitem__", "__iter__", "__len__")])
@@ -134,7 +134,7 @@ def asked(function: Any, frame: FrameType, made: dict[int, Any]) -> str:
         ):
             return ""
         found = f"{what} ({function.__module__}.{name})"
-    return "" if not found or _is_report(frame) else found
+    return "" if not found or _is_report(frame) or is_own(frame) else found
 
 
 def _drawing(owner: Any, name: str, frame: FrameType, made: dict[int, Any]) -> str:
@@ -143,6 +143,18 @@ def _drawing(owner: Any, name: str, frame: FrameType, made: dict[int, Any]) -> s
             made[id(owner)] = owner
         return ""
     return "" if id(owner) in made else "draws random numbers of Python's or NumPy's own"
+
+
+def is_own(frame: FrameType | None) -> bool:
+    """Whether it is a backend that asks, such as for libraries to load: the innermost code that is not Python's own."""
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.startswith("tensorcore_"):
+            return True
+        if name.startswith("tensorcore.") or not is_library(name):
+            return False
+        frame = frame.f_back
+    return False
 
 
 def _is_report(frame: FrameType | None) -> bool:

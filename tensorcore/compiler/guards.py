@@ -159,7 +159,7 @@ class Guards(Walk):
         if held := value.__dict__:
             self.add(f"{path}.__dict__.keys() == {self.name(frozenset(held))}", f"the attributes of {text}", "")
             for key, one in held.items():
-                if self._looked_at(type(value), key):
+                if key != "_is_param" and self._looked_at(type(value), key):
                     self._argument(one, f"{path}.__dict__[{key!r}]", f"{text}.{key}")
         else:
             self.add(f"not {path}.__dict__", f"the attributes of {text}", "")

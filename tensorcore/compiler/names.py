@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from tensorcore.compiler.asks import ENVIRONMENT, asked, listeners
+from tensorcore.compiler.asks import ENVIRONMENT, asked, is_own, listeners
 from tensorcore.compiler.objects import is_library
 from tensorcore.lazy.record import is_inside
 
@@ -66,7 +66,7 @@ class Names:
                         else:
                             module = str(frame.f_globals.get("__name__", ""))
                             codes[id(code)] = code, module
-                            self._began(code, module, frame.f_globals)
+                            self._began(code, module, frame)
                 elif event == "c_call":
                     if away is None and (why := asked(argument, frame, self._made)):
                         self._asks(why)
@@ -76,11 +76,12 @@ class Names:
             sys.setprofile(note)
         return self
 
-    def _began(self, code: CodeType, module: str, space: dict[str, Any]) -> None:
+    def _began(self, code: CodeType, module: str, frame: Any) -> None:
         if code in ENVIRONMENT:
-            self._around()
+            if not is_own(frame):
+                self._around()
         elif not is_library(module) and not is_inside(code):
-            self._met(code, space)
+            self._met(code, frame.f_globals)
 
     def __exit__(self, *error: object) -> None:
         if self._codes is not None:

@@ -81,5 +81,7 @@ def slots(kind: type) -> list[str]:
 
 
 def is_library(module: Any) -> bool:
-    """Whether a module of this name is Python's, NumPy's or this package's; what has no name is none of a program's."""
-    return type(module) is not str or (module.partition(".")[0] in _LIBRARIES and module != "__main__")
+    """Whether a module of this name is Python's, NumPy's, this package's or its plugins'; what has no name is none of a program's."""
+    if type(module) is not str or module.startswith(("tensorcore_", "namedtuple_")):
+        return True
+    return module.partition(".")[0] in _LIBRARIES and module != "__main__"

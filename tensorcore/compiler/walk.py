@@ -133,7 +133,7 @@ class Walk:
                 return
             self.tensors.append((text, value))
             for key, one in value.__dict__.items():
-                if self._looked_at(type(value), key):
+                if key != "_is_param" and self._looked_at(type(value), key):
                     self._visit(one, f"{name}.__dict__[{key!r}]", f"{text}.{key}")
             self.add(f"{name}.native is {self.name(value.native)}", f"the memory of {text}", "")
             self._requires(value, name, text)

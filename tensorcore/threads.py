@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tensorcore.errors import ConversionError
 from tensorcore.ops.placement import host_device
+from tensorcore.tape.mode import mode
 
 __all__ = ["get_num_interop_threads", "get_num_threads", "set_num_interop_threads", "set_num_threads"]
 
@@ -12,6 +13,8 @@ _interop: list[int] = []
 
 def get_num_threads() -> int:
     """How many threads one kernel on the host may use: ``OMP_NUM_THREADS``, or the cores this process may run on."""
+    if mode.tracer is not None:
+        mode.tracer.fail_unless_paused("asks for the number of threads")
     return host_device().threads()
 
 

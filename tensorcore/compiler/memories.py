@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from tensorcore import dtypes
@@ -12,7 +13,7 @@ from tensorcore.backend.base import Backend
 from tensorcore.backend.program import Spec, Step, Value
 from tensorcore.backend.shapes import VIEWS
 from tensorcore.backend.strides import may_overlap
-from tensorcore.lazy.kinds import CHECKS, DRAWS, reads
+from tensorcore.lazy.kinds import CHECKS, DRAWS, STAYS, reads
 
 __all__ = ["Known", "Memories", "Memory", "Segment", "spec_of"]
 
@@ -160,17 +161,43 @@ class Memories:
 
     def is_drawn(self, number: int) -> bool:
         """Whether a value depends on numbers that the call drew."""
+        return any(step is not None and step.kernel in DRAWS for _, step in self._makers(number))
+
+    def is_fixed(self, number: int) -> bool:
+        """Whether a value is the same in each replay: made of Python's data alone, which guards look at."""
+        return all(
+            one in self.constants if step is None else step.kernel not in STAYS for one, step in self._makers(number)
+        )
+
+    def _makers(self, number: int) -> Iterator[tuple[int, Step | None]]:
+        """The values that one is made of, itself among them, each with the step that makes it."""
         makers = {one: step for segment in self.segments for step, numbers in segment.steps for one in numbers}
         waiting, seen = [number], set()
         while waiting:
             one = waiting.pop()
-            step = makers.get(one)
-            if step is not None and one not in seen:
+            if one not in seen:
                 seen.add(one)
-                if step.kernel in DRAWS:
-                    return True
-                waiting.extend(reads(step))
-        return False
+                step = makers.get(one)
+                yield one, step
+                waiting.extend(() if step is None else reads(step))
+
+    def brought_forward(self, number: int, last: int, late: set[int]) -> bool:
+        """Move the steps that make a value into segment ``last``, from those behind it; False where one cannot be.
+
+        Args:
+            late: values that are not there yet at its end.
+        """
+        inner = {one for segment in self.segments[last + 1 :] for _, numbers in segment.steps for one in numbers}
+        needed: set[int] = set()
+        for one, step in self._makers(number):
+            if one in late or (one in inner and step is not None and step.kernel in STAYS):
+                return False
+            if one in inner:
+                needed.add(one)
+        for segment in self.segments[last + 1 :]:
+            self.segments[last].steps += [entry for entry in segment.steps if not needed.isdisjoint(entry[1])]
+            segment.steps = [entry for entry in segment.steps if needed.isdisjoint(entry[1])]
+        return True
 
     def expose(self, native: Any) -> int:
         """The value of an array that the program holds from here on: who writes to it later writes to that very array."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import re
 import sys
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+from tensorcore.compiler.asks import ENVIRONMENT, asked, is_own, listeners
+from tensorcore.compiler.objects import is_library
 from tensorcore.lazy.record import is_inside
 
 __all__ = ["Names"]
@@ -22,47 +27,83 @@ _COMPUTED_BY = frozenset(["copy", "copyreg", "dataclasses", "inspect", "json", "
 class Names:
     """While ``with`` lasts, notes the code of every function that this thread calls.
 
-    What an import runs is left out. A profiler that is at work already is left alone, and then nothing is known.
+    What an import runs, and what the collector of garbage calls, is left out.
+    A profiler that is at work already is left alone, and then nothing is known.
+
+    Args:
+        met: is told of code of the program's, with its globals, when it runs for the first time.
+        asks: is told why a call of a function of C's cannot be left out of a replay.
+        around: is told that the variables of the process are read.
+        grad, place: as for ``listeners``.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, met: Callable[[CodeType, Any], None], asks: Callable[[str], None], around: Callable[[], None],
+        grad: Callable[[Any], None], place: Callable[[Any], None],
+    ) -> None:  # fmt: skip
         self._codes: dict[int, tuple[CodeType, str]] | None = None
+        self._met, self._asks, self._around = met, asks, around
+        self._heard = listeners(asks, grad, place)
+        self._made: dict[int, Any] = {}  # generators that the call makes
 
     def __enter__(self) -> Names:
         if sys.getprofile() is None:
             codes = self._codes = {}
-            importing: Any = None
+            heard = self._heard
+            away: Any = None  # the frame around what is left out
+            collecting = {getattr(one, "__code__", None) for one in gc.callbacks}
 
             def note(frame: Any, event: str, argument: Any) -> None:
-                nonlocal importing
+                nonlocal away
                 if event == "call":
                     code = frame.f_code
-                    if importing is None and id(code) not in codes:  # by identity: a code object has no hash at hand
-                        if code.co_name == "_find_and_load" and code.co_filename.startswith("<frozen importlib"):
-                            importing = frame
+                    if away is None and id(code) in heard:
+                        heard[id(code)][1](frame)
+                    if away is None and id(code) not in codes:  # by identity: a code object has no hash at hand
+                        imports = code.co_name == "_find_and_load" and code.co_filename.startswith("<frozen importlib")
+                        if imports or code in collecting:
+                            away = frame
                         else:
-                            codes[id(code)] = code, str(frame.f_globals.get("__name__", ""))
-                elif frame is importing and event == "return":
-                    importing = None
+                            module = str(frame.f_globals.get("__name__", ""))
+                            codes[id(code)] = code, module
+                            self._began(code, module, frame)
+                elif event == "c_call":
+                    if away is None and (why := asked(argument, frame, self._made)):
+                        self._asks(why)
+                elif frame is away and event == "return":
+                    away = None
 
             sys.setprofile(note)
         return self
+
+    def _began(self, code: CodeType, module: str, frame: Any) -> None:
+        if code in ENVIRONMENT:
+            if not is_own(frame):
+                self._around()
+        elif not is_library(module) and not is_inside(code):
+            self._met(code, frame.f_globals)
 
     def __exit__(self, *error: object) -> None:
         if self._codes is not None:
             sys.setprofile(None)
 
-    def found(self) -> frozenset[str] | None:
-        """The names and strings in all of the code; None where attributes may have been read by other names."""
+    def found(self) -> tuple[frozenset[str] | None, frozenset[int]] | None:
+        """The words in all of the code, None where attributes may have been read by other names; and its ids.
+
+        None where nothing is known.
+        """
         if self._codes is None:
             return None
         names: set[str] = set()
+        ran = frozenset(self._codes)
         for code, module in self._codes.values():
             if not _COMPUTING.isdisjoint(code.co_names) and _of_the_program(code, module):
-                return None
+                return None, ran
             names.update(code.co_names)
-            names.update(one for one in code.co_consts if type(one) is str)
-        return frozenset(names)
+            for one in code.co_consts:
+                if type(one) is str:
+                    names.update([one] if one.isidentifier() else re.findall(r"\w+", one))
+        return frozenset(names), ran
 
 
 def _of_the_program(code: CodeType, module: str) -> bool:

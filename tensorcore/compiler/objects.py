@@ -14,13 +14,15 @@ import numpy as np
 from tensorcore.nn.module import Module
 from tensorcore.tensor import Tensor
 
-__all__ = ["flat_tensors", "is_library", "is_record", "items_of", "may_be_state", "named", "same", "slots"]
+__all__ = ["codes", "flat_tensors", "is_library", "is_record", "items_of", "may_be_state", "named", "same", "slots"]
 
 _LIBRARIES = frozenset(sys.stdlib_module_names) | {"tensorcore", "numpy", "pytest", "_pytest"}
 
 
 def same(one: Any, other: Any) -> bool:
     """Whether an array of NumPy's, or a row of bytes, is of the kind of another one and holds the same bits."""
+    if type(other) is bytes and type(one) is not bytes:
+        return memoryview(one).tobytes() == other
     if type(one) is not type(other) or not isinstance(one, np.ndarray):
         return type(one) is type(other) and bool(one == other)
     alike = one.dtype == other.dtype and one.shape == other.shape
@@ -62,13 +64,15 @@ def flat_tensors(value: Any) -> Iterator[Tensor]:
         yield from flat_tensors(vars(value))
 
 
+def codes(code: types.CodeType) -> list[types.CodeType]:
+    """Code, and that of the functions and classes inside it."""
+    return [code, *[inner for one in code.co_consts if isinstance(one, types.CodeType) for inner in codes(one)]]
+
+
 def named(code: types.CodeType) -> set[str]:
-    """The globals that code names, that of functions inside it included."""
-    found = set(code.co_names)
-    for one in code.co_consts:
-        if isinstance(one, types.CodeType):
-            found |= named(one)
-    return found
+    """The names in code, that of functions inside it included; and its strings, which may be names of modules and attributes."""
+    every = codes(code)
+    return {key for one in every for key in (*one.co_names, *[text for text in one.co_consts if type(text) is str])}
 
 
 def slots(kind: type) -> list[str]:
@@ -76,5 +80,8 @@ def slots(kind: type) -> list[str]:
     return [key for one in kind.__mro__ for key, held in vars(one).items() if type(held) is types.MemberDescriptorType]
 
 
-def is_library(module: str) -> bool:
+def is_library(module: Any) -> bool:
+    """Whether a module of this name is Python's, NumPy's, this package's or its plugins'; what has no name is none of a program's."""
+    if type(module) is not str or module.startswith(("tensorcore_", "namedtuple_")):
+        return True
     return module.partition(".")[0] in _LIBRARIES and module != "__main__"

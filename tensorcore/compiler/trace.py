@@ -11,7 +11,7 @@ from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.amp.state import again, regions
 from tensorcore.amp.state import state as autocast
 from tensorcore.compiler.build import Result, Script
-from tensorcore.compiler.draws import others_draws
+from tensorcore.compiler.draws import Draws
 from tensorcore.compiler.gradient import CompiledBackward, Freed, external_edges, has_hooks, node_of
 from tensorcore.compiler.guards import Guards
 from tensorcore.compiler.names import Names
@@ -68,13 +68,14 @@ def trace(
     guards = Guards(function, args, kwargs, states=states)
     guard_switches(guards)
     call = _Call(guards, Tracer(fullgraph))
-    start, drawn = next_order(), others_draws()
-    with again((*regions()[:2], False)) if autocast.enabled else nullcontext(), call.tracer:
-        with Names() as names:
-            result = function(*args, **kwargs)
+    start, draws = next_order(), Draws(guards.generators)
+    around = again((*regions()[:2], False)) if autocast.enabled else nullcontext()
+    watched = Names(guards.met, call.tracer.fail_unless_paused, guards.environment, call.read_grad, call.read_place)
+    with around, call.tracer, watched as names:
+        result = function(*args, **kwargs)
         call.finish(result, start)
-    if others_draws() != drawn:
-        call.tracer.fail("draws random numbers of Python's or NumPy's own in the call")
+    if who := draws.found():
+        call.tracer.fail(f"draws random numbers of {who} in the call")
     changed = next(guards.failing(args, kwargs), None)
     replaced = [] if changed is None else guards.replaced()
     reason = call.tracer.reason
@@ -89,7 +90,7 @@ def trace(
     run, plans = call.replay(compile)
     found = names.found()
     if found is not None:
-        guards.narrow(found, call.needed)
+        guards.narrow(*found, call.needed)
     if guards.unfit:
         call.tracer.fail(guards.unfit)
         return result, Entry(guards, None, [], call.tracer.reason)
@@ -141,6 +142,18 @@ class _Call:
         self.grads = {id(one): one.node.grad for _, one in self.leaves}
         if event.clears:
             self.cleared |= {id(one) for one in event.clears if one.grad is None} - self.touched
+
+    def read_grad(self, tensor: Tensor) -> None:
+        """The program asks for a gradient, or puts one: whether there is one counts, where the call has not changed it before."""
+        held = self.first.get(id(tensor), tensor)
+        if held is not tensor and tensor.node.grad is held and id(tensor) not in self.cleared:
+            self.touched.add(id(tensor))
+
+    def read_place(self, tensor: Tensor) -> None:
+        """The program takes a part of a tensor's memory, wherever in it the tensor is."""
+        keys = [one.device.storage_key(one.native) for _, one in self.reached]
+        if tensor.device.storage_key(tensor.native) in keys:
+            self.tracer.fail_unless_paused("asks for a place in a tensor's memory")
 
     def _note_grads(self) -> None:
         """The gradients that were put in place since the last event, by the segment that does it."""
@@ -208,9 +221,12 @@ class _Call:
         roots = [one for one in found.tensors if one.node is not None]
         if roots and tracer.reason is None:
             self._differentiate(roots, start)
+        named = {id(one.native) for _, one in self.guards.tensors}
         for number, native in tracer.given.items():
             if id(native) in self.sources:
                 numbers.setdefault(number, self.sources[id(native)])
+            elif number not in tracer.late and id(native) not in named:  # a replay would read this very array for ever
+                tracer.fail("reads a tensor that guards do not find")
 
     def _replaced(self) -> Iterator[tuple[str, Any]]:
         """What the call put into containers that it was given, or has state in, and where; other keys are guards' affair."""
@@ -229,14 +245,11 @@ class _Call:
         """Run the backward pass once, for gradients of ones that stand for any."""
         tracer = self.tracer
         edges, nodes = external_edges([one.node for one in roots], start)
-        if any(node.saved is None for node in nodes):
-            self.backward = "freed", roots
-            return
         if any(has_hooks(node) for node in [*nodes, *map(self._outermost, edges)]):
             tracer.fail("hooks the tape, which Python runs")
             return
         tracer.cut()
-        tracer.final = True
+        tracer.final = len(tracer.segments) - 1
         seeds = []
         device: Any = tracer.device
         for one in roots:
@@ -244,13 +257,17 @@ class _Call:
             native = device.kernels["full"](tuple(one.native.shape), 1, dtype=one.dtype)
             tracer.pause(False)
             seeds.append((tracer.value_of(native), new_tensor(native, one.dtype, device)))
+        tracer.late = {number for number, _ in seeds}
         try:
             found = walk(
                 [(one.node, g) for one, (_, g) in zip(roots, seeds, strict=True)],
                 retain=True, create=False, targets={key_of(edge) for edge in edges},
             )  # fmt: skip
         except GradientError as error:
-            tracer.fail(f"cannot be differentiated: {error}")
+            if any(node.saved is None for node in nodes):  # a backward pass in the call has freed what this one needs
+                self.backward = "freed", roots
+            else:
+                tracer.fail(f"cannot be differentiated: {error}")
             return
         tracer.part()
         grads = [found.get(key_of(edge)) for edge in edges]
@@ -418,6 +435,8 @@ class _Call:
             if id(one) in self.touched or (grad is not None and id(grad.native) in read):
                 guards.names.setdefault(path, one) if path.startswith("o") else None
                 guards.add(f"({path}.node.grad is None) is {grad is None}", "whether a tensor has a gradient", "")
+                if one.node.extra is None:
+                    guards.add(f"not {path}.node.extra", "whether a tensor has hooks", "")
                 if grad is not None:
                     guards.add(
                         f"{path}.node.grad.is_contiguous() is {grad.is_contiguous()}", "the strides of a gradient", ""

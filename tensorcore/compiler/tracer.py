@@ -16,13 +16,17 @@ import numpy as np
 
 from tensorcore.backend.base import Backend, Kernel, MissingKernel
 from tensorcore.backend.kernels import EAGER, NEEDS_VALUES, WRITES
-from tensorcore.backend.program import Value
+from tensorcore.backend.program import Step, Value
 from tensorcore.backend.registry import made_devices
 from tensorcore.backend.shapes import VIEWS
 from tensorcore.backend.watch import Replaced, unwatch, watch
 from tensorcore.compiler.bounds import Bound, Bounds, Values
 from tensorcore.compiler.memories import Known, Memories, Memory, spec_of
+from tensorcore.compiler.objects import is_library
 from tensorcore.errors import UsageError
+from tensorcore.lazy.account import cause_of
+from tensorcore.lazy.kinds import used
+from tensorcore.lazy.record import is_inside, user_frame
 from tensorcore.tape.aside import Event
 from tensorcore.tape.mode import mode
 
@@ -52,7 +56,11 @@ class Tracer(Memories):
         self.draws: list[int] = []  # the values that were drawn, in order
         self._drawn_before: Iterator[int] | None = None  # those of them that are drawn again
         self.shared: dict[int, Any] = {}  # constants that lie in the memory of an array that Python holds
-        self.final = False  # whether what comes is part of the backward pass behind the call
+        self.final: int | None = None  # where the backward pass behind the call begins, by segment
+        self.late: set[int] = set()  # the gradients that arrive at it
+        self.looked_at: list[
+            tuple[Any, bytes]
+        ] = []  # arrays that Python has of what is the same in each replay, and what they held
         self._inside = False
         self._thread = threading.get_ident()
         self._replaced = Replaced()
@@ -178,6 +186,10 @@ class Tracer(Memories):
                 self._view(natives[0], result, name, options)
         elif name in UPDATES:
             self._update(name, natives, options)
+        elif name in NEEDS_VALUES and all(map(self.is_fixed, used(self._operand([*natives, *options.values()])))):
+            for one in result if type(result) is tuple else (result,):
+                if type(one) is device.array:
+                    self._note_from_host(device, one, None)
         elif name in NEEDS_VALUES or name in WRITES:
             self.fail(f"calls the kernel {name!r}, which depends on values," if name in NEEDS_VALUES else
                       f"calls the kernel {name!r} outside of an optimizer")  # fmt: skip
@@ -238,20 +250,32 @@ class Tracer(Memories):
     # Methods of the device
 
     def _note_to_host(self, device: Backend, result: Any, native: Any) -> None:
-        self.fail("reads a value of a tensor (bool, item, tolist, numpy, print, or a shape that depends on it)")
+        if not self._one_device(device, "to_host"):
+            return
+        if self.is_fixed(self.value_of(native)):
+            self.looked_at.append((result, result.tobytes()))
+        else:
+            self.fail(f"reads a value of a tensor, {_where()},")
 
     def _note_all_values(self, device: Backend, result: Any, native: Any) -> None:
         """Values that a decision is made by: the call is replayed as long as they are the same."""
+        if not self._one_device(device, "all_values"):
+            return
+        value = self.value_of(native)
+        if self.is_fixed(value):
+            return
         # What came before a call that Python makes is done by then, and a second run would do it again.
         done = self.exposed or any(one.writes for one in self.segments) or not all(one.again for one in self.events)
-        if self.final or done:
+        look = Step("values", (Value(value),), {"holds": Values(result)}, ())
+        if done or self.is_drawn(value):  # a replay that stops at it could not draw them again
             self._note_to_host(device, result, native)
-        elif self._one_device(device, "all_values"):
-            value = self.value_of(native)
-            if self.is_drawn(value):  # a replay that stops at it could not draw them again
-                self._note_to_host(device, result, native)
-            else:
-                self.emit("values", (Value(value),), {"holds": Values(result)})
+        elif self.final is None:
+            self.segments[-1].steps.append((look, ()))
+        elif self.brought_forward(value, self.final - 1, self.late):
+            # The forward pass looks: at what does not depend on the gradient that arrives.
+            self.segments[self.final - 1].steps.append((look, ()))
+        else:
+            self._note_to_host(device, result, native)
 
     def _note_from_host(self, device: Backend, result: Any, array: Any) -> None:
         if self._one_device(device, "from_host"):
@@ -273,6 +297,8 @@ class Tracer(Memories):
 
     def unshared(self) -> None:
         """Stop where a tensor over the memory of an array of Python's is more than the numbers in it, at the end of the call."""
+        if any(array.tobytes() != held for array, held in self.looked_at):
+            self.fail("writes to an array of NumPy's that shares the memory of a tensor")
         for number, array in self.shared.items():
             held = self.device.to_host(self.constants[number])  # type: ignore[union-attr]
             if held.tobytes() != array.tobytes():
@@ -286,6 +312,8 @@ class Tracer(Memories):
     def _note_as_strided(
         self, device: Backend, result: Any, native: Any, shape: Any, strides: Any, offset: int
     ) -> None:
+        if not self._one_device(device, "as_strided"):
+            return
         options = {"shape": tuple(shape), "strides": tuple(strides), "offset": offset - device.layout(native)[1]}
         self._view(native, result, "as_strided", options)
 
@@ -344,9 +372,22 @@ class Tracer(Memories):
         return value
 
 
-def _line() -> str:
-    """The innermost line that is not this package's own."""
+def _where() -> str:
+    """Which function of this package, or the gradient of which, does what happens now."""
     frame: Any = sys._getframe(1)
-    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == "tensorcore":
+    outer, _ = user_frame(frame)
+    found: Any = frame
+    while found is not None and found is not outer:
+        name: str = found.f_code.co_filename
+        if name.startswith("<backward of "):
+            return f"in the gradient of {name.removeprefix('<backward of ').rstrip('>')}"
+        found = found.f_back
+    return f"in {cause_of(frame, outer)}()"
+
+
+def _line() -> str:
+    """The innermost line that is not this package's own, or Python's."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and (is_inside(frame.f_code) or is_library(frame.f_globals.get("__name__"))):
         frame = frame.f_back
     return "an unknown line" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -7,10 +7,10 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import CodeType, FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tensorcore.errors import UsageError
-from tensorcore.lazy.record import is_inside, line_of, user_line
+from tensorcore.lazy.record import line_of, user_frame, user_line
 
 __all__ = ["Forbidden", "Realisation", "check", "clear", "forbid", "note", "realisations", "report"]
 
@@ -23,6 +23,7 @@ _NAMES = {
     "__iter__": "iter", "__format__": "format", "_array": "numpy", "__reduce_ex__": "pickle",
     "__deepcopy__": "deepcopy", "_contains": "in", "_reduce_storage": "pickle",
 }  # fmt: skip
+_tuple = tuple.__new__
 _AROUND = ("wrapped",)  # what decorators put around a method
 _OF_OBJECTS = ("__init__", "__call__")  # say little without the class
 
@@ -61,25 +62,30 @@ def check(frame: FrameType, cause: str | None) -> None:
     """Raise where making values is forbidden on this thread."""
     if getattr(_forbidden, "depth", 0):
         raise Forbidden(
-            f"lazy: expected no value to be needed inside forbid(), got '{cause or cause_of(frame)}' at "
+            f"lazy: expected no value to be needed inside forbid(), got '{cause or cause_of(frame, user_frame(frame)[0])}' at "
             f"{line_of(*user_line(frame))}; move it out of the block, or do without the value"
         )
 
 
 def note(frame: FrameType, cause: str | None, size: int, steps: int, seconds: float, replayed: bool) -> None:
     """Enter one time that values were made."""
-    _entries.append(Realisation(cause or cause_of(frame), *user_line(frame), size, steps, seconds, replayed))
+    outer, _ = user_frame(frame)
+    why = cause or cause_of(frame, outer)
+    # Without the frame of Python's that a named tuple is made in.
+    _entries.append(_tuple(Realisation, (why, outer.f_code, outer.f_lasti, size, steps, seconds, replayed)))
 
 
-def cause_of(frame: FrameType | None) -> str:
-    """The name of the function of this package that the user's program called."""
+def cause_of(frame: FrameType, outer: Any) -> str:
+    """The name of the function of this package that the user's program called from the frame ``outer``."""
     name = "?"
-    while frame is not None and is_inside(frame.f_code):
-        if not frame.f_code.co_name.startswith("<") and frame.f_code.co_name not in _AROUND:
-            name = frame.f_code.co_name
-            if name in _OF_OBJECTS and "self" in frame.f_locals:
-                name = type(frame.f_locals["self"]).__name__
-        frame = frame.f_back
+    found: Any = frame
+    while found is not None and found is not outer:
+        code = found.f_code
+        if not code.co_name.startswith("<") and code.co_name not in _AROUND:
+            name = code.co_name
+            if name in _OF_OBJECTS and "self" in found.f_locals:
+                name = type(found.f_locals["self"]).__name__
+        found = found.f_back
     return _NAMES.get(name, name.strip("_") or name)
 
 

@@ -6,6 +6,7 @@ Tensors, ops and the tape work on it as on any device. Kernels run, on the wrapp
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -88,11 +89,9 @@ class LazyBackend(Recorder):
     def layout(self, native: LazyArray) -> tuple[Shape, int]:
         return native.form.strides, native.form.offset
 
-    def strides(self, native: LazyArray) -> Shape:
-        return native.form.strides
-
-    def is_contiguous(self, native: LazyArray) -> bool:
-        return native.form.dense
+    # Asked for each gradient: without a frame of Python's.
+    strides = attrgetter("form.strides")  # type: ignore[assignment]
+    is_contiguous = attrgetter("form.dense")  # type: ignore[assignment]
 
     def storage_key(self, native: LazyArray) -> Any:
         return native.address

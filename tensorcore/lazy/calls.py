@@ -55,7 +55,10 @@ def recording(recorder: Recorder, kind: str, numbers: bool) -> Kernel:
                         key.append(one.form.based)
                         operands.append(read(one))
                 else:
-                    key.append(frozen(one) if numbers or type(one) not in NUMBERS else type(one))
+                    if one is None or type(one) is str:
+                        key.append(one)
+                    else:
+                        key.append(frozen(one) if numbers or type(one) not in NUMBERS else type(one))
                     operands.append(one)
             if options:
                 for name, one in options.items():

@@ -12,8 +12,8 @@ import threading
 import time
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
@@ -234,19 +234,32 @@ def _replay(backend: LazyBackend, known: Known, work: Work, outputs: Sequence[De
         plan = known.plans[into] = prepare(known.program, target, into=dict(into), strides=strides)
     natives = [*[one.native for one in work.inputs], *varied]
     if into:
-        with _undisturbed():
-            try:
-                _hand_out(outputs, plan(*natives))
-            except BaseException as error:
-                found = error
-                if isinstance(error, Exception):
-                    try:
-                        run_steps(known.program, target, natives, work.steps)
-                    except Exception as located:
-                        found = located
-                for one in outputs:
-                    one.call, one.operands = leaf(one.call.forms[0].based).call, (_lost,)  # type: ignore[union-attr]
-                raise found from None
+        # Ctrl-C waits: a program that writes over its inputs is run as a whole, or not at all.
+        came: list[Any] = []
+        before = getsignal(SIGINT)
+        waits = callable(before)
+        try:
+            if waits:
+                signal(SIGINT, lambda *given: came.append(given))
+        except ValueError:  # on another thread than the main one, where no signal arrives
+            waits = False
+        try:
+            _hand_out(outputs, plan(*natives))
+        except BaseException as error:
+            found = error
+            if isinstance(error, Exception):
+                try:
+                    run_steps(known.program, target, natives, work.steps)
+                except Exception as located:
+                    found = located
+            for one in outputs:
+                one.call, one.operands = leaf(one.call.forms[0].based).call, (_lost,)  # type: ignore[union-attr]
+            raise found from None
+        finally:
+            if waits:
+                signal(SIGINT, before)
+        if came:
+            before(*came[-1])  # type: ignore[operator, misc]
         return
     try:
         made = plan(*natives)
@@ -255,23 +268,6 @@ def _replay(backend: LazyBackend, known: Known, work: Work, outputs: Sequence[De
         made = run_steps(known.program, target, natives, work.steps)
         warnings.warn(f"lazy: a plan failed where its steps do not: {error!r}; please report it", stacklevel=2)
     _hand_out(outputs, made)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let Ctrl-C wait till the end of the block: a program that writes over its inputs is run as a whole, or not at all."""
-    before = getsignal(SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield
-        return
-    came: list[Any] = []
-    signal(SIGINT, lambda *given: came.append(given))
-    try:
-        yield
-    finally:
-        signal(SIGINT, before)
-    if came:
-        before(*came[-1])
 
 
 def _lost() -> Any:

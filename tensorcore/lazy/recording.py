@@ -259,8 +259,24 @@ class Recorder(Backend):
         return made
 
     def parts(self, call: Call, value: Deferred) -> tuple[LazyArray | None, ...]:
-        parts = iter(self.results(value))
-        return tuple([None if one is None else around(next(parts), one) for one in call.forms])
+        """Arrays that hold the results which a call makes, and None for those that it does not."""
+        parts = self.results(value)
+        made: list[LazyArray | None] = []
+        at = 0
+        for one in call.forms:
+            if one is None:
+                made.append(None)
+                continue
+            array = LazyArray()  # as ``around`` does
+            array.form = one
+            array.shape = one.shape
+            array.dtype = one.dtype
+            array.parent = None
+            array.value = parts[at]
+            array.writes = 0
+            made.append(array)
+            at += 1
+        return tuple(made)
 
     def put(self, target: LazyArray, value: Deferred) -> None:
         """Let ``target`` have a value, in its own dtype and shape."""

@@ -23,8 +23,24 @@ def writing(recorder: Recorder, name: str) -> Kernel:
     calls: dict[Any, Call] = {}
 
     def kernel(*natives: Any, **options: Any) -> None:
-        operands = [recorder.operand(one) for one in natives]
-        forms = tuple([recorder.form_of(one) for one in natives])
+        operands: list[Any] = []
+        found: list[Any] = []
+        for one in natives:
+            if type(one) is list or type(one) is tuple:
+                values, lying = [], []
+                for each in one:
+                    if type(each) is LazyArray and each.parent is None:
+                        values.append(each.value)
+                        lying.append(each.form)
+                    else:
+                        values.append(recorder.operand(each))
+                        lying.append(recorder.form_of(each))
+                operands.append(tuple(values))
+                found.append(tuple(lying))
+            else:
+                operands.append(recorder.operand(one))
+                found.append(recorder.form_of(one))
+        forms = tuple(found)
         targets: list[LazyArray] = []
         for i in places:
             one = natives[i] if i < len(natives) else None
@@ -36,7 +52,10 @@ def writing(recorder: Recorder, name: str) -> Kernel:
         key: list[Any] = []
         for option, one in options.items():
             kind = type(one)
-            if kind is float or kind is LazyArray or ((kind is list or kind is tuple) and _varies(one)):
+            if kind is float:
+                named.append(option)
+                operands.append(one)
+            elif kind is LazyArray or ((kind is list or kind is tuple) and _varies(one)):
                 named.append(option)
                 operands.append(recorder.operand(one))
             else:

@@ -71,12 +71,12 @@ class Generator:
 
     def initial_seed(self) -> int:
         """The seed it last started from."""
+        _asked_for("the seed of a generator")
         return int(self.host.initial_seed())
 
     def get_state(self) -> Tensor:
         """The state, as a uint8 tensor of PyTorch's bytes."""
-        if mode.tracer is not None:
-            mode.tracer.fail_unless_paused("asks for the state of a generator")
+        _asked_for("the state of a generator")
         return from_numpy(self.host.get_state())
 
     def set_state(self, new_state: Tensor) -> Generator:
@@ -90,12 +90,19 @@ class Generator:
 
     def clone_state(self) -> Generator:
         """A second one that goes on from the same state, by itself."""
+        _asked_for("the state of a generator")
         made = Generator(self._device)
         made._host = self.host.clone()
         return made
 
     def __reduce__(self) -> Any:
         return _restored, (str(self._device), self.host.get_state())
+
+
+def _asked_for(what: str) -> None:
+    """Tell a trace of something that each call finds anew."""
+    if mode.tracer is not None:
+        mode.tracer.fail_unless_paused(f"asks for {what}")
 
 
 def _restored(device: str, state: np.ndarray) -> Generator:
@@ -109,7 +116,7 @@ default_generator = Generator()
 
 def manual_seed(seed: int) -> Generator:
     """Start the default generator over from ``seed``, and those that devices have of their own; returns the first."""
-    seed_devices(default_generator.manual_seed(seed).initial_seed())
+    seed_devices(default_generator.manual_seed(seed).host.initial_seed())
     return default_generator
 
 

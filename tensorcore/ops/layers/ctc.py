@@ -16,7 +16,8 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import sum as total
 from tensorcore.ops.samples import sequence as samples
-from tensorcore.ops.shapes.join import cat
+from tensorcore.ops.shapes.join import cat, stack
+from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["ctc_loss"]
@@ -154,14 +155,16 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
         raise UsageError(
             f"ctc_loss: Expected input_lengths to have value at most {length}, but got value {max(frames)}; shorten"
         )
-    labels, skips = _states(targets, counts, blank, classes)
     device = log_probs.device
+    found_states = _traced_states(targets, counts, blank, classes) if mode.tracer is not None else None
+    if found_states is None:
+        host = _states(targets, counts, blank, classes)
+        found_states = [
+            new_tensor(device.from_host(one), kind, device)
+            for one, kind in zip(host, (dtypes.int64, dtypes.bool_), strict=True)
+        ]
     each = _ctc_loss(
-        (
-            log_probs,
-            new_tensor(device.from_host(labels), dtypes.int64, device),
-            new_tensor(device.from_host(skips), dtypes.bool_, device),
-        ),
+        (log_probs, *found_states),
         {"frames": frames, "counts": counts, "infinite": bool(zero_infinity)},
     )
     if zero_infinity:
@@ -218,3 +221,29 @@ def _states(targets: Tensor, counts: Ints, blank: int, classes: int) -> tuple[np
     skips = np.zeros(labels.shape, np.bool_)
     skips[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]
     return labels, skips
+
+
+def _traced_states(targets: Tensor, counts: Ints, blank: int, classes: int) -> tuple[Tensor, Tensor] | None:
+    """As ``_states``, of labels that are others in each replay; None where those say what is wrong with them."""
+    batch, longest = len(counts), max(counts)
+    shape, device = tuple(targets.native.shape), targets.device
+    in_a_row = shape == (sum(counts),)
+    if not longest or not (in_a_row or (len(shape) == 2 and shape[0] == batch and shape[1] >= longest)):
+        return None
+    starts = np.cumsum((0, *counts[:-1])) if in_a_row else np.arange(batch) * shape[1]
+    held = np.arange(longest) < np.array(counts)[:, None]
+    places = np.where(held, starts[:, None] + np.arange(longest), 0)
+
+    def given(array: np.ndarray, kind: Any) -> Any:
+        return new_tensor(device.from_host(array), kind, device)
+
+    flat: Any = targets.reshape(-1).long()  # type: ignore[attr-defined]
+    picked = flat.index_select(0, given(places.reshape(-1), dtypes.int64)).reshape(batch, longest)
+    picked = where(given(held, dtypes.bool_), picked, blank)
+    if device.all_values(((picked < 0) | (picked >= classes)).native).any():
+        return None
+    blanks = flat.new_full((batch, longest), blank)
+    labels = cat([stack([blanks, picked], -1).reshape(batch, 2 * longest), blanks[:, :1]], 1)
+    never = flat.new_zeros((batch, longest + 1), dtype=dtypes.bool_)
+    changes = stack([never[:, 2:], picked[:, 1:] != picked[:, :-1]], -1).reshape(batch, 2 * longest - 2)
+    return labels, cat([never[:, :2], changes, never[:, :1]], 1)

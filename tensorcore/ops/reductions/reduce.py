@@ -17,6 +17,7 @@ from tensorcore.ops.fused import differentiate
 from tensorcore.ops.kinds import COMPLEX, FLOATING, install, operation
 from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
+from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.record import record
 from tensorcore.ops.signature import checked
@@ -290,10 +291,24 @@ def _prod_gradient(g: Tensor, input: Tensor, out: Tensor, dim: int | None, keepd
     if not shape:
         return g.reshape(())
     dims = None if dim is None else (dim,)
+    if mode.tracer is not None and not mode.enabled:
+        return _prod_gradient_of_any(g, input, out, dims, keepdim)
     # Examples of a vmap differ in whether they have a zero.
     if input.device.many or not bool((input.detach() != 0).all()):
         return differentiate(lambda x: _tree_product(x, dim, keepdim), (input,), g)[0]
     return kept(g * conjugate(out), shape, dims, keepdim) / conjugate(input)
+
+
+def _prod_gradient_of_any(g: Tensor, input: Tensor, out: Tensor, dims: Any, keepdim: bool) -> Tensor:
+    """The same without a look at the values, which are others in each replay: with one zero, of that element alone."""
+    shape = tuple(input.native.shape)
+    zero: Any = input == 0
+    rest: Any = where(zero, 1.0, input)
+    others = rest.prod() if dims is None else rest.prod(dims[0], keepdim)
+    count = zero.sum() if dims is None else zero.sum(dims[0], keepdim)
+    count, one = kept(count, shape, dims, keepdim), kept(g * conjugate(others), shape, dims, keepdim)
+    usual = kept(g * conjugate(out), shape, dims, keepdim) / conjugate(rest)
+    return where(count == 0, usual, where(zero & (count == 1), one, 0.0))
 
 
 _prod = Op("prod", "input", "Product over dims.", register=False, grads=dict(input=lambda g, input, out, axis, keepdim:

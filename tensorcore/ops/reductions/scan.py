@@ -10,6 +10,7 @@ from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
 from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.extreme import picking, put_back
@@ -48,10 +49,23 @@ def _from_the_end(g: Tensor, dim: int) -> Tensor:
 def _cumprod_gradient(g: Tensor, input: Tensor, out: Tensor, dim: int) -> Tensor:
     if not input.native.shape or input.native.shape[dim] == 1:
         return g
+    if mode.tracer is not None and not mode.enabled:
+        return _cumprod_gradient_of_any(g, input, out, dim)
     # Examples of a vmap differ in whether they have a zero.
     if input.device.many or not bool((input.detach() != 0).all()):
         return differentiate(lambda x: _cumprod_by_hand(x, dim), (input,), g)[0]
     return _from_the_end(g * conjugate(out), dim) / conjugate(input)
+
+
+def _cumprod_gradient_of_any(g: Tensor, input: Tensor, out: Tensor, dim: int) -> Tensor:
+    """The same without a look at the values, which are others in each replay: behind the first zero nothing counts."""
+    zero: Any = input == 0
+    count = zero.cumsum(dim)
+    first = zero & (count == 1)
+    others: Any = where(first, 1.0, input)
+    usual = _from_the_end(g * conjugate(out), dim) / conjugate(where(zero, 1.0, input))
+    at_zero = _from_the_end(where(count >= 1, g * conjugate(others.cumprod(dim)), 0.0), dim)
+    return where(count == 0, usual, where(first, at_zero, 0.0))
 
 
 def _cumprod_by_hand(x: Tensor, dim: int) -> Tensor:

@@ -76,7 +76,7 @@ static const float rest_of_32[32] = {
     5.14060927e-9f, -8.69726691e-9f};
 
 /* 1 / (1 + e^-x) as less / all. In thirty-seconds of ln 2, e^-x is scale * (c + r) / (c - r), so that one division serves
-   both and nothing of a series is left; with c = 2.0000145 that is e^r to 2.7e-8. To 3 units in the last place. */
+   both and nothing of a series is left; with c = 2.0000145 that is e^r to 2.7e-8. To 3.1 units in the last place. */
 ALWAYS_INLINE void wide_logistic(const __m512 *x, __m512 *less, __m512 *all, int count) {
     const __m512 magic = EACH(MAGIC_F32 / 32);
     __m512 n[WIDE_MOST], r[WIDE_MOST], scale[WIDE_MOST], rest[WIDE_MOST];
@@ -129,7 +129,7 @@ static const float slope_of_quarters[32] = {
 
 /* tanh(c + u) = tanh c + (1 - tanh(c)^2) u / (u / tanh u + u tanh c), c the nearest quarter, u / tanh u a series of u^2. From
    7.875 on c stays and u grows up to 1.25, where a coarse series is enough. Five multiplications where e^2x takes nine:
-   on a Zen 4, which makes one of 512 bits a cycle, they and divisions are what the time goes to. To 2.5 units in the
+   on a Zen 4, which makes one of 512 bits a cycle, they and divisions are what the time goes to. To 2.6 units in the
    last place. */
 ALWAYS_INLINE void tanh_wide(__m512 *x, int count) {
     const __m512 sign = EACH(-0.0f), magic = EACH(MAGIC_F32 / 4);

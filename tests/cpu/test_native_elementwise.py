@@ -105,6 +105,39 @@ def test_functions_are_exact_to_a_few_units(name, dtype):
     np.testing.assert_array_equal(native(spread), native(values))
 
 
+@pytest.mark.parametrize("name, least, most", [("tanh", 1e-6, 10.0), ("sigmoid", -86.0, 20.0), ("silu", -84.0, 20.0)])
+def test_functions_keep_their_digits_between_the_entries_of_tables(name, least, most):
+    """Within the stated units on an even grid too, and never beyond the function's bounds."""
+    values = np.linspace(least, most, 200_003).astype(np.float32)
+    made = kernel(name)[0](values)
+    wide = values.astype(np.float64)
+    assert_within(made, EXACT.get(name, np.tanh)(wide).astype(np.float32), FUNCTIONS[name][0])
+    if name != "silu":
+        far = kernel(name)[0](np.array([20, 100, 1e30, np.inf], np.float32))
+        assert made.max() <= 1
+        np.testing.assert_array_equal(far, np.ones(4, np.float32))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["add", "maximum", "exp"])
+def test_results_too_large_for_the_caches(name, dtype):
+    """What is stored past the caches is what smaller results hold, wherever it begins and with numbers beside arrays."""
+    native = kernel(name)[0]
+    count = (33 << 20) // np.dtype(dtype).itemsize + 5
+    x = np.resize(awkward(dtype, 1009), count)
+    rest = {"exp": ()}.get(name, (x[::-1].copy(),))
+    made = native(x, *rest)
+    place = np.empty(count + 3, dtype)[3:]
+    np.testing.assert_array_equal(native(x, *rest, out=place), made)
+    for begin in (0, 517, count - 700):
+        part = slice(begin, begin + 700)
+        np.testing.assert_array_equal(made[part], native(x[part], *(one[part] for one in rest)))
+    if rest:
+        np.testing.assert_array_equal(native(x, 2.5)[-700:], native(x[-700:], 2.5))
+        native(x, *rest, out=x)
+        np.testing.assert_array_equal(x, made)
+
+
 # Kernel -> the largest relative difference from SciPy's in units of the dtype's precision, and the largest operand.
 SPECIAL = {
     "erfc": (40, 8.5), "erfinv": (12, 1.0), "ndtr": (60, 8.5), "i0": (20, 80.0), "i0e": (20, 1e30), "i1": (20, 80.0),

@@ -7,7 +7,7 @@
 typedef struct {
     /* From, to. The diagonal copies. The two half types go to and from float alone: others pass through it. */
     native_loop cast[TYPES][TYPES];
-    /* Bytes to memory that does not overlap theirs, past the caches. */
+    /* Bytes to memory that does not overlap theirs, past the caches; `native_streamed` of rows.h has to follow the last of them. */
     void (*stream)(char *to, const char *from, ptrdiff_t bytes);
 } cast_loops;
 

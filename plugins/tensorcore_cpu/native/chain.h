@@ -15,7 +15,8 @@ enum { CHAIN_OPS = 32, CHAIN_OPERANDS = 16 };
     X(add) X(sub) X(rsub) X(mul) X(div) X(rdiv) X(maximum) X(rmaximum) X(minimum) X(rminimum) X(leaky_relu)  \
     X(raise) X(lower) /* to a bound that is no NaN */
 
-/* `stream` is a store past the caches, for what is too large to be there when it is read: the line is not fetched first. */
+/* `stream` is a store past the caches, for what is too large to be there when it is read: the line is not fetched first.
+   `native_streamed` of rows.h has to follow the last of them. */
 #define CHAIN_CODE(name) CHAIN_##name,
 enum { CHAIN_store, CHAIN_stream, CHAIN_UNARY(CHAIN_CODE) CHAIN_FUNCTION(CHAIN_CODE) CHAIN_BINARY(CHAIN_CODE) CHAIN_CODES };
 

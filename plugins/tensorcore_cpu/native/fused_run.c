@@ -4,7 +4,8 @@
 #include "activate.h"
 #include "cast.h"
 #include "elementwise.h"
-#include "reduce.h"
+#include "fused_reduce.h"
+#include "rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,11 @@
 DECLARE_LOOPS(elementwise_loops, elementwise_loops);
 DECLARE_LOOPS(cast_loops, cast_loops);
 DECLARE_LOOPS(activate_loops, activate_loops);
-DECLARE_LOOPS(reduce_loops, reduce_loops);
 DECLARE_LOOPS(chain_loops, chain_loops);
 
 static const elementwise_loops *loops;
 static const cast_loops *casts;
 static const activate_loops *activations;
-static const reduce_loops *reductions;
 static const chain_loops *chains;
 
 enum {
@@ -34,16 +33,11 @@ typedef struct {
 } reference;
 
 typedef struct {
-    double value, lost;
-    bool begun;
-} partial;
-
-typedef struct {
     const fused_nest *nest;
     PyArrayObject *const *arrays;
     const fused_view *views;
     char *table;
-    partial *partials; /* [reduction of the phase, row, piece] */
+    fused_partial *partials; /* [reduction of the phase, row, piece] */
     npy_intp pieces;
     const fused_phase *phase;
     _Atomic bool failed; /* for want of memory */
@@ -54,7 +48,7 @@ typedef struct {
     npy_intp begin, count, row, rows;
     char *space;
     reference *refs;
-    partial *partials; /* one for each reduction of the phase, `apart` from one another; NULL where rows are short */
+    fused_partial *partials; /* one for each reduction of the phase, `apart` from one another; NULL where rows are short */
     npy_intp apart;
 } block;
 
@@ -62,8 +56,8 @@ int fused_run_init(void) {
     loops = PICK(elementwise_loops);
     casts = PICK(cast_loops);
     activations = PICK(activate_loops);
-    reductions = PICK(reduce_loops);
     chains = PICK(chain_loops);
+    fused_reduce_init();
     return 0;
 }
 
@@ -206,86 +200,10 @@ static void compute(const run_state *run, const block *at, const fused_step *ste
 
 /* Reductions */
 
-static double element(native_type type, const char *at) {
-    return type == TYPE_F32 ? *(const float *)at : type == TYPE_F64 ? *(const double *)at : *(const uint8_t *)at;
-}
-
-static void store(native_type type, char *at, double value) {
-    if (type == TYPE_F32)
-        *(float *)at = (float)value;
-    else if (type == TYPE_F64)
-        *(double *)at = value;
-    else
-        *(uint8_t *)at = value != 0;
-}
-
-static double product(native_type type, const char *row, npy_intp count) {
-    double lanes[4] = {1, 1, 1, 1};
-    for (npy_intp i = 0; i < count; i++)
-        lanes[i % 4] *= element(type, row + i * TYPE_SIZE[type]);
-    return (lanes[0] * lanes[1]) * (lanes[2] * lanes[3]);
-}
-
-static double reduced(const fused_step *step, const char *row, ptrdiff_t stride, npy_intp count) {
-    const reduce_functions *of = step->type <= TYPE_F64 ? &reductions->of[step->type] : NULL;
-    double one = stride ? 0 : element(step->type, row);
-    switch (step->op) {
-    case REDUCE_SUM:
-    case REDUCE_MEAN:
-        return stride ? of->sum(row, count) : one * (double)count;
-    case REDUCE_PROD:
-        for (npy_intp i = 1; !stride && i < count; i++)
-            one *= element(step->type, row);
-        return stride ? product(step->type, row, count) : one;
-    case REDUCE_ANY:
-        return stride ? reductions->any((const uint8_t *)row, count) : one;
-    case REDUCE_ALL:
-        return stride ? reductions->all((const uint8_t *)row, count) : one;
-    default:
-        return stride ? of->extreme(row, count, step->op == REDUCE_AMAX) : one;
-    }
-}
-
-static void add_to(partial *sum, const fused_step *step, double value, double lost) {
-    double before = sum->value;
-    if (!sum->begun) {
-        *sum = (partial){value, lost, true};
-        return;
-    }
-    switch (step->op) {
-    case REDUCE_SUM:
-    case REDUCE_MEAN: {
-        double after = before + value, part = after - before;
-        sum->lost += (before - (after - part)) + (value - part) + lost;
-        sum->value = after;
-        return;
-    }
-    case REDUCE_PROD:
-        sum->value *= value;
-        return;
-    case REDUCE_ANY:
-        sum->value = before != 0 || value != 0;
-        return;
-    case REDUCE_ALL:
-        sum->value = before != 0 && value != 0;
-        return;
-    default: /* a NaN is the result */
-        if ((step->op == REDUCE_AMAX ? value > before : value < before) || value != value)
-            sum->value = before == before ? value : before;
-    }
-}
-
-static void finish(const fused_nest *nest, const fused_step *step, char *to, double value) {
-    native_type type = nest->values[step->made].type;
-    if (step->op == REDUCE_MEAN)
-        value = (type == TYPE_F32 ? (float)value : value) / (double)nest->width;
-    store(type, to, value);
-}
-
 static void reduce(const run_state *run, const block *at, const fused_step *step, int number) {
     reference from = at->refs[step->source[0]], *made = &at->refs[step->made];
     if (at->partials) {
-        add_to(&at->partials[number * at->apart], step, reduced(step, from.data, from.step, at->count), 0);
+        fused_add(&at->partials[number * at->apart], step, fused_reduced(step, from.data, from.step, at->count), 0);
         return;
     }
     const fused_value *value = &run->nest->values[step->made];
@@ -294,8 +212,8 @@ static void reduce(const run_state *run, const block *at, const fused_step *step
     made->data = place_of(run, at, value);
     made->step = size;
     for (npy_intp i = 0; i < at->rows; i++)
-        finish(run->nest, step, made->data + i * size,
-               reduced(step, from.data + i * width * from.step, from.step, width));
+        fused_finish(run->nest, step, made->data + i * size,
+               fused_reduced(step, from.data + i * width * from.step, from.step, width));
 }
 
 static void expand(const run_state *run, const block *at, const fused_step *step) {
@@ -358,6 +276,12 @@ static bool enter(run_state *run, workspace *room, block *at) {
     return true;
 }
 
+/* Chains may have stored past the caches. */
+static void leave(workspace *room) {
+    native_streamed();
+    free(room->heap);
+}
+
 /* Blocks of a stretch of units: elements, or whole rows where there are reductions. */
 static void run_blocks(void *context, npy_intp begin, npy_intp end) {
     run_state *run = context;
@@ -376,7 +300,7 @@ static void run_blocks(void *context, npy_intp begin, npy_intp end) {
         at.rows = units;
         run_steps(run, &at, phase->steps, phase->count);
     }
-    free(room.heap);
+    leave(&room);
 }
 
 /* What earlier phases made of the row. */
@@ -396,7 +320,7 @@ static void run_piece(const run_state *run, block *at, const fused_phase *phase,
     at->partials = run->partials + row * run->pieces + piece;
     at->apart = nest->rows * run->pieces;
     for (int k = 0; k < phase->partials; k++)
-        at->partials[k * at->apart] = (partial){0, 0, false};
+        at->partials[k * at->apart] = (fused_partial){0, 0, false};
     for (; first < end; first += nest->block) {
         at->begin = row * nest->width + first;
         at->count = end - first < nest->block ? end - first : nest->block;
@@ -410,11 +334,11 @@ static void end_phase(const run_state *run, block *at, const fused_phase *phase,
         const fused_step *step = &phase->steps[s];
         if (step->kind != STEP_REDUCE)
             continue;
-        partial *pieces = run->partials + number++ * run->nest->rows * run->pieces + row * run->pieces, sum = pieces[0];
+        fused_partial *pieces = run->partials + number++ * run->nest->rows * run->pieces + row * run->pieces, sum = pieces[0];
         for (npy_intp piece = 1; piece < run->pieces; piece++)
-            add_to(&sum, step, pieces[piece].value, pieces[piece].lost);
+            fused_add(&sum, step, pieces[piece].value, pieces[piece].lost);
         const fused_value *value = &run->nest->values[step->made];
-        finish(run->nest, step, place_of(run, at, value), sum.lost == sum.lost ? sum.value + sum.lost : sum.value);
+        fused_finish(run->nest, step, place_of(run, at, value), sum.lost == sum.lost ? sum.value + sum.lost : sum.value);
     }
     run_steps(run, at, phase->row_steps, phase->row_count);
 }
@@ -433,7 +357,7 @@ static void run_whole_rows(void *context, npy_intp begin, npy_intp end) {
             end_phase(run, &at, &run->nest->phases[p], row);
         }
     }
-    free(room.heap);
+    leave(&room);
 }
 
 static void run_pieces(void *context, npy_intp begin, npy_intp end) {
@@ -447,7 +371,7 @@ static void run_pieces(void *context, npy_intp begin, npy_intp end) {
             know_row(run, &at, row = begin / run->pieces);
         run_piece(run, &at, run->phase, row, begin % run->pieces);
     }
-    free(room.heap);
+    leave(&room);
 }
 
 static void end_rows(run_state *run) {
@@ -459,7 +383,7 @@ static void end_rows(run_state *run) {
         know_row(run, &at, row);
         end_phase(run, &at, run->phase, row);
     }
-    free(room.heap);
+    leave(&room);
 }
 
 static bool run_long_rows(run_state *run) {
@@ -468,11 +392,11 @@ static bool run_long_rows(run_state *run) {
     for (int p = 0; p < nest->phase_count; p++)
         most = nest->phases[p].partials > most ? nest->phases[p].partials : most;
     run->pieces = (nest->width + PIECE - 1) / PIECE;
-    size_t bytes = (size_t)(most * nest->rows * run->pieces) * sizeof(partial);
+    size_t bytes = (size_t)(most * nest->rows * run->pieces) * sizeof(fused_partial);
     char *memory = malloc(bytes + (size_t)nest->table);
     if (!memory)
         return false;
-    run->partials = (partial *)memory;
+    run->partials = (fused_partial *)memory;
     run->table = memory + bytes;
     if (nest->rows >= 4 * (npy_intp)native_threads()) {
         native_parallel(nest->rows, 1, run_whole_rows, run);

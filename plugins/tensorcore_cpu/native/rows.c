@@ -201,10 +201,12 @@ bool native_inside(const int64_t *index, npy_intp count, npy_intp size) {
 }
 
 void native_move(char *to, const char *from, npy_intp bytes, npy_intp whole) {
-    if (whole < PAST_CACHES)
+    if (whole < PAST_CACHES) {
         memcpy(to, from, (size_t)bytes);
-    else
+    } else {
         PICK(cast_loops)->stream(to, from, bytes);
+        native_streamed();
+    }
 }
 
 typedef struct {

@@ -4,6 +4,8 @@
 
 #include "native.h"
 
+#include <stdatomic.h>
+
 /* TYPE_F32 or TYPE_F64 of an array of such, else TYPE_NONE. */
 native_type native_real_type(PyObject *object);
 
@@ -36,6 +38,10 @@ bool native_inside(const int64_t *index, npy_intp count, npy_intp size);
 /* Bytes to memory that does not overlap theirs, for a body of native_parallel: past the caches where all that is copied, `whole`
    bytes, is more than the last of them keeps until somebody reads it. */
 void native_move(char *to, const char *from, npy_intp bytes, npy_intp whole);
+
+/* What was stored past the caches is in memory before what the thread stores next. Once behind all of it: a wait for each
+   few kilobytes takes several times as long as the stores. */
+static inline void native_streamed(void) { atomic_thread_fence(memory_order_seq_cst); }
 
 /* A new array in row-major order with the values of x, which has that type. */
 PyArrayObject *native_copied(PyArrayObject *x, native_type type);

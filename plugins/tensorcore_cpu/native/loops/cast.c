@@ -148,7 +148,6 @@ static void stream(char *to, const char *from, ptrdiff_t bytes) {
 #else
         _mm256_stream_si256((__m256i *)(to + done), _mm256_loadu_si256((const __m256i *)(from + done)));
 #endif
-    _mm_sfence();
 #endif
     memcpy(to + done, from + done, (size_t)(bytes - done));
 }

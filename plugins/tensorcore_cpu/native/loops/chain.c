@@ -13,7 +13,7 @@
 
 enum {
     TILE = 8, /* vectors: with them a predicted jump for each op weighs little, and they fit the registers */
-    SIDE = 2, /* of them that a function takes side by side: what it needs beside the tile fits too */
+    SIDE = 4, /* of them that a function takes side by side: what it needs beside the tile fits too */
 };
 
 /* The bits of a where the mask is set, else those of b; and square roots: GCC knows neither of vectors in C. */
@@ -48,13 +48,6 @@ ALWAYS_INLINE vd root_of_lanes_f64(vd x) {
 }
 #define ROOT_f32 root_of_lanes_f32
 #define ROOT_f64 root_of_lanes_f64
-#endif
-
-/* Another thread that is told of a block is to find it in memory. */
-#ifdef NATIVE_X86
-#define STREAMED _mm_sfence()
-#else
-#define STREAMED (void)0
 #endif
 
 #include "as_f32.h"

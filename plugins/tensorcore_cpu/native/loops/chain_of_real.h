@@ -119,11 +119,6 @@ static void F(chain)(const chain_op *ops, int count, const char *const *operands
         F(chain_through)(ops, count, operands, steps, places, done, TILE);
     for (; bytes - done >= VECTOR; done += VECTOR)
         F(chain_through)(ops, count, operands, steps, places, done, 1);
-    for (const chain_op *op = ops; op < ops + count; op++)
-        if (op->code == CHAIN_stream) {
-            STREAMED;
-            break;
-        }
     if (done == bytes)
         return;
     /* The rest in vectors of their own. */

@@ -10,6 +10,7 @@ from sys import getrefcount
 from typing import Any
 
 from tensorcore.errors import ArgumentTypeError, GradientError
+from tensorcore.formats import contiguous_format
 from tensorcore.tape.memory import Version
 from tensorcore.tape.mode import mode
 
@@ -137,7 +138,10 @@ class Accumulate:
                     # Asked of the device: a frame less for each leaf.
                     native, device = g.native, g.device
                     dense = device.is_contiguous(native) if type(native) is device.array else g.is_contiguous()
-                    node.grad = g if alone and dense else g.clone()
+                    if dense:
+                        node.grad = g if alone else g.clone()
+                    else:
+                        node.grad = g.clone(memory_format=contiguous_format)  # as the leaf lies
                 else:
                     node.grad = _like(tensor, g)
             elif mode.enabled or g.dtype is not held.dtype or g.device is not held.device:

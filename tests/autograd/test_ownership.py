@@ -150,6 +150,21 @@ def test_a_transposed_gradient_of_the_user_is_written_in_place() -> None:
     assert mine.tolist() == [[2.0, 2.0], [2.0, 2.0], [2.0, 2.0]]
 
 
+@pytest.mark.parametrize("where", ["cpu", "lazy"])
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_gradient_lies_as_its_leaf_does(turned: bool, again: bool, where: str) -> None:
+    """Whatever order a gradient arrives in, the leaf's has the leaf's own strides."""
+    x = t.ones(4, 2, device=where)
+    x = (x.t() if turned else x).detach().requires_grad_(True)
+    sent = t.arange(8.0, device=where).reshape(x.shape[::-1]).t()
+    (x * 2.0).backward(sent if not turned else sent.contiguous())
+    if again:
+        (x * 2.0).backward(sent)
+    assert x.grad.stride() == x.stride()
+    assert x.grad.tolist() == (sent * (4.0 if again else 2.0)).tolist()
+
+
 @pytest.mark.parametrize("order", ["xy", "yx"])
 def test_a_leaf_and_a_hooked_leaf_of_one_gradient(order: str) -> None:
     """A hook that scales one leaf's gradient does not scale the other's."""

@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tensorcore.backend.xp.lapack import geqrf, householder_product, solve_triangular, unpack_pivots
+from tensorcore.backend.xp import lapack
+from tensorcore.backend.xp.lapack import by_size, householder_product, unpack_pivots
 
 if TYPE_CHECKING:
     from tensorcore.backend.base import Kernel, Native
     from tensorcore.backend.xp import XPBackend
 
 __all__ = ["kernels"]
+
+# As the ops that are made of several kernels call them: the bits are the same both ways.
+_geqrf = by_size(lapack.geqrf, "geqrf")
+_solve_triangular = by_size(lapack.solve_triangular, "solve_triangular")
 
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
@@ -26,7 +31,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 def qr(x: Native, *, complete: bool) -> tuple[Native, Native]:
     """Orthonormal columns Q, all of them with ``complete``, and the triangle R."""
     rows, columns = x.shape[-2:]
-    a, tau = geqrf(x)
+    a, tau = _geqrf(x)
     size = rows if complete else min(rows, columns)
     whole = np.zeros((*x.shape[:-1], size), x.dtype)
     whole[..., : min(size, columns)] = a[..., :size]
@@ -71,8 +76,8 @@ def cholesky_inverse(x: Native, *, upper: bool) -> tuple[Native, Native]:
     unit = np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
     turned: Any = x.swapaxes(-1, -2).conj()
     first, second = (turned, x) if upper else (x, turned)
-    half = solve_triangular(first, unit, upper=False, left=True, unitriangular=False)
-    return solve_triangular(second, half, upper=True, left=True, unitriangular=False), info
+    half = _solve_triangular(first, unit, upper=False, left=True, unitriangular=False)
+    return _solve_triangular(second, half, upper=True, left=True, unitriangular=False), info
 
 
 _KERNELS: dict[str, Kernel] = {function.__name__: function for function in (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tensorcore.backend.base import Kernel, Native
     from tensorcore.backend.xp import XPBackend
 
-__all__ = ["kernels"]
+__all__ = ["by_size", "kernels"]
 
 Array = np.ndarray[Any, Any]
 # Of NaN and infinities LAPACK may never find the eigenvalues, and MKL's or OpenBLAS's answers differ.
@@ -29,11 +29,11 @@ _FAILED = -1
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
     """The family's kernels for one backend; arrays that NumPy does not hold go to the host and back."""
-    table = {name: _by_size(kernel, name) if name in MANY else kernel for name, kernel in _KERNELS.items()}
+    table = {name: by_size(kernel, name) if name in MANY else kernel for name, kernel in _KERNELS.items()}
     return table if backend.xp is np else {name: _from_host(backend, kernel) for name, kernel in table.items()}
 
 
-def _by_size(kernel: Kernel, name: str) -> Kernel:
+def by_size(kernel: Kernel, name: str) -> Kernel:
     """The kernel, or for batches of small matrices the one that takes them all at once."""
     many, by_hand = MANY[name], name in STEPS
 

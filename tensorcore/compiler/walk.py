@@ -78,6 +78,10 @@ class Walk:
         self._tuned: list[tuple[Any, str, str]] = []  # optimizers and schedulers
         self._foreign: list[tuple[dict[str, Any], str, str]] = []  # attributes of objects of libraries
         self._modules: list[types.ModuleType] = []  # those that objects and closures have
+        # What was met and is to be looked at, with the guards that it adds to: one after the other, as chains of objects may be
+        # longer than the stack of calls.
+        self._met: deque[tuple[Any, str, str, bool, list[tuple[str, str, str]]]] = deque()
+        self._looking = False
 
     def walk(self, value: Any, text: str) -> None:
         """Guard ``value`` and all that can be reached from it."""
@@ -110,6 +114,17 @@ class Walk:
         Args:
             weak: guards shall not keep the value alive.
         """
+        self._met.append((value, path, text, weak, self.lines))
+        if self._looking:
+            return
+        self._looking, lines = True, self.lines
+        while self._met:
+            *met, self.lines = self._met.popleft()
+            self._look(*met)
+        self._looking, self.lines = False, lines
+
+    def _look(self, value: Any, path: str, text: str, weak: bool) -> None:
+        """Guard a value that was met."""
         if isinstance(value, (*_PLAIN, np.generic)):
             self._number(value, path, text)
             if type(value) in _PLAIN or not hasattr(value, "__dict__"):

@@ -347,3 +347,22 @@ def test_a_function_of_the_library_that_a_test_replaces(monkeypatch) -> None:
     assert [call(tc.full((1,), 3.0)).item() for _ in range(2)] == [9.0, 9.0]
     monkeypatch.setattr(tc, "square", tc.negative)
     assert call(tc.full((1,), 3.0)).item() == -3.0
+
+
+def test_a_chain_longer_than_the_stack_of_calls_is_walked_to_its_end() -> None:
+    """A list of five thousand links is guarded like a short one: what the last of them holds is seen when it changes."""
+    last = first = types.SimpleNamespace(by=2.0)
+    for _ in range(5000):
+        first = types.SimpleNamespace(next=first)
+
+    def call(x: tc.Tensor) -> tc.Tensor:
+        one = first
+        while hasattr(one, "next"):
+            one = one.next
+        return x * one.by
+
+    compiled = tc.compile(call)
+    x = tc.ones(3)
+    assert [compiled(x).tolist() for _ in range(2)] == [[2.0] * 3] * 2
+    last.by = 5.0
+    assert compiled(x).tolist() == [5.0] * 3

@@ -192,7 +192,7 @@ def _one(op: str, input: Any, n: int | None, dim: int) -> tuple[Dims, list[int]]
     if not ndim:
         raise rules.DimensionError(f"{op}: Dimension specified as {dim} but tensor has no dimensions, got a 0-d tensor")
     at = dim % ndim if type(dim) is int and -ndim <= dim < ndim else rules.wrap_dim(op, dim, ndim)
-    return (at,), [shape[at] if n is None else n]
+    return (at,), [shape[at] if n is None else n if type(n) is int else rules.whole(op, "n", n)]
 
 
 def _several(op: str, input: Any, s: Any, dim: Any) -> tuple[Dims, list[int]]:
@@ -205,7 +205,9 @@ def _several(op: str, input: Any, s: Any, dim: Any) -> tuple[Dims, list[int]]:
         return tuple(range(ndim)), list(shape)
     if s is None and dim == (-2, -1) and ndim > 1:
         return (ndim - 2, ndim - 1), list(shape[-2:])
-    sizes = None if s is None else [s] if isinstance(s, int) else list(s)
+    sizes = None
+    if s is not None:
+        sizes = [one if type(one) is int else rules.whole(op, "s", one) for one in ([s] if isinstance(s, int) else s)]
     if dim is not None:
         dims = rules.wrap_dims(op, dim, ndim)
         if sizes is not None and len(sizes) != len(dims):

@@ -107,8 +107,8 @@ def derivatives(function: Any, call: Call) -> list[Any]:
     total = sum([(one.abs() if one.dtype.is_complex else one).mul(weights(one)).sum() for one in outputs])
     once = tc.autograd.grad(total, leaves, create_graph=True, allow_unused=True, materialize_grads=True)
     square = sum([(one.abs() if one.dtype.is_complex else one).square().sum() for one in once])
-    if not square.requires_grad:
-        return list(once)
+    if not square.requires_grad:  # no graph leads back: what other kernels write down as zeros
+        return [*once, *[tc.zeros_like(one) for one in leaves]]
     twice = tc.autograd.grad(square, leaves, allow_unused=True, materialize_grads=True)
     return [*once, *twice]
 

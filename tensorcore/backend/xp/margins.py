@@ -72,7 +72,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def apart(x: Native, labels: Native) -> tuple[Native, Native]:
         """(rows, labels, classes): how much each class that is no label falls short of each label's margin; and the labels."""
-        valid = xp.logical_and.accumulate(labels >= 0, axis=1)
+        valid = xp.cumsum(labels < 0, axis=1) == 0
         at = xp.where(valid, labels, 0)
         mine = xp.zeros(x.shape, np.int64)
         for k in range(x.shape[1]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import dis
 import sys
 import types
 from collections.abc import Iterator
@@ -14,9 +15,21 @@ import numpy as np
 from tensorcore.nn.module import Module
 from tensorcore.tensor import Tensor
 
-__all__ = ["codes", "flat_tensors", "is_library", "is_record", "items_of", "may_be_state", "named", "same", "slots"]
+__all__ = [
+    "codes",
+    "flat_tensors",
+    "imported",
+    "is_library",
+    "is_record",
+    "items_of",
+    "may_be_state",
+    "named",
+    "same",
+    "slots",
+]
 
 _LIBRARIES = frozenset(sys.stdlib_module_names) | {"tensorcore", "numpy", "pytest", "_pytest"}
+_IMPORT = dis.opmap["IMPORT_NAME"]
 
 
 def same(one: Any, other: Any) -> bool:
@@ -75,13 +88,33 @@ def named(code: types.CodeType) -> set[str]:
     return {key for one in every for key in (*one.co_names, *[text for text in one.co_consts if type(text) is str])}
 
 
+def imported(code: types.CodeType) -> set[str]:
+    """The names of modules that code may import inside functions: of its statements, and any where it asks for some by name."""
+    every = codes(code)
+    if not {"import_module", "__import__", "modules"}.isdisjoint([key for one in every for key in one.co_names]):
+        return named(code)
+    # Read as instructions where there is an import alone: that takes far longer than a look.
+    found = [one for each in every if _IMPORT in each.co_code[::2] for one in dis.get_instructions(each)]
+    return {str(one.argval) for one in found if one.opcode == _IMPORT or one.opname == "IMPORT_FROM"}
+
+
 def slots(kind: type) -> list[str]:
     """The attributes of an object that are in no dict."""
     return [key for one in kind.__mro__ for key, held in vars(one).items() if type(held) is types.MemberDescriptorType]
 
 
 def is_library(module: Any) -> bool:
-    """Whether a module of this name is Python's, NumPy's, this package's or its plugins'; what has no name is none of a program's."""
+    """Whether a module of this name is Python's, NumPy's, this package's, or of a package that was installed; else a program's own.
+
+    What has no name is none of a program's. Packages that are installed to be worked on lie where their authors put them.
+    """
     if type(module) is not str or module.startswith(("tensorcore_", "namedtuple_")):
         return True
-    return module.partition(".")[0] in _LIBRARIES and module != "__main__"
+    top = module.partition(".")[0]
+    return top != "__main__" and (top in _LIBRARIES or _is_installed(top))
+
+
+def _is_installed(package: str) -> bool:
+    found = sys.modules.get(package)
+    places = [getattr(found, "__file__", None), *getattr(found, "__path__", ())]
+    return any(one is not None and ("site-packages" in one or "dist-packages" in one) for one in places)

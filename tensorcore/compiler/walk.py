@@ -18,9 +18,10 @@ import marshal
 import operator
 import sys
 import types
+import warnings
 import weakref
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -29,7 +30,7 @@ import numpy as np
 from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.backend.base import Backend
 from tensorcore.compiler.holders import NUMBERS, VIEWS, is_open, parts
-from tensorcore.compiler.objects import codes, is_library, named, same, slots
+from tensorcore.compiler.objects import codes, imported, is_library, named, same, slots
 from tensorcore.dtypes import dtype
 from tensorcore.nn.module import Module
 from tensorcore.nn.uninitialized import UninitializedTensorMixin
@@ -78,9 +79,8 @@ class Walk:
         self._tuned: list[tuple[Any, str, str]] = []  # optimizers and schedulers
         self._foreign: list[tuple[dict[str, Any], str, str]] = []  # attributes of objects of libraries
         self._modules: list[types.ModuleType] = []  # those that objects and closures have
-        # What was met and is to be looked at, with the guards that it adds to: one after the other, as chains of objects may be
-        # longer than the stack of calls.
-        self._met: deque[tuple[Any, str, str, bool, list[tuple[str, str, str]]]] = deque()
+        # How to look at what was met, and the guards that this adds to: in turn and not nested, as chains of objects may be long.
+        self._met: deque[tuple[Callable[[], None], list[tuple[str, str, str]]]] = deque()
         self._looking = False
 
     def walk(self, value: Any, text: str) -> None:
@@ -104,23 +104,28 @@ class Walk:
         """Look at the globals of code that runs and that the walk did not reach, as far as it names them."""
         if id(code) not in self._codes:
             self._codes.update({id(one): one for one in codes(code)})
-            self._globals(named(code), space)
+            self._later(lambda: self._globals(named(code), imported(code), space))
 
     # Objects
 
     def _visit(self, value: Any, path: str, text: str, weak: bool = False) -> None:
-        """Guard a value that ``path`` leads to, and what can be reached from it.
+        """Guard a value that ``path`` leads to, and what can be reached from it; ``weak``: without keeping it alive."""
+        self._later(lambda: self._look(value, path, text, weak))
 
-        Args:
-            weak: guards shall not keep the value alive.
-        """
-        self._met.append((value, path, text, weak, self.lines))
+    def _later(self, look: Callable[[], None]) -> None:
+        self._met.append((look, self.lines))
         if self._looking:
             return
         self._looking, lines = True, self.lines
-        while self._met:
-            *met, self.lines = self._met.popleft()
-            self._look(*met)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that something is deprecated, which being looked at is no use of
+            try:
+                while self._met:
+                    look, self.lines = self._met.popleft()
+                    look()
+            except Exception as error:  # of what stands for an object that is not there, for example
+                self.unfit = f"reaches what cannot be looked at ({type(error).__name__}: {error}),"
+                self._met.clear()
         self._looking, self.lines = False, lines
 
     def _look(self, value: Any, path: str, text: str, weak: bool) -> None:
@@ -391,14 +396,14 @@ class Walk:
         names = named(code)
         self._words |= names
         if own:
-            self._globals(names, space)
+            self._globals(names, imported(code), space)
 
-    def _globals(self, names: set[str], space: dict[str, Any]) -> None:
+    def _globals(self, names: set[str], brought: set[str], space: dict[str, Any]) -> None:
         """What code that has these names may find among its globals, and in the modules that it imports."""
         for key in names:
             if key in space:
                 self._global(space[key], space, key, names)
-            elif key.replace(".", "").replace("_", "").isalnum():
+            elif key in brought:
                 around = f"{space.get('__package__')}.{key}"  # as in ``from .key import ...``
                 for module in (sys.modules.get(key), sys.modules.get(around)):
                     if module is not None:
@@ -417,6 +422,9 @@ class Walk:
 
     def _members(self, module: types.ModuleType, names: set[str]) -> None:
         """What code that has these names may read of a module; those that are not the program's own are not looked into."""
+        self._later(lambda: self._look_into(module, names))
+
+    def _look_into(self, module: types.ModuleType, names: set[str]) -> None:
         space = getattr(module, "__dict__", {})
         library = is_library(str(space.get("__name__", "")))
         for key in names & space.keys():

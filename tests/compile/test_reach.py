@@ -12,13 +12,16 @@ import logging
 import queue
 import threading
 import types
+import warnings
 import weakref
 from typing import Any
 
+import hypothesis.strategies
 import numpy as np
 import pytest
 
 import tensorcore as tc
+from tensorcore.compiler.guards import Guards
 from tests.compile import elsewhere
 from tests.compile.changing import by, same_in_eager_and_compiled
 
@@ -366,3 +369,45 @@ def test_a_chain_longer_than_the_stack_of_calls_is_walked_to_its_end() -> None:
     assert [compiled(x).tolist() for _ in range(2)] == [[2.0] * 3] * 2
     last.by = 5.0
     assert compiled(x).tolist() == [5.0] * 3
+
+
+class Absent:
+    """What stands for an object that is not there, as the proxies of web frameworks do."""
+
+    @property
+    def __class__(self) -> Any:
+        raise RuntimeError("no request")
+
+
+class Old:
+    """What warns whenever somebody asks for its class."""
+
+    @property
+    def __class__(self) -> Any:
+        warnings.warn("old", FutureWarning, stacklevel=2)
+        return Old
+
+
+absent, old = Absent(), Old()
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_cannot_be_looked_at_runs_as_it_is_and_what_warns_is_not_heard() -> None:
+    """A global that raises when it is looked at ends the trace with a reason; one that is deprecated makes no warning."""
+    call = tc.compile(lambda x: x * 2 if absent is not None else x)
+    assert [call(tc.ones(1)).item() for _ in range(2)] == [2.0, 2.0]
+    assert "reaches what cannot be looked at (RuntimeError: no request)" in call.explain().reasons[0]
+    quiet = tc.compile(lambda x: x * 3 if old is not None else x)
+    assert [quiet(tc.ones(1)).item() for _ in range(2)] == [3.0, 3.0]
+    assert quiet.explain().replays == 1
+
+
+def test_an_installed_package_is_not_looked_into() -> None:
+    """Of one that code names the names alone are guarded: its own functions and classes would be thousands of guards."""
+
+    def call(x: tc.Tensor, draw: bool = False) -> tc.Tensor:
+        return x * hypothesis.strategies.floats().example() if draw else x * 2
+
+    guards = Guards(call, (tc.ones(1),), {})
+    assert "hypothesis.strategies" in {what for _, what, _ in guards.lines}
+    assert len(guards.lines) < 40

@@ -16,13 +16,15 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import tensorcore
+
+from .limits import Limit, Work
 
 __all__ = [
     "PEERS", "Comparison", "Peer", "Row", "Setups", "Suite", "Timed", "compare", "find_peers", "in_fresh_process", "open_peer", "prepare",
@@ -45,7 +47,8 @@ class Row:
 
     ``setup`` runs once, ``body`` is timed. ``target`` is the ratio promised beside PyTorch, None where none is.
     ``numpy_setup`` binds the same names to NumPy arrays, where the body means the same to NumPy and to JAX. ``group`` is
-    the heading that the row stands under. A ``large`` row is also measured with PyTorch on huge pages.
+    the heading that the row stands under. A ``large`` row is also measured with PyTorch on huge pages. ``work`` is what no
+    library can do without, where that is known: the table measures how long the machine takes for it.
     """
 
     name: str
@@ -56,6 +59,7 @@ class Row:
     threads: tuple[int, ...] = (1,)
     group: str = ""
     large: bool = False
+    work: Work | None = None
 
 
 @dataclass(frozen=True)
@@ -103,20 +107,24 @@ class Timed:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Medians over the rounds, in seconds, bytes or counts, their ratio, and the range of the ratios of single rounds."""
+    """Medians over the rounds, in seconds, bytes or counts, their ratio, and the range of the ratios of single rounds.
+
+    ``limit`` is the median of what the machine needs for the row's work, None where that is not known.
+    """
 
     ours: float
     peer: float
     ratio: float
     lowest: float
     highest: float
+    limit: float | None = None
 
     @classmethod
-    def of(cls, ours: list[float], peer: list[float]) -> Comparison:
+    def of(cls, ours: list[float], peer: list[float], limits: Sequence[float] = ()) -> Comparison:
         """From what each round found on both sides. Nothing beside nothing is a ratio of 1."""
         ratios = [_quotient(a, b) for a, b in zip(ours, peer, strict=True)]
         a, b = statistics.median(ours), statistics.median(peer)
-        return cls(a, b, _quotient(a, b), min(ratios), max(ratios))
+        return cls(a, b, _quotient(a, b), min(ratios), max(ratios), statistics.median(limits) if limits else None)
 
 
 def _quotient(a: float, b: float) -> float:
@@ -223,13 +231,17 @@ def compare(
     seconds: float = 0.02,
     pause: float = 0.0,
     setups: Setups | None = None,
+    count: int = 1,
 ) -> Comparison:
     """Both sides in turns, ``rounds`` times or as often as PATIENCE allows: what slows the machine for a while slows both.
+
+    Before each turn the machine takes one of its own, where its limit for the row on ``count`` threads can be had.
 
     The arrays are made anew LAYOUTS times, elsewhere in memory each time: addresses that collide in the cache may have once
     made an 8x8 product 2.7 times slower than itself.
     """
     setups = setups or Setups()
+    limit, limits = limit_of(row, ours, count), []
     taken: list[list[float]] = [[], []]
     for layout in range(LAYOUTS):
         sides = [(timed := prepare(row, side, setups, layout), calibrate(timed, seconds)) for side in (ours, peer)]
@@ -240,11 +252,24 @@ def compare(
             for (timed, loops), results in zip(sides, taken, strict=True):
                 if pause:
                     time.sleep(pause)
+                if limit:
+                    limits.append(limit.seconds())
+                if pause:
                     timed.seconds(1)
                 results.append(timed.seconds(loops) / loops)
         if long:
             break
-    return Comparison.of(*taken)
+    return Comparison.of(*taken, limits)
+
+
+def limit_of(row: Row, ours: Peer, count: int) -> Limit | None:
+    """What measures the machine's limit for a row; None for other devices, for unknown work, and without a C compiler."""
+    if not row.work or not any(row.work[:3]) or ours.device != "cpu":
+        return None
+    try:
+        return Limit(row.work, count)
+    except NotImplementedError:
+        return None
 
 
 class Suite(abc.ABC):

@@ -97,7 +97,7 @@ def _of_rows(chosen: list[Row], ours: Peer, peer: Peer, options: argparse.Namesp
             rounds, seconds = max(3, options.rounds * 2 // 3), options.seconds
         settings = {"rounds": rounds, "seconds": seconds, "setups": setups}
         with threads(count) as pause:
-            return compare(row, ours, peer, pause=pause, **settings)
+            return compare(row, ours, peer, pause=pause, count=count, **settings)
 
     for row in chosen:
         for count in row.threads:

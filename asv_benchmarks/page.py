@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .units import shown
+from .units import share, shown
 
 __all__ = ["CAUSES", "UNKNOWN", "Cause", "explained", "known_causes", "missed", "unexplained", "write"]
 
@@ -141,16 +141,21 @@ def _line(*cells: Any) -> str:
 
 
 def _summary(results: list[Result]) -> str:
-    lines = ["| group | rows | median ratio | slowest | its ratio | target | misses |", "| --- " * 7 + "|"]
+    lines = [
+        "| group | rows | median ratio | slowest | its ratio | target | misses | at the limit |",
+        "| --- " * 8 + "|",
+    ]
     for group in dict.fromkeys(one["group"] for one in results):
         own = [one for one in results if one["group"] == group]
         worst = max(own, key=lambda one: one["ratio"])
         targets = sorted({f"{one['target']:.2f}" for one in own if one["target"] is not None})
-        misses = sum(one["verdict"] == "MISS" for one in own)
+        misses, limited = (sum(one["verdict"] == verdict for one in own) or "" for verdict in ("MISS", "limit"))
         middle = statistics.median(one["ratio"] for one in own)
         name = f"{worst['row']}, {worst['threads']} thread{'s' * (worst['threads'] > 1)}"
         lines.append(
-            _line(group, len(own), f"{middle:.2f}", name, f"{worst['ratio']:.2f}", " and ".join(targets), misses or "")
+            _line(
+                group, len(own), f"{middle:.2f}", name, f"{worst['ratio']:.2f}", " and ".join(targets), misses, limited
+            )
         )
     return "\n".join(lines) + "\n"
 
@@ -160,7 +165,7 @@ def _rows(results: list[Result]) -> str:
     for group in dict.fromkeys(one["group"] for one in results):
         lines += [
             f"\n### {group.capitalize()}\n",
-            "| row | threads | tensorcore | PyTorch | ratio | beside huge pages | target | |", "| --- " * 8 + "|",
+            "| row | threads | tensorcore | PyTorch | ratio | beside huge pages | of the limit | target | |", "| --- " * 9 + "|",
         ]  # fmt: skip
         for one in results:
             if one["group"] != group:
@@ -168,7 +173,8 @@ def _rows(results: list[Result]) -> str:
             sides = [shown(one[side], one["unit"]) for side in ("ours", "peer")]
             huge = f"{one['huge']:.3f}" if "huge" in one else ""
             target = "" if one["target"] is None else f"{one['target']:.2f}"
-            lines.append(_line(one["row"], one["threads"], *sides, f"{one['ratio']:.3f}", huge, target, one["verdict"]))
+            ratio, reached = f"{one['ratio']:.3f}", share(one)
+            lines.append(_line(one["row"], one["threads"], *sides, ratio, huge, reached, target, one["verdict"]))
     return "\n".join(lines) + "\n"
 
 

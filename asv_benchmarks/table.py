@@ -1,6 +1,8 @@
 """Prints the table of ratios: ``python -m asv_benchmarks.table [--only tiny] [--peer torch] [--page FILE] [--json FILE]``.
 
-A ratio below one means that tensorcore is faster. ``ok`` and ``MISS`` judge the median against the promised target.
+A ratio below one means that tensorcore is faster. ``ok`` and ``MISS`` judge the median against the promised target; ``limit``
+stands where a row is over it and the machine's own time for the row's bytes and multiply-adds (``limits.py``) is too: no library
+reaches the target there. ``of limit`` is that time over ours.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from . import page
 from .harness import Comparison, open_peer, versions
 from .lines import COMPILED, Line, all_lines
-from .units import shown
+from .units import share, shown
 
-__all__ = ["HUGE_PAGES", "KEPT", "main"]
+__all__ = ["HUGE_PAGES", "KEPT", "main", "printed", "verdict"]
 
-LINE = "{:<60} {:>7} {:>11} {:>11} {:>7} {:>15} {:>7}  {}"
+LINE = "{:<60} {:>7} {:>11} {:>11} {:>7} {:>15} {:>8} {:>7}  {}"
 KEPT = Path(__file__).parents[1] / ".asv" / "tables"
 HUGE_PAGES = {"THP_MEM_ALLOC_ENABLE": "1"}  # PyTorch asks for huge pages then; it reads this at its first allocation
 
@@ -63,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
     done = {key for key in found if options.resume}
     print("  ".join(f"{name} {value}" for name, value in versions().items()))
     print(f"{len(lines)} rows, {sum((line.name, line.threads) in done for line in lines)} of them measured before")
-    print(LINE.format("row", "threads", "ours", options.peer, "ratio", "lowest-highest", "target", ""))
+    print(LINE.format("row", "threads", "ours", options.peer, "ratio", "lowest-highest", "of limit", "target", ""))
     broken, skipped = 0, set()
     for line in _progress(lines):
         key = line.name, line.threads
@@ -90,8 +92,8 @@ def main(arguments: list[str] | None = None) -> int:
     if peer.module.__name__ == "torch" and not options.large and any(line.large for line in lines):
         broken += _with_huge_pages(options, found, file)
     results = list(found.values())
-    misses = sum(result["verdict"] == "MISS" for result in results)
-    print(f"{len(results)} rows, {misses} over their target, {broken} broken")
+    misses, limited = (sum(result["verdict"] == verdict for result in results) for verdict in ("MISS", "limit"))
+    print(f"{len(results)} rows, {misses} over their target, {limited} at the machine's limit, {broken} broken")
     lacking = 0
     if options.page:
         options.only = next((word for word in COMPILED if word in options.only), "")  # these have a page of their own
@@ -112,7 +114,14 @@ def printed(result: Result) -> str:
     target = "" if result["target"] is None else f"{result['target']:.2f}"
     sides = [shown(result[name], result["unit"]) for name in ("ours", "peer")]
     return LINE.format(
-        result["row"], result["threads"], *sides, f"{result['ratio']:.3f}", spread, target, result["verdict"]
+        result["row"],
+        result["threads"],
+        *sides,
+        f"{result['ratio']:.3f}",
+        spread,
+        share(result),
+        target,
+        result["verdict"],
     ).rstrip()
 
 
@@ -161,9 +170,20 @@ def _progress(lines: list[Line]) -> Iterator[Line]:
 
 
 def _result(line: Line, comparison: Comparison) -> Result:
-    verdict = "" if line.target is None else "ok" if comparison.ratio <= line.target else "MISS"
     said = {"group": line.group, "row": line.name, "threads": line.threads, "target": line.target, "unit": line.unit}
-    return {**said, "verdict": verdict, "date": str(datetime.date.today()), **asdict(comparison)}
+    return {
+        **said,
+        "verdict": verdict(line.target, comparison),
+        "date": str(datetime.date.today()),
+        **asdict(comparison),
+    }
+
+
+def verdict(target: float | None, found: Comparison) -> str:
+    """``ok``, ``MISS``, or ``limit`` where the machine's own time is over the target: not what the peer shows to be possible."""
+    if target is None or found.ratio <= target:
+        return "" if target is None else "ok"
+    return "limit" if found.limit is not None and min(found.limit, found.peer) > target * found.peer else "MISS"
 
 
 def _with_huge_pages(options: argparse.Namespace, found: dict[tuple[str, int], Result], file: Path | None) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["duration", "shown", "size"]
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["duration", "share", "shown", "size"]
 
 
 def duration(seconds: float) -> str:
@@ -22,3 +25,8 @@ def size(count: float) -> str:
 def shown(number: float, unit: str) -> str:
     """Seconds, bytes or a count, as people read them."""
     return duration(number) if unit == "s" else size(number) if unit == "bytes" else f"{number:.0f}"
+
+
+def share(result: Mapping[str, Any]) -> str:
+    """The share of the machine's limit that a row reaches, nothing where its limit is not known."""
+    return f"{100 * result['limit'] / result['ours']:.0f} %" if result.get("limit") else ""

@@ -27,14 +27,21 @@ def test_rows_replace_what_was_between_the_marks(tmp_path: Path) -> None:
     """Everything around the marks stays, and the versions are named."""
     path = tmp_path / "page.md"
     path.write_text("# Title\n\n<!-- rows -->\nold\n<!-- end -->\n\nafter\n")
-    page.write(path, [row("tiny add", 0.5, huge=0.7), row("tiny mul", 0.9, 2)], {"numpy": "2.4"}, ops=False)
+    page.write(
+        path,
+        [row("tiny add", 0.5, huge=0.7), row("tiny mul", 0.9, 2), row("tiny sum", 0.85, verdict="limit", limit=8.2e-7)],
+        {"numpy": "2.4"},
+        ops=False,
+    )
     text = path.read_text()
     assert text.startswith("# Title\n\n<!-- rows -->\nMeasured on 2026-01-02: numpy 2.4.")
     assert text.endswith("<!-- end -->\n\nafter\n")
     assert "old" not in text
-    assert "| tiny ops | 2 | 0.70 | tiny mul, 2 threads | 0.90 | 0.80 | 1 |" in text
-    assert "| tiny add | 1 | 500 ns | 1.00 us | 0.500 | 0.700 | 0.80 | ok |" in text
-    assert "| tiny mul | 2 | 900 ns | 1.00 us | 0.900 | | 0.80 | MISS |" in text
+    assert "| tiny ops | 3 | 0.85 | tiny mul, 2 threads | 0.90 | 0.80 | 1 | 1 |" in text
+    assert "| tiny add | 1 | 500 ns | 1.00 us | 0.500 | 0.700 | | 0.80 | ok |" in text
+    assert "| tiny mul | 2 | 900 ns | 1.00 us | 0.900 | | | 0.80 | MISS |" in text
+    assert "| tiny sum | 1 | 850 ns | 1.00 us | 0.850 | | 96 % | 0.80 | limit |" in text
+    assert page.missed(text) == ["tiny mul"]
 
 
 def test_slow_ops_are_listed_slowest_first(tmp_path: Path) -> None:

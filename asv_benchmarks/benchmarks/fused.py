@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..harness import Row, Suite
+from ..limits import Work
 
 __all__ = ["ROWS", "Fused"]
 
@@ -62,7 +63,15 @@ run = ready(parts, [step("sub"), step("exp"), reduced("amax"), reduced("sum"), s
 
 ROWS = [
     *[
-        Row(f"ten ops fused {size}", CHAIN.format(shape=count), "run()", target, threads=(1, 2), group="fused programs")
+        Row(
+            f"ten ops fused {size}",
+            CHAIN.format(shape=count),
+            "run()",
+            target,
+            threads=(1, 2),
+            group="fused programs",
+            work=Work(8 * count, 4 * count),
+        )
         for size, count, target in (("1e3", 1000, 0.1), ("1e5", 100_000, None), ("1e7", 10_000_000, 0.03))
     ],
     *[
@@ -72,6 +81,7 @@ ROWS = [
             "run()",
             threads=(1, 2),
             group="fused programs",
+            work=Work(4 * rows * width, 4 * rows * width),
         )
         for rows, width in ((1000, 100), (100, 10_000))
     ],

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ..harness import Row, Suite
+from ..limits import Work
 
 __all__ = ["ROWS", "Layers"]
 
@@ -74,61 +77,114 @@ def forward():
 """
 )
 
-# name, forward, forward and backward
+
+def _floats(read: int, written: int) -> Work:
+    return Work(4 * read, 4 * written)
+
+
+# name, forward, forward and backward, bytes read and written forward
 NORM_LINES = [
-    ("softmax 128x1000", "scores.softmax(1)", "recorded[0].softmax(1)"),
-    ("log_softmax 128x1000", "scores.log_softmax(1)", "recorded[0].log_softmax(1)"),
-    ("cross_entropy 128x1000", "F.cross_entropy(scores, labels)", "F.cross_entropy(recorded[0], labels)"),
-    ("layer_norm 1024x512", "F.layer_norm(wide, (512,), weight, bias)", "layer(recorded[1])"),
-    ("batch_norm 32x64x28x28", "F.batch_norm(pictures, None, None, training=True)", "batch(recorded[2])"),
-    ("group_norm 32x64x28x28", "F.group_norm(pictures, 8)", "groups(recorded[2])"),
-]
+    ("softmax 128x1000", "scores.softmax(1)", "recorded[0].softmax(1)", _floats(128_000, 128_000)),
+    ("log_softmax 128x1000", "scores.log_softmax(1)", "recorded[0].log_softmax(1)", _floats(128_000, 128_000)),
+    ("cross_entropy 128x1000", "F.cross_entropy(scores, labels)", "F.cross_entropy(recorded[0], labels)", _floats(128_000, 0)),
+    ("layer_norm 1024x512", "F.layer_norm(wide, (512,), weight, bias)", "layer(recorded[1])", _floats(1024 * 512, 1024 * 512)),
+    ("batch_norm 32x64x28x28", "F.batch_norm(pictures, None, None, training=True)", "batch(recorded[2])",
+     _floats(32 * 64 * 28 * 28, 32 * 64 * 28 * 28)),
+    ("group_norm 32x64x28x28", "F.group_norm(pictures, 8)", "groups(recorded[2])", _floats(32 * 64 * 28 * 28, 32 * 64 * 28 * 28)),
+]  # fmt: skip
+# Picks are int64: two floats each.
 POOL_LINES = [
-    ("max_pool2d 2", "F.max_pool2d(pictures, 2)", "F.max_pool2d(recorded, 2)"),
-    ("avg_pool2d 2", "F.avg_pool2d(pictures, 2)", "F.avg_pool2d(recorded, 2)"),
-    ("embedding 10000x128", "F.embedding(tokens, weight)", "table(tokens)"),
-    ("gather 1000x1000", "m.gather(1, picks)", "leaf.gather(1, picks)"),
-    ("index rows", "m[rows]", "leaf[rows]"),
-    ("index pairs", "m[rows, rows]", "leaf[rows, rows]"),
+    (
+        "max_pool2d 2",
+        "F.max_pool2d(pictures, 2)",
+        "F.max_pool2d(recorded, 2)",
+        _floats(32 * 16 * 32 * 32, 32 * 16 * 16 * 16),
+    ),
+    (
+        "avg_pool2d 2",
+        "F.avg_pool2d(pictures, 2)",
+        "F.avg_pool2d(recorded, 2)",
+        _floats(32 * 16 * 32 * 32, 32 * 16 * 16 * 16),
+    ),
+    (
+        "embedding 10000x128",
+        "F.embedding(tokens, weight)",
+        "table(tokens)",
+        _floats(32 * 64 * (128 + 2), 32 * 64 * 128),
+    ),
+    ("gather 1000x1000", "m.gather(1, picks)", "leaf.gather(1, picks)", _floats(3_000_000, 1_000_000)),
+    ("index rows", "m[rows]", "leaf[rows]", _floats(1_000_000, 1_000_000)),
+    ("index pairs", "m[rows, rows]", "leaf[rows, rows]", None),
 ]
 PICK_LINES = [
-    ("index by mask", "m[chosen]"),
-    ("masked_fill", "m.masked_fill(chosen, 0.0)"),
-    ("scatter", "m.scatter(1, picks, m)"),
-    ("scatter_add", "m.scatter_add(1, picks, m)"),
-    ("index_add", "m.index_add(0, rows, m)"),
+    ("index by mask", "m[chosen]", None),
+    ("masked_fill", "m.masked_fill(chosen, 0.0)", Work(5_000_000, 4_000_000)),
+    ("scatter", "m.scatter(1, picks, m)", _floats(3_000_000, 1_000_000)),
+    ("scatter_add", "m.scatter_add(1, picks, m)", _floats(3_000_000, 1_000_000)),
+    ("index_add", "m.index_add(0, rows, m)", _floats(1_000_000, 1_000_000)),
 ]
 SORT_LINES = [
-    ("sort 1e5", "x.sort()"), ("sort rows of 100", "m.sort(1)"), ("argsort 1e5", "x.argsort()"),
-    ("topk 100 of 1e5", "x.topk(100)"), ("topk 5 of rows of 100", "m.topk(5)"),
+    ("sort 1e5", "x.sort()", None), ("sort rows of 100", "m.sort(1)", None), ("argsort 1e5", "x.argsort()", None),
+    ("topk 100 of 1e5", "x.topk(100)", None), ("topk 5 of rows of 100", "m.topk(5)", None),
 ]  # fmt: skip
+# made, floats of each parameter that are read, and written: with its gradient and what the optimizer keeps
 OPTIMIZERS = {
-    "SGD": "SGD(parameters, lr=0.01)",
-    "SGD with momentum": "SGD(parameters, lr=0.01, momentum=0.9)",
-    "Adam": "Adam(parameters, lr=1e-3)",
-    "AdamW": "AdamW(parameters, lr=1e-3)",
+    "SGD": ("SGD(parameters, lr=0.01)", 2, 1),
+    "SGD with momentum": ("SGD(parameters, lr=0.01, momentum=0.9)", 3, 2),
+    "Adam": ("Adam(parameters, lr=1e-3)", 4, 3),
+    "AdamW": ("AdamW(parameters, lr=1e-3)", 4, 3),
 }
+
+
+class Convolution(NamedTuple):
+    """A layer with square windows, and what it is given: ``batch`` pictures of ``side`` x ``side``."""
+
+    ins: int
+    outs: int
+    window: int
+    batch: int
+    side: int
+    padding: int = 0
+    stride: int = 1
+    groups: int = 1
+
+    def setup(self) -> str:
+        """The layer and its input."""
+        layer = f"{self.ins}, {self.outs}, {self.window}, padding={self.padding}, stride={self.stride}, groups={self.groups}"
+        return CONVOLUTION.format(layer=layer, shape=f"{self.batch}, {self.ins}, {self.side}, {self.side}")
+
+    def work(self, ways: int = 1) -> Work | None:
+        """A multiplication for each window's elements; each way back has as many. There are ways with fewer for 3x3."""
+        if self.window == 3 and self.groups == 1:
+            return None
+        out = self.batch * ((self.side + 2 * self.padding - self.window) // self.stride + 1) ** 2 * self.outs
+        taps = self.ins // self.groups * self.window**2
+        return Work(4 * (self.batch * self.ins * self.side**2 + self.outs * taps), 4 * out, ways * out * taps)
+
+
 CONVOLUTIONS = {
-    "3 to 64, 3x3 on 32x32": ("3, 64, 3, padding=1", "16, 3, 32, 32"),
-    "64 to 128, 3x3 on 16x16": ("64, 128, 3, padding=1", "16, 64, 16, 16"),
-    "1 to 6, 5x5 on 28x28": ("1, 6, 5, padding=2", "64, 1, 28, 28"),
-    "6 to 16, 5x5 on 14x14": ("6, 16, 5", "64, 6, 14, 14"),
-    "64 to 64, 1x1 on 32x32": ("64, 64, 1", "16, 64, 32, 32"),
-    "64 to 128, 3x3 stride 2 on 32x32": ("64, 128, 3, stride=2, padding=1", "16, 64, 32, 32"),
-    "64 depthwise, 3x3 on 32x32": ("64, 64, 3, padding=1, groups=64", "16, 64, 32, 32"),
+    "3 to 64, 3x3 on 32x32": Convolution(3, 64, 3, 16, 32, padding=1),
+    "64 to 128, 3x3 on 16x16": Convolution(64, 128, 3, 16, 16, padding=1),
+    "1 to 6, 5x5 on 28x28": Convolution(1, 6, 5, 64, 28, padding=2),
+    "6 to 16, 5x5 on 14x14": Convolution(6, 16, 5, 64, 14),
+    "64 to 64, 1x1 on 32x32": Convolution(64, 64, 1, 16, 32),
+    "64 to 128, 3x3 stride 2 on 32x32": Convolution(64, 128, 3, 16, 32, padding=1, stride=2),
+    "64 depthwise, 3x3 on 32x32": Convolution(64, 64, 3, 16, 32, padding=1, groups=64),
 }
 
 
-def _pairs(group: str, lines: list[tuple[str, str, str]], setup: str, target: float) -> list[Row]:
+def _pairs(
+    group: str, lines: list[tuple[str, str, str, Work | None]], setup: str, target: float, both: Work | None = None
+) -> list[Row]:
     return [
-        Row(f"{name}, {what}", setup, body, target, None, (1, 2), group)
-        for name, forward, recorded in lines
-        for what, body in (("forward", forward), ("forward and backward", f"both({recorded})"))
+        Row(f"{name}, {what}", setup, body, target, None, (1, 2), group, work=work)
+        for name, forward, recorded, one in lines
+        for what, body, work in (("forward", forward, one), ("forward and backward", f"both({recorded})", both))
     ]
 
 
-def _single(group: str, lines: list[tuple[str, str]], setup: str, target: float) -> list[Row]:
-    return [Row(name, setup, body, target, None, (1, 2), group) for name, body in lines]
+def _single(group: str, lines: list[tuple[str, str, Work | None]], setup: str, target: float) -> list[Row]:
+    return [Row(name, setup, body, target, None, (1, 2), group, work=work) for name, body, work in lines]
 
 
 ROWS = [
@@ -136,17 +192,17 @@ ROWS = [
     *_pairs("pooling and picking", POOL_LINES, POOLS, 0.8),
     *_single("pooling and picking", PICK_LINES, POOLS, 0.8),
     *_single("sorting", SORT_LINES, SORTS, 1.0),
-    *_pairs("dropout and optimizers", [("dropout of 1e6", "F.dropout(x)", "F.dropout(leaf)")], DROPOUT, 0.4),
+    *_pairs("dropout and optimizers", [("dropout of 1e6", "F.dropout(x)", "F.dropout(leaf)", _floats(10**6, 10**6))], DROPOUT, 0.4),
     *[
         Row(f"{name} step, 1e6 parameters in 100 tensors", STEPS.format(optimizer=made), "optimizer.step()", 0.4, None,
-            (1, 2), "dropout and optimizers")
-        for name, made in OPTIMIZERS.items()
+            (1, 2), "dropout and optimizers", work=_floats(read * 10**6, written * 10**6))
+        for name, (made, read, written) in OPTIMIZERS.items()
     ],
     *[
         row
-        for name, (layer, shape) in CONVOLUTIONS.items()
-        for row in _pairs("convolutions", [(f"convolution {name}", "forward()", "layer(leaf)")],
-                          CONVOLUTION.format(layer=layer, shape=shape), 1.0)
+        for name, made in CONVOLUTIONS.items()
+        for row in _pairs("convolutions", [(f"convolution {name}", "forward()", "layer(leaf)", made.work())], made.setup(), 1.0,
+                          made.work(3))
     ],
 ]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..harness import Row, Suite
+from ..limits import Work
 
 __all__ = ["ROWS", "Transfer"]
 
@@ -14,17 +15,18 @@ numbers = array[:1000].tolist()
 x = torch.from_numpy(array).to(device)
 target = torch.zeros_like(x)
 """
+# name, body, bytes copied for each element
 ALWAYS = [
-    ("from NumPy", "torch.from_numpy(array).to(device)"),
-    ("from NumPy, copied", "torch.tensor(array, device=device)"),
-    ("to NumPy", "x.cpu().numpy()"),
-    ("copy_", "target.copy_(x)"),
+    ("from NumPy", "torch.from_numpy(array).to(device)", 0),
+    ("from NumPy, copied", "torch.tensor(array, device=device)", 4),
+    ("to NumPy", "x.cpu().numpy()", 0),
+    ("copy_", "target.copy_(x)", 4),
 ]
 TINY = [
-    ("through DLPack", "torch.from_dlpack(x)"),
-    ("from a list", "torch.tensor(numbers, device=device)"),
-    ("to a list", "x.tolist()"),
-    ("item", "x[7].item()"),
+    ("through DLPack", "torch.from_dlpack(x)", 0),
+    ("from a list", "torch.tensor(numbers, device=device)", 0),
+    ("to a list", "x.tolist()", 0),
+    ("item", "x[7].item()", 0),
 ]
 
 ROWS = [
@@ -35,9 +37,10 @@ ROWS = [
         threads=(1, 2),
         group="transfers",
         large=count >= 10**7,
+        work=Work(copied * count, copied * count),
     )
     for size, count, lines in (("1e3", 1000, ALWAYS + TINY), ("1e7", 10**7, ALWAYS))
-    for name, body in lines
+    for name, body, copied in lines
 ]
 
 

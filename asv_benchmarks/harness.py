@@ -109,7 +109,8 @@ class Timed:
 class Comparison:
     """Medians over the rounds, in seconds, bytes or counts, their ratio, and the range of the ratios of single rounds.
 
-    ``limit`` is the median of what the machine needs for the row's work, None where that is not known.
+    ``limit`` is what the machine needs for the row's work, None where that is not known: the lower quartile, so that what slows
+    the machine for a while excuses no row.
     """
 
     ours: float
@@ -124,7 +125,9 @@ class Comparison:
         """From what each round found on both sides. Nothing beside nothing is a ratio of 1."""
         ratios = [_quotient(a, b) for a, b in zip(ours, peer, strict=True)]
         a, b = statistics.median(ours), statistics.median(peer)
-        return cls(a, b, _quotient(a, b), min(ratios), max(ratios), statistics.median(limits) if limits else None)
+        return cls(
+            a, b, _quotient(a, b), min(ratios), max(ratios), sorted(limits)[len(limits) // 4] if limits else None
+        )
 
 
 def _quotient(a: float, b: float) -> float:
@@ -264,7 +267,7 @@ def compare(
 
 def limit_of(row: Row, ours: Peer, count: int) -> Limit | None:
     """What measures the machine's limit for a row; None for other devices, for unknown work, and without a C compiler."""
-    if not row.work or not any(row.work[:3]) or ours.device != "cpu":
+    if not row.work or not any(row.work[:4]) or ours.device != "cpu":
         return None
     try:
         return Limit(row.work, count)

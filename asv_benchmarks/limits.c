@@ -31,9 +31,9 @@ static void stream(char *target, const char *source, size_t count) {
     memcpy(target + i, source + i, count - i);
 }
 
-/* Seconds of so many runs: each copies, by memcpy or ``past`` the caches, looks for a byte that is not there, and fills. */
+/* Seconds of so many runs: each copies, by memcpy or ``past`` the caches, looks for a byte that is not there, fills, and changes. */
 double passes(int past, char *target, const char *source, size_t copied, const char *seen, size_t looked, char *filled,
-              size_t written, long runs) {
+              size_t written, long *kept, size_t changed, long runs) {
     volatile int found = 0;
     double start = now();
     for (long i = 0; i < runs; i++) {
@@ -41,6 +41,7 @@ double passes(int past, char *target, const char *source, size_t copied, const c
         else if (copied) memcpy(target, source, copied);
         if (looked && memchr(seen, 1, looked)) found = 1;
         if (written) memset(filled, 0, written);
+        for (size_t j = 0; j < changed / sizeof(long); j++) kept[j] ^= 1;
         __asm__ volatile("" : : : "memory"); /* so that each run is made, and not the last alone */
     }
     return now() - start;

@@ -1,9 +1,9 @@
 """The machine's limit for a row: the time that its bytes and its multiply-adds take at best, on as many threads.
 
 What is both read and written goes through memory by memcpy, or by stores past the caches where that takes less, what is only
-read by memchr for a byte that is not there, and what is only written by memset: in buffers of the row's own sizes, one run
-after the other, so in the caches that the row's own numbers are in. Multiply-adds are made in registers. ``limits.c`` has the
-loops, compiled at the first limit.
+read by memchr for a byte that is not there, what is only written by memset, and what is changed by a loop: in buffers of the
+row's own sizes, one run after the other, so in the caches that the row's own numbers are in. Multiply-adds are made in
+registers. ``limits.c`` has the loops, compiled at the first limit.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ APART = 64 * 33  # bytes between two buffers, no multiple of 4096: a load after 
 
 
 class Work(NamedTuple):
-    """What a row cannot do without: bytes that it reads and writes once each, and multiply-adds of a dtype."""
+    """What a row cannot do without: bytes that it reads, writes and changes in place once each, and multiply-adds of a dtype."""
 
     read: int = 0
     written: int = 0
+    changed: int = 0
     products: int = 0
     dtype: str = "float32"
 
@@ -48,8 +49,8 @@ class Limit:
     def __init__(self, work: Work, count: int = 1) -> None:
         self._work, self._count, self._runs, self._past = work, count, 1, 0
         self._pool = ThreadPoolExecutor(count, initializer=_pin, initargs=(iter(_processors()),)) if count > 1 else None
-        self._parts = [_Part(Work(work.read // count, work.written // count)) for _ in range(count)]
-        while (taken := self._memory()) < SECONDS / 2 and work.read + work.written:
+        self._parts = [_Part(Work(*(size // count for size in work[:3]))) for _ in range(count)]
+        while (taken := self._memory()) < SECONDS / 2 and any(work[:3]):
             self._runs *= 2 if taken > SECONDS / 20 else 10
         self._past = min((0, 1, 0, 1), key=self._memory)
 
@@ -75,13 +76,13 @@ class _Part:
 
     def __init__(self, work: Work) -> None:
         both = min(work.read, work.written)
-        sizes = both, both, work.read - both, work.written - both  # target, source, what is seen, what is filled
+        sizes = both, both, work.read - both, work.written - both, work.changed
         starts = np.cumsum([0, *[-(-size // 64) * 64 + APART for size in sizes]])
         self._memory = np.empty(int(starts[-1]) + 64, np.uint8)  # NumPy asks for huge pages
         self._memory.fill(2)  # pages that nobody wrote are all the same one
         first = -(-self._memory.ctypes.data // 64) * 64
-        target, source, seen, filled = (first + int(start) for start in starts[:-1])
-        self._given = target, source, both, seen, sizes[2], filled, sizes[3]
+        target, source, seen, filled, kept = (first + int(start) for start in starts[:-1])
+        self._given = target, source, both, seen, sizes[2], filled, sizes[3], kept, work.changed
 
     def pass_through(self, past: int, runs: int) -> float:
         return float(loops().passes(past, *self._given, runs))
@@ -110,7 +111,7 @@ def loops() -> ctypes.CDLL:
             raise NotImplementedError(f"limits: expected a C compiler, got {error}") from None
         found = ctypes.CDLL(str(made))
     sizes = [ctypes.c_void_p, ctypes.c_size_t]
-    found.passes.argtypes = [ctypes.c_int, ctypes.c_void_p, *sizes, *sizes, *sizes, ctypes.c_long]
+    found.passes.argtypes = [ctypes.c_int, ctypes.c_void_p, *sizes * 4, ctypes.c_long]
     found.lanes.restype = ctypes.c_long
     for multiply in (found.multiply_float32, found.multiply_float64):
         multiply.argtypes, multiply.restype = [ctypes.c_long], ctypes.c_double

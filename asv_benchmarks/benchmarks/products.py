@@ -55,7 +55,7 @@ def forward():
 def _product(rows: int, inner: int, outs: int, count: int = 1, dtype: str = "float32") -> Work:
     """That of ``count`` products of matrices: each element is read once, or written."""
     width = {"float32": 4, "float64": 8}[dtype] * count
-    return Work(width * inner * (rows + outs), width * rows * outs, count * rows * inner * outs, dtype)
+    return Work(width * inner * (rows + outs), width * rows * outs, products=count * rows * inner * outs, dtype=dtype)
 
 
 def _square(dtype: str, size: int) -> list[Row]:

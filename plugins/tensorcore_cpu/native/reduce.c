@@ -208,24 +208,35 @@ static bool reduce(const folded *of, what kind, const double *centre, bool with_
     return true;
 }
 
+/* The value of each result, divided and its root taken, as elements of `type`. What is asked for does not change from one result
+   to the next: the compiler makes a loop of vectors for each case. */
+#define VALUES(name, type)                                                                                        \
+    static void name(const double *parts, type *values, npy_intp count, bool first_rounded, double divisor, bool root) { \
+        for (npy_intp j = 0; j < count; j++) {                                                                    \
+            double value = first_rounded ? (type)parts[j] : parts[j];                                             \
+            value = divisor == 1 ? value : value / divisor;                                                       \
+            values[j] = (type)(root ? sqrt(value) : value);                                                       \
+        }                                                                                                         \
+    }
+
+VALUES(values_f32, float)
+VALUES(values_f64, double)
+
 /* A new array of the reduced values, divided by `divisor`. */
 static PyObject *values_of(const folded *of, const work *job, double divisor, bool root) {
     PyArrayObject *made = native_empty(of->ndim, of->shape, of->type);
     if (!made)
         return NULL;
-    npy_intp inner = of->inner;
-    for (npy_intp outer = 0; outer < of->outer; outer++)
-        for (npy_intp j = 0; j < inner; j++) {
-            double value = job->parts[outer * job->pieces * inner + j];
-            if (of->type == TYPE_F32 && job->kind == MEAN)
-                value = (float)value; /* a sum beyond the dtype is infinite, and so is its mean, as in PyTorch */
-            value = divisor == 1 ? value : value / divisor; /* a division is the dearest part of a short row */
-            value = root ? sqrt(value) : value;
-            if (of->type == TYPE_F32)
-                ((float *)PyArray_DATA(made))[outer * inner + j] = (float)value;
-            else
-                ((double *)PyArray_DATA(made))[outer * inner + j] = value;
-        }
+    /* A sum beyond the dtype is infinite, and so is its mean, as in PyTorch. */
+    const bool narrow = of->type == TYPE_F32, first_rounded = narrow && job->kind == MEAN;
+    const npy_intp runs = job->pieces == 1 ? 1 : of->outer, length = job->pieces == 1 ? of->outer * of->inner : of->inner;
+    for (npy_intp run = 0; run < runs; run++) {
+        const double *parts = job->parts + run * job->pieces * of->inner;
+        if (narrow)
+            values_f32(parts, (float *)PyArray_DATA(made) + run * length, length, first_rounded, divisor, root);
+        else
+            values_f64(parts, (double *)PyArray_DATA(made) + run * length, length, first_rounded, divisor, root);
+    }
     return (PyObject *)made;
 }
 

@@ -65,6 +65,9 @@ def main(arguments: list[str] | None = None) -> int:
     done = {key for key in found if options.resume}
     print("  ".join(f"{name} {value}" for name, value in versions().items()))
     print(f"{len(lines)} rows, {sum((line.name, line.threads) in done for line in lines)} of them measured before")
+    print(
+        "of limit: what the machine needs at best for the row's bytes and multiply-adds, over ours; limit: over the target by itself"
+    )
     print(LINE.format("row", "threads", "ours", options.peer, "ratio", "lowest-highest", "of limit", "target", ""))
     broken, skipped = 0, set()
     for line in _progress(lines):

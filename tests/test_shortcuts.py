@@ -112,7 +112,15 @@ def test_gradients_are_found_by_both_ways() -> None:
     kept = made[3] * 2
     kept.retain_grad()
     kept.sum().backward()
-    for params in (made, made[:1], [], [*made, wide, made[1]], [made[1], table.weight], [kept, made[1]], [torch.ones(2)]):
+    for params in (
+        made,
+        made[:1],
+        [],
+        [*made, wide, made[1]],
+        [made[1], table.weight],
+        [kept, made[1]],
+        [torch.ones(2)],
+    ):
         found, expected = (way({"params": params}) for way in (with_gradients, with_gradients.__wrapped__))
         assert list(found) == list(expected)
         for key, pair in expected.items():

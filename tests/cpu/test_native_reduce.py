@@ -168,7 +168,9 @@ def test_what_they_do_not_take_is_numpys(name):
         assert compiled(np.float32([1, 2]).reshape(2), dtype=None).tolist() == 3
 
 
-@pytest.mark.parametrize("shape, dim", [((1_000_003,), None), ((900, 1100), (0,)), ((900, 1100), (1,)), ((90, 11, 1000), (0, 2))])
+@pytest.mark.parametrize(
+    "shape, dim", [((1_000_003,), None), ((900, 1100), (0,)), ((900, 1100), (1,)), ((90, 11, 1000), (0, 2))]
+)
 def test_the_number_of_threads_changes_no_bit(shape, dim):
     """Pieces are cut by length alone."""
     values = drawn(shape, np.float32)

@@ -16,8 +16,8 @@ pytestmark = needs_native
 WAYS = native.conv_way(None) if native.available() else ()
 # Sizes for which the ways differ in what is cut off, and in what is left over.
 SOME = (
-    "line", "picture", "steps", "dilated", "one by one", "one by one, many images", "few out", "groups",
-    "each channel its own, steps", "each channel its own", "each channel its own, short rows",
+    "line", "picture", "steps", "dilated", "one by one", "few out", "groups", "each channel its own, steps",
+    "each channel its own", "each channel its own, short rows",
     "many weights, steps", "one by one, steps", "one by one, steps in groups", "one by one, steps in a volume", "volume",
     "steps of two, many taps", "three by three, odd sizes", "three by three in groups",
     "three by three, steps of two, odd sizes", "three by three, steps of two in groups", "three by three, steps of two, paddings",

@@ -20,6 +20,7 @@ from tensorcore.ops.shapes.order import _permute
 from tensorcore.ops.shapes.shape import _sizes, _view
 from tensorcore.ops.shapes.split import _keys
 from tensorcore.ops.shapes.views_part import _strided_options, select_op, slice_op
+from tensorcore.optim.algorithm import with_gradients
 from tensorcore.tensor import new_tensor
 
 pytestmark = pytest.mark.skipif(not hasattr(apply, "__wrapped__"), reason="built without a compiler")
@@ -97,6 +98,34 @@ def test_operands_are_looked_at_by_both_ways() -> None:
         assert outcome(operands.common_device, "op", inputs) == outcome(
             operands.common_device.__wrapped__, "op", inputs
         )
+
+
+def test_gradients_are_found_by_both_ways() -> None:
+    """Of leaves of one kind in C; without any, with one that another kind stands between, and of what retains one as well."""
+    made = [torch.nn.Parameter(torch.ones(2, 3)) for _ in range(3)] + [torch.ones(4, requires_grad=True)]
+    for one in made[1:]:
+        one.grad = torch.ones_like(one)
+    wide = torch.nn.Parameter(torch.ones(2, dtype=torch.float64))
+    wide.grad = torch.ones_like(wide)
+    table = torch.nn.Embedding(4, 2, sparse=True)
+    table(torch.tensor([1])).sum().backward()
+    kept = made[3] * 2
+    kept.retain_grad()
+    kept.sum().backward()
+    for params in (
+        made,
+        made[:1],
+        [],
+        [*made, wide, made[1]],
+        [made[1], table.weight],
+        [kept, made[1]],
+        [torch.ones(2)],
+    ):
+        found, expected = (way({"params": params}) for way in (with_gradients, with_gradients.__wrapped__))
+        assert list(found) == list(expected)
+        for key, pair in expected.items():
+            for ours, theirs in zip(found[key], pair, strict=True):
+                assert list(map(id, ours)) == list(map(id, theirs))
 
 
 def test_a_shape_is_a_size_and_cannot_be_written() -> None:
@@ -243,7 +272,8 @@ def test_tensors_are_marked_in_inference_mode() -> None:
 
 def test_no_reference_is_lost_or_kept() -> None:
     """Calls by the short ways leave the counts of what they touch as they were, and the number of objects."""
-    x, y = torch.ones(4, 4), torch.ones(4, 4)
+    x, y, leaf = torch.ones(4, 4), torch.ones(4, 4), torch.nn.Parameter(torch.ones(2))
+    leaf.grad = torch.ones(2)
 
     def calls():
         x.view(16).shape, x[1:3], x.t().ndim, x.chunk(2), torch.cat([x, y], 1), x.triu(), x.add_(y)
@@ -251,10 +281,11 @@ def test_no_reference_is_lost_or_kept() -> None:
         with torch.no_grad():
             x[0], x.split(1)
         x.double().requires_grad_()[0].sum().backward()
+        with_gradients({"params": [leaf, torch.nn.Parameter(y)]})
 
     for _ in range(20):
         calls()
-    things = (x, y, x.device, x.native, x.dtype, x.version, _view, select_op, None)
+    things = (x, y, x.device, x.native, x.dtype, x.version, leaf, leaf.grad, _view, select_op, None)
     gc.collect()
     counts, number = [sys.getrefcount(one) for one in things], len(gc.get_objects())
     for _ in range(1000):

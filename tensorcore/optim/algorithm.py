@@ -20,6 +20,8 @@ from tensorcore.ops.pointwise.arithmetic import abs, sign, sqrt
 from tensorcore.ops.pointwise.choice import clip, maximum, where
 from tensorcore.ops.pointwise.complex import view_as_real
 from tensorcore.optim.optimizer import Optimizer, closed
+from tensorcore.parameter import Parameter
+from tensorcore.shortcuts import before
 from tensorcore.tape.mode import enable_grad, no_grad, set_grad_enabled
 from tensorcore.tape.node import ACCUMULATE, Node
 from tensorcore.tensor import Tensor
@@ -261,6 +263,7 @@ def recording(group: dict[str, Any]) -> set_grad_enabled | no_grad:
     return enable_grad() if group.get("differentiable") else no_grad()
 
 
+@before("with_gradients", ACCUMULATE, Parameter)
 def with_gradients(group: dict[str, Any]) -> dict[tuple[Any, Any, Any], tuple[list[Tensor], list[Any]]]:
     """The group's parameters that have a gradient, and these, by device, dtype and the kind of the gradient's array."""
     found: dict[tuple[Any, Any, Any], tuple[list[Tensor], list[Any]]] = {}

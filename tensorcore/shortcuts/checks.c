@@ -248,9 +248,48 @@ static PyObject *run_strided(const shortcut *self, PyObject *const *args, Py_ssi
     return made;
 }
 
+/* The gradient of a leaf, borrowed: None where it has none, NULL where it is for the function in Python to say. */
+static PyObject *gradient_of(const shortcut *self, PyObject *one) {
+    if (!is_tensor(one) && (PyObject *)Py_TYPE(one) != self->known[1])
+        return NULL;
+    PyObject *node = SLOT(one, NODE);
+    if (!node || !Py_IS_TYPE(node, node_type) || NODE_SLOT(node, N_OP) != self->known[0])
+        return NULL;
+    PyObject *grad = NODE_SLOT(node, N_GRAD);
+    return grad && (grad == Py_None || is_whole(grad)) ? grad : NULL;
+}
+
+/* algorithm.py: with_gradients(group) of parameters that are all of one kind; it knows the op of leaves and Parameter */
+static PyObject *run_with_gradients(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *given = nargs == 1 && !kwnames && tensor_type && PyDict_CheckExact(args[0])
+                          ? PyDict_GetItemWithError(args[0], shortcut_names[A_PARAMS]) : NULL;
+    if (!given || !PyList_CheckExact(given))
+        return NULL;
+    PyObject *params = PyList_New(0), *gradients = PyList_New(0), *device = NULL, *dtype = NULL, *kind = NULL, *made = NULL;
+    bool usual = params && gradients;
+    for (Py_ssize_t i = 0; usual && i < PyList_GET_SIZE(given); i++) {
+        PyObject *one = PyList_GET_ITEM(given, i), *grad = gradient_of(self, one);
+        if (grad == Py_None)
+            continue;
+        usual = grad && SLOT(one, DEVICE) && SLOT(one, DTYPE);
+        if (usual && !kind) {
+            device = SLOT(one, DEVICE);
+            dtype = SLOT(one, DTYPE);
+            kind = (PyObject *)Py_TYPE(SLOT(grad, NATIVE));
+        }
+        usual = usual && SLOT(one, DEVICE) == device && SLOT(one, DTYPE) == dtype &&
+                (PyObject *)Py_TYPE(SLOT(grad, NATIVE)) == kind && !PyList_Append(params, one) && !PyList_Append(gradients, grad);
+    }
+    if (usual)
+        made = kind ? Py_BuildValue("{(OOO):(OO)}", device, dtype, kind, params, gradients) : PyDict_New();
+    Py_XDECREF(params);
+    Py_XDECREF(gradients);
+    return made;
+}
+
 const shortcut_spec check_shortcuts[] = {
     {"check_tensors", run_check_tensors}, {"lifted", run_lifted}, {"plain", run_plain}, {"stored", run_stored},
     {"wrap_dim", run_wrap_dim}, {"wrap_dims", run_wrap_dims}, {"whole", run_whole}, {"as_shape", run_as_shape},
     {"broadcast", run_broadcast}, {"sizes", run_sizes}, {"infer_size", run_infer_size}, {"common_device", run_common_device},
-    {"strided_options", run_strided}, {NULL, NULL},
+    {"strided_options", run_strided}, {"with_gradients", run_with_gradients}, {NULL, NULL},
 };

@@ -12,11 +12,11 @@ static PyObject *unusual, *mode, *old_shape; /* the last is the function in Pyth
 
 static const char *const NAME_TEXTS[NAMES] = {
     "kernels", "kernel", "variadic", "grads", "shape", "base", "kind", "is_floating_point", "is_complex", "dtype", "plain",
-    "several", "unrecorded", "input_shape", "enabled", "key",
+    "several", "unrecorded", "input_shape", "enabled", "key", "params",
 };
 static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};
-static const char *const NODE_NAMES[NODE_SLOTS] = {"op", "edges", "saved", "options", "extra", "shape", "dtype", "order"};
+static const char *const NODE_NAMES[NODE_SLOTS] = {"op", "edges", "saved", "options", "extra", "shape", "dtype", "order", "grad"};
 static const char *const UNUSUAL_NAMES[UNUSUAL_SLOTS] = {"threads", "inference", "inferred"};
 
 bool is_whole(PyObject *one) {

@@ -42,7 +42,7 @@ extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[]
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. */
 enum { NATIVE, DTYPE, DEVICE, NODE, VERSION, TRAIL, SLOTS };
 enum { COUNT, STAMP, VIEWS, LIMIT, VERSION_SLOTS };
-enum { N_OP, N_EDGES, N_SAVED, N_OPTIONS, N_EXTRA, N_SHAPE, N_DTYPE, N_ORDER, NODE_SLOTS };
+enum { N_OP, N_EDGES, N_SAVED, N_OPTIONS, N_EXTRA, N_SHAPE, N_DTYPE, N_ORDER, N_GRAD, NODE_SLOTS };
 enum { THREADS, INFERENCE, INFERRED, UNUSUAL_SLOTS };
 extern Py_ssize_t shortcut_slots[SLOTS], version_slots[VERSION_SLOTS], node_slots[NODE_SLOTS];
 extern PyTypeObject *tensor_type, *version_type, *node_type;
@@ -50,12 +50,13 @@ extern PyObject *next_order;
 
 #define PLACE(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 #define SLOT(tensor, slot) PLACE(tensor, shortcut_slots[slot])
+#define NODE_SLOT(node, slot) PLACE(node, node_slots[slot])
 #define VERSION_SLOT(version, slot) PLACE(version, version_slots[slot])
 
 /* Names of attributes, interned. */
 enum {
     A_KERNELS, A_KERNEL, A_VARIADIC, A_GRADS, A_SHAPE, A_BASE, A_KIND, A_FLOATING, A_COMPLEX, A_DTYPE, A_PLAIN, A_SEVERAL,
-    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, NAMES
+    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, NAMES
 };
 extern PyObject *shortcut_names[NAMES];
 

@@ -16,6 +16,7 @@ FLOATS = ["float32", "float64"]
 SHAPES = {
     (1,): [None, (0,)], (5,): [None, (0,)], (67,): [None, (0,)], (1027,): [(0,)], (100_003,): [None, (0,)],
     (7, 33): [None, (0,), (1,)], (1, 9): [(0,), (1,)], (9, 1): [(0,), (1,)], (3, 5, 21): [None, (0,), (1,), (2,), (0, 1), (1, 2)],
+    (3, 1, 5, 21): [(0, 3), (0, 1, 3)], (4, 30, 2): [(0, 2)], (3, 2, 40_001): [(0, 2)], (2, 3, 4, 5): [(0, 2, 3), (0, 2), (1, 3)],
     (700, 3): [(0,), (1,)], (3, 40_001): [(1,), (0,)], (531, 1100): [(0,), (1,), None], (2, 70_001, 2): [(1,)],
 }  # fmt: skip
 CASES = [(shape, dim) for shape, dims in SHAPES.items() for dim in dims]
@@ -167,7 +168,9 @@ def test_what_they_do_not_take_is_numpys(name):
         assert compiled(np.float32([1, 2]).reshape(2), dtype=None).tolist() == 3
 
 
-@pytest.mark.parametrize("shape, dim", [((1_000_003,), None), ((900, 1100), (0,)), ((900, 1100), (1,))])
+@pytest.mark.parametrize(
+    "shape, dim", [((1_000_003,), None), ((900, 1100), (0,)), ((900, 1100), (1,)), ((90, 11, 1000), (0, 2))]
+)
 def test_the_number_of_threads_changes_no_bit(shape, dim):
     """Pieces are cut by length alone."""
     values = drawn(shape, np.float32)

@@ -11,6 +11,8 @@ enum {
     LEAST_POSITIONS = 32, /* in an image: fewer are tiles together with those of the next one, unless they fill */
     WHOLE = 16,           /* vectors: 256 to 256, 4x4, takes 0.83 of the time then, 512 to 512, 5x5, took 1.17 */
     WORK = 1 << 16,       /* vector operations that are worth a thread */
+    PARTS = 16,           /* of the images, whose sums for the gradient by weight are made apart, */
+    PARTS_BYTES = 1 << 19, /* where they take no more than about this */
 };
 
 static ptrdiff_t product(const ptrdiff_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
@@ -90,22 +92,75 @@ static bool run(const convolution *c, bool turned, const void *right, const void
     return !work.failed;
 }
 
-/* made[group] = the sum over images of sent[image, group] times x[image, group] transposed. */
-static bool run_weight(const convolution *c) {
-    const ptrdiff_t positions = c->sizes[0] * c->sizes[1] * c->sizes[2];
-    bool done = native_blas_ready(c->outs * c->channels * positions);
-    for (ptrdiff_t group = 0; done && group < c->groups; group++)
-        for (ptrdiff_t image = 0; done && image < c->images; image++) {
+/* The sums over images for the gradient by weight: in parts, each of some images one after the other, which are then added
+   up. How many does not depend on the number of threads, so neither do the sums. */
+typedef struct {
+    const convolution *c;
+    ptrdiff_t parts, each, weight, positions; /* images of a part; elements of a group's weight */
+    char *sums;                               /* [group, part], the first of each group's in the result */
+    _Atomic bool failed;
+} weight_work;
+
+static void *part_of(const weight_work *work, ptrdiff_t group, ptrdiff_t part) {
+    return part ? work->sums + ((group * (work->parts - 1) + part - 1) * work->weight) * (ptrdiff_t)work->c->size
+                : (void *)conv_at(work->c->weight, group * work->weight, work->c->size);
+}
+
+/* made[group, part] = the sum over the part's images of sent[image, group] times x[image, group] transposed. */
+static void weight_body(void *context, npy_intp begin, npy_intp end) {
+    weight_work *work = context;
+    const convolution *c = work->c;
+    const ptrdiff_t positions = work->positions;
+    for (npy_intp i = begin; i < end; i++) {
+        const ptrdiff_t group = i / work->parts, part = i % work->parts, first = part * work->each;
+        const ptrdiff_t last = first + work->each < c->images ? first + work->each : c->images;
+        for (ptrdiff_t image = first; image < last && !work->failed; image++) {
             gemm_job job = {.rows = c->outs, .columns = c->channels, .inner = positions, .left_row = positions,
                             .left_inner = 1, .right_inner = 1, .right_column = positions, .made_row = c->channels};
             job.left = conv_at(c->y, (image * c->groups + group) * c->outs * positions, c->size);
             job.right = conv_at(c->x, (image * c->groups + group) * c->channels * positions, c->size);
-            job.made = (void *)conv_at(c->weight, group * c->outs * c->channels, c->size);
-            job.before = image ? job.made : NULL;
+            job.made = part_of(work, group, part);
+            job.before = image > first ? job.made : NULL;
             job.before_row = c->channels;
-            done = gemm_run(c->type, &job);
+            if (!gemm_run(c->type, &job))
+                work->failed = true;
         }
-    return done;
+    }
+}
+
+static void add_to(void *into, const void *from, ptrdiff_t count, size_t size) {
+    if (size == sizeof(float))
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((float *)into)[i] += ((const float *)from)[i];
+    else
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((double *)into)[i] += ((const double *)from)[i];
+}
+
+static bool run_weight(const convolution *c) {
+    weight_work work = {.c = c, .weight = c->outs * c->channels, .positions = product(c->sizes)};
+    const ptrdiff_t bytes = c->groups * work.weight * (ptrdiff_t)c->size;
+    const ptrdiff_t room = PARTS_BYTES / bytes + 1, most = room < PARTS ? room : PARTS;
+    work.each = (c->images + most - 1) / most;
+    work.parts = (c->images + work.each - 1) / work.each;
+    const ptrdiff_t count = c->groups * work.parts, product_work = work.weight * work.positions / 16 + 1;
+    if (!native_blas_ready(work.weight * work.positions))
+        return false;
+    const size_t size = (size_t)((work.parts - 1) * bytes);
+    work.sums = size ? native_scratch(size) : NULL;
+    if (size && !work.sums)
+        return false;
+    if (count < 2 * native_threads())
+        for (ptrdiff_t i = 0; i < count; i++)
+            weight_body(&work, i, i + 1);
+    else
+        native_parallel(count, WORK / (product_work * work.each) + 1, weight_body, &work);
+    for (ptrdiff_t i = 0; i < count; i++)
+        if (i % work.parts)
+            add_to(part_of(&work, i / work.parts, 0), part_of(&work, i / work.parts, i % work.parts), work.weight, c->size);
+    if (size)
+        native_scratch_free(work.sums, size);
+    return !work.failed;
 }
 
 /* The positions of an input that are in a window, side by side. */

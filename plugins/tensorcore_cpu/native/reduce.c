@@ -1,4 +1,5 @@
-/* Reductions of arrays in row-major order over neighbouring dims: all, the last ones, the first ones, some between. */
+/* Reductions of arrays in row-major order over neighbouring dims: all, the last ones, the first ones, some between; and over
+   the first and the last ones around others. */
 #include "reduce.h"
 
 #include "rows.h"
@@ -17,18 +18,18 @@ enum { GRAIN = 1 << 15 }; /* elements: what one piece of a long row holds, and a
 
 typedef enum { SUM, MEAN, VAR, LARGEST, SMALLEST } what;
 
-/* An array as outer x count x inner elements, of which `count` are reduced; and the shape of the result. */
+/* An array as front x outer x count x inner elements, of which `front` and `count` are reduced; and the shape of the result. */
 typedef struct {
     PyArrayObject *array;
     native_type type;
     const reduce_functions *functions;
-    npy_intp outer, count, inner;
+    npy_intp front, outer, count, inner; /* with a front no inner ones */
     int ndim;
     npy_intp shape[NATIVE_DIMS];
 } folded;
 
 /* False where the reduction is of another kind: NumPy's turn. */
-static bool fold(PyObject *object, PyObject *dim, PyObject *keepdim, folded *made) {
+static bool fold_around(PyObject *object, PyObject *dim, PyObject *keepdim, folded *made) {
     made->type = native_array_type(object);
     made->array = (PyArrayObject *)object;
     if (made->type == TYPE_NONE || !PyArray_IS_C_CONTIGUOUS(made->array) || !PyArray_SIZE(made->array))
@@ -55,7 +56,7 @@ static bool fold(PyObject *object, PyObject *dim, PyObject *keepdim, folded *mad
         if (!given)
             return false;
     }
-    made->outer = made->count = made->inner = 1;
+    made->front = made->outer = made->count = made->inner = 1;
     made->ndim = 0;
     bool begun = false, ended = false;
     for (int i = 0; i < ndim; i++) {
@@ -64,14 +65,24 @@ static bool fold(PyObject *object, PyObject *dim, PyObject *keepdim, folded *mad
             made->shape[made->ndim++] = reduced[i] ? 1 : size;
         if (size == 1)
             continue;
-        if (reduced[i] && ended)
+        if (reduced[i] ? ended && (made->front > 1 || made->outer > 1) : made->front > 1)
             return false;
+        if (reduced[i] && ended) { /* what was reduced stands before what is kept */
+            made->front = made->count;
+            made->outer = made->inner;
+            made->count = made->inner = 1;
+            ended = false;
+        }
         begun |= reduced[i];
         ended |= begun && !reduced[i];
         *(reduced[i] ? &made->count : begun ? &made->inner : &made->outer) *= size;
     }
     made->functions = made->type <= TYPE_F64 ? &loops->of[made->type] : NULL;
     return true;
+}
+
+static bool fold(PyObject *object, PyObject *dim, PyObject *keepdim, folded *made) {
+    return fold_around(object, dim, keepdim, made) && made->front == 1;
 }
 
 /* Work: rows, or strips of columns, both in pieces of a length that does not depend on the number of threads. */
@@ -82,7 +93,7 @@ typedef struct {
     npy_intp pieces, length;  /* of each row or column */
     npy_intp strips;          /* of the columns; 1 where rows are reduced */
     const double *centre;     /* [outer, inner], for VAR */
-    double *parts;            /* [outer, pieces, inner] */
+    double *parts;            /* [front, outer, pieces, inner] */
     int64_t *places;          /* the same, where they are asked for */
 } work;
 
@@ -146,29 +157,32 @@ static void reduce_pieces(void *context, npy_intp begin, npy_intp end) {
         reduce_piece(context, i);
 }
 
-/* Brings the pieces of each result together in the first. */
-static void join(const work *job) {
-    npy_intp inner = job->fold->inner;
-    for (npy_intp outer = 0; outer < job->fold->outer; outer++) {
-        double *first = job->parts + outer * job->pieces * inner;
-        int64_t *first_place = job->places ? job->places + outer * job->pieces * inner : NULL;
-        for (npy_intp j = 0; j < inner; j++) {
-            double made = first[j], lost = 0;
-            for (npy_intp piece = 1; piece < job->pieces; piece++) {
-                double x = first[piece * inner + j];
-                if (job->kind <= VAR) {
-                    double after = made + x, part = after - made;
-                    lost += (made - (after - part)) + (x - part);
-                    made = after;
-                } else if ((job->kind == LARGEST ? x > made : x < made) || (x != x && made == made)) {
-                    made = x;
-                    if (first_place)
-                        first_place[j] = first_place[piece * inner + j];
-                }
-            }
-            first[j] = lost == lost ? made + lost : made;
+/* Brings `count` parts of a result, `step` apart, together in the first. */
+static void join_parts(const work *job, npy_intp first, npy_intp count, npy_intp step) {
+    double made = job->parts[first], lost = 0;
+    for (npy_intp at = first + step; at < first + count * step; at += step) {
+        double x = job->parts[at];
+        if (job->kind <= VAR) {
+            double after = made + x, part = after - made;
+            lost += (made - (after - part)) + (x - part);
+            made = after;
+        } else if ((job->kind == LARGEST ? x > made : x < made) || (x != x && made == made)) {
+            made = x;
+            if (job->places)
+                job->places[first] = job->places[at];
         }
     }
+    job->parts[first] = lost == lost ? made + lost : made;
+}
+
+static void join(const work *job) {
+    const folded *of = job->fold;
+    const npy_intp inner = of->inner, rows = job->pieces * inner;
+    for (npy_intp outer = 0; job->pieces > 1 && outer < of->front * of->outer; outer++)
+        for (npy_intp j = 0; j < inner; j++)
+            join_parts(job, outer * rows + j, job->pieces, inner);
+    for (npy_intp i = 0; of->front > 1 && i < of->outer; i++)
+        join_parts(job, i * rows, of->front, of->outer * rows);
 }
 
 /* Room on the stack for the small, on the heap for the rest. */
@@ -187,7 +201,7 @@ static bool reduce(const folded *of, what kind, const double *centre, bool with_
     job->pieces = (of->count + rows - 1) / rows;
     job->length = rows = (of->count + job->pieces - 1) / job->pieces; /* alike: two threads take as long */
     job->pieces = (of->count + rows - 1) / rows;
-    npy_intp parts = of->outer * job->pieces * of->inner;
+    npy_intp outer = of->front * of->outer, parts = outer * job->pieces * of->inner;
     space->heap = NULL;
     job->parts = space->parts;
     job->places = with_places ? space->places : NULL;
@@ -202,9 +216,8 @@ static bool reduce(const folded *of, what kind, const double *centre, bool with_
     }
     npy_intp length = of->count < rows ? of->count : rows, width = of->inner < STRIP ? of->inner : STRIP;
     npy_intp grain = GRAIN / (length * width);
-    native_parallel(of->outer * job->pieces * job->strips, grain > 0 ? grain : 1, reduce_pieces, job);
-    if (job->pieces > 1)
-        join(job);
+    native_parallel(outer * job->pieces * job->strips, grain > 0 ? grain : 1, reduce_pieces, job);
+    join(job);
     return true;
 }
 
@@ -265,11 +278,11 @@ static PyObject *run_reduction(const native_kernel *kernel, PyObject *const *arg
     work job;
     room space;
     if (!options(args, nargs, kwnames, DTYPE + 1, given) || (given[DTYPE] && given[DTYPE] != Py_None) ||
-        !fold(args[0], given[DIM], given[KEEPDIM], &of) || !of.functions)
+        !fold_around(args[0], given[DIM], given[KEEPDIM], &of) || !of.functions)
         return NULL;
     if (!reduce(&of, kind, NULL, false, &space, &job))
         return NULL;
-    PyObject *made = values_of(&of, &job, kind == MEAN ? (double)of.count : 1, false);
+    PyObject *made = values_of(&of, &job, kind == MEAN ? (double)(of.front * of.count) : 1, false);
     PyMem_RawFree(space.heap);
     return made;
 }

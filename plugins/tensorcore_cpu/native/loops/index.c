@@ -120,46 +120,57 @@ static bool gather_rows(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
     return true;
 }
 
-/* Elements along the last dim. Numbers are checked as they are used: a pass before, even over numbers that the first cache
-   then holds, waits for memory that the picks could have used; a third of the time. Single loads joined to a vector store
-   faster than they gather, and than single stores. */
+/* Elements along the last dim. Numbers are checked some at a time, by vectors and just before they are used: a pass over
+   more of them waits for memory that the picks could have used, and a check of each takes as long as its pick. The numbers
+   to come, and the row that they will be of, are asked for early: the processor would go on only to the end of a page, and
+   finds out late that the next row is next. 0.65 of the time in the second cache, 0.75 in memory. Single loads joined to a
+   vector store faster than they gather, and than single stores. */
 
-/* Whether `numbers` of them from `at` are inside. */
-#define NUMBERS_INSIDE(numbers)                                                                                \
-    ALWAYS_INLINE bool inside_##numbers(const int64_t *at, uint64_t size) {                                    \
-        bool outside = false;                                                                                  \
-        for (int k = 0; k < numbers; k++)                                                                      \
-            outside |= (uint64_t)at[k] >= size;                                                                \
-        return __builtin_expect(!outside, 1);                                                                  \
-    }
-NUMBERS_INSIDE(1)
-NUMBERS_INSIDE(4)
-NUMBERS_INSIDE(8)
+enum { CHECKED = 32, NUMBERS_AHEAD = 256 };
+
+ALWAYS_INLINE bool checked(const int64_t *at, int64_t size) {
+    int64_t outside = 0;
+    for (int k = 0; k < CHECKED; k++)
+        outside |= at[k] | (size - 1 - at[k]);
+    return __builtin_expect(outside >= 0, 1);
+}
+
+ALWAYS_INLINE void fetch(const void *start, int bytes) {
+    for (int line = 0; line < bytes; line += 64)
+        __builtin_prefetch((const char *)start + line);
+}
 
 typedef uint32_t picks_4 __attribute__((vector_size(32), aligned(4)));
 typedef uint64_t picks_8 __attribute__((vector_size(32), aligned(8)));
 
-/* A row of the result from a row of the source, `numbers` at a time; what is left one by one. */
-#define PICK_ALONG(type, numbers, STORE)                                                                       \
+/* A row of numbers, `together` at a time; what is left one by one. `next` is the row of `size` elements that comes next. */
+#define ALONG(together, next, SOME, ONE)                                                                       \
+    ptrdiff_t j = 0;                                                                                           \
+    while (j + CHECKED <= job->count) {                                                                        \
+        fetch(at + NUMBERS_AHEAD, CHECKED * (int)sizeof *at);                                                  \
+        if (j < job->size)                                                                                     \
+            fetch((next) + j, CHECKED * (int)sizeof *(next));                                                  \
+        if (!checked(at, job->size))                                                                           \
+            return false;                                                                                      \
+        for (int k = 0; k < CHECKED; k += together, j += together, at += together)                             \
+            SOME;                                                                                              \
+    }                                                                                                          \
+    for (; j < job->count; j++, at++) {                                                                        \
+        if ((uint64_t)*at >= (uint64_t)job->size)                                                              \
+            return false;                                                                                      \
+        ONE;                                                                                                   \
+    }
+
+/* A row of the result from a row of the source. */
+#define PICK_ALONG(type, together, SOME)                                                                       \
     for (ptrdiff_t row = begin; row < end; row++) {                                                            \
         const type *from = (const type *)job->data + row * job->size;                                          \
         const int64_t *at = job->index + row * job->count;                                                     \
         type *to = (type *)job->made + row * job->count;                                                       \
-        ptrdiff_t j = 0;                                                                                       \
-        for (; j + numbers <= job->count; j += numbers, at += numbers) {                                       \
-            if (!inside_##numbers(at, size))                                                                   \
-                return false;                                                                                  \
-            STORE;                                                                                             \
-        }                                                                                                      \
-        for (; j < job->count; j++, at++) {                                                                    \
-            if (!inside_1(at, size))                                                                           \
-                return false;                                                                                  \
-            to[j] = from[*at];                                                                                 \
-        }                                                                                                      \
+        ALONG(together, from + job->size, SOME, to[j] = from[*at])                                             \
     }
 
 static bool gather_along(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
-    const uint64_t size = (uint64_t)job->size;
     switch (job->element) {
     case 1: PICK_ALONG(uint8_t, 1, to[j] = from[*at]) break;
     case 2: PICK_ALONG(uint16_t, 1, to[j] = from[*at]) break;
@@ -180,15 +191,10 @@ static bool gather_along(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
         const type *from = (const type *)job->data + (job->one ? 0 : row * job->count);                        \
         const int64_t *at = job->index + row * job->count;                                                     \
         type *to = (type *)job->made + row * job->size;                                                        \
-        for (ptrdiff_t j = 0; j < job->count; j++) {                                                           \
-            if (!inside_1(at + j, size))                                                                       \
-                return false;                                                                                  \
-            to[at[j]] = from[job->one ? 0 : j];                                                                \
-        }                                                                                                      \
+        ALONG(1, to + job->size, to[*at] = from[job->one ? 0 : j], to[*at] = from[job->one ? 0 : j])           \
     }
 
 static bool scatter_along(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
-    const uint64_t size = (uint64_t)job->size;
     switch (job->element) {
     case 1: PUT_ALONG(uint8_t) break;
     case 2: PUT_ALONG(uint16_t) break;

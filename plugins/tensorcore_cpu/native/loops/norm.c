@@ -3,7 +3,10 @@
 
 #include "../norm.h"
 
-enum { NORM_BLOCK = 32 }; /* rows whose sums by column are taken in their own precision before they go to a wider one */
+enum {
+    NORM_BLOCK = 32,      /* rows whose sums by column are taken in their own precision before they go to a wider one */
+    PAIR_BYTES = 6 << 10, /* of a row: two of them, where they are written to and the weights fit the first cache */
+};
 
 #include "as_f32.h"
 #include "norm_of_real.h"

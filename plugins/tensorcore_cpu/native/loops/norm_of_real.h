@@ -48,32 +48,45 @@ ALWAYS_INLINE void F(mixed_segment)(const REAL *g, const REAL *x, REAL *out, ptr
 
 /* Rows */
 
+/* The row r, whose mean and scale are known. */
+ALWAYS_INLINE void F(scaled_row)(const norm_rows *of, ptrdiff_t r, REAL middle, REAL scale) {
+    const ptrdiff_t n = of->n, inner = of->inner, weights = n / inner, start = r % of->turns * weights;
+    const REAL *x = (const REAL *)of->x + r * n, *w = of->weight ? (const REAL *)of->weight + start : NULL;
+    const REAL *b = of->bias ? (const REAL *)of->bias + start : NULL;
+    REAL *out = (REAL *)of->out + r * n;
+    if (!w && !b) {
+        F(scaled_segment)(x, out, n, middle, scale, 0);
+    } else if (inner > 1) {
+        for (ptrdiff_t k = 0; k < weights; k++)
+            F(scaled_segment)(x + k * inner, out + k * inner, inner, middle, w ? scale * w[k] : scale, b ? b[k] : 0);
+    } else if (w && b) {
+        INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+            out[i] = (x[i] - middle) * scale * w[i] + b[i];
+    } else if (w) {
+        INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+            out[i] = (x[i] - middle) * scale * w[i];
+    } else {
+        INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
+            out[i] = (x[i] - middle) * scale + b[i];
+    }
+}
+
+/* Rows that leave room for one another in the first cache go two by two: while the one's sum goes from lane to lane, the
+   other's is made. */
 static void F(norm_rows)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count) {
-    ptrdiff_t n = of->n, inner = of->inner, weights = n / inner;
-    const REAL *weight = of->weight, *bias = of->bias;
-    for (ptrdiff_t r = first; r < first + count; r++) {
+    const ptrdiff_t n = of->n, last = first + count, together = n * (ptrdiff_t)sizeof(REAL) > PAIR_BYTES ? 1 : 2;
+    for (ptrdiff_t r = first, rows; r < last; r += rows) {
         const REAL *x = (const REAL *)of->x + r * n;
-        REAL *out = (REAL *)of->out + r * n, middle = 0;
-        if (of->centre)
-            ((REAL *)of->mean)[r] = middle = (REAL)(F(row_sum)(x, n) / (WIDE)n);
-        REAL var = ((REAL *)of->var)[r] = (REAL)(F(squares_about)(x, n, middle) / (WIDE)n);
-        REAL scale = 1 / (REAL)sqrt(var + (REAL)of->eps);
-        const REAL *w = weight ? weight + r % of->turns * weights : NULL, *b = bias ? bias + r % of->turns * weights : NULL;
-        if (!w && !b) {
-            F(scaled_segment)(x, out, n, middle, scale, 0);
-        } else if (inner > 1) {
-            for (ptrdiff_t k = 0; k < weights; k++)
-                F(scaled_segment)(x + k * inner, out + k * inner, inner, middle, w ? scale * w[k] : scale, b ? b[k] : 0);
-        } else if (w && b) {
-            INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
-                out[i] = (x[i] - middle) * scale * w[i] + b[i];
-        } else if (w) {
-            INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
-                out[i] = (x[i] - middle) * scale * w[i];
-        } else {
-            INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
-                out[i] = (x[i] - middle) * scale + b[i];
+        REAL middle[2] = {0}, scale[2];
+        rows = last - r < together ? 1 : together;
+        for (ptrdiff_t k = 0; of->centre && k < rows; k++)
+            ((REAL *)of->mean)[r + k] = middle[k] = (REAL)(F(row_sum)(x + k * n, n) / (WIDE)n);
+        for (ptrdiff_t k = 0; k < rows; k++) {
+            const REAL var = ((REAL *)of->var)[r + k] = (REAL)(F(squares_about)(x + k * n, n, middle[k]) / (WIDE)n);
+            scale[k] = 1 / (REAL)sqrt(var + (REAL)of->eps);
         }
+        for (ptrdiff_t k = 0; k < rows; k++)
+            F(scaled_row)(of, r + k, middle[k], scale[k]);
     }
 }
 

@@ -46,6 +46,26 @@ def strangers(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
     """What inputs of classes that are no tensors make of a call; None if they have no say. ``overrides`` replaces it."""
 
 
+def _usual(
+    op: Op,
+    accepts: frozenset[dtype] | None,
+    result: dtype | None,
+    floats: frozenset[dtype] = frozenset(),
+    integers: frozenset[dtype] = frozenset(),
+) -> Callable[..., Tensor | None]:
+    """The short way of a call where nothing is unusual: it answers None to whatever it leaves to the function it is in."""
+    needed = op.needed_for
+    facts = [bool(op.grads), op.keeps_inputs, op.keeps_out]
+    facts += [formula in kept for kept in needed for formula in range(2)]
+    traits = sum([1 << i for i, fact in enumerate(facts) if fact])
+    short = before("usual", op, op.name, accepts, result, floats, integers, traits)
+    return short(_nothing)
+
+
+def _nothing(input: Tensor, other: Any = None) -> None:
+    """In the place of a short way that was not built."""
+
+
 def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Callable[..., Tensor]:
     """The call of an elementwise op of one tensor.
 
@@ -54,8 +74,11 @@ def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Cal
         result: the result's dtype where that is not the input's.
     """
     name, keeps, keeps_out, differentiable = op.name, op.keeps_inputs, op.keeps_out, bool(op.grads)
+    usual = _usual(op, accepts, result)
 
     def call(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        if out is None and (done := usual(input)) is not None:
+            return done
         if type(input) is not Tensor or out is not None or (accepts is not None and input.dtype not in accepts):
             return elementwise(op, (input,), out=out)
         device = input.device
@@ -114,7 +137,11 @@ def binary(
     input_for_input, input_for_other = 0 in op.needed_for[0], 1 in op.needed_for[0]
     other_for_input, other_for_other = 0 in op.needed_for[1], 1 in op.needed_for[1]
 
+    usual = _usual(op, accepts, result, floats, integers)
+
     def call(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+        if out is None and (done := usual(input, other)) is not None:
+            return done
         try:
             if type(other) is Tensor:
                 if (

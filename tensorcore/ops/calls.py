@@ -23,7 +23,7 @@ from tensorcore.ops.operands import arguments, common_device, one_device
 from tensorcore.ops.output import check_out, store, written
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import before, learn
+from tensorcore.shortcuts import before, learn, usual_way
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import Node
@@ -46,26 +46,6 @@ def strangers(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
     """What inputs of classes that are no tensors make of a call; None if they have no say. ``overrides`` replaces it."""
 
 
-def _usual(
-    op: Op,
-    accepts: frozenset[dtype] | None,
-    result: dtype | None,
-    floats: frozenset[dtype] = frozenset(),
-    integers: frozenset[dtype] = frozenset(),
-) -> Callable[..., Tensor | None]:
-    """The short way of a call where nothing is unusual: it answers None to whatever it leaves to the function it is in."""
-    needed = op.needed_for
-    facts = [bool(op.grads), op.keeps_inputs, op.keeps_out]
-    facts += [formula in kept for kept in needed for formula in range(2)]
-    traits = sum([1 << i for i, fact in enumerate(facts) if fact])
-    short = before("usual", op, op.name, accepts, result, floats, integers, traits)
-    return short(_nothing)
-
-
-def _nothing(input: Tensor, other: Any = None) -> None:
-    """In the place of a short way that was not built."""
-
-
 def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Callable[..., Tensor]:
     """The call of an elementwise op of one tensor.
 
@@ -74,7 +54,7 @@ def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Cal
         result: the result's dtype where that is not the input's.
     """
     name, keeps, keeps_out, differentiable = op.name, op.keeps_inputs, op.keeps_out, bool(op.grads)
-    usual = _usual(op, accepts, result)
+    usual = usual_way(op, accepts, result)
 
     def call(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         if out is None and (done := usual(input)) is not None:
@@ -137,7 +117,7 @@ def binary(
     input_for_input, input_for_other = 0 in op.needed_for[0], 1 in op.needed_for[0]
     other_for_input, other_for_other = 0 in op.needed_for[1], 1 in op.needed_for[1]
 
-    usual = _usual(op, accepts, result, floats, integers)
+    usual = usual_way(op, accepts, result, floats, integers)
 
     def call(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is None and (done := usual(input, other)) is not None:

@@ -41,7 +41,7 @@ OPS: dict[str, Callable[[Any, Any], Any]] = {
     "adaptive_max_pool, uneven": lambda t, x: t.nn.functional.adaptive_max_pool2d(x, 4),
     "adaptive_max_pool, indices": lambda t, x: t.nn.functional.adaptive_max_pool2d(x, (4, 2), return_indices=True)[1],
     "fractional_max_pool": lambda t, x: t.nn.functional.fractional_max_pool2d(x, 2, output_size=(3, 4)),
-    "grid_sample": lambda t, x: t.nn.functional.grid_sample(x, t.ones(tuple(x.shape[:1]) + (5, 4, 2)) / 3, align_corners=False),
+    "grid_sample": lambda t, x: t.nn.functional.grid_sample(x, t.ones(x.shape[0], 5, 4, 2) / 3, align_corners=False),
     "renorm": lambda t, x: x.renorm(2, 1, 1.0),
     "rrelu": lambda t, x: t.nn.functional.rrelu(x),
     "nearest": lambda t, x: t.nn.functional.interpolate(x, scale_factor=2),

@@ -54,7 +54,7 @@ def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Cal
         result: the result's dtype where that is not the input's.
     """
     name, keeps, keeps_out, differentiable = op.name, op.keeps_inputs, op.keeps_out, bool(op.grads)
-    usual = usual_way(op, accepts, result)
+    usual = usual_way(op, again, accepts, result)
 
     def call(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         if out is None and (done := usual(input)) is not None:
@@ -117,7 +117,7 @@ def binary(
     input_for_input, input_for_other = 0 in op.needed_for[0], 1 in op.needed_for[0]
     other_for_input, other_for_other = 0 in op.needed_for[1], 1 in op.needed_for[1]
 
-    usual = usual_way(op, accepts, result, floats, integers)
+    usual = usual_way(op, again, accepts, result, floats, integers)
 
     def call(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is None and (done := usual(input, other)) is not None:

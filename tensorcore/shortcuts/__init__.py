@@ -49,6 +49,7 @@ def before(name: str, *known: Any) -> Callable[[F], F]:
 
 def usual_way(
     op: Any,
+    again: Callable[..., Any],
     accepts: frozenset[Any] | None,
     result: Any,
     floats: frozenset[Any] = frozenset(),
@@ -57,6 +58,7 @@ def usual_way(
     """The elementwise call of one tensor, of two, or of one and a number, where nothing is unusual; None for all others.
 
     Args:
+        again: asks a kernel that found no memory a second time.
         accepts: the dtypes for which the kernel computes in the operands' own; None for all.
         result: the result's dtype where that is not theirs.
         floats, integers: the dtypes beside which a number of Python's, or a whole one of 32 bits, may stand.
@@ -64,7 +66,7 @@ def usual_way(
     facts = [bool(op.grads), op.keeps_inputs, op.keeps_out]
     facts += [formula in kept for kept in op.needed_for for formula in range(2)]
     traits = sum([1 << i for i, fact in enumerate(facts) if fact])
-    return before("usual", op, op.name, accepts, result, floats, integers, traits)(_nothing)
+    return before("usual", op, op.name, accepts, result, floats, integers, traits, again)(_nothing)
 
 
 def _nothing(input: Any, other: Any = None) -> Any:

@@ -1,8 +1,9 @@
 /* Elementwise calls of one tensor, of two, or of a tensor and a number. */
 #include "shortcuts.h"
 
-/* What an op's short way has to know, see calls.py; the last is how it is recorded, in bits. */
-enum { OP, NAME, ACCEPTS, RESULT, FLOATS, INTEGERS, TRAITS };
+/* What an op's short way has to know, see usual_way; TRAITS is how it is recorded, in bits, AGAIN asks a kernel that found no memory
+   a second time. */
+enum { OP, NAME, ACCEPTS, RESULT, FLOATS, INTEGERS, TRAITS, AGAIN };
 enum {
     DIFFERENTIABLE = 1,
     KEEPS = 2,
@@ -59,6 +60,25 @@ static PyObject *node_of(PyObject *made, PyObject *op, PyObject *const *args, Py
     return node;
 }
 
+/* again(device, name, natives, {}, error), with the exception that is set. */
+static PyObject *asked_again(const shortcut *self, PyObject *device, PyObject *const *natives, Py_ssize_t count) {
+    PyObject *type, *error, *trace, *made = NULL, *given = PyTuple_New(count), *options = PyDict_New();
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    if (trace)
+        PyException_SetTraceback(error, trace);
+    for (Py_ssize_t i = 0; given && i < count; i++)
+        PyTuple_SET_ITEM(given, i, Py_NewRef(natives[i]));
+    if (given && options)
+        made = PyObject_CallFunctionObjArgs(self->known[AGAIN], device, self->known[NAME], given, options, error, NULL);
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(trace);
+    Py_XDECREF(given);
+    Py_XDECREF(options);
+    return made;
+}
+
 /* calls.py: what a usual call gives; None where it is not one, or where the kernel raises: the function makes the call again then
    and says what is wrong. */
 static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames) {
@@ -92,6 +112,9 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
         Py_INCREF(edges[i]);
     }
     PyObject *native = PyObject_Vectorcall(kernel, natives, (size_t)count, NULL);
+    const bool short_of_memory = !native && PyErr_ExceptionMatches(PyExc_MemoryError);
+    if (short_of_memory)
+        native = asked_again(self, device, natives, count);
     if (native && (array = PyObject_GetAttr(device, shortcut_names[A_ARRAY])) && (PyObject *)Py_TYPE(native) != array)
         Py_SETREF(native, PyObject_CallMethodOneArg(device, shortcut_names[A_AS_NATIVE], native));
     if (native && array)
@@ -110,7 +133,7 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
     Py_XDECREF(native);
     Py_XDECREF(array);
     Py_DECREF(kernel);
-    if (!made && PyErr_ExceptionMatches(PyExc_Exception)) {
+    if (!made && !short_of_memory && PyErr_ExceptionMatches(PyExc_Exception)) {
         PyErr_Clear();
         Py_RETURN_NONE;
     }

@@ -149,8 +149,8 @@ static PyObject *before(PyObject *module, PyObject *args) {
     const shortcut_spec *const tables[] = {view_shortcuts, call_shortcuts, check_shortcuts, pointwise_shortcuts};
     const char *name;
     PyObject *function, *known[KNOWN] = {NULL};
-    if (!PyArg_ParseTuple(args, "sO|OOOOOOO", &name, &function, &known[0], &known[1], &known[2], &known[3], &known[4], &known[5],
-                          &known[6]))
+    if (!PyArg_ParseTuple(args, "sO|OOOOOOOO", &name, &function, &known[0], &known[1], &known[2], &known[3], &known[4], &known[5],
+                          &known[6], &known[7]))
         return NULL;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const shortcut_spec *spec = tables[i]; spec->name; spec++) {

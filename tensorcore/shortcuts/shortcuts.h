@@ -21,7 +21,7 @@ typedef struct shortcut shortcut;
    called with the same arguments then. */
 typedef PyObject *(*shortcut_way)(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
-enum { KNOWN = 7 };
+enum { KNOWN = 8 };
 
 struct shortcut {
     PyObject_HEAD

@@ -52,6 +52,12 @@ def test_corners_are_scipys(name):
     np.testing.assert_allclose(kernel(name)[0](corners), exact(name, corners).astype(np.float32), rtol=2e-7)
 
 
+def test_airys_function_far_on_the_left():
+    """NaN where the phase is beyond the floats, as from PyTorch; before that a number, where SciPy has none."""
+    got = kernel("airy_ai")[0](np.array([-3e38, -1e26, -1e25, -1e9], np.float32))
+    np.testing.assert_array_equal(np.isnan(got), [True, True, False, False])
+
+
 @pytest.mark.parametrize("name", ["bessel_y0", "airy_ai"])
 def test_layouts_and_doubles(name):
     """Elements are taken where they lie; doubles are SciPy's own."""

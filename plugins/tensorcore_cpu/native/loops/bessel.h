@@ -210,7 +210,8 @@ ALWAYS_INLINE double airy_far(double x, double sine, double cosine) {
     RATIO(q, square, AIRY_Q)
     double left = (p * (sine + cosine) + q * inverse * (sine - cosine)) * 0.70710678118654752440;
     double made = (x > 0 ? 0.5 * right * exp__f64(-phase) : left) / (sqrt(root) * 1.77245385090551602730);
-    return size == INFINITY ? NAN : made; /* as PyTorch does */
+    /* As PyTorch does, NaN at the infinities, and on the left where the phase is no float. */
+    return size == INFINITY || (x < 0 && phase > 3.4028234663852886e38) ? NAN : made;
 }
 
 /* A piece on its own side of the limit, or on both: `NEAR`, `FAR` (of angles that are not large) and `FURTHER` are expressions of

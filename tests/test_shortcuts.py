@@ -306,3 +306,67 @@ def test_the_functions_run_without_them() -> None:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                               env=os.environ | {"TENSORCORE_NATIVE": wanted})  # fmt: skip
         assert done.stdout.split("\n")[0] == f"{there} torch.Size([20]) 20.0"
+
+
+class Sub(torch.Tensor):
+    """A tensor that is not exactly a Tensor."""
+
+
+USUAL = [
+    ("add", ([1.0, 2.0], [3.0, 4.0])), ("add", ([1.0, 2.0], 2.5)), ("add", ([1.0, 2.0], True)), ("add", ([1, 2], 2**31 - 1)),
+    ("add", ([1, 2], 2**31)), ("add", ([1, 2], -(2**70))), ("add", ([1, 2], 2.5)), ("add", ([True, False], 1)), ("add", ([1.0], [1])),
+    ("add", ([1.0, 2.0], [1.0, 2.0, 3.0])), ("add", (3.0, [1.0])), ("add", ([1.0], None)), ("mul", ([[1.0], [2.0]], [3.0, 4.0])),
+    ("mul", ([1.0, 2.0], np.float64(2.0))), ("truediv", ([4, 2], [2, 1])), ("exp", ([0.0, 1.0],)), ("exp", ([0, 1],)), ("exp", (1.0,)),
+    ("sqrt", ([4.0, -1.0],)), ("abs", ([1 - 2j],)), ("isnan", ([1.0, float("nan")],)), ("eq", ([1.0, 2.0], 2)), ("relu", ([-1.0, 2.0],)),
+    ("maximum", ([], [])), ("neg", (lambda: Sub([1.0]),)), ("atan2", ([0.0, 1.0], [0.0, -1.0])), ("matmul", ([[1.0, 2.0]], [[3.0], [4.0]])),
+    ("matmul", ([1.0, 2.0], [1.0])),
+]  # fmt: skip
+
+
+TAPING = {
+    "leaf": torch.enable_grad, "plain": torch.enable_grad, "no_grad": torch.no_grad, "inference": torch.inference_mode,
+    "hooks": lambda: torch.autograd.graph.saved_tensors_hooks(lambda x: x * 1, lambda x: x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name, values", USUAL)
+@pytest.mark.parametrize("taping", TAPING)
+def test_an_elementwise_call_gives_the_same_by_both_ways(monkeypatch, name, values, taping) -> None:
+    """Values, dtype, history, what is saved, gradients and errors, of the short way and of the function alone."""
+    call, found = getattr(torch.Tensor, name, None), []
+    if call is None or "usual" not in call.__code__.co_freevars:
+        call = getattr(torch.Tensor, f"__{name}__")
+    cell = call.__closure__[call.__code__.co_freevars.index("usual")]
+    for short in (True, False):
+        if not short:
+            monkeypatch.setattr(cell, "cell_contents", lambda *args: None)
+        tensors = [torch.tensor(one) if isinstance(one, list) else one() if callable(one) else one for one in values]
+        floating = [one for one in tensors if isinstance(one, torch.Tensor) and one.dtype.is_floating_point]
+        if taping != "plain":
+            for one in floating:
+                one.requires_grad_()
+        with TAPING[taping]():
+            made = outcome(call, *tensors)
+        if isinstance(made, torch.Tensor):
+            node = made.grad_fn
+            facts = [type(made), made.dtype, made.tolist(), made.requires_grad, made.is_inference()]
+            if node is not None:
+                made.sum().backward()
+                facts += [node.name(), *[one.grad.tolist() for one in floating]]
+            made = repr(facts)
+        found.append(made)
+    assert found[0] == found[1]
+
+
+def test_an_interrupt_of_a_kernel_is_not_swallowed(monkeypatch) -> None:
+    """Ctrl-C within a kernel leaves the call, any other error of it has the function make the call again."""
+    x, errors = torch.ones(3), [KeyboardInterrupt(), ValueError("first"), ValueError("second")]
+
+    def fail(*args):
+        raise errors.pop(0)
+
+    monkeypatch.setitem(x.device.kernels, "exp", fail)
+    with pytest.raises(KeyboardInterrupt):
+        x.exp()
+    with pytest.raises(ValueError, match="second"):
+        x.exp()

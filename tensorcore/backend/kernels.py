@@ -205,7 +205,8 @@ KERNELS: dict[str, Facts] = {
     **_of("max_pool_gradient", lambda g, x, made, **options: x),
     **_of("max_pool_pick", lambda x, source, made, **options: made),
     **_of("max_pool_indices", lambda x, made, **options: made, dtypes.int64, layout=lies.channels_last),
-    **_optional("adaptive_max_indices fractional_max_indices", like.windows, dtypes.int64),
+    **_optional("adaptive_max", like.windows_twice, (None, dtypes.int64), layout=lies.channels_last),
+    **_optional("fractional_max", like.windows_twice, (None, dtypes.int64)),
     **_of("max_unpool", like.given, layout=lies.channels_last, stops=True),
     **_of("max_unpool_gradient", lambda g, indices: indices),
     # Layers and losses

@@ -188,6 +188,11 @@ def windows(x: Shape, *others: Any, counts: Shape, **options: Any) -> Shape:
     return (*x[:2], *counts)
 
 
+def windows_twice(x: Shape, *others: Any, counts: Shape, **options: Any) -> list[Shape]:
+    """Pools that say where too."""
+    return [windows(x, counts=counts)] * 2
+
+
 def conv(x: Shape, weight: Shape, bias: Shape | None, *, counts: Shape, **options: Any) -> Shape:
     """One value for each window and each output channel."""
     return (x[0], weight[0], *counts)

@@ -23,7 +23,7 @@ from tensorcore.ops.operands import arguments, common_device, one_device
 from tensorcore.ops.output import check_out, store, written
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import before, learn
+from tensorcore.shortcuts import before, learn, usual_way
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import Node
@@ -54,8 +54,11 @@ def unary(op: Op, accepts: frozenset[dtype] | None, result: dtype | None) -> Cal
         result: the result's dtype where that is not the input's.
     """
     name, keeps, keeps_out, differentiable = op.name, op.keeps_inputs, op.keeps_out, bool(op.grads)
+    usual = usual_way(op, again, accepts, result)
 
     def call(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        if out is None and (done := usual(input)) is not None:
+            return done
         if type(input) is not Tensor or out is not None or (accepts is not None and input.dtype not in accepts):
             return elementwise(op, (input,), out=out)
         device = input.device
@@ -114,7 +117,11 @@ def binary(
     input_for_input, input_for_other = 0 in op.needed_for[0], 1 in op.needed_for[0]
     other_for_input, other_for_other = 0 in op.needed_for[1], 1 in op.needed_for[1]
 
+    usual = usual_way(op, again, accepts, result, floats, integers)
+
     def call(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
+        if out is None and (done := usual(input, other)) is not None:
+            return done
         try:
             if type(other) is Tensor:
                 if (

@@ -280,7 +280,7 @@ def composite(
                 backward_name=backward_name)  # fmt: skip
         names = [one for one in parameters if one not in ("out", "inplace")]
         run = _composite_run(op, function, check, names, takes, numbers)
-        call = composed(op, function, run, quick, usual)
+        call = composed(op, function, run, quick, usual, numbers)
         op.function = call
         if method:
             install(call, title, writes=writes)

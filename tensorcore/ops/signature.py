@@ -61,10 +61,13 @@ def checked(function: Callable[..., Any], title: str, numpy: bool = False) -> An
     return _written(function, title, parameters, scope, lines, ["**numpy"] if numpy else named)
 
 
-def composed(op: Any, function: Callable[..., Any], run: Callable[..., Any], quick: Any, usual: str = "") -> Any:
+def composed(
+    op: Any, function: Callable[..., Any], run: Callable[..., Any], quick: Any, usual: str = "", numbers: bool = False
+) -> Any:
     """``run`` behind the parameters of the function it stands for; ``out`` and ``inplace`` are dealt with here.
 
-    ``quick`` calls are 1 us less than ``run``; ``usual`` is what their options have to meet, as text.
+    ``quick`` calls are 1 us less than ``run``; ``usual`` is what their options have to meet, as text; with ``numbers`` the last
+    input may be a float.
     """
     title, parameters = op.name, parameters_of(function)
     scope: dict[str, Any] = {"run": run, "store": store, "not_bool": not_bool}
@@ -82,9 +85,14 @@ def composed(op: Any, function: Callable[..., Any], run: Callable[..., Any], qui
         makers.append(scope)
         first, *others = op.inputs
         alike = [f"type({one}) is Tensor and {one}.dtype is dtype and {one}.device is device" for one in others]
-        untaped = " and ".join([f"{one}.node is None" for one in op.inputs])
+        natives, off = [f"{one}.native" for one in op.inputs], [f"{one}.node is None" for one in op.inputs]
+        if numbers:
+            number = f"type({others[-1]}) is float"
+            alike[-1], off[-1] = f"({number} or {alike[-1]})", f"({number} or {off[-1]})"
+            natives[-1] = f"{others[-1]} if {number} else {natives[-1]}"
+        untaped = " and ".join(off)
         options = ", ".join([f"{one}={one}" for one in names[len(op.inputs) :]])
-        given = ", ".join([f"{one}.native" for one in op.inputs] + ([options] if options else []))
+        given = ", ".join(natives + ([options] if options else []))
         # Of one tensor, what is to be recorded is written out too.
         tapes = not others and bool(op.grads) and not op.traits
         taped = [

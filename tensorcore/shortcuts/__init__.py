@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["before", "learn", "properties"]
+__all__ = ["before", "learn", "properties", "usual_way"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _wanted = os.environ.get("TENSORCORE_NATIVE", "")
@@ -45,3 +45,29 @@ def before(name: str, *known: Any) -> Callable[[F], F]:
         known: what the short way has to know besides.
     """
     return lambda function: function if _library is None else _library.before(name, function, *known)
+
+
+def usual_way(
+    op: Any,
+    again: Callable[..., Any],
+    accepts: frozenset[Any] | None,
+    result: Any,
+    floats: frozenset[Any] = frozenset(),
+    integers: frozenset[Any] = frozenset(),
+) -> Callable[..., Any]:
+    """The elementwise call of one tensor, of two, or of one and a number, where nothing is unusual; None for all others.
+
+    Args:
+        again: asks a kernel that found no memory a second time.
+        accepts: the dtypes for which the kernel computes in the operands' own; None for all.
+        result: the result's dtype where that is not theirs.
+        floats, integers: the dtypes beside which a number of Python's, or a whole one of 32 bits, may stand.
+    """
+    facts = [bool(op.grads), op.keeps_inputs, op.keeps_out]
+    facts += [formula in kept for kept in op.needed_for for formula in range(2)]
+    traits = sum([1 << i for i, fact in enumerate(facts) if fact])
+    return before("usual", op, op.name, accepts, result, floats, integers, traits, again)(_nothing)
+
+
+def _nothing(input: Any, other: Any = None) -> Any:
+    """In the place of a short way that was not built."""

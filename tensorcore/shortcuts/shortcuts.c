@@ -12,11 +12,12 @@ static PyObject *unusual, *mode, *old_shape; /* the last is the function in Pyth
 
 static const char *const NAME_TEXTS[NAMES] = {
     "kernels", "kernel", "variadic", "grads", "shape", "base", "kind", "is_floating_point", "is_complex", "dtype", "plain",
-    "several", "unrecorded", "input_shape", "enabled", "key", "params",
+    "several", "unrecorded", "input_shape", "enabled", "key", "params", "array", "as_native",
 };
 static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};
-static const char *const NODE_NAMES[NODE_SLOTS] = {"op", "edges", "saved", "options", "extra", "shape", "dtype", "order", "grad"};
+static const char *const NODE_NAMES[NODE_SLOTS] = {"op", "edges", "saved", "options", "extra", "shape", "dtype", "order",
+                                                  "grad", "out", "version"};
 static const char *const UNUSUAL_NAMES[UNUSUAL_SLOTS] = {"threads", "inference", "inferred"};
 
 bool is_whole(PyObject *one) {
@@ -145,10 +146,11 @@ static PyTypeObject shortcut_type = {
 };
 
 static PyObject *before(PyObject *module, PyObject *args) {
-    const shortcut_spec *const tables[] = {view_shortcuts, call_shortcuts, check_shortcuts};
+    const shortcut_spec *const tables[] = {view_shortcuts, call_shortcuts, check_shortcuts, pointwise_shortcuts};
     const char *name;
     PyObject *function, *known[KNOWN] = {NULL};
-    if (!PyArg_ParseTuple(args, "sO|OOOO", &name, &function, &known[0], &known[1], &known[2], &known[3]))
+    if (!PyArg_ParseTuple(args, "sO|OOOOOOOO", &name, &function, &known[0], &known[1], &known[2], &known[3], &known[4], &known[5],
+                          &known[6], &known[7]))
         return NULL;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         for (const shortcut_spec *spec = tables[i]; spec->name; spec++) {

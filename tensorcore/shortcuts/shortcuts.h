@@ -21,7 +21,7 @@ typedef struct shortcut shortcut;
    called with the same arguments then. */
 typedef PyObject *(*shortcut_way)(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
-enum { KNOWN = 4 };
+enum { KNOWN = 8 };
 
 struct shortcut {
     PyObject_HEAD
@@ -37,12 +37,14 @@ typedef struct {
 } shortcut_spec;
 
 /* Tables that end with a NULL name. */
-extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[];
+extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. */
 enum { NATIVE, DTYPE, DEVICE, NODE, VERSION, TRAIL, SLOTS };
 enum { COUNT, STAMP, VIEWS, LIMIT, VERSION_SLOTS };
-enum { N_OP, N_EDGES, N_SAVED, N_OPTIONS, N_EXTRA, N_SHAPE, N_DTYPE, N_ORDER, N_GRAD, NODE_SLOTS };
+enum {
+    N_OP, N_EDGES, N_SAVED, N_OPTIONS, N_EXTRA, N_SHAPE, N_DTYPE, N_ORDER, N_GRAD, N_OUT, N_VERSION, NODE_SLOTS
+};
 enum { THREADS, INFERENCE, INFERRED, UNUSUAL_SLOTS };
 extern Py_ssize_t shortcut_slots[SLOTS], version_slots[VERSION_SLOTS], node_slots[NODE_SLOTS];
 extern PyTypeObject *tensor_type, *version_type, *node_type;
@@ -56,7 +58,7 @@ extern PyObject *next_order;
 /* Names of attributes, interned. */
 enum {
     A_KERNELS, A_KERNEL, A_VARIADIC, A_GRADS, A_SHAPE, A_BASE, A_KIND, A_FLOATING, A_COMPLEX, A_DTYPE, A_PLAIN, A_SEVERAL,
-    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, NAMES
+    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, NAMES
 };
 extern PyObject *shortcut_names[NAMES];
 
@@ -74,6 +76,9 @@ taping taping_of_thread(void);
 
 /* A Tensor off the tape, of nobody's memory. */
 PyObject *new_tensor(PyObject *native, PyObject *dtype, PyObject *device);
+
+/* The version of a tensor, which it gets now if it has none; borrowed. */
+PyObject *version_of(PyObject *input);
 
 /* The kernel of that name of a device. */
 PyObject *kernel_of(PyObject *device, PyObject *name);

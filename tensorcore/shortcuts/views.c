@@ -67,8 +67,7 @@ static PyObject *trail_of(PyObject *input, PyObject *op, PyObject *options, PyOb
     return made;
 }
 
-/* The version of a tensor, which it gets now if it has none; borrowed. */
-static PyObject *version_of(PyObject *input) {
+PyObject *version_of(PyObject *input) {
     PyObject *version = SLOT(input, VERSION);
     if (version != Py_None)
         return version;

@@ -35,37 +35,43 @@ def planes(sizes, dtype, ties=True):
     return values.astype(dtype)
 
 
+def same(found, expected):
+    """Values and places, which are int64."""
+    for one, other in zip(found, expected, strict=True):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape)
+        np.testing.assert_array_equal(one, other)
+    assert found[1].dtype == np.int64
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("sizes, counts", EVEN)
 def test_windows_that_cover_evenly(sizes, counts, dtype):
     """The first of the largest, the last NaN, as NumPy's kernel finds them; in any layout."""
-    native, fallback = kernel("adaptive_max_indices")
+    native, fallback = kernel("adaptive_max")
     for ties in (False, True):
         x = planes(sizes, dtype, ties)
         for view in (x, np.ascontiguousarray(x.T).T, x[:, ::-1]):
-            found = native(view, counts=counts)
-            assert found.dtype == np.int64
-            np.testing.assert_array_equal(found, fallback(view, counts=counts))
+            same(native(view, counts=counts), fallback(view, counts=counts))
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("sizes, counts, size", DRAWN)
 def test_windows_at_drawn_places(sizes, counts, size, dtype):
     """The same of windows whose places are drawn for each plane; numbers of 1 and over keep windows inside."""
-    native, fallback = kernel("fractional_max_indices")
+    native, fallback = kernel("fractional_max")
     drawn = np.random.default_rng(9).random((2, 3, len(sizes))).astype(dtype)
     drawn[0, 0], drawn[0, 1], drawn[1, 1] = 0, 1, 3
     for ties in (False, True):
         x, options = planes(sizes, dtype, ties), dict(counts=counts, kernel=size)
-        np.testing.assert_array_equal(native(x, drawn, **options), fallback(x, drawn, **options))
+        same(native(x, drawn, **options), fallback(x, drawn, **options))
         turned = np.ascontiguousarray(x.T).T, np.asfortranarray(drawn)
-        np.testing.assert_array_equal(native(*turned, **options), native(x, drawn, **options))
+        same(native(*turned, **options), native(x, drawn, **options))
 
 
 def test_many_planes_and_other_dtypes():
     """With threads each plane is found as by itself; halves go to NumPy's kernel."""
     x = np.random.default_rng(8).standard_normal((20, 30, 9, 11)).astype(np.float32)
-    native, fallback = kernel("adaptive_max_indices")
-    np.testing.assert_array_equal(native(x, counts=(4, 3)), fallback(x, counts=(4, 3)))
+    native, fallback = kernel("adaptive_max")
+    same(native(x, counts=(4, 3)), fallback(x, counts=(4, 3)))
     halves = x[:1].astype(np.float16)
-    np.testing.assert_array_equal(native(halves, counts=(4, 3)), fallback(halves, counts=(4, 3)))
+    same(native(halves, counts=(4, 3)), fallback(halves, counts=(4, 3)))

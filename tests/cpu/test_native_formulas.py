@@ -35,6 +35,31 @@ def test_functions_of_floats(name):
     assert_same(native(x.astype(np.float64)), fallback(x.astype(np.float64)))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_signs_are_copied(dtype):
+    """As NumPy copies them, of zeros and NaN too, and of a number beside an array."""
+    native, fallback = kernel("copysign")
+    values = awkward(np.dtype(dtype), 40)
+    x, y = np.meshgrid(values, values)
+    for one, other in ((x, y), (x.T, y), (x[0], y), (x, -0.0)):
+        got, expected = native(one, other), fallback(one, other)
+        np.testing.assert_array_equal(got, expected)
+        np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
+
+
+def test_entropy_terms_of_floats():
+    """To 3 units of SciPy's of doubles: 0 at 0, minus infinity below and at infinity."""
+    native, fallback = kernel("entr")
+    x = np.abs(spread(np.float32))
+    exact = fallback(x.astype(np.float64))
+    with np.errstate(over="ignore"):
+        expected = exact.astype(np.float32)
+    near_one = np.abs(x - 1) < 0.1  # where the result is a difference
+    assert_within(native(x)[~near_one], expected[~near_one], 3)
+    np.testing.assert_array_equal(native(np.array([0, -0.0, -1, -np.inf, np.nan, np.inf], np.float32)),
+                                  np.array([0, 0, -np.inf, -np.inf, np.nan, -np.inf], np.float32))  # fmt: skip
+
+
 @pytest.mark.parametrize("name", ["sinc", "spherical_bessel_j0"])
 def test_sines_over_angles(name):
     """To 0.51 units of the exact quotient rounded to a float, of angles near and far; doubles to 2 units of NumPy's."""

@@ -1,4 +1,4 @@
-/* Where the largest elements of windows are that are not evenly apart: those that cover a plane, and those at drawn places. The
+/* The largest elements of windows that are not evenly apart, and where they are: those that cover a plane, and those at drawn places. The
    search ends at no fixed place and is the same for each instruction set. */
 #include "rows.h"
 
@@ -17,6 +17,7 @@ typedef struct {
     npy_intp plane, results;
     const char *x, *drawn; /* `dims` numbers for each plane; NULL where windows cover the plane */
     int dims;
+    char *values;
     int64_t *out;
     bool short_of_memory;
 } box_run;
@@ -58,7 +59,7 @@ static void lay_out(const box_run *run, npy_intp plane, int dim, npy_intp *start
 
 /* The first of the largest elements, the last NaN where there is one, of each window of a plane. */
 #define SEARCH(name, type)                                                                                    \
-    static void name(const box_run *run, const type *x, npy_intp *const *starts, npy_intp *const *stops, int64_t *out) { \
+    static void name(const box_run *run, const type *x, npy_intp *const *starts, npy_intp *const *stops, type *values, int64_t *out) { \
         for (npy_intp d = 0; d < run->count[0]; d++)                                                          \
             for (npy_intp h = 0; h < run->count[1]; h++)                                                      \
                 for (npy_intp w = 0; w < run->count[2]; w++) {                                                \
@@ -73,6 +74,7 @@ static void lay_out(const box_run *run, npy_intp plane, int dim, npy_intp *start
                                     found = row + k;                                                          \
                                 }                                                                             \
                         }                                                                                     \
+                    *values++ = x[found];                                                                     \
                     *out++ = found;                                                                           \
                 }                                                                                             \
     }
@@ -97,15 +99,17 @@ static void run_planes(void *context, npy_intp begin, npy_intp end) {
         for (int i = 0; i < 3 && (run->drawn || plane == begin); i++)
             lay_out(run, plane, i, starts[i], stops[i]);
         if (run->type == TYPE_F32)
-            search_f32(run, (const float *)run->x + plane * run->plane, starts, stops, run->out + plane * run->results);
+            search_f32(run, (const float *)run->x + plane * run->plane, starts, stops, (float *)run->values + plane * run->results,
+                       run->out + plane * run->results);
         else
-            search_f64(run, (const double *)run->x + plane * run->plane, starts, stops, run->out + plane * run->results);
+            search_f64(run, (const double *)run->x + plane * run->plane, starts, stops, (double *)run->values + plane * run->results,
+                       run->out + plane * run->results);
     }
     if (places != space)
         free(places);
 }
 
-/* (x, drawn) or (x): flat indices within each plane. */
+/* (x, drawn) or (x): values, and their flat indices within each plane. */
 static PyObject *run_boxes(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const bool drawn = kernel->data != NULL;
     PyObject *options[OPTIONS];
@@ -131,8 +135,11 @@ static PyObject *run_boxes(const native_kernel *kernel, PyObject *const *args, P
     const npy_intp planes = shape[0] * shape[1];
     if (drawn && (dims == 1 || native_real_type(args[1]) != run.type || PyArray_SIZE((PyArrayObject *)args[1]) != planes * dims))
         return NULL;
-    PyArrayObject *dense = native_dense(args[0]), *numbers = dense && drawn ? native_dense(args[1]) : NULL, *made = NULL;
-    if (dense && (numbers || !drawn) && (made = native_empty(ndim, shape, TYPE_I64))) {
+    PyArrayObject *dense = native_dense(args[0]), *numbers = dense && drawn ? native_dense(args[1]) : NULL;
+    PyArrayObject *values = dense && (numbers || !drawn) ? native_empty(ndim, shape, run.type) : NULL;
+    PyArrayObject *made = values ? native_empty(ndim, shape, TYPE_I64) : NULL;
+    if (made) {
+        run.values = PyArray_BYTES(values);
         run.x = PyArray_BYTES(dense);
         run.drawn = drawn ? PyArray_BYTES(numbers) : NULL;
         run.out = PyArray_DATA(made);
@@ -144,7 +151,10 @@ static PyObject *run_boxes(const native_kernel *kernel, PyObject *const *args, P
     }
     Py_XDECREF(dense);
     Py_XDECREF(numbers);
-    return (PyObject *)made;
+    if (made)
+        return Py_BuildValue("(NN)", values, made);
+    Py_XDECREF(values);
+    return NULL;
 }
 
 int boxes_init(void) {
@@ -156,7 +166,7 @@ int boxes_init(void) {
 }
 
 const native_spec boxes_kernels[] = {
-    {"adaptive_max_indices", run_boxes, NULL},
-    {"fractional_max_indices", run_boxes, "d"},
+    {"adaptive_max", run_boxes, NULL},
+    {"fractional_max", run_boxes, "d"},
     {NULL, NULL, NULL},
 };

@@ -251,6 +251,12 @@ int bins_init(void);
 extern const native_spec runs_kernels[];
 int runs_init(void);
 
+extern const native_spec columns_kernels[];
+int columns_init(void);
+
+extern const native_spec flat_kernels[];
+int flat_init(void);
+
 extern const native_spec ctc_kernels[];
 int ctc_init(void);
 

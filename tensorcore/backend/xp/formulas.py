@@ -122,7 +122,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         others = tuple([i for i in range(x.ndim) if i != dim])
         size = backend.kernels["norm"](x, p=p, dim=others, keepdim=True)
         factor = xp.where(size > maxnorm, x.dtype.type(maxnorm) / (size + x.dtype.type(1e-7)), x.dtype.type(1))
-        return xp.asarray(x * factor)
+        return xp.ascontiguousarray(x * factor)
 
     def pdist(x: Native, *, p: float) -> Native:
         """The p-norm distances of all pairs of the rows of a matrix."""

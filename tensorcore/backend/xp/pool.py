@@ -108,8 +108,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             below *= x.shape[i + 2]
         return flat
 
-    def adaptive_max_indices(x: Native, *, counts: Any) -> Native:
-        """The flat index within a channel of the largest element of each of the windows that cover it evenly, int64."""
+    def adaptive_max(x: Native, *, counts: Any) -> tuple[Native, Native]:
+        """The largest element of each of the windows that cover it evenly, and its flat index within a channel."""
         reaches = []
         for n, count in zip(x.shape[2:], counts, strict=True):
             starts, stops = np.array(even_windows(n, count), np.int64).reshape(-1, 2).T
@@ -118,7 +118,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             reaches.append(xp.asarray(at[None, None]))
         return largest(x, reaches)
 
-    def fractional_max_indices(x: Native, drawn: Native, *, counts: Any, kernel: Any) -> Native:
+    def fractional_max(x: Native, drawn: Native, *, counts: Any, kernel: Any) -> tuple[Native, Native]:
         """The same for windows of one size, whose places are drawn: (batch, channels, dims) in [0, 1)."""
         reaches, dims = [], len(counts)
         for i, (n, k, count) in enumerate(zip(x.shape[2:], kernel, counts, strict=True)):
@@ -131,9 +131,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             reaches.append(xp.clip(starts, 0, n - k)[..., None] + xp.arange(k))
         return largest(x, reaches)
 
-    def largest(x: Native, reaches: list[Native]) -> Native:
+    def largest(x: Native, reaches: list[Native]) -> tuple[Native, Native]:
         """Of the windows with those places along each dim, (batch, channels, counts, elements), the first of the largest elements,
-        the last NaN."""
+        the last NaN, and their flat indices."""
         dims, flat = len(reaches), xp.zeros((1,) * (2 + 2 * len(reaches)), np.int64)
         for i, (at, n) in enumerate(zip(reaches, x.shape[2:], strict=True)):
             shape = [*at.shape[:2], *[1] * (2 * dims)]
@@ -144,7 +144,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         values = xp.take_along_axis(x.reshape(*x.shape[:2], 1, prod(x.shape[2:])), flat, 3)
         chosen, nans = values.argmax(3), xp.isnan(values)
         chosen = xp.where(nans.any(3), flat.shape[3] - 1 - nans[..., ::-1].argmax(3), chosen)
-        return xp.take_along_axis(flat, chosen[..., None], 3).reshape(*x.shape[:2], *counts)
+        found = [xp.take_along_axis(one, chosen[..., None], 3).reshape(*x.shape[:2], *counts) for one in (values, flat)]
+        return found[0], found[1]
 
     def avg_pool(
         x: Native, *, counts: Any, kernel: Any, stride: Any, padding: Any, count_padding: bool, divisor: Any
@@ -291,6 +292,6 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     return {function.__name__: function for function in (
         constant_pad, index_bounds, embedding, embedding_gradient, embedding_pick, max_pool, max_pool_gradient,
-        max_pool_pick, max_pool_indices, adaptive_max_indices, fractional_max_indices, avg_pool, avg_pool_gradient, adaptive_avg_pool,
+        max_pool_pick, max_pool_indices, adaptive_max, fractional_max, avg_pool, avg_pool_gradient, adaptive_avg_pool,
         adaptive_avg_pool_gradient, take_rows, add_rows, max_unpool, max_unpool_gradient,
     )}  # fmt: skip

@@ -105,8 +105,9 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def nansum(x: Native, *, dim: Dims = None, keepdim: bool = False) -> Native:
         if backend.capabilities.host and x.dtype.kind == "f":
             # A sum that is no number is the sign of one: mostly there is none, and a second pass is not needed.
-            made = backend.kernels["sum"](x, dim=dim, keepdim=keepdim)
-            if not xp.isnan(made).any():
+            table = backend.kernels
+            made = table["sum"](x, dim=dim, keepdim=keepdim)
+            if not table["any"](table["isnan"](made)):
                 return made
         return sum(xp.where(xp.isnan(x), x.dtype.type(0), x), dim=dim, keepdim=keepdim)
 

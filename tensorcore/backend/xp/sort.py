@@ -114,6 +114,13 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def unique(x: Native, *, dim: int | None = None) -> tuple[Native, Native, Native]:
         """Distinct values in order, where each element is among them, and how often each occurs; NaN equals nothing."""
+        if dim is None and x.size and backend.capabilities.host and x.dtype.kind in "biuf":
+            table = backend.kernels
+            values, order = table["sort"](x.reshape(-1), dim=0, stable=True)
+            values, runs, counts = table["unique_consecutive"](values)
+            inverse = xp.empty(x.size, np.int64)
+            inverse[order] = runs
+            return values, inverse.reshape(x.shape), counts
         values, inverse, counts = np.unique(wide(x), return_inverse=True, return_counts=True, axis=dim, equal_nan=False)
         shape = x.shape if dim is None else (x.shape[dim],)
         return values.astype(x.dtype), inverse.reshape(shape).astype(np.int64), counts.astype(np.int64)

@@ -54,7 +54,7 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
         )
     made = apply(
         _searchsorted,
-        (sorted_sequence.detach(), input.detach()),
+        (sorted_sequence, input),
         {"right": right or side == "right"},
         dtype=dtypes.int64,
     )

@@ -78,6 +78,18 @@ def index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None =
     return made if out is None else store("index_select", made, out, input, index, all_of_it=True)
 
 
+def _places(name: str, input: Tensor, dim: int, index: Tensor, source: Any, names: tuple[str, ...]) -> int:
+    """The dim, counted from the front, along which slices of ``source`` fit at the places of an index of those dtypes."""
+    long(name, index, names=names)
+    _vector(name, index)
+    if not isinstance(source, Tensor):
+        raise ArgumentTypeError(f"{name}: expected source to be a Tensor, got {source!r}; use index_fill")
+    same_dtype(name, input, source, "source")
+    at = rules.wrap_dim(name, dim, len(input.native.shape))
+    check_source(name, input, at, index, source)
+    return at
+
+
 def check_source(name: str, input: Tensor, at: int, index: Tensor, source: Tensor) -> None:
     shape, have = input.native.shape, source.native.shape
     if len(have) > 1 or len(shape) > 1 or have:
@@ -99,26 +111,14 @@ def index_add(
     name: str, write: bool, input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1
 ) -> Tensor:
     """``input`` with the slices of ``alpha * source`` added at ``index``, a vector, along ``dim``; equal indices all count."""
-    long(name, index)
-    _vector(name, index)
-    if not isinstance(source, Tensor):
-        raise ArgumentTypeError(f"{name}: expected source to be a Tensor, got {source!r}; use index_fill")
-    same_dtype(name, input, source, "source")
-    at = rules.wrap_dim(name, dim, len(input.native.shape))
-    check_source(name, input, at, index, source)
+    at = _places(name, input, dim, index, source, ("int64", "int32"))
     return call(_index_add, (input, index, source), {"dim": at, "alpha": plain(alpha)}, ShapeError, write)
 
 
 @both("index_copy")
 def index_copy(name: str, write: bool, input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with the slices of ``source`` written at ``index``, a vector, along ``dim``."""
-    long(name, index, names=("int64",))
-    _vector(name, index)
-    if not isinstance(source, Tensor):
-        raise ArgumentTypeError(f"{name}: expected source to be a Tensor, got {source!r}; use index_fill")
-    same_dtype(name, input, source, "source")
-    at = rules.wrap_dim(name, dim, len(input.native.shape))
-    check_source(name, input, at, index, source)
+    at = _places(name, input, dim, index, source, ("int64",))
     return call(_index_copy, (input, index, source), {"dim": at}, DimensionError, write)
 
 

@@ -104,9 +104,9 @@ Tensor.prelu = prelu  # type: ignore[attr-defined]
 
 
 def _elu_grad(g: Tensor, input: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:
-    # exp of the positive ones would overflow, and inf * 0 be NaN.
-    low = exp(clamp(input, max=0.0) * input_scale) * (alpha * scale * input_scale)
-    return where(input > 0, g * scale, g * low)
+    # exp of the positive ones would overflow, and inf * 0 be NaN. By relu, not clamp: the next derivative at 0 is PyTorch's 0.
+    low = exp((-input).relu() * -input_scale) * (alpha * scale * input_scale)  # type: ignore[attr-defined]
+    return where(input <= 0, g * low, g * scale)
 
 
 def _elu_value(input: Tensor, alpha: float, scale: float, input_scale: float) -> Tensor:

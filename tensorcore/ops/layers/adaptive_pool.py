@@ -12,9 +12,8 @@ from tensorcore.errors import UnsupportedDtype, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
-from tensorcore.ops.indexing.scatter import gather
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.layers.pool import _avg, _batched, _max, _max_indices, _window, taken
+from tensorcore.ops.layers.pool import _avg, _batched, _max, _max_indices, _window, placed, taken
 from tensorcore.ops.operands import plain
 from tensorcore.ops.reductions.reduce import check_real
 from tensorcore.ops.samples import nn as samples
@@ -88,12 +87,10 @@ def _adaptive_max(op: str, ndim: int, input: Tensor, output_size: Any, return_in
     wanted = _wanted(op, sizes, output_size)
     uneven = any([not count or n % count for n, count in zip(sizes, wanted, strict=True)])
     if (return_indices or uneven) and input.dtype in PLAIN_FLOATS and 0 not in input.native.shape and 0 not in wanted:
-        search = input.device.kernels["adaptive_max_indices"]
+        search = input.device.kernels["adaptive_max"]
         if search:
-            found = new_tensor(search(input.native, counts=wanted), dtypes.int64, input.device)
-            front = input.native.shape[0 if batched else 1 : 2]
-            made = gather(input.flatten(2), 2, found.flatten(2)).reshape(*front, *wanted)
-            return (made, found if batched else found.squeeze(0)) if return_indices else made
+            made, indices = placed(input, search(input.native, counts=wanted), batched)
+            return (made, indices) if return_indices else made
     index, kernel = [], []
     made = input
     for i, (n, count) in enumerate(zip(sizes, wanted, strict=True)):

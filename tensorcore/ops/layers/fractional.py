@@ -14,10 +14,11 @@ from tensorcore.ops.indexing.masked import take
 from tensorcore.ops.indexing.scatter import gather
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.conv import spread
+from tensorcore.ops.layers.pool import placed
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.join import cat
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.tensor import Tensor
 
 __all__ = [
     "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
@@ -81,15 +82,13 @@ def _pooled(
     if 0 in counts:
         none = input.new_empty((*front, *counts))
         return none, none.to(dtypes.int64)
-    values = planes.reshape(batch, channels, prod(sizes))
     ready = batch and input.dtype in PLAIN_FLOATS and drawn.device is input.device
-    search = input.device.kernels["fractional_max_indices"] if ready else None
+    search = input.device.kernels["fractional_max"] if ready else None
     if search:
         taken = drawn.native if drawn.native.shape[0] == batch else drawn.detach()[:batch].native
-        found = new_tensor(search(planes.native, taken, counts=counts, kernel=kernel), dtypes.int64, input.device)
-        picked = gather(values, 2, found.reshape(batch, channels, prod(counts)))
-        return picked.reshape(*front, *counts), found.reshape(*front, *counts)
+        return placed(planes, search(planes.native, taken, counts=counts, kernel=kernel), batched)
     # (batch, channels, windows, elements of one): where its largest is, and that value.
+    values = planes.reshape(batch, channels, prod(sizes))
     flat = _places(planes, drawn.detach()[:batch], sizes, kernel, counts)
     starts = arange(0, batch * channels * prod(sizes), prod(sizes), device=input.device) if batch * channels else flat
     windows = take(values.detach(), flat + starts.reshape(batch, channels, 1, 1) if batch * channels else flat)

@@ -38,6 +38,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
         )
     if not input.dtype.is_floating_point:
         raise UnsupportedDtype(f'rrelu: "rrelu" not implemented for {input.dtype.name}, got one; use .float()')
+    input = input if inplace else input.contiguous()  # type: ignore[attr-defined]  # as PyTorch's results lie
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     if inplace:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,13 +13,16 @@ from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageEr
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
+from tensorcore.ops.indexing.scatter import scatter_add
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.conv import spread
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
+from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import NotImplementedFor, check_real
 from tensorcore.ops.samples import nn as samples
-from tensorcore.tensor import Tensor
+from tensorcore.tape.mode import mode
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d", "max_pool1d",
@@ -84,6 +88,22 @@ _unpool_gradient = Op(
 )  # fmt: skip
 
 
+_placed_max = Op(
+    "placed_max", "input", "The largest of windows at any places.", register=False, backward_name="AdaptiveMaxPool2DBackward0",
+    grads=dict(input=lambda g, input_shape, at: scatter_add(
+        g.new_zeros((*input_shape[:2], prod(input_shape[2:]))), 2, at.flatten(2), g.flatten(2)).reshape(input_shape)),
+)  # fmt: skip
+
+
+def placed(input: Tensor, found: Any, batched: bool) -> tuple[Tensor, Tensor]:
+    """What a kernel found in (batch, channels, *sizes), as tensors: the largest values, recorded, and their flat indices."""
+    made = new_tensor(found[0], input.dtype, input.device)
+    at = new_tensor(found[1], dtypes.int64, input.device)
+    if input.node is not None and mode.enabled:
+        record(_placed_max, (input,), {"at": at}, made)
+    return (made, at) if batched else (made.squeeze(0), at.squeeze(0))
+
+
 def taken(input: Tensor, dim: int, index: np.ndarray) -> Tensor:
     """The slices of ``input`` along ``dim`` (counted from the front) that a host array numbers."""
     return apply(take_rows, (input,), {"dim": dim, "index": index, "size": input.native.shape[dim]})  # type: ignore[no-any-return]
@@ -105,22 +125,34 @@ def _batched(op: str, input: Any, ndim: int) -> tuple[Tensor, bool]:
 
 
 def _placed(
-    op: str, sizes: Ints, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    op: str, sizes: Ints, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, means: Any = None
 ) -> dict[str, Any]:
-    """Checked window options, and how many windows there are; not to be changed, because others get the same."""
+    """Checked window options, and how many windows there are; not to be changed, because others get the same.
+
+    Args:
+        means: of mean values, whether padding counts and what sums are divided by.
+    """
     values = (kernel_size, stride, padding, dilation)
     ints = type(kernel_size) is int and type(padding) is int and type(dilation) is int
     if ints and (stride is None or type(stride) is int) and type(ceil_mode) is bool:
-        return _checked(op, sizes, *values, ceil_mode, None)
+        return _checked(op, sizes, *values, ceil_mode, None, means)
     # 2.0 is equal to 2 and no size, so the types are part of the question.
     kinds = tuple([tuple([type(k) for k in one]) if isinstance(one, (tuple, list)) else type(one) for one in values])
     fixed = [tuple(one) if isinstance(one, list) else one for one in values]
-    return _checked(op, sizes, *fixed, bool(ceil_mode), kinds)
+    return _checked(op, sizes, *fixed, bool(ceil_mode), kinds, means)
 
 
 @lru_cache(maxsize=512)
 def _checked(
-    op: str, sizes: Ints, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, kinds: Any
+    op: str,
+    sizes: Ints,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    kinds: Any,
+    means: Any,
 ) -> dict[str, Any]:
     ndim = len(sizes)
     kernel = spread(op, "kernel_size", kernel_size, ndim)
@@ -146,7 +178,18 @@ def _checked(
         raise ShapeError(
             f"{op}: Given input size: {list(sizes)}. Calculated output size: {counts}. Output size is too small"
         )
-    return _window(tuple(counts), kernel, steps, pads, gaps)
+    if means is None:
+        return _window(tuple(counts), kernel, steps, pads, gaps)
+    if ndim == 3 and any([k > n for k, n in zip(kernel, sizes, strict=True)]):
+        raise ShapeError(f"{op}: input image {list(sizes)} smaller than kernel size, got {list(kernel)}; pad it first")
+    return {
+        "counts": tuple(counts),
+        "kernel": kernel,
+        "stride": steps,
+        "padding": pads,
+        "count_padding": means[0],
+        "divisor": means[1],
+    }
 
 
 def _max_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
@@ -199,13 +242,8 @@ def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, 
     divisor = None if divisor is None else rules.whole(op, "divisor_override", divisor)
     if divisor == 0:
         raise UsageError(f"{op}: divisor must be not zero, got divisor_override=0; leave it out, or pass another")
-    options = _placed(op, tuple(input.native.shape[2:]), kernel_size, stride, padding, 1, ceil_mode)
-    options = {"counts": options["counts"], "kernel": options["kernel"], "stride": options["stride"],
-               "padding": options["padding"], "count_padding": bool(count_include_pad), "divisor": divisor}  # fmt: skip
-    if ndim == 3 and any([k > n for k, n in zip(options["kernel"], input.native.shape[2:], strict=True)]):
-        raise ShapeError(
-            f"{op}: input image {list(input.native.shape[2:])} smaller than kernel size, got {list(options['kernel'])}; pad it first"
-        )
+    means = (bool(count_include_pad), divisor)
+    options = _placed(op, tuple(input.native.shape[2:]), kernel_size, stride, padding, 1, ceil_mode, means)
     made = apply(_avg, (input,), options)
     return made if batched else made.squeeze(0)  # type: ignore[no-any-return]
 

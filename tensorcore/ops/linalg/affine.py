@@ -24,6 +24,7 @@ from tensorcore.ops.linalg.products import (
 from tensorcore.ops.older import taking_older
 from tensorcore.ops.operands import NARROW, check_optional, check_tensors, factor, lifted, once_rounded
 from tensorcore.ops.output import store
+from tensorcore.ops.pointwise.added import addcmul
 from tensorcore.ops.samples import nn as samples
 from tensorcore.tape.memory import next_order
 from tensorcore.tape.mode import makers, mode, unusual
@@ -153,7 +154,19 @@ def addr(
 ) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``; of integers, beta and alpha are integers too."""
     check_tensors("addr", input=input, vec1=vec1, vec2=vec2)
-    compute = promote_types(promote_types(input.dtype, vec1.dtype), vec2.dtype)
+    dtype, wanted = input.dtype, (*vec1.native.shape, *vec2.native.shape)
+    if (
+        dtype is vec1.dtype is vec2.dtype
+        and dtype in PLAIN_FLOATS
+        and (type(alpha) is float or type(alpha) is int)
+        and (type(beta) is float or type(beta) is int)
+        and beta
+        and out is None
+        and len(vec1.native.shape) == 1 == len(vec2.native.shape)
+        and (input.native.shape == wanted or rules.broadcast("addr", tuple(input.native.shape), wanted) == wanted)
+    ):
+        return addcmul(input if beta == 1 else input * beta, vec1.unsqueeze(1), vec2, value=alpha)
+    compute = promote_types(promote_types(dtype, vec1.dtype), vec2.dtype)
     made = outer(vec1.to(compute), vec2.to(compute))  # type: ignore[attr-defined]
     for name, one in (("beta", beta), ("alpha", alpha)):
         if compute.kind in ("bool", "integer") and isinstance(one, float):

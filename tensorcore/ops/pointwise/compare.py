@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError
+from tensorcore.ops.creation.create import zeros_like
 from tensorcore.ops.kinds import BOOL, INTEGER, REAL, alias, elementwise, method, operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
@@ -102,7 +103,7 @@ def _infinite(name: str, input: Tensor, value: float, out: Tensor | None) -> Ten
         check_tensors(name, input=input)
     if input.dtype.is_complex:
         raise DtypeError(f"{name}: {name} does not support complex inputs, got {input.dtype.name}; test the real part")
-    made = eq(input, value) if input.dtype.is_floating_point else input.new_zeros(input.shape, dtype=dtypes.bool_)  # type: ignore[attr-defined]
+    made = eq(input, value) if input.dtype.is_floating_point else zeros_like(input, dtype=dtypes.bool_)
     return made if out is None else store(name, made, out)
 
 

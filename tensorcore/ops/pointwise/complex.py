@@ -8,6 +8,7 @@ from tensorcore import dtypes
 from tensorcore.errors import DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
+from tensorcore.ops.creation.create import ones_like
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import COMPLEX, elementwise, operation
 from tensorcore.ops.operands import check_tensors
@@ -225,7 +226,7 @@ def isreal(input: Tensor) -> Tensor:
     """Whether the imaginary part of each element is 0."""
     if type(input) is not Tensor:
         check_tensors("isreal", input=input)
-    return imag(input) == 0 if input.dtype.is_complex else input.new_ones(input.shape, dtype=dtypes.bool_)  # type: ignore[attr-defined]
+    return imag(input) == 0 if input.dtype.is_complex else ones_like(input, dtype=dtypes.bool_)
 
 
 def is_floating_point(input: Tensor) -> bool:

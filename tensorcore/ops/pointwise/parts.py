@@ -105,5 +105,5 @@ def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     check_tensors("ldexp", input=input, other=other)
     compute = result_type(input, other)
     power = other.to(compute if compute.kind in ("floating", "complex") else dtypes.get_default_dtype())  # type: ignore[attr-defined]
-    made = input * (2.0**power)
+    made = input * (2.0**power if power.dtype.is_complex else power.exp2())
     return made if out is None else store("ldexp", made, out)

@@ -124,5 +124,5 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | N
     wide = dtypes.float32 if input.dtype.itemsize == 2 and input.dtype.is_floating_point else None
     size = vector_norm(input, p if math.isfinite(p) else math.inf, others, True, dtype=wide)
     factor = where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
-    made = input * factor.to(input.dtype if not input.dtype.is_complex else size.dtype)
+    made = input.contiguous() * factor.to(input.dtype if not input.dtype.is_complex else size.dtype)
     return made if out is None else store("renorm", made, out, input)

@@ -39,7 +39,8 @@ def hash_tensor(
     dims = tuple(range(len(shape))) if chosen is None else chosen
     rest = [i for i in range(len(shape)) if i not in dims]
     count = prod([shape[i] for i in dims])
-    wide: Any = input.detach().to(dtypes.float64 if input.dtype.is_floating_point else dtypes.int64)  # type: ignore[attr-defined]
+    wide: Any = input if input.node is None else input.detach()
+    wide = wide.to(dtypes.float64 if input.dtype.is_floating_point else dtypes.int64)
     kernel = wide.device.kernels["xor_bits"]
     if kernel:
         made = new_tensor(kernel(wide.native, dim=dims, keepdim=keepdim), dtypes.uint64, wide.device)

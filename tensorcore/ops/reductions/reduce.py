@@ -229,8 +229,9 @@ def nanmean(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dt
             f"nanmean: could not infer output dtype. Optional dtype must be either a floating point or complex dtype, got "
             f"{wanted}; pass dtype=torch.float32"
         )
-    numbers = (input.detach() != input.detach()).ne(True)
-    made = nansum(input, dim, keepdim, dtype=dtype) / sum(numbers, dim, keepdim)
+    numbers = input.detach() == input.detach()
+    made = nansum(input, dim, keepdim, dtype=dtype)
+    made = made / sum(numbers, dim, keepdim).to(made.dtype)
     return stored("nanmean", made, out)
 
 

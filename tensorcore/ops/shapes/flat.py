@@ -46,9 +46,10 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 
 @operation(samples=samples.unary)
 def ravel(input: Tensor) -> Tensor:
-    """The elements in one dim: a view where possible, else a copy."""
+    """The elements side by side in one dim: a view where they lie so, else a copy."""
     if type(input) is not Tensor:
         check_tensors("ravel", input=input)
+    input = input.contiguous()  # type: ignore[attr-defined]
     made = _in_a_row(input, prod(input.native.shape))
     return reshape(input, -1 if 0 not in input.native.shape else 0) if made is None else made
 

@@ -1,5 +1,6 @@
 /* The loops of formulas. Functions of floats are computed in double, from polynomials that are good to 1e-11 (interpolated at
    Chebyshev's points); those of doubles are left to NumPy. */
+#include "bessel.h"
 #include "functions.h"
 #include "loop.h"
 #include "wide.h"
@@ -61,9 +62,16 @@ ALWAYS_INLINE float cosh_of_f32(float x) {
     double grown = exp__f64(abs__f64(x));
     return (float)(0.5 * grown + 0.5 / grown);
 }
+/* log((1 + x) / (1 - x)) / 2: with the quotient within [0.68, 1.38) times p = 2^k, of (1 + x - p (1 - x)) / (1 + x + p (1 - x)), which
+   is x itself for small ones. */
 ALWAYS_INLINE float atanh_of_f32(float x) {
-    double size = abs__f64(x);
-    return (float)signed_as_f64(0.5 * log1p__f64(2 * size / (1 - size)), x);
+    double size = abs__f64(x), above = 1 + size, below = 1 - size;
+    int64_t k = (int64_t)((bits_f64(above / below) + 0x000a000000000000) >> 52) - 1023;
+    double p = power_of_two_f64(k), s = (1 - p + size * (1 + p)) / (1 + p + size * (1 - p)), z = s * s;
+    double made = s + s * z * P6(z, 0.08, 0.0909073, 0.11111121, 0.1428571428, 0.2, 0.33333333333333333);
+    made += 0.34657359027997265471 * (real_f64(bits_f64(6755399441055744.0) + (uint64_t)k) - 6755399441055744.0);
+    made = size == 1 ? INFINITY : size > 1 ? NAN : made;
+    return (float)signed_as_f64(made, x);
 }
 
 /* The square of a float is a double. */
@@ -76,11 +84,11 @@ ALWAYS_INLINE float acosh_of_f32(float x) {
     return (float)log1p__f64(above + sqrt(above * (above + 2)));
 }
 
-/* 2^n times 2^r, where x = n + r is taken apart without a loss. */
+/* 2^n times 2^r, where x = n + r is taken apart without a loss; the powers of ln 2 over factorials. */
 ALWAYS_INLINE float exp2_of_f32(float x) {
-    float y = x < -150 ? -150 : x > 129 ? 129 : x, shifted = y + MAGIC_F32;
+    float y = x < -150 ? -150 : x > 129 ? 129 : x, shifted = y + MAGIC_F32, r = y - (shifted - MAGIC_F32);
     int32_t n = (int32_t)(bits_f32(shifted) - bits_f32(MAGIC_F32)), half = halved_f32(n);
-    float made = exp__f32((y - (shifted - MAGIC_F32)) * 0.69314718055994530942f);
+    float made = P8(r, 1.5252734e-5f, 1.5403530e-4f, 1.3333558e-3f, 9.6181291e-3f, 5.5504109e-2f, 0.24022651f, 0.69314718f, 1);
     return made * power_of_two_f32(half) * power_of_two_f32(n - half);
 }
 
@@ -145,6 +153,16 @@ ALWAYS_INLINE double sine_of_f32(float x) {
                 BODY;                                                                                         \
                 out[i] = made;                                                                                \
             }                                                                                                 \
+        } else if (inputs > 1 && steps[0] == size && !steps[1] && steps[inputs] == size && (inputs < 3 || steps[2] == size)) { \
+            const type *xs = (const type *)data[0], *zs = (const type *)data[inputs > 2 ? 2 : 0];             \
+            const type second = *(const type *)data[inputs > 1 ? 1 : 0];                                      \
+            type *out = (type *)data[inputs];                                                                 \
+            INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                               \
+                type x = xs[i], y = second, z = zs[i], made;                                                  \
+                (void)y, (void)z;                                                                             \
+                BODY;                                                                                         \
+                out[i] = made;                                                                                \
+            }                                                                                                 \
         } else {                                                                                              \
             for (ptrdiff_t i = 0; i < count; i++) {                                                           \
                 type x = AT(const type, 0), y = AT(const type, inputs > 1 ? 1 : 0),                           \
@@ -198,6 +216,7 @@ FORMULA_OF(f32, float, acosh, 1, made = acosh_of_f32(x))
 FORMULA_OF(f32, float, sinh, 1, made = sinh_of_f32(x))
 FORMULA_OF(f32, float, cosh, 1, made = cosh_of_f32(x))
 FORMULA_OF(f32, float, exp2, 1, made = exp2_of_f32(x))
+FORMULA_OF(f32, float, entr, 1, made = x == 0 ? 0 : -x * log__f32(x); made = x < 0 ? -INFINITY : made)
 FORMULA_OF(f32, float, log2, 1, made = (float)(log__f64(x) * 1.44269504088896340736))
 FORMULA_OF(f32, float, log10, 1, made = (float)(log__f64(x) * 0.43429448190325182765))
 FORMULA_OF(f32, float, lgamma, 1, made = lgamma_of_f32(x))
@@ -236,6 +255,8 @@ NEAR_OR_FAR(spherical_bessel_j0, TAN_MOST)
 
 /* Two numbers */
 
+FORMULA_OF(f32, float, copysign, 2, made = signed_as_f32(abs__f32(x), y))
+FORMULA_OF(f64, double, copysign, 2, made = signed_as_f64(abs__f64(x), y))
 FLOATS(FORMULA_OF, heaviside, 2, made = x == 0 ? y : x > 0)
 #define TIMES_LOG(log_of) made = y != y ? y : x == 0 ? 0 : x * log_of(y)
 FORMULA_OF(f32, float, xlogy, 2, TIMES_LOG(log__f32))
@@ -344,11 +365,14 @@ const formula_loops ISA(formula_loops) = {
     .of = {FLOAT_ENTRIES(hardswish) FLOAT_ENTRIES(hardsigmoid) FLOAT_ENTRIES(hardshrink) FLOAT_ENTRIES(softshrink)
            FLOAT_ENTRIES(nan_to_num) FLOAT_ENTRIES(logit) SINGLE_ENTRY(atan) SINGLE_ENTRY(asin)
            SINGLE_ENTRY(acos) SINGLE_ENTRY(tan) SINGLE_ENTRY(atanh) SINGLE_ENTRY(asinh) SINGLE_ENTRY(acosh) SINGLE_ENTRY(sinh) SINGLE_ENTRY(cosh)
-           SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) FLOAT_ENTRIES(heaviside)
+           SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) SINGLE_ENTRY(entr) FLOAT_ENTRIES(copysign) FLOAT_ENTRIES(heaviside)
            FLOAT_ENTRIES(xlogy) FLOAT_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
            FLOAT_ENTRIES(addcdiv) FLOAT_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)
            FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
-           FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0)},
+           FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0) SINGLE_ENTRY(bessel_j0)
+           SINGLE_ENTRY(bessel_j1) SINGLE_ENTRY(bessel_y0) SINGLE_ENTRY(bessel_y1) SINGLE_ENTRY(airy_ai)
+           SINGLE_ENTRY(modified_bessel_k0) SINGLE_ENTRY(modified_bessel_k1) SINGLE_ENTRY(scaled_modified_bessel_k0)
+           SINGLE_ENTRY(scaled_modified_bessel_k1)},
     .squares = {squares_f32, squares_f64},
     .product = {product_f32, product_f64},
     .parts = {parts_f32, parts_f64},

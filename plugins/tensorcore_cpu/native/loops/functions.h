@@ -24,6 +24,11 @@ enum { EXP_LEAST, EXP_FLUSHED, EXP_MOST, POWER_FLUSHED };
 #define P6(x, a, b, c, d, e, f) (P5(x, a, b, c, d, e) * (x) + (f))
 #define P7(x, a, b, c, d, e, f, g) (P6(x, a, b, c, d, e, f) * (x) + (g))
 #define P8(x, a, b, c, d, e, f, g, h) (P7(x, a, b, c, d, e, f, g) * (x) + (h))
+/* Of a table. */
+#define HORNER(made, x, table)                                                                                \
+    double made = table[0];                                                                                   \
+    for (size_t power_ = 1; power_ < sizeof table / sizeof *table; power_++)                                  \
+        made = made * (x) + table[power_];
 
 #define REAL float
 #define INT int32_t

@@ -31,11 +31,6 @@ static const double I1_LARGE_ABOVE[5] = {
 static const double I1_LARGE_BELOW[5] = {
     1.2704513005918094, -14.573237101056908, 21.982593188461898, -9.016861475594153, 1.0};
 
-#define HORNER(made, x, table)                                                                                \
-    double made = table[0];                                                                                   \
-    for (size_t power_ = 1; power_ < sizeof table / sizeof *table; power_++)                                  \
-        made = made * (x) + table[power_];
-
 /* I of order 0 or 1, times e^-|x| if scaled. */
 ALWAYS_INLINE double bessel_i(double x, int order, bool scaled) {
     double size = abs__f64(x), near = size > 18 ? 18 : size, square = near * near, inverse = 1 / (size < 18 ? 18 : size);

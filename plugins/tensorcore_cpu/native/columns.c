@@ -1,0 +1,124 @@
+/* Windows of images as columns, and columns added up where their windows lie. */
+#include "rows.h"
+
+#include <string.h>
+
+enum { COUNTS, KERNEL, STRIDE, PADDING, DILATION, SHAPE, OPTIONS };
+static PyObject *names[OPTIONS];
+static const char *const NAMES[OPTIONS] = {"counts", "kernel", "stride", "padding", "dilation", "shape"};
+
+enum { GRAIN = 1 << 14 }; /* elements of the columns a thread */
+
+typedef struct {
+    npy_intp size[2], count[2], kernel[2], stride[2], padding[2], dilation[2];
+    const char *from;
+    char *to;
+} column_run;
+
+/* The numbers of the windows whose tap `k` along dim `i` is in the image: [*begin, *end). */
+static void reach(const column_run *run, int i, npy_intp k, npy_intp *begin, npy_intp *end) {
+    const npy_intp first = k * run->dilation[i] - run->padding[i], step = run->stride[i];
+    *begin = first < 0 ? (-first + step - 1) / step : 0;
+    *end = first >= run->size[i] ? 0 : (run->size[i] - 1 - first) / step + 1;
+    *end = *end > run->count[i] ? run->count[i] : *end;
+    *begin = *begin > *end ? *end : *begin;
+}
+
+/* One channel: of its image, its taps * windows elements; and the way back, into an image of zeros. */
+#define CHANNELS(suffix, type)                                                                                \
+    static void unfold_##suffix(void *context, npy_intp channel, npy_intp last) {                             \
+        const column_run *run = context;                                                                      \
+        const npy_intp windows = run->count[0] * run->count[1], plane = run->size[0] * run->size[1];          \
+        for (; channel < last; channel++) {                                                                   \
+            const type *image = (const type *)run->from + channel * plane;                                    \
+            type *column = (type *)run->to + channel * run->kernel[0] * run->kernel[1] * windows;             \
+            for (npy_intp tap = 0; tap < run->kernel[0] * run->kernel[1]; tap++, column += windows) {         \
+                npy_intp top, bottom, left, right, step = run->stride[1];                                     \
+                reach(run, 0, tap / run->kernel[1], &top, &bottom);                                           \
+                reach(run, 1, tap % run->kernel[1], &left, &right);                                           \
+                memset(column, 0, (size_t)(top * run->count[1]) * sizeof(type));                              \
+                for (npy_intp row = top; row < bottom; row++) {                                               \
+                    const npy_intp y = row * run->stride[0] + tap / run->kernel[1] * run->dilation[0] - run->padding[0]; \
+                    const type *pixel = image + y * run->size[1] + tap % run->kernel[1] * run->dilation[1] - run->padding[1]; \
+                    type *line = column + row * run->count[1];                                                \
+                    for (npy_intp i = 0; i < left; i++)                                                       \
+                        line[i] = 0;                                                                          \
+                    for (npy_intp i = left; i < right; i++)                                                   \
+                        line[i] = pixel[i * step];                                                            \
+                    for (npy_intp i = right; i < run->count[1]; i++)                                          \
+                        line[i] = 0;                                                                          \
+                }                                                                                             \
+                memset(column + bottom * run->count[1], 0, (size_t)((run->count[0] - bottom) * run->count[1]) * sizeof(type)); \
+            }                                                                                                 \
+        }                                                                                                     \
+    }                                                                                                         \
+    static void fold_##suffix(void *context, npy_intp channel, npy_intp last) {                               \
+        const column_run *run = context;                                                                      \
+        const npy_intp windows = run->count[0] * run->count[1], plane = run->size[0] * run->size[1];          \
+        for (; channel < last; channel++) {                                                                   \
+            type *image = (type *)run->to + channel * plane;                                                  \
+            const type *column = (const type *)run->from + channel * run->kernel[0] * run->kernel[1] * windows; \
+            memset(image, 0, (size_t)plane * sizeof(type));                                                   \
+            for (npy_intp tap = 0; tap < run->kernel[0] * run->kernel[1]; tap++, column += windows) {         \
+                npy_intp top, bottom, left, right, step = run->stride[1];                                     \
+                reach(run, 0, tap / run->kernel[1], &top, &bottom);                                           \
+                reach(run, 1, tap % run->kernel[1], &left, &right);                                           \
+                for (npy_intp row = top; row < bottom; row++) {                                               \
+                    const npy_intp y = row * run->stride[0] + tap / run->kernel[1] * run->dilation[0] - run->padding[0]; \
+                    type *pixel = image + y * run->size[1] + tap % run->kernel[1] * run->dilation[1] - run->padding[1]; \
+                    const type *line = column + row * run->count[1];                                          \
+                    for (npy_intp i = left; i < right; i++)                                                   \
+                        pixel[i * step] += line[i];                                                           \
+                }                                                                                             \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+CHANNELS(f32, float)
+CHANNELS(f64, double)
+
+static bool pair(PyObject *option, npy_intp *values, npy_intp least) {
+    return option && native_sizes(option, values, 2) == 2 && values[0] >= least && values[1] >= least;
+}
+
+/* unfold: (batch, channels, height, width) to (batch, channels * taps, windows); fold: the way back, to `shape`. */
+static PyObject *run_columns(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const bool back = *(const char *)kernel->data == 'f';
+    PyObject *options[OPTIONS] = {NULL};
+    const native_type type = nargs == 1 ? native_real_type(args[0]) : TYPE_NONE;
+    PyArrayObject *given = (PyArrayObject *)args[0];
+    column_run run;
+    npy_intp image[NATIVE_DIMS];
+    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
+        !pair(options[COUNTS], run.count, 1) || !pair(options[KERNEL], run.kernel, 1) || !pair(options[STRIDE], run.stride, 1) ||
+        !pair(options[PADDING], run.padding, 0) || !pair(options[DILATION], run.dilation, 1) || PyArray_NDIM(given) != (back ? 3 : 4))
+        return NULL;
+    if (!back)
+        memcpy(image, PyArray_DIMS(given), 4 * sizeof *image);
+    else if (!options[SHAPE] || native_sizes(options[SHAPE], image, NATIVE_DIMS) != 4)
+        return NULL;
+    const npy_intp taps = run.kernel[0] * run.kernel[1], windows = run.count[0] * run.count[1];
+    const npy_intp columns[3] = {image[0], image[1] * taps, windows};
+    if (image[2] < 1 || image[3] < 1 || (back && !PyArray_CompareLists(PyArray_DIMS(given), columns, 3)))
+        return NULL;
+    run.size[0] = image[2];
+    run.size[1] = image[3];
+    PyArrayObject *dense = native_dense(args[0]);
+    PyArrayObject *made = dense ? native_empty(back ? 4 : 3, back ? image : columns, type) : NULL;
+    if (made) {
+        static const native_body BODIES[2][2] = {{unfold_f32, unfold_f64}, {fold_f32, fold_f64}};
+        run.from = PyArray_BYTES(dense);
+        run.to = PyArray_BYTES(made);
+        native_parallel(image[0] * image[1], native_grain(GRAIN, taps * windows), BODIES[back][type == TYPE_F64], &run);
+    }
+    Py_XDECREF(dense);
+    return (PyObject *)made;
+}
+
+int columns_init(void) {
+    for (int i = 0; i < OPTIONS; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
+            return -1;
+    return 0;
+}
+
+const native_spec columns_kernels[] = {{"unfold", run_columns, "u"}, {"fold", run_columns, "f"}, {NULL, NULL, NULL}};

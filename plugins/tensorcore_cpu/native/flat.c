@@ -1,0 +1,127 @@
+/* Small kernels that take an array as one row of elements: which of them are among a few, elements put by number, the exclusive or
+   of all bits; and the elements of a diagonal. */
+#include "rows.h"
+
+#include <string.h>
+
+enum { DIM, KEEPDIM, ACCUMULATE, DIM1, DIM2, OPTIONS };
+static PyObject *names[OPTIONS];
+static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "accumulate", "dim1", "dim2"};
+
+static bool of_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **options) {
+    return !kwnames || native_options(args, nargs, kwnames, names, OPTIONS, options);
+}
+
+#define AMONG(suffix, type)                                                                                   \
+    static void among_##suffix(const void *xs, npy_intp count, const void *others, npy_intp few, uint8_t *made) { \
+        for (npy_intp i = 0; i < count; i++) {                                                                \
+            const type x = ((const type *)xs)[i];                                                             \
+            uint8_t found = 0;                                                                                \
+            for (npy_intp k = 0; k < few; k++)                                                                \
+                found |= x == ((const type *)others)[k];                                                      \
+            made[i] = found;                                                                                  \
+        }                                                                                                     \
+    }
+AMONG(f32, float)
+AMONG(f64, double)
+AMONG(b8, uint8_t)
+AMONG(b16, uint16_t)
+AMONG(b32, uint32_t)
+AMONG(b64, uint64_t)
+
+static PyObject *run_isin(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const native_type type = nargs == 2 && !kwnames ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || type == TYPE_BF16 || type == TYPE_F16 || native_array_type(args[1]) != type)
+        return NULL;
+    PyArrayObject *x = native_dense(args[0]), *among = x ? native_dense(args[1]) : NULL;
+    PyArrayObject *made = among ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), TYPE_BOOL) : NULL;
+    if (made)
+        (type == TYPE_F32            ? among_f32
+         : type == TYPE_F64          ? among_f64
+         : TYPE_SIZE[type] == 1      ? among_b8
+         : TYPE_SIZE[type] == 2      ? among_b16
+         : TYPE_SIZE[type] == 4      ? among_b32
+                                     : among_b64)(PyArray_DATA(x), PyArray_SIZE(x), PyArray_DATA(among), PyArray_SIZE(among), PyArray_DATA(made));
+    Py_XDECREF(x);
+    Py_XDECREF(among);
+    return (PyObject *)made;
+}
+
+/* put(x, index, source, accumulate=False): numbers below 0 count from the end. */
+static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    const native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || !of_options(args, nargs, kwnames, options) || native_array_type(args[1]) != TYPE_I64 ||
+        native_array_type(args[2]) != type)
+        return NULL;
+    const bool adds = options[ACCUMULATE] == Py_True;
+    PyArrayObject *x = (PyArrayObject *)args[0], *index = native_dense(args[1]), *source = index ? native_dense(args[2]) : NULL;
+    const npy_intp count = source ? PyArray_SIZE(index) : 0, size = PyArray_SIZE(x);
+    const int64_t *at = source ? PyArray_DATA(index) : NULL;
+    bool fits = source && PyArray_SIZE(source) == count && (!adds || type <= TYPE_F64);
+    for (npy_intp i = 0; fits && i < count; i++)
+        fits = at[i] >= -size && at[i] < size;
+    PyArrayObject *made = fits ? native_copied(x, type) : NULL;
+    const npy_intp bytes = TYPE_SIZE[type];
+    for (npy_intp i = 0; made && i < count; i++) {
+        char *to = PyArray_BYTES(made) + (at[i] < 0 ? at[i] + size : at[i]) * bytes;
+        const char *from = PyArray_BYTES(source) + i * bytes;
+        if (!adds)
+            memcpy(to, from, (size_t)bytes);
+        else if (type == TYPE_F32)
+            *(float *)to += *(const float *)from;
+        else
+            *(double *)to += *(const double *)from;
+    }
+    Py_XDECREF(index);
+    Py_XDECREF(source);
+    return (PyObject *)made;
+}
+
+/* xor_bits of 64-bit elements, over all dims. */
+static PyObject *run_xor(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    if ((type != TYPE_F64 && type != TYPE_I64) || !of_options(args, nargs, kwnames, options) || !options[DIM] ||
+        !PyTuple_CheckExact(options[DIM]) || PyTuple_GET_SIZE(options[DIM]) != PyArray_NDIM(x) || options[KEEPDIM] != Py_False ||
+        !PyArray_ISONESEGMENT(x))
+        return NULL;
+    uint64_t all = 0;
+    for (npy_intp i = 0; i < PyArray_SIZE(x); i++)
+        all ^= ((const uint64_t *)PyArray_DATA(x))[i];
+    PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(0, NULL, NPY_UINT64);
+    if (made)
+        *(uint64_t *)PyArray_DATA(made) = all;
+    return (PyObject *)made;
+}
+
+/* take_diagonal of a matrix. */
+static PyObject *run_diagonal(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    if (type == TYPE_NONE || PyArray_NDIM(x) != 2 || !of_options(args, nargs, kwnames, options) || !options[DIM1] || !options[DIM2] ||
+        !PyLong_CheckExact(options[DIM1]) || !PyLong_CheckExact(options[DIM2]))
+        return NULL;
+    const long one = PyLong_AsLong(options[DIM1]), other = PyLong_AsLong(options[DIM2]);
+    if ((one != 0 && one != 1) || other != 1 - one)
+        return NULL;
+    const npy_intp count = PyArray_DIM(x, 0) < PyArray_DIM(x, 1) ? PyArray_DIM(x, 0) : PyArray_DIM(x, 1);
+    PyArrayObject *made = native_empty(1, &count, type);
+    const npy_intp step = PyArray_STRIDE(x, 0) + PyArray_STRIDE(x, 1), bytes = TYPE_SIZE[type];
+    for (npy_intp i = 0; made && i < count; i++)
+        memcpy(PyArray_BYTES(made) + i * bytes, PyArray_BYTES(x) + i * step, (size_t)bytes);
+    return (PyObject *)made;
+}
+
+int flat_init(void) {
+    for (int i = 0; i < OPTIONS; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
+            return -1;
+    return 0;
+}
+
+const native_spec flat_kernels[] = {
+    {"isin", run_isin, NULL}, {"put", run_put, NULL}, {"xor_bits", run_xor, NULL}, {"take_diagonal", run_diagonal, NULL}, {NULL, NULL, NULL},
+};

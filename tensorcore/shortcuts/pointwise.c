@@ -1,0 +1,143 @@
+/* Elementwise calls of one tensor, of two, or of a tensor and a number. */
+#include "shortcuts.h"
+
+/* What an op's short way has to know, see usual_way; TRAITS is how it is recorded, in bits, AGAIN asks a kernel that found no memory
+   a second time. */
+enum { OP, NAME, ACCEPTS, RESULT, FLOATS, INTEGERS, TRAITS, AGAIN };
+enum {
+    DIFFERENTIABLE = 1,
+    KEEPS = 2,
+    KEEPS_OUT = 4,
+    /* Whether the formula of the second word's operand names that of the first. */
+    INPUT_FOR_INPUT = 8,
+    INPUT_FOR_OTHER = 16,
+    OTHER_FOR_INPUT = 32,
+    OTHER_FOR_OTHER = 64
+};
+
+/* Whether a set has the dtype; None has all. */
+static bool has(PyObject *set, PyObject *dtype) { return set == Py_None || PySet_Contains(set, dtype) == 1; }
+
+/* Whether a kernel takes that number beside a tensor of the dtype as it is; whole ones of 32 bits beside integers. */
+static bool plain_number(const shortcut *self, PyObject *one, PyObject *dtype) {
+    const bool whole = PyLong_CheckExact(one);
+    if (!whole && !PyFloat_CheckExact(one))
+        return false;
+    if (has(self->known[FLOATS], dtype))
+        return true;
+    int overflow = 0;
+    const long long value = whole ? PyLong_AsLongLongAndOverflow(one, &overflow) : 0;
+    return whole && !overflow && value >= INT32_MIN && value <= INT32_MAX && has(self->known[INTEGERS], dtype);
+}
+
+static PyObject *node_of(PyObject *made, PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *const *edges, long traits) {
+    PyObject *node = node_type->tp_alloc(node_type, 0);
+    if (!node)
+        return NULL;
+    const bool first = edges[0] != Py_None, second = edges[1] != Py_None;
+    const bool keeps[2] = {((traits & INPUT_FOR_INPUT) && first) || ((traits & INPUT_FOR_OTHER) && second),
+                           ((traits & OTHER_FOR_INPUT) && first) || ((traits & OTHER_FOR_OTHER) && second)};
+    PyObject *saved = PyTuple_New(traits & KEEPS ? count : 0), *tied = PyTuple_New(count);
+    for (Py_ssize_t i = 0; saved && tied && i < count; i++) {
+        PyTuple_SET_ITEM(tied, i, Py_NewRef(edges[i]));
+        if (traits & KEEPS)
+            PyTuple_SET_ITEM(saved, i, Py_NewRef(keeps[i] ? args[i] : Py_None));
+    }
+    PLACE(node, node_slots[N_OP]) = Py_NewRef(op);
+    PLACE(node, node_slots[N_EDGES]) = tied;
+    PLACE(node, node_slots[N_SAVED]) = saved;
+    PLACE(node, node_slots[N_EXTRA]) = Py_NewRef(Py_None);
+    PLACE(node, node_slots[N_DTYPE]) = Py_NewRef(SLOT(made, DTYPE));
+    PyObject *shape = PLACE(node, node_slots[N_SHAPE]) = PyObject_GetAttr(SLOT(made, NATIVE), shortcut_names[A_SHAPE]);
+    PyObject *version = traits & KEEPS_OUT ? version_of(made) : Py_None;
+    if (version && (traits & KEEPS_OUT)) {
+        PLACE(node, node_slots[N_VERSION]) = Py_NewRef(version);
+        PLACE(node, node_slots[N_OUT]) = Py_NewRef(SLOT(made, NATIVE));
+    }
+    PyObject *order = PLACE(node, node_slots[N_ORDER]) = PyObject_CallNoArgs(next_order);
+    if (!saved || !tied || !shape || !version || !order)
+        Py_CLEAR(node);
+    return node;
+}
+
+/* again(device, name, natives, {}, error), with the exception that is set. */
+static PyObject *asked_again(const shortcut *self, PyObject *device, PyObject *const *natives, Py_ssize_t count) {
+    PyObject *type, *error, *trace, *made = NULL, *given = PyTuple_New(count), *options = PyDict_New();
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    if (trace)
+        PyException_SetTraceback(error, trace);
+    for (Py_ssize_t i = 0; given && i < count; i++)
+        PyTuple_SET_ITEM(given, i, Py_NewRef(natives[i]));
+    if (given && options)
+        made = PyObject_CallFunctionObjArgs(self->known[AGAIN], device, self->known[NAME], given, options, error, NULL);
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(trace);
+    Py_XDECREF(given);
+    Py_XDECREF(options);
+    return made;
+}
+
+/* calls.py: what a usual call gives; None where it is not one, or where the kernel raises: the function makes the call again then
+   and says what is wrong. */
+static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames) {
+    if (count < 1 || count > 2 || kwnames || counts(INFERENCE) || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)))
+        Py_RETURN_NONE;
+    PyObject *dtype = SLOT(args[0], DTYPE), *device = SLOT(args[0], DEVICE), *natives[2] = {SLOT(args[0], NATIVE)};
+    PyObject *edges[2] = {SLOT(args[0], NODE), Py_None};
+    if (!has(self->known[ACCEPTS], dtype))
+        Py_RETURN_NONE;
+    if (count == 2 && is_tensor(args[1])) {
+        if (!is_whole(args[1]) || SLOT(args[1], DTYPE) != dtype || SLOT(args[1], DEVICE) != device)
+            Py_RETURN_NONE;
+        natives[1] = SLOT(args[1], NATIVE);
+        edges[1] = SLOT(args[1], NODE);
+    } else if (count == 2) {
+        if (!plain_number(self, args[1], dtype))
+            Py_RETURN_NONE;
+        natives[1] = args[1];
+    }
+    const long traits = PyLong_AsLong(self->known[TRAITS]);
+    const bool tied = (traits & DIFFERENTIABLE) && (edges[0] != Py_None || edges[1] != Py_None);
+    const taping how = tied ? taping_of_thread() : NOT_RECORDING;
+    PyObject *kernel = how == UNUSUAL ? NULL : kernel_of(device, self->known[NAME]), *array = NULL, *made = NULL;
+    if (!kernel) {
+        if (PyErr_Occurred())
+            return NULL;
+        Py_RETURN_NONE;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) { /* a kernel may let other threads run, which may give a tensor another array */
+        Py_INCREF(natives[i]);
+        Py_INCREF(edges[i]);
+    }
+    PyObject *native = PyObject_Vectorcall(kernel, natives, (size_t)count, NULL);
+    const bool short_of_memory = !native && PyErr_ExceptionMatches(PyExc_MemoryError);
+    if (short_of_memory)
+        native = asked_again(self, device, natives, count);
+    if (native && (array = PyObject_GetAttr(device, shortcut_names[A_ARRAY])) && (PyObject *)Py_TYPE(native) != array)
+        Py_SETREF(native, PyObject_CallMethodOneArg(device, shortcut_names[A_AS_NATIVE], native));
+    if (native && array)
+        made = new_tensor(native, self->known[RESULT] == Py_None ? dtype : self->known[RESULT], device);
+    if (made && how == RECORDING) {
+        PyObject *node = node_of(made, self->known[OP], args, count, edges, traits);
+        if (node)
+            Py_SETREF(SLOT(made, NODE), node);
+        else
+            Py_CLEAR(made);
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        Py_DECREF(natives[i]);
+        Py_DECREF(edges[i]);
+    }
+    Py_XDECREF(native);
+    Py_XDECREF(array);
+    Py_DECREF(kernel);
+    if (!made && !short_of_memory && PyErr_ExceptionMatches(PyExc_Exception)) {
+        PyErr_Clear();
+        Py_RETURN_NONE;
+    }
+    return made;
+}
+
+const shortcut_spec pointwise_shortcuts[] = {{"usual", run_usual}, {NULL, NULL}};

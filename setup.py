@@ -25,7 +25,7 @@ else:
 
 # No -ffast-math: it would turn denormals off for the whole process, and NaN and infinities are results like any other.
 FLAGS = ["-std=gnu11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fvisibility=hidden", "-Wall",
-         "-Wno-unused-parameter", "-Wno-initializer-overrides", "-g0"]  # fmt: skip
+         "-Wno-unused-parameter", "-Wno-initializer-overrides", "-g0", "-MMD"]  # fmt: skip
 
 
 def sources(folder):
@@ -39,10 +39,28 @@ def parts():
     return [*sorted(name for name in headers if name.endswith(".h")), *sources(f"{HERE}/loops"), "setup.py"]
 
 
-def by_many(compile, sources, **options):
-    """The objects of `sources`, one run of the compiler for each and one at a time for each processor."""
+def by_many(compiler, compile, force, sources, **options):
+    """The objects of `sources`, one run of the compiler for each that changed, or for all by `force` (as other flags want it).
+
+    Each processor has one at a time.
+    """
+
+    def one(source):
+        made = compiler.object_filenames([source], output_dir=options["output_dir"])
+        return made if not force and is_fresh(made[0]) else compile([source], **options)
+
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return [made for one in pool.map(lambda source: compile([source], **options), sources) for made in one]
+        return [made for objects in pool.map(one, sources) for made in objects]
+
+
+def is_fresh(made):
+    """Whether an object is younger than this file and all that it was made of, which the compiler wrote down (-MMD)."""
+    try:
+        with open(os.path.splitext(made)[0] + ".d") as file:
+            parts = file.read().partition(":")[2].replace("\\\n", " ").split()
+        return os.path.getmtime(made) > max(map(os.path.getmtime, ["setup.py", *parts]))
+    except OSError:
+        return False
 
 
 class BuildNative(build_ext):
@@ -57,7 +75,7 @@ class BuildNative(build_ext):
         if not extension.name.startswith("tensorcore_cpu"):
             super().build_extension(extension)
             return
-        self.compiler.compile = partial(by_many, self.compiler.compile)
+        self.compiler.compile = partial(by_many, self.compiler, self.compiler.compile, self.force)
         extension.extra_objects = [
             made
             for name, own in INSTRUCTION_SETS.items()

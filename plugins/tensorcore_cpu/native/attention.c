@@ -85,7 +85,7 @@ static void multiply(const attention *a, const void *left, npy_intp rows, const 
     gemm_job job = {.made = made, .made_row = made_row};
     for (npy_intp j = 0; j < columns; j += a->gemm->width) {
         gemm_part part = {0, rows, j, at_most(a->gemm->width, columns - j), more, some};
-        a->gemm->multiply(&job, &part, left, moved(from, (column + j) * inner, a->bytes), NULL);
+        a->gemm->multiply(&job, &part, left, moved(from, (column + j) * inner, a->bytes), NULL, NULL);
     }
 }
 

@@ -37,6 +37,7 @@ typedef struct {
     npy_intp mask_step[4]; /* in bytes, 0 where it is broadcast */
     bool truth, causal;
     double scale;
+    npy_intp block_rows;   /* at most ROWS */
     npy_intp splits;       /* of the rows of one head in the forward kernel */
     char *made, *sums;     /* C-contiguous */
     const char *kept;      /* the sums that the forward kernel left */
@@ -128,7 +129,7 @@ static void forward_body(void *context, npy_intp begin, npy_intp end) {
     for (npy_intp piece = begin; piece < end; piece++) {
         const npy_intp one = piece / a->splits, batch = one / a->heads, head = one % a->heads;
         const npy_intp group = head / (a->heads / a->groups), pair = batch * a->groups + group;
-        const npy_intp share = rounded_up(parts_of(a->rows, a->splits), ROWS), first = piece % a->splits * share;
+        const npy_intp share = rounded_up(parts_of(a->rows, a->splits), a->block_rows), first = piece % a->splits * share;
         if (packed != pair) {
             keys = pack(a, head_of(&a->key, batch, group, a->bytes), a->key.step[3], a->key.step[2], a->features,
                         a->columns, room);
@@ -136,8 +137,8 @@ static void forward_body(void *context, npy_intp begin, npy_intp end) {
                           a->columns, a->width, value_room);
             packed = pair;
         }
-        for (npy_intp row = first; row < at_most(first + share, a->rows); row += ROWS) {
-            const npy_intp rows = at_most(ROWS, at_most(first + share, a->rows) - row);
+        for (npy_intp row = first; row < at_most(first + share, a->rows); row += a->block_rows) {
+            const npy_intp rows = at_most(a->block_rows, at_most(first + share, a->rows) - row);
             const npy_intp columns = a->causal ? at_most(a->columns, row + rows) : a->columns;
             pack_rows(a, moved(head_of(&a->query, batch, head, a->bytes), row * a->query.step[2], a->bytes),
                       a->query.step[2], a->query.step[3], rows, a->features, query);
@@ -176,7 +177,7 @@ static void backward_body(void *context, npy_intp begin, npy_intp end) {
     const npy_intp step = a->gemm->left_step, block = a->gemm->most_inner, repeat = a->heads / a->groups;
     const npy_intp blocks = parts_of(a->columns, block), height = a->gemm->height;
     npy_intp most = STRIP / a->columns / height * height;
-    most = most < height ? height : at_most(most, ROWS / height * height);
+    most = most < height ? height : at_most(most, a->block_rows / height * height);
     const npy_intp each = most * step; /* elements of one block of scores */
     const size_t sizes[] = {panel_bytes(a, a->features, a->columns), panel_bytes(a, a->width, a->columns),
                             panel_bytes(a, a->columns, a->features), panel_bytes(a, most, a->features),
@@ -298,6 +299,8 @@ static bool read_call(attention *a, PyObject *const *natives, PyObject **given) 
     a->columns = key[2];
     a->width = PyArray_DIM((PyArrayObject *)natives[2], 3);
     a->causal = given[CAUSAL] == Py_True;
+    /* A block's rows meet the columns of its last one: small blocks waste less on that, which for long rows is little. */
+    a->block_rows = a->causal && a->columns <= 2 * ROWS ? ROWS / 2 : ROWS;
     a->scale = PyFloat_AsDouble(given[SCALE]);
     if (PyErr_Occurred() || a->features > a->gemm->most_inner || a->width > a->gemm->most_inner ||
         a->heads % a->groups || !has_shape(natives[1], a->batch, a->groups, a->columns, a->features) ||

@@ -18,6 +18,7 @@ enum {
     ROWS = 48,             /* of a block */
     STRIP = 1 << 17,       /* scores and slopes of a block in the backward kernel: rows x columns */
     WORK = 1 << 21,        /* multiplications that are worth a second thread */
+    FETCHED = 1 << 17,     /* bytes of a head that are brought into the second cache while the one before is made */
 };
 
 /* An array of four dims: data, and steps in elements. */
@@ -111,6 +112,21 @@ static attention_part part_at(const attention *a, npy_intp batch, npy_intp head,
     return part;
 }
 
+/* Rows [first, first + some) of a head, as many of them as there are, on their way from memory while another head is made: they
+   lie far apart where heads lie side by side, which no processor foresees. */
+static void fetch(const attention *a, const source *from, npy_intp batch, npy_intp head, npy_intp rows, npy_intp width,
+                  npy_intp first, npy_intp some) {
+    if (from->step[3] != 1 || (a->rows * width + a->columns * (a->features + a->width)) * (npy_intp)a->bytes > FETCHED)
+        return;
+    const char *data = head_of(from, batch, head, a->bytes);
+    for (npy_intp r = first; r < at_most(first + some, rows); r++) {
+        const char *row = data + r * from->step[2] * (npy_intp)a->bytes, *last = row + width * (npy_intp)a->bytes - 1;
+        for (const char *line = row; line < last; line += 64)
+            __builtin_prefetch(line, 0, 2);
+        __builtin_prefetch(last, 0, 2);
+    }
+}
+
 /* Forward: pieces are (batch, head, part of the rows). */
 static void forward_body(void *context, npy_intp begin, npy_intp end) {
     attention *a = context;
@@ -149,6 +165,12 @@ static void forward_body(void *context, npy_intp begin, npy_intp end) {
                     ((float *)top)[r] = -(float)Py_HUGE_VAL, ((float *)total)[r] = 0;
                 else
                     ((double *)top)[r] = -Py_HUGE_VAL, ((double *)total)[r] = 0;
+            }
+            if (a->splits == 1 && piece + 1 < end) {
+                const npy_intp next = (one + 1) / a->heads, other = (one + 1) % a->heads, pairs = a->heads / a->groups;
+                fetch(a, &a->query, next, other, a->rows, a->features, row, rows);
+                fetch(a, &a->key, next, other / pairs, a->columns, a->features, row, rows);
+                fetch(a, &a->value, next, other / pairs, a->columns, a->width, row, rows);
             }
             attention_part part = {0};
             for (npy_intp column = 0; column < columns; column += block) {
@@ -220,6 +242,13 @@ static void backward_body(void *context, npy_intp begin, npy_intp end) {
                 const panels queries = pack(a, mine, a->query.step[2], a->query.step[3], rows, a->features, at[3]);
                 const panels gradients = pack(a, arrived, a->sent.step[2], a->sent.step[3], rows, a->width, at[4]);
                 memset(dots, 0, ROWS * sizeof(double));
+                if (repeat == 1 && piece + 1 < end) {
+                    const npy_intp next = (piece + 1) / a->groups, other = (piece + 1) % a->groups;
+                    fetch(a, &a->query, next, other, a->rows, a->features, row, rows);
+                    fetch(a, &a->sent, next, other, a->rows, a->width, row, rows);
+                    fetch(a, &a->key, next, other, a->columns, a->features, row, rows);
+                    fetch(a, &a->value, next, other, a->columns, a->width, row, rows);
+                }
                 for (npy_intp column = 0; column < columns; column += block) {
                     const npy_intp some = at_most(block, columns - column), whole = rounded_up(some, a->gemm->lanes);
                     attention_part part = part_at(a, batch, head, row, column, rows, some,

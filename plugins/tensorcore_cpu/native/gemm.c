@@ -89,6 +89,7 @@ static void multiply_body(void *context, npy_intp begin, npy_intp end) {
     }
     char *left = all->left_lies ? NULL : room, *panel = room ? room + left_bytes : NULL;
     char *lists = room + left_bytes + panel_bytes;
+    const bool alone = end - begin == parts_of(all->job->rows, all->rows) * all->groups; /* else another thread may have it */
     ptrdiff_t packed = -1;
     bool listed = false;
     for (npy_intp i = begin; i < end; i++) {
@@ -104,7 +105,7 @@ static void multiply_body(void *context, npy_intp begin, npy_intp end) {
         }
         packed = row;
         const gemm_part after = part_after(all, &part);
-        const gemm_part *next = left && all->job->left_row == 1 && after.inner > 0 ? &after : NULL;
+        const gemm_part *next = left && alone && all->job->left_row == 1 && after.inner > 0 ? &after : NULL;
         const char *right =
             all->right ? all->right + group * all->columns * part.inner * (ptrdiff_t)all->size : NULL;
         if (listed)

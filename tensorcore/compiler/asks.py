@@ -36,6 +36,7 @@ _BY_MODULE: dict[str, tuple[str, tuple[str, ...]]] = {
     "_thread": ("starts a thread, whose work no trace sees", ("start_new_thread", "start_joinable_thread")),
     "builtins": ("waits for input", ("input",)),
     "numpy": ("opens a file", ("fromfile",)),
+    "numpy._core._multiarray_umath": ("asks how NumPy treats errors", ("_get_extobj_dict",)),  # geterr, seterr
     "_uuid": ("asks the system for something", ("generate_time_safe", "UuidCreate")),
     "sys": ("asks the interpreter for something", ("getrecursionlimit", "getrefcount", "getswitchinterval")),
     "decimal": ("asks for the precision of decimals", ("getcontext",)),

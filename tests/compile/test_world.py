@@ -92,11 +92,11 @@ def test_generators_of_tensors(function, replays) -> None:
         time.time, time.perf_counter_ns, time.monotonic, lambda: datetime.datetime.now().microsecond,
         lambda: os.urandom(1)[0], lambda: secrets.randbelow(10**6), lambda: uuid.uuid1().int % 10**6,
         lambda: os.getcwd() and 1, lambda: tc.seed() % 10**6, lambda: tc.get_num_threads(),
-        lambda: random.SystemRandom().random(),
+        lambda: random.SystemRandom().random(), lambda: np.geterr()["over"] == "warn",
     ],
 )  # fmt: skip
 def test_a_call_that_asks_the_system_is_not_replayed(ask) -> None:
-    """Clocks, bytes of the system, directories, seeds and threads are asked for each time; the account says which."""
+    """Clocks, bytes of the system, directories, seeds, threads and NumPy's settings are asked for each time; the account says which."""
     call = tc.compile(lambda x: x * ask())
     for _ in range(3):
         call(tc.ones(1))

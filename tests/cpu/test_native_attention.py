@@ -51,6 +51,31 @@ def test_sizes(rows, columns, features, width, causal, dtype):
     both_ways(query, key, drawn(2, 3, columns, width, dtype=dtype), causal=causal)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("rows", "columns"), [(15, 15), (17, 64), (25, 24), (64, 64), (97, 96), (97, 97)])
+def test_causal_sizes_around_blocks(rows, columns, dtype):
+    """Where rows end in the middle of vectors and of blocks, what they do not meet has no part, whatever it is."""
+    query, key, value = [
+        drawn(2, some, 3, 5, dtype=dtype, seed=seed).swapaxes(1, 2)  # heads side by side
+        for some, seed in ((rows, 1), (columns, 2), (columns, 3))
+    ]
+    made = both_ways(query, key, value, causal=True)
+    np.testing.assert_allclose(made[:, :, 0], value[:, :, 0], rtol=1e-6)
+    assert np.isfinite(made).all()
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_scores_that_are_no_numbers(causal):
+    """A row of the query with a NaN makes a NaN of its own result and of no other."""
+    query = drawn(1, 2, 40, 8)
+    query[0, 1, 21, 3] = np.nan
+    forward, _ = kernel("attention")
+    made = forward(query, drawn(1, 2, 40, 8), drawn(1, 2, 40, 6), None, causal=causal, scale=0.3)[0]
+    wrong = np.zeros(made.shape, bool)
+    wrong[0, 1, 21] = True
+    np.testing.assert_array_equal(np.isnan(made), wrong)
+
+
 def test_many_columns():
     """So many columns that few rows at a time fit the backward kernel's room."""
     both_ways(drawn(1, 1, 30, 4), drawn(1, 1, 12000, 4), drawn(1, 1, 12000, 4))

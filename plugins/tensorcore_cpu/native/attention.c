@@ -18,6 +18,7 @@ enum {
     ROWS = 48,             /* of a block */
     STRIP = 1 << 17,       /* scores and slopes of a block in the backward kernel: rows x columns */
     WORK = 1 << 21,        /* multiplications that are worth a second thread */
+    FETCHED = 1 << 17,     /* bytes of a head that are brought into the second cache while the one before is made */
 };
 
 /* An array of four dims: data, and steps in elements. */
@@ -37,6 +38,7 @@ typedef struct {
     npy_intp mask_step[4]; /* in bytes, 0 where it is broadcast */
     bool truth, causal;
     double scale;
+    npy_intp block_rows;   /* at most ROWS */
     npy_intp splits;       /* of the rows of one head in the forward kernel */
     char *made, *sums;     /* C-contiguous */
     const char *kept;      /* the sums that the forward kernel left */
@@ -85,7 +87,7 @@ static void multiply(const attention *a, const void *left, npy_intp rows, const 
     gemm_job job = {.made = made, .made_row = made_row};
     for (npy_intp j = 0; j < columns; j += a->gemm->width) {
         gemm_part part = {0, rows, j, at_most(a->gemm->width, columns - j), more, some};
-        a->gemm->multiply(&job, &part, left, moved(from, (column + j) * inner, a->bytes), NULL);
+        a->gemm->multiply(&job, &part, left, moved(from, (column + j) * inner, a->bytes), NULL, NULL);
     }
 }
 
@@ -110,6 +112,21 @@ static attention_part part_at(const attention *a, npy_intp batch, npy_intp head,
     return part;
 }
 
+/* Rows [first, first + some) of a head, as many of them as there are, on their way from memory while another head is made: they
+   lie far apart where heads lie side by side, which no processor foresees. */
+static void fetch(const attention *a, const source *from, npy_intp batch, npy_intp head, npy_intp rows, npy_intp width,
+                  npy_intp first, npy_intp some) {
+    if (from->step[3] != 1 || (a->rows * width + a->columns * (a->features + a->width)) * (npy_intp)a->bytes > FETCHED)
+        return;
+    const char *data = head_of(from, batch, head, a->bytes);
+    for (npy_intp r = first; r < at_most(first + some, rows); r++) {
+        const char *row = data + r * from->step[2] * (npy_intp)a->bytes, *last = row + width * (npy_intp)a->bytes - 1;
+        for (const char *line = row; line < last; line += 64)
+            __builtin_prefetch(line, 0, 2);
+        __builtin_prefetch(last, 0, 2);
+    }
+}
+
 /* Forward: pieces are (batch, head, part of the rows). */
 static void forward_body(void *context, npy_intp begin, npy_intp end) {
     attention *a = context;
@@ -128,7 +145,7 @@ static void forward_body(void *context, npy_intp begin, npy_intp end) {
     for (npy_intp piece = begin; piece < end; piece++) {
         const npy_intp one = piece / a->splits, batch = one / a->heads, head = one % a->heads;
         const npy_intp group = head / (a->heads / a->groups), pair = batch * a->groups + group;
-        const npy_intp share = rounded_up(parts_of(a->rows, a->splits), ROWS), first = piece % a->splits * share;
+        const npy_intp share = rounded_up(parts_of(a->rows, a->splits), a->block_rows), first = piece % a->splits * share;
         if (packed != pair) {
             keys = pack(a, head_of(&a->key, batch, group, a->bytes), a->key.step[3], a->key.step[2], a->features,
                         a->columns, room);
@@ -136,8 +153,8 @@ static void forward_body(void *context, npy_intp begin, npy_intp end) {
                           a->columns, a->width, value_room);
             packed = pair;
         }
-        for (npy_intp row = first; row < at_most(first + share, a->rows); row += ROWS) {
-            const npy_intp rows = at_most(ROWS, at_most(first + share, a->rows) - row);
+        for (npy_intp row = first; row < at_most(first + share, a->rows); row += a->block_rows) {
+            const npy_intp rows = at_most(a->block_rows, at_most(first + share, a->rows) - row);
             const npy_intp columns = a->causal ? at_most(a->columns, row + rows) : a->columns;
             pack_rows(a, moved(head_of(&a->query, batch, head, a->bytes), row * a->query.step[2], a->bytes),
                       a->query.step[2], a->query.step[3], rows, a->features, query);
@@ -148,6 +165,12 @@ static void forward_body(void *context, npy_intp begin, npy_intp end) {
                     ((float *)top)[r] = -(float)Py_HUGE_VAL, ((float *)total)[r] = 0;
                 else
                     ((double *)top)[r] = -Py_HUGE_VAL, ((double *)total)[r] = 0;
+            }
+            if (a->splits == 1 && piece + 1 < end) {
+                const npy_intp next = (one + 1) / a->heads, other = (one + 1) % a->heads, pairs = a->heads / a->groups;
+                fetch(a, &a->query, next, other, a->rows, a->features, row, rows);
+                fetch(a, &a->key, next, other / pairs, a->columns, a->features, row, rows);
+                fetch(a, &a->value, next, other / pairs, a->columns, a->width, row, rows);
             }
             attention_part part = {0};
             for (npy_intp column = 0; column < columns; column += block) {
@@ -176,7 +199,7 @@ static void backward_body(void *context, npy_intp begin, npy_intp end) {
     const npy_intp step = a->gemm->left_step, block = a->gemm->most_inner, repeat = a->heads / a->groups;
     const npy_intp blocks = parts_of(a->columns, block), height = a->gemm->height;
     npy_intp most = STRIP / a->columns / height * height;
-    most = most < height ? height : at_most(most, ROWS / height * height);
+    most = most < height ? height : at_most(most, a->block_rows / height * height);
     const npy_intp each = most * step; /* elements of one block of scores */
     const size_t sizes[] = {panel_bytes(a, a->features, a->columns), panel_bytes(a, a->width, a->columns),
                             panel_bytes(a, a->columns, a->features), panel_bytes(a, most, a->features),
@@ -219,6 +242,13 @@ static void backward_body(void *context, npy_intp begin, npy_intp end) {
                 const panels queries = pack(a, mine, a->query.step[2], a->query.step[3], rows, a->features, at[3]);
                 const panels gradients = pack(a, arrived, a->sent.step[2], a->sent.step[3], rows, a->width, at[4]);
                 memset(dots, 0, ROWS * sizeof(double));
+                if (repeat == 1 && piece + 1 < end) {
+                    const npy_intp next = (piece + 1) / a->groups, other = (piece + 1) % a->groups;
+                    fetch(a, &a->query, next, other, a->rows, a->features, row, rows);
+                    fetch(a, &a->sent, next, other, a->rows, a->width, row, rows);
+                    fetch(a, &a->key, next, other, a->columns, a->features, row, rows);
+                    fetch(a, &a->value, next, other, a->columns, a->width, row, rows);
+                }
                 for (npy_intp column = 0; column < columns; column += block) {
                     const npy_intp some = at_most(block, columns - column), whole = rounded_up(some, a->gemm->lanes);
                     attention_part part = part_at(a, batch, head, row, column, rows, some,
@@ -298,6 +328,8 @@ static bool read_call(attention *a, PyObject *const *natives, PyObject **given) 
     a->columns = key[2];
     a->width = PyArray_DIM((PyArrayObject *)natives[2], 3);
     a->causal = given[CAUSAL] == Py_True;
+    /* A block's rows meet the columns of its last one: small blocks waste less on that, which for long rows is little. */
+    a->block_rows = a->causal && a->columns <= 2 * ROWS ? ROWS / 2 : ROWS;
     a->scale = PyFloat_AsDouble(given[SCALE]);
     if (PyErr_Occurred() || a->features > a->gemm->most_inner || a->width > a->gemm->most_inner ||
         a->heads % a->groups || !has_shape(natives[1], a->batch, a->groups, a->columns, a->features) ||

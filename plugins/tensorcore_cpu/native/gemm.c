@@ -60,6 +60,19 @@ static void pack_body(void *context, npy_intp begin, npy_intp end) {
     all->real->pack_right(all->job, &part, all->right + begin * width * part.inner * (ptrdiff_t)all->size);
 }
 
+/* The rows that are packed after those of a part: further ones, or the first ones of the next inner part; none has no `inner`. */
+static gemm_part part_after(const product *all, const gemm_part *part) {
+    const ptrdiff_t row = part->row + all->rows;
+    gemm_part next = *part;
+    next.row = row < all->job->rows ? row : 0;
+    next.rows = at_most(all->rows, all->job->rows - next.row);
+    if (row >= all->job->rows) {
+        next.first += part->inner;
+        next.inner = at_most(part->inner, all->job->inner - next.first);
+    }
+    return next;
+}
+
 static void multiply_body(void *context, npy_intp begin, npy_intp end) {
     product *all = context;
     const gemm_real_loops *real = all->real;
@@ -76,6 +89,7 @@ static void multiply_body(void *context, npy_intp begin, npy_intp end) {
     }
     char *left = all->left_lies ? NULL : room, *panel = room ? room + left_bytes : NULL;
     char *lists = room + left_bytes + panel_bytes;
+    const bool alone = end - begin == parts_of(all->job->rows, all->rows) * all->groups; /* else another thread may have it */
     ptrdiff_t packed = -1;
     bool listed = false;
     for (npy_intp i = begin; i < end; i++) {
@@ -90,12 +104,14 @@ static void multiply_body(void *context, npy_intp begin, npy_intp end) {
             listed = all->lists && real->list(&part, left, lists);
         }
         packed = row;
+        const gemm_part after = part_after(all, &part);
+        const gemm_part *next = left && alone && all->job->left_row == 1 && after.inner > 0 ? &after : NULL;
         const char *right =
             all->right ? all->right + group * all->columns * part.inner * (ptrdiff_t)all->size : NULL;
         if (listed)
             real->multiply_lists(all->job, &part, left, right, panel, lists);
         else
-            real->multiply(all->job, &part, left, right, panel);
+            real->multiply(all->job, &part, left, right, panel, next);
     }
     free(room);
 }

@@ -35,8 +35,10 @@ typedef struct {
     /* The columns of a part in panels of `width`; what is missing in the last one is zeros. */
     void (*pack_right)(const gemm_job *job, const gemm_part *part, void *packed);
     /* A part from what was packed. The right side may be NULL: each of its panels is then packed in `panel`, just before all
-       rows of the part are multiplied by it, or read where it lies if that does not pay. */
-    void (*multiply)(const gemm_job *job, const gemm_part *part, const void *left, const void *right, void *panel);
+       rows of the part are multiplied by it, or read where it lies if that does not pay. `next`, if there is one, are rows of the
+       left side, side by side in its columns, that are packed after these: they come from memory meanwhile. */
+    void (*multiply)(const gemm_job *job, const gemm_part *part, const void *left, const void *right, void *panel,
+                     const gemm_part *next);
     /* Products whose left side has many zeros. The packed rows of a part as lists, in a room of `lists_bytes`: answers whether
        that is worth it; the rows lie in another order then, and `multiply_lists` takes them. `panel` has `panels` panels there. */
     ptrdiff_t panels;

@@ -117,7 +117,7 @@ static void multiply(const work *w, ptrdiff_t chunk, ptrdiff_t p, ptrdiff_t row,
         const ptrdiff_t inner = at_most(w->at_once, w->inner - b * w->at_once);
         gemm_part part = {0, rows, 0, columns, b, inner};
         w->real->multiply(&job, &part, moved(w->left, left_at(w, b, row), w->bytes),
-                          moved(w->packed, ((chunk * w->per_chunk + p) * w->blocks + b) * w->slot, w->bytes), NULL);
+                          moved(w->packed, ((chunk * w->per_chunk + p) * w->blocks + b) * w->slot, w->bytes), NULL, NULL);
     }
 }
 

@@ -1,6 +1,16 @@
 /* The loops of attention.h for one type, which REAL, V, VI, LANES and F describe; included once for each. Softmax over columns
    that come in blocks is that of Milakov and Gimelshein 2018, "Online normalizer calculation for softmax". */
 
+typedef __typeof__(((VI){0})[0]) F(lane);
+static const F(lane) F(lanes)[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
+
+/* A vector whose lane i is lane i + by of another one, counted round. */
+ALWAYS_INLINE V F(turned)(V x, int by) {
+    VI from;
+    __builtin_memcpy(&from, F(lanes) + by, sizeof from);
+    return __builtin_shuffle(x, from);
+}
+
 ALWAYS_INLINE REAL F(largest)(const REAL *row, ptrdiff_t count) {
     V most = *(const V_U *)row;
     for (ptrdiff_t j = LANES; j < count; j += LANES) {
@@ -8,10 +18,13 @@ ALWAYS_INLINE REAL F(largest)(const REAL *row, ptrdiff_t count) {
         const VI more = x > most;
         most = (V)((more & (VI)x) | (~more & (VI)most));
     }
-    REAL found = most[0];
-    for (int i = 1; i < LANES; i++)
-        found = most[i] > found ? most[i] : found;
-    return found;
+#pragma GCC unroll 4
+    for (int half = LANES / 2; half; half /= 2) {
+        const V x = F(turned)(most, half);
+        const VI more = x > most;
+        most = (V)((more & (VI)x) | (~more & (VI)most));
+    }
+    return most[0];
 }
 
 ALWAYS_INLINE REAL F(sum)(const REAL *row, const REAL *by, ptrdiff_t count) {
@@ -35,18 +48,18 @@ ALWAYS_INLINE REAL F(sum)(const REAL *row, const REAL *by, ptrdiff_t count) {
             sum += x;
     }
     sum += next;
-    REAL found = 0;
-    for (int i = 0; i < LANES; i++)
-        found += sum[i];
-    return found;
+#pragma GCC unroll 4
+    for (int half = LANES / 2; half; half /= 2)
+        sum += F(turned)(sum, half);
+    return sum[0];
 }
 
-/* Puts the mask on a row, and minus infinity where it ends; the number of columns in whole vectors. */
+/* Puts the mask on a row, and minus infinity where it ends; answers how many columns the row meets, in whole vectors. */
 ALWAYS_INLINE ptrdiff_t F(masked)(const attention_part *part, ptrdiff_t r) {
     REAL *row = (REAL *)part->scores + r * part->step;
-    const ptrdiff_t whole = (part->columns + LANES - 1) / LANES * LANES;
     ptrdiff_t allowed = part->allowed + r;
     allowed = allowed < 0 ? 0 : allowed < part->columns ? allowed : part->columns;
+    const ptrdiff_t met = allowed ? (allowed + LANES - 1) / LANES * LANES : LANES;
     if (part->mask) {
         const char *mask = (const char *)part->mask + r * part->mask_row;
         const ptrdiff_t step = part->mask_column;
@@ -63,22 +76,34 @@ ALWAYS_INLINE ptrdiff_t F(masked)(const attention_part *part, ptrdiff_t r) {
             for (ptrdiff_t j = 0; j < allowed; j++)
                 row[j] += *(const REAL *)(mask + j * step);
     }
-    for (ptrdiff_t j = allowed; j < whole; j++)
-        row[j] = -(REAL)INFINITY;
-    return whole;
+    if (allowed < met) { /* a whole vector: one that is read after single numbers were written to it waits for them */
+        V_U *last = (V_U *)(row + met - LANES);
+        VI lane;
+        __builtin_memcpy(&lane, F(lanes), sizeof lane);
+        const VI inside = lane < (F(lane))(allowed - (met - LANES));
+        *last = (V)((inside & (VI)*last) | (~inside & (VI)((V){0} - (REAL)INFINITY)));
+    }
+    return met;
+}
+
+/* The powers of a row relative to `base`, zeros behind the columns that it meets. */
+ALWAYS_INLINE void F(raise)(REAL *row, ptrdiff_t met, ptrdiff_t columns, REAL base) {
+    INDEPENDENT for (ptrdiff_t j = 0; j < met; j++)
+        row[j] = F(exp_flushed)(row[j] - base);
+    for (ptrdiff_t j = met; j < columns; j += LANES)
+        *(V_U *)(row + j) = (V){0};
 }
 
 static void F(powers)(const attention_part *part) {
     REAL *tops = part->top, *totals = part->total;
     for (ptrdiff_t r = 0; r < part->rows; r++) {
-        const ptrdiff_t whole = F(masked)(part, r);
+        const ptrdiff_t met = F(masked)(part, r);
         REAL *row = (REAL *)part->scores + r * part->step;
-        const REAL old = tops[r], found = F(largest)(row, whole), top = found > old ? found : old;
+        const REAL old = tops[r], found = F(largest)(row, met), top = found > old ? found : old;
         const REAL base = top == -(REAL)INFINITY ? 0 : top;
-        INDEPENDENT for (ptrdiff_t j = 0; j < whole; j++)
-            row[j] = F(exp_flushed)(row[j] - base);
+        F(raise)(row, met, part->columns, base);
         const REAL factor = old == -(REAL)INFINITY ? 0 : F(exp_flushed)(old - base);
-        totals[r] = totals[r] * factor + F(sum)(row, NULL, whole);
+        totals[r] = totals[r] * factor + F(sum)(row, NULL, met);
         tops[r] = top;
         REAL *made = part->made ? (REAL *)part->made + r * part->width : NULL;
         if (made && factor != 1)
@@ -100,11 +125,10 @@ static void F(finish)(const attention_part *part) {
 
 static void F(weights)(const attention_part *part) {
     for (ptrdiff_t r = 0; r < part->rows; r++) {
-        const ptrdiff_t whole = F(masked)(part, r);
+        const ptrdiff_t met = F(masked)(part, r);
         REAL *row = (REAL *)part->scores + r * part->step;
         const REAL sum = ((const REAL *)part->sums)[r], base = sum == -(REAL)INFINITY ? 0 : sum;
-        INDEPENDENT for (ptrdiff_t j = 0; j < whole; j++)
-            row[j] = F(exp_flushed)(row[j] - base);
+        F(raise)(row, met, part->columns, base);
     }
 }
 

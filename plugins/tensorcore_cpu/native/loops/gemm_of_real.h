@@ -157,9 +157,23 @@ static void F(tiles)(const gemm_job *job, const gemm_part *part, const REAL *fir
     }
 }
 
-static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *left, const void *right, void *panel) {
+/* A share, `turn` of `turns`, of what is read next: `count` rows of `length` elements, `step` apart. It comes from memory while
+   tiles are made of something else: rows far apart are a way that no processor foresees. */
+ALWAYS_INLINE void F(fetch)(const REAL *from, ptrdiff_t step, ptrdiff_t count, ptrdiff_t length, ptrdiff_t turn,
+                            ptrdiff_t turns) {
+    for (ptrdiff_t i = count * turn / turns, end = count * (turn + 1) / turns; i < end; i++) {
+        const char *last = (const char *)(from + i * step + length - 1);
+        for (const char *line = (const char *)(from + i * step); line <= last; line += 64)
+            __builtin_prefetch(line, 0, 2);
+        __builtin_prefetch(last, 0, 2);
+    }
+}
+
+static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *left, const void *right, void *panel,
+                        const gemm_part *next) {
     const REAL *first_row = left ? left : (const REAL *)job->left + part->row * job->left_row + part->first;
     const ptrdiff_t rows_step = left ? F(LEFT_STEP) : job->left_row;
+    const ptrdiff_t panels = (part->columns + F(WIDTH) - 1) / F(WIDTH), turns = (part->rows + HEIGHT - 1) / HEIGHT;
     for (ptrdiff_t j = 0; j < part->columns; j += F(WIDTH)) {
         gemm_part one = *part;
         one.column += j;
@@ -173,7 +187,28 @@ static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *
             F(pack_right)(job, &one, panel);
             columns = panel;
         }
-        F(tiles)(job, &one, first_row, rows_step, columns, step, NULL);
+        const ptrdiff_t rest = part->columns - j - F(WIDTH);
+        const bool lies = !left && !j, more = !right && rest > 0 && job->right_column == 1;
+        if (!lies && !more && !next) {
+            F(tiles)(job, &one, first_row, rows_step, columns, step, NULL);
+            continue;
+        }
+        for (ptrdiff_t turn = 0; turn < turns; turn++) {
+            const REAL *rows = first_row + turn * HEIGHT * rows_step;
+            const ptrdiff_t left_over = part->rows - turn * HEIGHT;
+            one.row = part->row + turn * HEIGHT;
+            one.rows = left_over < HEIGHT ? left_over : HEIGHT;
+            if (lies && left_over > HEIGHT)
+                F(fetch)(rows + HEIGHT * rows_step, rows_step, left_over < 2 * HEIGHT ? left_over - HEIGHT : HEIGHT,
+                         part->inner, 0, 1);
+            if (more)
+                F(fetch)((const REAL *)job->right + part->first * job->right_inner + one.column + F(WIDTH),
+                         job->right_inner, part->inner, rest < F(WIDTH) ? rest : F(WIDTH), turn, turns);
+            if (next)
+                F(fetch)((const REAL *)job->left + next->row + next->first * job->left_inner, job->left_inner,
+                         next->inner, next->rows, j / F(WIDTH) * turns + turn, panels * turns);
+            F(tiles)(job, &one, rows, rows_step, columns, step, NULL);
+        }
     }
 }
 

@@ -18,7 +18,7 @@ typedef struct {
     const char *x, *drawn; /* `dims` numbers for each plane; NULL where windows cover the plane */
     int dims;
     int64_t *out;
-    bool short_of_memory;
+    _Atomic bool short_of_memory;
 } box_run;
 
 /* Where window i of those that cover a dim begins and ends. */

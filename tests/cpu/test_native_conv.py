@@ -199,10 +199,11 @@ def test_steps_that_lead_out_of_the_input(groups, stride):
     assert weight.grad[0, 0].tolist() == [[0, 1, 0], [3, 4, 0], [6, 7, 0]]
 
 
-def test_a_padding_beyond_all_memory():
+@pytest.mark.parametrize("padding", [2**40, 2**58, 2**61, 2**62 - 1])
+def test_a_padding_beyond_all_memory(padding):
     """Three windows of which two see nothing but zeros: their input is not written down."""
     x, weight = torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2)
-    made = F.conv2d(x, weight, padding=2**61, stride=2**61)
+    made = F.conv2d(x, weight, padding=padding, stride=padding)
     assert made.tolist() == [[[[0, 0, 0], [0, 4, 0], [0, 0, 0]]]]
 
 

@@ -40,7 +40,7 @@ static bool read_call(convolution *c, PyObject **given, int ndim, const npy_intp
         int at = d - (3 - dims);
         c->sizes[d] = at < 0 ? 1 : shape[2 + at];
         c->kernel[d] = at < 0 ? 1 : window[2 + at];
-        if (c->sizes[d] < 1 || c->kernel[d] < 1)
+        if (c->sizes[d] < 1 || c->kernel[d] < 1 || c->padding[d] > PTRDIFF_MAX / 16) /* padded sizes are sums of some of these */
             return false;
     }
     c->images = shape[0];

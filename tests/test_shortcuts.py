@@ -239,6 +239,21 @@ def test_a_lack_of_memory_is_met_by_the_function(monkeypatch) -> None:
     assert len(calls) == 3
 
 
+def test_a_tensor_that_changes_while_its_kernel_is_found(monkeypatch) -> None:
+    """A call reads the arrays that its tensors had when it began, whatever code runs before the kernel does."""
+    x = torch.ones(2, 2)
+    table, kernel = x.device.kernels, x.device.kernels["permute"]
+
+    def found_late(table, name):
+        x.data = torch.zeros(2, 2)
+        return kernel
+
+    monkeypatch.setattr(type(table), "__missing__", found_late)
+    monkeypatch.delitem(table, "permute")
+    assert apply(_permute, (x,), {"dims": (1, 0)}).tolist() == [[1, 1], [1, 1]]
+    assert x.tolist() == [[0, 0], [0, 0]]
+
+
 def test_what_fits_is_joined() -> None:
     """Tensors of sizes that fit by both ways; None where one of them is unusual."""
     a, b = torch.zeros(2, 3), torch.zeros(2, 5)

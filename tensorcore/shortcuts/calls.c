@@ -65,27 +65,25 @@ static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize
     }
     if (recorded && counts(THREADS))
         return NULL;
+    dtype = Py_NewRef(dtype == Py_None ? SLOT(inputs[0], DTYPE) : dtype);
+    Py_INCREF(device);
+    for (Py_ssize_t i = 0; i < count; i++)
+        Py_INCREF(natives[i]); /* what finds a kernel, and a kernel, may let other threads run, which may give a tensor another array */
     PyObject *variadic = PyObject_GetAttr(args[0], shortcut_names[A_VARIADIC]);
     PyObject *name = variadic == Py_False ? PyObject_GetAttr(args[0], shortcut_names[A_KERNEL]) : NULL;
     PyObject *kernel = name ? kernel_of(device, name) : NULL;
     Py_XDECREF(variadic);
     Py_XDECREF(name);
-    if (!kernel)
-        return NULL;
-    dtype = Py_NewRef(dtype == Py_None ? SLOT(inputs[0], DTYPE) : dtype);
-    Py_INCREF(device);
-    for (Py_ssize_t i = 0; i < count; i++)
-        Py_INCREF(natives[i]); /* a kernel may let other threads run, which may give a tensor another array */
-    PyObject *native = PyObject_VectorcallDict(kernel, natives, (size_t)count, options == Py_None ? NULL : options);
+    PyObject *native = kernel ? PyObject_VectorcallDict(kernel, natives, (size_t)count, options == Py_None ? NULL : options) : NULL;
     PyObject *made = native ? tensors_of(native, dtype, device) : NULL;
-    if (!native && PyErr_ExceptionMatches(PyExc_MemoryError))
+    if (kernel && !native && PyErr_ExceptionMatches(PyExc_MemoryError))
         PyErr_Clear(); /* the function makes room, and asks again */
     if (made && recorded && put_on_tape(self->known[0], args[0], args[1], options, made))
         Py_CLEAR(made);
     for (Py_ssize_t i = 0; i < count; i++)
         Py_DECREF(natives[i]);
     Py_XDECREF(native);
-    Py_DECREF(kernel);
+    Py_XDECREF(kernel);
     Py_DECREF(dtype);
     Py_DECREF(device);
     return made;

@@ -57,6 +57,7 @@ def calls() -> dict[str, Callable[[], list[tc.Tensor]]]:
         "pointwise": slopes(lambda x, w: F.conv2d(x, w, stride=2), image, drawn(16, 32, 1, 1)),
         "depthwise": slopes(lambda x, w: F.conv2d(x, w, padding=1, groups=32), image, drawn(32, 1, 3, 3)),
         "pools": slopes(lambda x: F.max_pool2d(x, 2) + F.avg_pool2d(x, 2), image),
+        "wide pools": slopes(lambda x: F.max_pool2d(x, 3) + F.avg_pool2d(x, 3), drawn(1, 2, 6, 3000)),
         "sorts": lambda: [*x.sort(), *x.topk(7), *x.kthvalue(5)],
         "places": lambda: [
             x.index_add(0, at[:100], x[:100]),

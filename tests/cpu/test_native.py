@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tensorcore
+from tensorcore.backend.kernels import KERNELS
 from tensorcore_cpu import native
 
 from .memory import linux
@@ -57,6 +58,15 @@ def test_what_a_kernel_cannot_take_goes_to_numpy():
     assert add(np.float32([1, 2]), np.float32([1, 2]), dtype=np.float64).dtype == np.float64
     with pytest.raises(ValueError, match="could not be broadcast"):
         add(np.ones(2), np.ones(3))
+
+
+def test_a_call_of_nothing_goes_to_numpy():
+    """Also where C calls a kernel and gives no place for arguments, as an iterator does."""
+    found = [one for one in map(tensorcore.device("cpu").kernels.__getitem__, KERNELS) if hasattr(one, "fallback")]
+    assert len(found) > 100
+    for one in found:
+        with pytest.raises((TypeError, ValueError, IndexError)):
+            next(iter(one, None))
 
 
 def test_threads_are_asked_for_by_number():

@@ -5,6 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+import tensorcore as torch
+import tensorcore.nn.functional as F
+
 from .native import isa, kernel, needs_native  # noqa: F401
 
 pytestmark = needs_native
@@ -182,6 +185,27 @@ def test_weights_gradient_reads_no_further_than_its_rows(isa):  # noqa: F811
     options = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 3}
     found = native(sent, x, shape=(3, 1, 1, 2), **options)
     np.testing.assert_array_equal(found, np.broadcast_to(np.float32([32, np.nan]), (3, 1, 1, 2)))
+
+
+@pytest.mark.parametrize("stride", [9, 2**31, 2**61, 2**62])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_steps_that_lead_out_of_the_input(groups, stride):
+    """One window is the same whatever the step to a next one would be, and takes as long; so are its gradients."""
+    x = torch.arange(18.0).reshape(1, 2, 3, 3).requires_grad_()
+    weight = torch.ones(2, 2 // groups, 3, 3, requires_grad=True)
+    made = F.conv2d(x, weight, stride=(1, stride), groups=groups)
+    assert made.flatten().tolist() == [[153, 153], [36, 117]][groups - 1]
+    F.conv2d(x[..., :2], weight[..., :2], stride=stride, groups=groups).sum().backward()
+    assert x.grad[0].tolist() == [[[3 - groups, 3 - groups, 0]] * 3] * 2
+    assert weight.grad[0, 0].tolist() == [[0, 1, 0], [3, 4, 0], [6, 7, 0]]
+
+
+@pytest.mark.parametrize("padding", [2**40, 2**58, 2**61, 2**62 - 1])
+def test_a_padding_beyond_all_memory(padding):
+    """Three windows of which two see nothing but zeros: their input is not written down."""
+    x, weight = torch.ones(1, 1, 2, 2), torch.ones(1, 1, 2, 2)
+    made = F.conv2d(x, weight, padding=padding, stride=padding)
+    assert made.tolist() == [[[[0, 0, 0], [0, 4, 0], [0, 0, 0]]]]
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -118,6 +118,13 @@ def test_other_sizes(n):
     np.testing.assert_array_equal(mine(z, **options), twin(z, **options))
 
 
+@pytest.mark.parametrize("name", ["fft_c2c", "fft_r2c"])
+def test_a_size_that_a_kernel_does_not_take(name):
+    """Nothing is read behind the end of a line: the twin refuses the option."""
+    with pytest.raises(TypeError, match="size"):
+        kernel(name)[0](np.ones(4), dims=(0,), forward=True, scale=1.0, size=64)
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0, 2)])
 def test_without_elements(shape):
     """Without elements there are zeros of the right shape."""

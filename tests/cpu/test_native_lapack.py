@@ -195,6 +195,13 @@ def test_swaps_with_rows_that_are_not_there():
         kernel("unpack_lu")[0](np.eye(2), np.array([1, 9], np.int32))
 
 
+def test_more_dims_of_vectors_than_of_matrices():
+    """A batch of vectors may have a dim more than one of matrices can: NumPy's turn, and no memory behind a list of sizes."""
+    factors, swaps = np.eye(2).reshape((1,) * 6 + (2, 2)), np.array([1, 2], np.int32).reshape((1,) * 7 + (2,))
+    with pytest.raises(ValueError, match="more dimensions than allowed"):
+        kernel("lu_solve")[0](factors, swaps, np.ones((1,) * 6 + (2, 1)), way="N")
+
+
 @pytest.mark.parametrize("n", [4, 24])
 def test_the_number_of_threads_changes_no_bit(n):
     """A batch gives the same bits on one thread and on three."""

@@ -5,6 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+import tensorcore as torch
+import tensorcore.nn.functional as F
+
 from .native import awkward, kernel, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
@@ -147,6 +150,17 @@ def test_maxima_that_are_none_do_no_harm():
     x = np.zeros((1, 1, 7, 67), np.float32)
     made = np.ones((1, 1, *options["counts"]), np.float32)
     assert kernel("max_pool_gradient")[0](made, x, made, **options).shape == x.shape
+
+
+@pytest.mark.parametrize("stride", [9, 10**9, 2**31 - 1, 2**62])
+def test_steps_that_lead_out_of_the_input(stride):
+    """One window is the same whatever the step to a next one would be, and asks for no more memory."""
+    x = torch.tensor([[[[1.0, 2, 3], [4, 5, 6], [7, 8, 9]]]], requires_grad=True)
+    assert F.max_pool2d(x, 2, stride=stride).tolist() == [[[[5]]]]
+    assert F.max_pool2d(x, 2, stride=stride, return_indices=True)[1].tolist() == [[[[4]]]]
+    assert F.avg_pool2d(x, 2, stride=stride).tolist() == [[[[3]]]]
+    (F.max_pool2d(x, 2, stride=stride) + F.avg_pool2d(x, 2, stride=stride)).sum().backward()
+    assert x.grad.tolist() == [[[[0.25, 0.25, 0], [0.25, 1.25, 0], [0, 0, 0]]]]
 
 
 def test_every_plane_is_pooled_with_threads():

@@ -19,7 +19,7 @@ typedef struct {
     int dims;
     char *values;
     int64_t *out;
-    bool short_of_memory;
+    _Atomic bool short_of_memory;
 } box_run;
 
 /* Where window i of those that cover a dim begins and ends. */

@@ -40,7 +40,7 @@ static bool read_call(convolution *c, PyObject **given, int ndim, const npy_intp
         int at = d - (3 - dims);
         c->sizes[d] = at < 0 ? 1 : shape[2 + at];
         c->kernel[d] = at < 0 ? 1 : window[2 + at];
-        if (c->sizes[d] < 1 || c->kernel[d] < 1)
+        if (c->sizes[d] < 1 || c->kernel[d] < 1 || c->padding[d] > PTRDIFF_MAX / 16) /* padded sizes are sums of some of these */
             return false;
     }
     c->images = shape[0];
@@ -70,9 +70,17 @@ static bool read_steps(PyArrayObject *array, size_t size, ptrdiff_t *steps) {
     return true;
 }
 
+/* A step of one for one that leads out of the padded input, along dims with a single window: nothing is as long as a step then. */
+static void shorten_steps(convolution *c) {
+    for (int d = 0; d < 3; d++)
+        if (c->counts[d] == 1 && c->stride[d] > c->sizes[d] + 2 * c->padding[d])
+            c->stride[d] = 1;
+}
+
 /* A new array of that shape, from what the windows lie in and the other operand. */
 static PyObject *run(const native_kernel *kernel, convolution *c, PyArrayObject *source, PyArrayObject *other, int ndim,
                      const npy_intp *shape) {
+    shorten_steps(c);
     conv_way way = conv_ruled(c);
     const bool measure = kernel->data != &by_rule && conv_recall(c, &way);
     source = measure || way < CONV_TAPS ? native_dense((PyObject *)source) : (PyArrayObject *)Py_NewRef(source);

@@ -61,14 +61,17 @@ static void pad_body(void *context, npy_intp begin, npy_intp end) {
     PICK(conv_loops)->pad(work->images, work->padded, begin, end, work->size);
 }
 
-/* Fills in the lengths, and copies; NULL where there is no memory. */
+/* Fills in the lengths, and copies; NULL where there is no memory. A padding may ask for more than numbers count. */
 static void *make_padded(rooms *all, conv_images *m, size_t size) {
+    ptrdiff_t total, bytes;
     m->phase = (m->padded[2] + m->phases - 1) / m->phases;
     m->row = m->phases * m->phase;
-    m->channel = m->padded[0] * m->padded[1] * m->row;
-    m->image = m->channels * m->channel;
-    ptrdiff_t total = m->images * m->image;
-    char *padded = room(all, (total + CONV_SLACK) * (ptrdiff_t)size);
+    if (__builtin_mul_overflow(m->padded[0], m->padded[1], &m->channel) ||
+        __builtin_mul_overflow(m->channel, m->row, &m->channel) ||
+        __builtin_mul_overflow(m->channel, m->channels, &m->image) || __builtin_mul_overflow(m->image, m->images, &total) ||
+        __builtin_mul_overflow(total + CONV_SLACK, (ptrdiff_t)size, &bytes) || bytes < 0 || bytes > PTRDIFF_MAX / 2)
+        return NULL;
+    char *padded = room(all, bytes);
     if (!padded)
         return NULL;
     for (size_t i = 0; i < CONV_SLACK * size; i++)
@@ -109,7 +112,7 @@ static void *make_windows(rooms *all, const convolution *c, conv_images *m, ptrd
 typedef struct {
     const conv_job *job;
     const conv_real_loops *real;
-    bool failed;
+    _Atomic bool failed;
 } tiles_work;
 
 static void tiles_body(void *context, npy_intp begin, npy_intp end) {

@@ -22,7 +22,7 @@ typedef struct {
     PyArrayObject *dense[5];
     npy_intp *lengths;
     void *losses, *out;
-    bool short_of_memory;
+    _Atomic bool short_of_memory;
 } ctc_call;
 
 static void end_call(ctc_call *call) {

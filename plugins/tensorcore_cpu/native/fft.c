@@ -270,6 +270,9 @@ static bool read_call(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames
     return true;
 }
 
+/* Whether the transform is as long as the last of the dims: only halves of spectra say another size. */
+static bool of_own_size(PyArrayObject *x, const call *one) { return one->size == PyArray_DIM(x, one->dims[one->count - 1]); }
+
 static PyArrayObject *new_array(PyArrayObject *x, int dim, npy_intp size, int number) {
     npy_intp shape[NATIVE_DIMS], bytes = 1;
     PyArray_Descr *descr = PyArray_DescrFromType(number);
@@ -306,7 +309,7 @@ static PyObject *finished(PyArrayObject *made, bool good) {
 static PyObject *run_c2c(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     call one;
     PyArrayObject *x = (PyArrayObject *)args[0];
-    if (!read_call(args, nargs, kwnames, &one) || !made_here(x, &one, FFT_COMPLEX))
+    if (!read_call(args, nargs, kwnames, &one) || !of_own_size(x, &one) || !made_here(x, &one, FFT_COMPLEX))
         return NULL;
     const int type = PyArray_TYPE(x);
     const bool wide = type == NPY_DOUBLE || type == NPY_CDOUBLE;
@@ -319,7 +322,7 @@ static PyObject *run_c2c(const native_kernel *kernel, PyObject *const *args, Py_
 static PyObject *run_r2c(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     call one;
     PyArrayObject *x = (PyArrayObject *)args[0];
-    if (!read_call(args, nargs, kwnames, &one) || !made_here(x, &one, FFT_REAL_TO_HALF) ||
+    if (!read_call(args, nargs, kwnames, &one) || !of_own_size(x, &one) || !made_here(x, &one, FFT_REAL_TO_HALF) ||
         (PyArray_TYPE(x) != NPY_FLOAT && PyArray_TYPE(x) != NPY_DOUBLE))
         return NULL;
     const int last = one.dims[one.count - 1];

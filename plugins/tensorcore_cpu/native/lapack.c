@@ -151,6 +151,8 @@ static void stretch(lapack_matrices *x, int batch) {
 
 bool lapack_join(lapack_matrices *one, lapack_matrices *other, npy_intp *count) {
     const int batch = one->batch > other->batch ? one->batch : other->batch;
+    if (batch > NATIVE_DIMS - 2) /* vectors may have one more */
+        return false;
     stretch(one, batch);
     stretch(other, batch);
     for (int i = 0; i < batch; i++) {

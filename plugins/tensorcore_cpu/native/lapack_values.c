@@ -11,14 +11,13 @@ static npy_intp rounded(npy_intp bytes) { return (bytes + 15) / 16 * 16; }
 static npy_intp real_size(const lapack_job *job) { return job->kind & 1 ? 8 : 4; }
 
 /* Where the parts of a thread's scratch begin: the work space, real numbers, ints, and what a kernel has beside them. */
-static char *reals_of(const lapack_job *job, char *scratch) { return scratch + rounded(job->room.work * job->size); }
-static int *ints_of(const lapack_job *job, char *scratch) {
-    return (int *)(reals_of(job, scratch) + rounded(job->room.reals * real_size(job)));
-}
-static char *rest_of(const lapack_job *job, char *scratch) {
-    return (char *)ints_of(job, scratch) + rounded(job->room.ints * (npy_intp)sizeof(int));
-}
-static void set_scratch(lapack_job *job, npy_intp rest) { job->scratch = rest_of(job, NULL) - (char *)NULL + rest; }
+static npy_intp reals_at(const lapack_job *job) { return rounded(job->room.work * job->size); }
+static npy_intp ints_at(const lapack_job *job) { return reals_at(job) + rounded(job->room.reals * real_size(job)); }
+static npy_intp rest_at(const lapack_job *job) { return ints_at(job) + rounded(job->room.ints * (npy_intp)sizeof(int)); }
+static char *reals_of(const lapack_job *job, char *scratch) { return scratch + reals_at(job); }
+static int *ints_of(const lapack_job *job, char *scratch) { return (int *)(scratch + ints_at(job)); }
+static char *rest_of(const lapack_job *job, char *scratch) { return scratch + rest_at(job); }
+static void set_scratch(lapack_job *job, npy_intp rest) { job->scratch = rest_at(job) + rest; }
 
 static int real_of(const lapack_job *job, const void *number) {
     return (int)(job->kind & 1 ? *(const double *)number : *(const float *)number);

@@ -17,7 +17,8 @@ typedef struct {
     char *values;
     int64_t *places;
     npy_intp size, after; /* of the dim, and of all behind it */
-    bool largest, failed;
+    bool largest;
+    _Atomic bool failed;
 } line_run;
 
 /* The array and the dim of a call, and the run over it: the type, TYPE_NONE where it is not for these. */

@@ -27,7 +27,7 @@ typedef struct {
     double factor;
     double *sums;
     void *out;
-    bool short_of_memory;
+    _Atomic bool short_of_memory;
 } margin_call;
 
 static void end_call(margin_call *call) {

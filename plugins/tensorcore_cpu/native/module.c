@@ -131,7 +131,7 @@ static PyObject *laid(PyObject *lay, PyObject *made, PyObject *const *args, Py_s
 static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     const native_kernel *kernel = (native_kernel *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
-    PyObject *made = kernel->run(kernel, args, nargs, kwnames);
+    PyObject *made = nargs ? kernel->run(kernel, args, nargs, kwnames) : NULL; /* no kernel takes nothing, and `args` may be NULL then */
     if (made && kernel->ordered)
         return made;
     if (!made && (PyErr_Occurred() || !(made = PyObject_Vectorcall(kernel->fallback, args, nargsf, kwnames))))

@@ -36,7 +36,7 @@ typedef struct {
     norm_channels over_channels;
     npy_intp block, weights;
     double *totals;
-    bool out_of_memory;
+    _Atomic bool out_of_memory;
 } norm_call;
 
 static void end_call(norm_call *call) {

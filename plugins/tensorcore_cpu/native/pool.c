@@ -31,15 +31,17 @@ typedef struct {
     npy_intp plane, results, size; /* elements of a plane and of its results, bytes of one */
     const char *in[3];
     char *out;
+    _Atomic bool failed; /* for want of memory */
 } pool_run;
 
+/* Three options of numbers that take no more than 32 bits, as in PyTorch: what is made of them fits into twice as many. */
 static bool triple(PyObject *option, int dims, ptrdiff_t *values, ptrdiff_t missing, ptrdiff_t least) {
     npy_intp found[3];
     if (native_sizes(option, found, 3) != dims)
         return false;
     for (int i = 0; i < 3; i++) {
         values[i] = i < 3 - dims ? missing : found[i - (3 - dims)];
-        if (values[i] < least)
+        if (values[i] < least || values[i] > INT32_MAX)
             return false;
     }
     return true;
@@ -52,17 +54,28 @@ static bool read_windows(pool_windows *windows, PyObject *const *options, const 
     if (!triple(options[COUNTS], dims, windows->count, 1, 1) || !triple(options[KERNEL], dims, windows->kernel, 1, 1) ||
         !triple(options[STRIDE], dims, windows->stride, 1, 1) || !triple(options[PADDING], dims, windows->padding, 0, 0))
         return false;
+    for (int i = 0; i < 3; i++) /* one window has no next one: a longer step than the padded input is as good as one */
+        if (windows->count[i] == 1 && windows->stride[i] > windows->size[i] + 2 * windows->padding[i])
+            windows->stride[i] = 1;
     if (!mean)
         return triple(options[DILATION], dims, windows->dilation, 1, 1);
     windows->count_padding = options[COUNT_PADDING] == Py_True;
     return native_is_none(options[DIVISOR]) || (native_double(options[DIVISOR], &windows->divisor) && windows->divisor != 0);
 }
 
+/* Whether the scratch for such windows is within what memory can be. */
+static bool has_room(const pool_windows *of) {
+    const double taps = (double)of->kernel[0] * (double)of->kernel[1] * (double)of->kernel[2];
+    return taps + 2 * (double)of->stride[2] * (double)pool_phase(of) < (double)(INT64_C(1) << 40);
+}
+
 static void run_planes(void *context, npy_intp begin, npy_intp end) {
-    const pool_run *run = context;
+    pool_run *run = context;
     _Alignas(64) char space[ON_STACK];
     size_t wanted = pool_scratch(&run->windows);
     void *scratch = wanted <= ON_STACK ? space : malloc(wanted);
+    if (!scratch)
+        run->failed = true;
     for (; begin < end && scratch; begin++) {
         npy_intp plane = begin * run->plane * run->size, results = begin * run->results * run->size;
         switch (run->op) {
@@ -94,6 +107,16 @@ static void run_planes(void *context, npy_intp begin, npy_intp end) {
         free(scratch);
 }
 
+/* Runs over all planes; gives up the result where there was no memory. */
+static PyArrayObject *over_planes(pool_run *run, npy_intp planes, PyArrayObject *made) {
+    run->out = PyArray_BYTES(made);
+    native_parallel(planes, native_grain(GRAIN, run->plane + run->results), run_planes, run);
+    if (!run->failed)
+        return made;
+    Py_DECREF(made);
+    return (PyArrayObject *)PyErr_NoMemory();
+}
+
 static npy_intp product(const ptrdiff_t *sizes) { return sizes[0] * sizes[1] * sizes[2]; }
 
 static PyObject *run_pool(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -116,7 +139,8 @@ static PyObject *run_pool(const native_kernel *kernel, PyObject *const *args, Py
         memcpy(shape, PyArray_DIMS(source), (size_t)ndim * sizeof *shape);
     bool mean = op->op == MEAN || op->op == MEAN_BACK;
     pool_run run = {.of = &loops->of[type], .op = op->op, .size = TYPE_SIZE[type]};
-    if (ndim < 3 || ndim > 5 || !read_windows(&run.windows, options, shape + 2, ndim - 2, mean))
+    if (ndim < 3 || ndim > 5 || !read_windows(&run.windows, options, shape + 2, ndim - 2, mean) ||
+        !has_room(&run.windows))
         return NULL;
     run.plane = product(run.windows.size);
     run.results = product(run.windows.count);
@@ -140,11 +164,8 @@ static PyObject *run_pool(const native_kernel *kernel, PyObject *const *args, Py
     }
     if (ready)
         made = native_empty(ndim, backward ? shape : results, op->op == PLACES ? TYPE_I64 : type);
-    if (made) {
-        run.out = PyArray_BYTES(made);
-        npy_intp work = run.plane + run.results;
-        native_parallel(planes, native_grain(GRAIN, work), run_planes, &run);
-    }
+    if (made)
+        made = over_planes(&run, planes, made);
     for (int k = 0; k < nargs; k++)
         Py_XDECREF(inputs[k]);
     return (PyObject *)made;
@@ -186,8 +207,7 @@ static PyObject *run_even(const native_kernel *kernel, PyObject *const *args, Py
     PyArrayObject *made = dense ? native_empty(ndim, shape, type) : NULL;
     if (made) {
         run.in[0] = PyArray_BYTES(dense);
-        run.out = PyArray_BYTES(made);
-        native_parallel(planes, native_grain(GRAIN, run.plane + run.results), run_planes, &run);
+        made = over_planes(&run, planes, made);
     }
     Py_XDECREF(dense);
     return (PyObject *)made;

@@ -60,6 +60,21 @@ assert tc.add.__code__ is not code
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+def test_parts_of_memory_compile_where_functions_listen():
+    """A compiled function takes parts by their place in memory, by name or in order, whether or not there is a subclass."""
+    script = """
+import tensorcore as tc
+class Sub(tc.Tensor): pass
+for part in ({"storage_offset": 1}, {}):
+    for take in (lambda x: x.as_strided((2,), (2,), **part), lambda x: x.as_strided((2,), (2,), *part.values())):
+        compiled = tc.compile(lambda x: take(x) * 2)
+        for begin in (0, 1, 2):
+            x = tc.arange(16.0)[begin : begin + 8]
+            assert tc.equal(compiled(x), take(x) * 2)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_autocast_goes_on_around_and_inside_of_listening_functions():
     """A subclass defined before, in the midst of or after a region changes neither the region nor what comes after it."""
     script = """

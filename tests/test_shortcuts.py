@@ -323,17 +323,14 @@ def test_the_functions_run_without_them() -> None:
         assert done.stdout.split("\n")[0] == f"{there} torch.Size([20]) 20.0"
 
 
-class Sub(torch.Tensor):
-    """A tensor that is not exactly a Tensor."""
-
-
 USUAL = [
     ("add", ([1.0, 2.0], [3.0, 4.0])), ("add", ([1.0, 2.0], 2.5)), ("add", ([1.0, 2.0], True)), ("add", ([1, 2], 2**31 - 1)),
     ("add", ([1, 2], 2**31)), ("add", ([1, 2], -(2**70))), ("add", ([1, 2], 2.5)), ("add", ([True, False], 1)), ("add", ([1.0], [1])),
     ("add", ([1.0, 2.0], [1.0, 2.0, 3.0])), ("add", (3.0, [1.0])), ("add", ([1.0], None)), ("mul", ([[1.0], [2.0]], [3.0, 4.0])),
     ("mul", ([1.0, 2.0], np.float64(2.0))), ("truediv", ([4, 2], [2, 1])), ("exp", ([0.0, 1.0],)), ("exp", ([0, 1],)), ("exp", (1.0,)),
     ("sqrt", ([4.0, -1.0],)), ("abs", ([1 - 2j],)), ("isnan", ([1.0, float("nan")],)), ("eq", ([1.0, 2.0], 2)), ("relu", ([-1.0, 2.0],)),
-    ("maximum", ([], [])), ("neg", (lambda: Sub([1.0]),)), ("atan2", ([0.0, 1.0], [0.0, -1.0])), ("matmul", ([[1.0, 2.0]], [[3.0], [4.0]])),
+    ("maximum", ([], [])), ("neg", (lambda: torch.nn.Parameter(torch.ones(1)),)),
+    ("atan2", ([0.0, 1.0], [0.0, -1.0])), ("matmul", ([[1.0, 2.0]], [[3.0], [4.0]])),
     ("matmul", ([1.0, 2.0], [1.0])),
 ]  # fmt: skip
 

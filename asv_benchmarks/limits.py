@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import mmap
 import os
 import shlex
 import subprocess
@@ -78,9 +79,13 @@ class _Part:
         both = min(work.read, work.written)
         sizes = both, both, work.read - both, work.written - both, work.changed
         starts = np.cumsum([0, *[-(-size // 64) * 64 + APART for size in sizes]])
-        self._memory = np.empty(int(starts[-1]) + 64, np.uint8)  # NumPy asks for huge pages
+        # Not of malloc, which would keep its memory for the peer after it had given back buffers of such sizes.
+        pages = mmap.mmap(-1, int(starts[-1]) + 64)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            pages.madvise(mmap.MADV_HUGEPAGE)
+        self._memory = np.frombuffer(pages, np.uint8)
         self._memory.fill(2)  # pages that nobody wrote are all the same one
-        first = -(-self._memory.ctypes.data // 64) * 64
+        first = self._memory.ctypes.data
         target, source, seen, filled, kept = (first + int(start) for start in starts[:-1])
         self._given = target, source, both, seen, sizes[2], filled, sizes[3], kept, work.changed
 

@@ -66,7 +66,7 @@ EQUAL(equal_f64, double)
 
 static PyObject *narrowed(const double *sums, int ndim, const npy_intp *shape, native_type type) {
     PyArrayObject *made = native_empty(ndim, shape, type);
-    for (npy_intp i = 0; made && i < PyArray_SIZE(made); i++) {
+    for (npy_intp i = 0, count = made ? PyArray_SIZE(made) : 0; i < count; i++) {
         if (type == TYPE_F32)
             ((float *)PyArray_DATA(made))[i] = (float)sums[i];
         else

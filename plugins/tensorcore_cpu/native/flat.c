@@ -87,9 +87,11 @@ static PyObject *run_xor(const native_kernel *kernel, PyObject *const *args, Py_
         !PyTuple_CheckExact(options[DIM]) || PyTuple_GET_SIZE(options[DIM]) != PyArray_NDIM(x) || options[KEEPDIM] != Py_False ||
         !PyArray_ISONESEGMENT(x))
         return NULL;
+    const uint64_t *elements = PyArray_DATA(x);
+    const npy_intp size = PyArray_SIZE(x);
     uint64_t all = 0;
-    for (npy_intp i = 0; i < PyArray_SIZE(x); i++)
-        all ^= ((const uint64_t *)PyArray_DATA(x))[i];
+    for (npy_intp i = 0; i < size; i++)
+        all ^= elements[i];
     PyArrayObject *made = (PyArrayObject *)PyArray_SimpleNew(0, NULL, NPY_UINT64);
     if (made)
         *(uint64_t *)PyArray_DATA(made) = all;

@@ -65,7 +65,7 @@ static bool begin_call(margin_call *call, bool several, PyObject *const *args, P
         return false;
     call->shape.target = PyArray_DATA(call->target);
     bool known = true; /* NumPy's kernel says what is wrong with a class that is none */
-    for (npy_intp i = 0; i < PyArray_SIZE(call->target); i++)
+    for (npy_intp i = 0, count = PyArray_SIZE(call->target); i < count; i++)
         known &= call->shape.target[i] >= (several ? -1 : 0) && call->shape.target[i] < call->shape.n;
     call->x = known ? native_dense(args[0]) : NULL;
     call->weight = known && weight != Py_None ? native_dense(weight) : NULL;

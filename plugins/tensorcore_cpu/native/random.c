@@ -49,7 +49,7 @@ static void fill(draw_kind kind, native_type type, twister_state *state, void *o
 }
 
 #define ALL_WITHIN(type)                                              \
-    for (npy_intp i = 0; i < PyArray_SIZE(x); i++) {                  \
+    for (npy_intp i = 0; i < size; i++) {                             \
         const type p = ((const type *)PyArray_DATA(x))[i];            \
         within &= p >= 0 && p <= 1;                                   \
     }
@@ -60,6 +60,7 @@ static bool probabilities(PyObject *object, native_type type, int ndim, const np
     if (native_real_type(object) != type || PyArray_NDIM(x) != ndim || !PyArray_CompareLists(PyArray_DIMS(x), shape, ndim) ||
         !PyArray_IS_C_CONTIGUOUS(x))
         return false;
+    const npy_intp size = PyArray_SIZE(x);
     bool within = true;
     if (type == TYPE_F32) {
         ALL_WITHIN(float)

@@ -39,6 +39,7 @@ SPIN_SECONDS = 0.05
 LAYOUTS = 3
 LONG = 1e-3  # seconds of a body from which on one layout is enough: its arrays do not fit the first cache anyhow
 PATIENCE = 3.0  # seconds for all turns of one row, about; three turns are taken at least
+IN_DOUBT = 3  # times as many rounds where the target lies among the middle half of the ratios, whichever side won
 
 
 @dataclass(frozen=True)
@@ -241,28 +242,39 @@ def compare(
     Before each turn the machine takes one of its own, where its limit for the row on ``count`` threads can be had.
 
     The arrays are made anew LAYOUTS times, elsewhere in memory each time: addresses that collide in the cache may have once
-    made an 8x8 product 2.7 times slower than itself.
+    made an 8x8 product 2.7 times slower than itself. A row whose target lies among its rounds is asked up to IN_DOUBT times.
     """
     setups = setups or Setups()
     limit, limits = limit_of(row, ours, count), []
     taken: list[list[float]] = [[], []]
-    for layout in range(LAYOUTS):
-        sides = [(timed := prepare(row, side, setups, layout), calibrate(timed, seconds)) for side in (ours, peer)]
-        turns = [timed.seconds(loops) for timed, loops in sides]
-        long = max(turn / loops for turn, (_, loops) in zip(turns, sides, strict=True)) > LONG
-        patient = max(3, min(rounds, int(PATIENCE / sum(turns))))
-        for _ in range(patient if long else max(1, patient // LAYOUTS)):
-            for (timed, loops), results in zip(sides, taken, strict=True):
-                if pause:
-                    time.sleep(pause)
-                if limit:
-                    limits.append(limit.seconds())
-                if pause:
-                    timed.seconds(1)
-                results.append(timed.seconds(loops) / loops)
-        if long:
+    for _ in range(IN_DOUBT):
+        for layout in range(LAYOUTS):
+            sides = [(timed := prepare(row, side, setups, layout), calibrate(timed, seconds)) for side in (ours, peer)]
+            turns = [timed.seconds(loops) for timed, loops in sides]
+            long = max(turn / loops for turn, (_, loops) in zip(turns, sides, strict=True)) > LONG
+            patient = max(3, min(rounds, int(PATIENCE / sum(turns))))
+            for _ in range(patient if long else max(1, patient // LAYOUTS)):
+                for (timed, loops), results in zip(sides, taken, strict=True):
+                    if pause:
+                        time.sleep(pause)
+                    if limit:
+                        limits.append(limit.seconds())
+                    if pause:
+                        timed.seconds(1)
+                    results.append(timed.seconds(loops) / loops)
+            if long:
+                break
+        if not _in_doubt(row.target, *taken):
             break
     return Comparison.of(*taken, limits)
+
+
+def _in_doubt(target: float | None, ours: list[float], peer: list[float]) -> bool:
+    """Whether a target lies among the middle half of the ratios: so few rounds do not say on which side the row stands."""
+    if target is None or len(ours) < 2:
+        return False
+    low, _, high = statistics.quantiles(map(_quotient, ours, peer), n=4)
+    return low <= target <= high
 
 
 def limit_of(row: Row, ours: Peer, count: int) -> Limit | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import itertools
 import json
 import os
 import shutil
@@ -230,6 +231,23 @@ def test_turns_alternate() -> None:
     compare(Row("r", "import time", body), ours, peer, rounds=3, seconds=0.0001)
     assert turns[-2:] == ["ours", "peer"]
     assert turns.count("ours") == turns.count("peer")
+
+
+@pytest.mark.parametrize(("target", "times"), [(0.9, 3), (0.1, 1), (9.0, 1), (None, 1)])
+def test_a_row_in_doubt_is_asked_three_times(monkeypatch: pytest.MonkeyPatch, target: float | None, times: int) -> None:
+    """Where the target lies among the rounds' ratios there are three times as many rounds, and else no more."""
+    ratios = itertools.cycle([0.8, 1.0])
+
+    class Known(Timed):
+        def seconds(self, loops: int, clock: object = None) -> float:
+            return next(ratios) if self.names["torch"].__name__ == "ours" else 1.0
+
+    monkeypatch.setattr(harness, "Timed", Known)
+    asked: list[int] = []
+    monkeypatch.setattr(harness.Comparison, "of", lambda ours, peer, limits: asked.append(len(ours)))
+    ours, peer = (Peer(name, types.ModuleType(name), "cpu") for name in ("ours", "peer"))
+    compare(Row("r", "", "pass", target), ours, peer, rounds=3, seconds=0.02)
+    assert asked == [3 * times]
 
 
 def test_threads_are_set_and_given_back() -> None:

@@ -191,7 +191,7 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     if (single)
         native_parallel(rows, GRAIN / job.row + 1, weave, &threads);
     else if (dense)
-        native_parallel(job.whole, GRAIN, join_bytes, &job);
+        native_pass(job.whole, GRAIN, 2 * job.whole, join_bytes, &job);
     else
         native_parallel(rows, GRAIN / job.row + 1, join_rows, &pieces);
     return (PyObject *)made;

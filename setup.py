@@ -24,8 +24,9 @@ else:
     INSTRUCTION_SETS = {"plain": []}
 
 # No -ffast-math: it would turn denormals off for the whole process, and NaN and infinities are results like any other.
-FLAGS = ["-std=gnu11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fvisibility=hidden", "-Wall",
-         "-Wno-unused-parameter", "-Wno-initializer-overrides", "-g0", "-MMD"]  # fmt: skip
+# Aligned: where the linker put a loop of eight instructions made it half as long again (strided products, 60 us in place of 41).
+FLAGS = ["-std=gnu11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-fvisibility=hidden", "-falign-functions=64",
+         "-falign-loops=32", "-Wall", "-Wno-unused-parameter", "-Wno-initializer-overrides", "-g0", "-MMD"]  # fmt: skip
 
 
 def sources(folder):

@@ -84,6 +84,19 @@ def test_left_sides_between_other_numbers(rows, columns, step, dtype):
     assert_product(kernel("matmul_nt")[0](x, np.ascontiguousarray(y.T)), x, y)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("rows", "columns"), [(1, 9), (5, 20), (11, 70), (13, 33), (150, 300), (205, 257), (500, 40)])
+@pytest.mark.parametrize("step", [503, 1024])
+def test_left_sides_turned_over_between_others(rows, columns, step, dtype):
+    """Columns that are read where they lie or packed in strips, of sums in one part and in three, take nothing from beside them."""
+    for inner in (7, 530):
+        beside = np.full((inner, step), np.nan, dtype)
+        beside[:, 2 : 2 + rows] = numbers(inner, rows, dtype=dtype)
+        turned, y = beside[:, 2 : 2 + rows], numbers(inner, columns, dtype=dtype)
+        assert_product(kernel("matmul_tn")[0](turned, y), turned.T, y)
+        assert_product(kernel("matmul")[0](turned.T, np.asfortranarray(y)), turned.T, y)
+
+
 @pytest.mark.parametrize(("left", "right"), [
     ((3, 4, 5), (3, 5, 6)), ((2, 3, 4, 5), (5, 6)), ((4, 5), (2, 3, 5, 6)), ((2, 1, 4, 5), (3, 5, 6)),
     ((1, 4, 5), (7, 5, 2)), ((3, 0, 5), (3, 5, 6)), ((3, 4, 0), (3, 0, 6)), ((0, 4, 5), (0, 5, 6)),

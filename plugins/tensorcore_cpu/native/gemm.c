@@ -46,6 +46,7 @@ typedef struct {
     gemm_part part;      /* all rows; the columns and the inner part at hand */
     bool left_lies;      /* the left side is read where it lies */
     bool lists;          /* its rows may be lists of what is not zero */
+    bool strips;         /* its rows lie side by side, and are packed in strips */
     char *right;         /* packed, NULL where one piece has all rows and packs panel by panel */
     ptrdiff_t rows, columns, groups; /* of one piece, and pieces beside each other */
     _Atomic bool failed;
@@ -196,8 +197,10 @@ bool gemm_run(native_type type, const gemm_job *job) {
     all.part.inner = inner;
     cut(&all, at_most(columns, job->columns), threads);
     all.lists = has_zeros(type, job);
-    all.left_lies = !all.lists && real->reads_left && job->left_inner == 1 && job->columns <= LEFT_COLUMNS &&
-                    job->left_row * (ptrdiff_t)all.size % LEFT_ALIAS;
+    all.strips = !all.lists && job->left_row == 1 && job->left_inner != 1;
+    const ptrdiff_t left_step = all.strips ? job->left_inner : job->left_row;
+    all.left_lies = !all.lists && real->reads_left && (all.strips || job->left_inner == 1) && job->columns <= LEFT_COLUMNS &&
+                    left_step * (ptrdiff_t)all.size % LEFT_ALIAS;
     const ptrdiff_t row_parts = parts_of(job->rows, all.rows);
     if (row_parts > 1) {
         all.right = aligned_alloc(64, (size_t)rounded_up(columns * inner * (ptrdiff_t)all.size, 64));
@@ -207,7 +210,7 @@ bool gemm_run(native_type type, const gemm_job *job) {
     for (ptrdiff_t column = 0; column < job->columns && !all.failed; column += columns) {
         for (ptrdiff_t first = 0; first < job->inner && !all.failed; first += inner) {
             all.part = (gemm_part){0, job->rows, column, at_most(columns, job->columns - column), first,
-                                   at_most(inner, job->inner - first)};
+                                   at_most(inner, job->inner - first), all.strips};
             all.groups = parts_of(all.part.columns, all.columns);
             const ptrdiff_t panels = parts_of(all.part.columns, real->width), pieces = row_parts * all.groups;
             if (all.right)

@@ -20,6 +20,7 @@ typedef struct {
 /* A part of a product: rows [row, row + rows), columns [column, column + columns), and inner [first, first + inner). */
 typedef struct {
     ptrdiff_t row, rows, column, columns, first, inner;
+    bool strips; /* the left side, whose rows lie side by side, is packed in strips of `height` rows */
 } gemm_part;
 
 typedef struct {
@@ -30,7 +31,7 @@ typedef struct {
     ptrdiff_t left_step;         /* from one packed row to the next */
     bool reads_left;             /* `multiply` takes NULL for left rows whose elements lie side by side */
     bool slower_than_blas;       /* where large products go to NumPy's BLAS */
-    /* The rows of a part side by side, `left_step` apart. */
+    /* The rows of a part side by side, `left_step` apart, or its strips: into room for `rows`, rounded up to `height`, of them. */
     void (*pack_left)(const gemm_job *job, const gemm_part *part, void *packed);
     /* The columns of a part in panels of `width`; what is missing in the last one is zeros. */
     void (*pack_right)(const gemm_job *job, const gemm_part *part, void *packed);

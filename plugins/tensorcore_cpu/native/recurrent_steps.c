@@ -3,6 +3,7 @@
 
 #include "gemm.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,29 +84,32 @@ static void set_left(work *w, const void *rows, ptrdiff_t count) {
     w->product_rows = count;
 }
 
-/* Rows [begin, end) of an array whose rows have `runs` times the units of a layer: those of one part. Always inline, since a
-   function that does nothing else is left out by GCC. */
-static inline __attribute__((always_inline)) void fetch(const work *w, const void *array, ptrdiff_t runs, ptrdiff_t units,
-                                                        ptrdiff_t begin, ptrdiff_t end) {
-    const ptrdiff_t run = w->of->size * (ptrdiff_t)w->bytes, last = units * (ptrdiff_t)w->bytes - 1;
-    if (array)
-        for (ptrdiff_t i = begin * runs; i < end * runs; i++)
-            for (ptrdiff_t at = 0; at < last + LINE; at += LINE)
-                __builtin_prefetch((const char *)array + i * run + at_most(at, last), 0, 2);
+/* Rows [begin, end) of an array whose rows have `runs` times the units of a layer: those of one part, without the line that came
+   with the part before. Always inline, since a function that does nothing else is left out by GCC. */
+static inline __attribute__((always_inline)) void fetch(const work *w, const void *array, ptrdiff_t runs, bool first,
+                                                        ptrdiff_t units, ptrdiff_t begin, ptrdiff_t end) {
+    if (!array)
+        return;
+    const uintptr_t run = (uintptr_t)w->of->size * w->bytes, wide = (uintptr_t)units * w->bytes;
+    for (ptrdiff_t i = begin * runs; i < end * runs; i++) {
+        const uintptr_t at = (uintptr_t)array + (uintptr_t)i * run;
+        for (uintptr_t line = (at + (first ? 0 : LINE - 1)) / LINE * LINE; line < at + wide; line += LINE)
+            __builtin_prefetch((const void *)line, 0, 2);
+    }
 }
 
 /* Asks for what the cell will read and write, one of `turns` parts of it at each of its products: it comes meanwhile, where
    waiting for it took the cell two thirds of its time. */
-static void fetch_cell(const work *w, const recurrent_part *part, ptrdiff_t turn, ptrdiff_t turns) {
+static void fetch_cell(const work *w, const recurrent_part *part, bool first, ptrdiff_t turn, ptrdiff_t turns) {
     const ptrdiff_t begin = part->rows * turn / turns, end = part->rows * (turn + 1) / turns, gates = w->of->gates;
-    fetch(w, part->x, gates, part->width, begin, end);
-    fetch(w, part->acts, gates, part->width, begin, end);
-    fetch(w, part->dx, gates, part->width, begin, end);
-    fetch(w, part->dz != part->dx ? part->dz : NULL, gates, part->width, begin, end);
-    fetch(w, part->made, 1, part->width, begin, end);
-    fetch(w, part->before, 1, part->width, begin, end);
-    fetch(w, part->inner, 1, part->width, begin, end);
-    fetch(w, part->grads, 1, part->width, begin, end);
+    fetch(w, part->x, gates, first, part->width, begin, end);
+    fetch(w, part->acts, gates, first, part->width, begin, end);
+    fetch(w, part->dx, gates, first, part->width, begin, end);
+    fetch(w, part->dz != part->dx ? part->dz : NULL, gates, first, part->width, begin, end);
+    fetch(w, part->made, 1, first, part->width, begin, end);
+    fetch(w, part->before, 1, first, part->width, begin, end);
+    fetch(w, part->inner, 1, first, part->width, begin, end);
+    fetch(w, part->grads, 1, first, part->width, begin, end);
 }
 
 /* Product p of a chunk for some rows, before the cell of a part. */
@@ -113,7 +117,7 @@ static void multiply(const work *w, ptrdiff_t chunk, ptrdiff_t p, ptrdiff_t row,
                      void *made, ptrdiff_t made_row, const void *before, const recurrent_part *part_after) {
     gemm_job job = {.made = made, .made_row = made_row, .before = before, .before_row = made_row};
     for (ptrdiff_t b = 0; b < w->blocks; b++) {
-        fetch_cell(w, part_after, p * w->blocks + b, w->per_chunk * w->blocks);
+        fetch_cell(w, part_after, !chunk, p * w->blocks + b, w->per_chunk * w->blocks);
         const ptrdiff_t inner = at_most(w->at_once, w->inner - b * w->at_once);
         gemm_part part = {0, rows, 0, columns, b, inner};
         w->real->multiply(&job, &part, moved(w->left, left_at(w, b, row), w->bytes),

@@ -165,6 +165,7 @@ static void F(multiply_lists)(const gemm_job *job, const gemm_part *part, const 
                               void *room) {
     F(lists) of;
     F(lay_lists)(room, part->rows, part->inner, &of);
+    const F(lefts) lefts = F(lefts_of)(job, part, left);
     const ptrdiff_t all = (part->columns + F(WIDTH) - 1) / F(WIDTH), turns = (all + PANELS - 1) / PANELS;
     for (ptrdiff_t turn = 0; turn < turns; turn++) { /* of about as many panels each: few are no less work for a list's elements */
         const ptrdiff_t j = all * turn / turns * F(WIDTH), end = all * (turn + 1) / turns * F(WIDTH);
@@ -181,7 +182,7 @@ static void F(multiply_lists)(const gemm_job *job, const gemm_part *part, const 
             one.column += p * F(WIDTH);
             one.columns = some.columns - p * F(WIDTH) < F(WIDTH) ? some.columns - p * F(WIDTH) : F(WIDTH);
             one.rows = finite ? *of.full : part->rows;
-            F(tiles)(job, &one, left, F(LEFT_STEP), columns + p * F(WIDTH) * part->inner, F(WIDTH), of.order);
+            F(tiles)(job, &one, &lefts, columns + p * F(WIDTH) * part->inner, F(WIDTH), of.order);
         }
         if (finite)
             F(multiply_listed)(job, &some, &of, columns);

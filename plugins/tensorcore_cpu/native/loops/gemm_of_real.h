@@ -18,10 +18,28 @@ ALWAYS_INLINE void F(copy)(REAL *to, const REAL *from, ptrdiff_t count) {
         to[i] = from[i];
 }
 
+/* Columns of a left side that is turned over, so many as a tile has rows, one after the other: a tile reads one stream, and to
+   turn them into rows took three times as long. Strips begin in different sets of the first cache. */
+enum { F(STRIP_PAD) = LANES };
+
+ALWAYS_INLINE ptrdiff_t F(strip)(ptrdiff_t inner) { return HEIGHT * inner + F(STRIP_PAD); }
+
+static void F(pack_strips)(const REAL *from, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t inner, REAL *to) {
+    const ptrdiff_t whole = rows / HEIGHT, rest = rows % HEIGHT, strip = F(strip)(inner);
+    for (ptrdiff_t k = 0; k < inner; k++, from += step, to += HEIGHT) {
+        for (ptrdiff_t s = 0; s < whole; s++)
+            memcpy(to + s * strip, from + s * HEIGHT, HEIGHT * sizeof(REAL));
+        for (ptrdiff_t r = 0; r < rest; r++)
+            to[whole * strip + r] = from[whole * HEIGHT + r];
+    }
+}
+
 static void F(pack_left)(const gemm_job *job, const gemm_part *part, void *packed) {
     const REAL *from = (const REAL *)job->left + part->row * job->left_row + part->first * job->left_inner;
     REAL *to = packed;
-    if (job->left_inner == 1)
+    if (part->strips)
+        F(pack_strips)(from, job->left_inner, part->rows, part->inner, to);
+    else if (job->left_inner == 1)
         for (ptrdiff_t r = 0; r < part->rows; r++)
             F(copy)(to + r * F(LEFT_STEP), from + r * job->left_row, part->inner);
     else if (job->left_row == 1)
@@ -32,21 +50,37 @@ static void F(pack_left)(const gemm_job *job, const gemm_part *part, void *packe
                 to[r * F(LEFT_STEP) + k] = from[r * job->left_row + k * job->left_inner];
 }
 
+/* Rows of the right side, whose columns lie side by side, one after the other: memory is read in the order in which it lies. */
+static void F(pack_rows)(const REAL *from, ptrdiff_t step, ptrdiff_t inner, ptrdiff_t columns, REAL *to) {
+    const ptrdiff_t panels = columns / F(WIDTH), rest = columns % F(WIDTH), panel = inner * F(WIDTH);
+    for (ptrdiff_t k = 0; k < inner; k++, from += step, to += F(WIDTH)) {
+        for (ptrdiff_t p = 0; p < panels; p++)
+#pragma GCC unroll 4
+            for (int v = 0; v < VECTORS; v++)
+                F(store)(to + p * panel + v * LANES, F(load)(from + p * F(WIDTH) + v * LANES));
+        if (rest) {
+            REAL *last = to + panels * panel;
+#pragma GCC unroll 4
+            for (int v = 0; v < VECTORS; v++)
+                F(store)(last + v * LANES, (V){0});
+            F(copy)(last, from + panels * F(WIDTH), rest);
+        }
+    }
+}
+
 static void F(pack_right)(const gemm_job *job, const gemm_part *part, void *packed) {
+    const REAL *from = (const REAL *)job->right + part->first * job->right_inner + part->column * job->right_column;
     REAL *to = packed;
-    for (ptrdiff_t j = 0; j < part->columns; j += F(WIDTH), to += part->inner * F(WIDTH)) {
-        const REAL *from =
-            (const REAL *)job->right + part->first * job->right_inner + (part->column + j) * job->right_column;
-        ptrdiff_t width = part->columns - j < F(WIDTH) ? part->columns - j : F(WIDTH);
+    if (job->right_column == 1 && job->right_inner != 1) {
+        F(pack_rows)(from, job->right_inner, part->inner, part->columns, to);
+        return;
+    }
+    for (ptrdiff_t j = 0; j < part->columns; j += F(WIDTH), to += part->inner * F(WIDTH), from += F(WIDTH) * job->right_column) {
+        const ptrdiff_t width = part->columns - j < F(WIDTH) ? part->columns - j : F(WIDTH);
         if (width < F(WIDTH) && (job->right_inner != 1 || width <= F(WIDTH) - LANES))
             memset(to, 0, (size_t)(part->inner * F(WIDTH)) * sizeof(REAL));
         if (job->right_inner == 1)
             F(transpose)(from, job->right_column, width, part->inner, to, F(WIDTH));
-        else if (job->right_column == 1 && width == F(WIDTH))
-            for (ptrdiff_t k = 0; k < part->inner; k++)
-#pragma GCC unroll 4
-                for (int v = 0; v < VECTORS; v++)
-                    F(store)(to + k * F(WIDTH) + v * LANES, F(load)(from + k * job->right_inner + v * LANES));
         else
             for (ptrdiff_t k = 0; k < part->inner; k++)
                 for (ptrdiff_t c = 0; c < width; c++)
@@ -58,9 +92,9 @@ static void F(pack_right)(const gemm_job *job, const gemm_part *part, void *pack
 typedef REAL F(half) __attribute__((vector_size(VECTOR / 2)));
 typedef REAL F(half_u) __attribute__((vector_size(VECTOR / 2), aligned(1), may_alias));
 
-ALWAYS_INLINE void F(half_tile)(const REAL *rows, ptrdiff_t row_step, const REAL *columns, ptrdiff_t columns_step,
-                                ptrdiff_t inner, const REAL *before, ptrdiff_t before_step, REAL *made,
-                                ptrdiff_t made_step, const int32_t *order, int height) {
+ALWAYS_INLINE void F(half_tile)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t inner_step, const REAL *columns,
+                                ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before, ptrdiff_t before_step,
+                                REAL *made, ptrdiff_t made_step, const int32_t *order, int height) {
     F(half) sums[16];
 #pragma GCC unroll 16
     for (int r = 0; r < height; r++)
@@ -69,7 +103,7 @@ ALWAYS_INLINE void F(half_tile)(const REAL *rows, ptrdiff_t row_step, const REAL
         const F(half) right = *(const F(half_u) *)(columns + k * columns_step);
 #pragma GCC unroll 16
         for (int r = 0; r < height; r++)
-            sums[r] += right * rows[r * row_step + k];
+            sums[r] += right * rows[r * row_step + k * inner_step];
     }
 #pragma GCC unroll 16
     for (int r = 0; r < height; r++) {
@@ -78,54 +112,74 @@ ALWAYS_INLINE void F(half_tile)(const REAL *rows, ptrdiff_t row_step, const REAL
     }
 }
 
-/* Tiles of each height and number of vectors, over packed rows, over rows as they lie, and over packed ones that belong in
-   another order. */
+/* Tiles of each height and number of vectors, over packed rows, over rows as they lie, over packed ones that belong in another
+   order, and over strips. */
 typedef void (*F(tile_function))(const REAL *rows, ptrdiff_t rows_step, const REAL *columns, ptrdiff_t columns_step,
                                  ptrdiff_t inner, const REAL *before, ptrdiff_t before_step, REAL *made,
                                  ptrdiff_t made_step, const int32_t *order);
 
-#define TILE_OF(name, step, in_order, height, vectors)                                                            \
+#define TILE_OF(name, step, inner_step, in_order, height, vectors)                                                      \
     static void F(name##_##height##x##vectors)(const REAL *rows, ptrdiff_t rows_step, const REAL *columns,        \
                                                ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before,       \
                                                ptrdiff_t before_step, REAL *made, ptrdiff_t made_step,            \
                                                const int32_t *order) {                                            \
         if (vectors)                                                                                              \
-            F(tile_in_order)(rows, step, 1, columns, columns_step, inner, before, before_step, made, made_step,   \
-                             in_order, height, vectors);                                                          \
+            F(tile_in_order)(rows, step, inner_step, columns, columns_step, inner, before, before_step, made,     \
+                             made_step, in_order, height, vectors);                                               \
         else                                                                                                      \
-            F(half_tile)(rows, step, columns, columns_step, inner, before, before_step, made, made_step,          \
-                         in_order, height);                                                                       \
+            F(half_tile)(rows, step, inner_step, columns, columns_step, inner, before, before_step, made,         \
+                         made_step, in_order, height);                                                            \
     }
 #define TILE(height, vectors)                                                                                     \
-    TILE_OF(packed, F(LEFT_STEP), NULL, height, vectors)                                                          \
-    TILE_OF(lying, rows_step, NULL, height, vectors)                                                              \
-    TILE_OF(ordered, F(LEFT_STEP), order, height, vectors)
+    TILE_OF(packed, F(LEFT_STEP), 1, NULL, height, vectors)                                                       \
+    TILE_OF(lying, rows_step, 1, NULL, height, vectors)                                                           \
+    TILE_OF(ordered, F(LEFT_STEP), 1, order, height, vectors)                                                     \
+    TILE_OF(stripped, 1, rows_step, NULL, height, vectors)
 TILES(TILE)
 #undef TILE
 #undef TILE_OF
 #define PACKED_TILE(height, vectors) [height][vectors] = F(packed_##height##x##vectors),
 #define LYING_TILE(height, vectors) [height][vectors] = F(lying_##height##x##vectors),
 #define ORDERED_TILE(height, vectors) [height][vectors] = F(ordered_##height##x##vectors),
+#define STRIPPED_TILE(height, vectors) [height][vectors] = F(stripped_##height##x##vectors),
 static const F(tile_function) F(tile_functions)[TILE_KINDS][HEIGHT + 1][VECTORS + 1] = {
     [PACKED] = {TILES(PACKED_TILE)},
     [LYING] = {TILES(LYING_TILE)},
     [ORDERED] = {TILES(ORDERED_TILE)},
+    [STRIPPED] = {TILES(STRIPPED_TILE)},
 };
 #undef PACKED_TILE
 #undef LYING_TILE
 #undef ORDERED_TILE
+#undef STRIPPED_TILE
+
+/* The left rows of a part: row r at at + r / HEIGHT * tall + r % HEIGHT * one. `step`, from row to row, or in strips from one
+   element of a row to the next, is for tiles that do not know it. */
+typedef struct {
+    int kind;
+    const REAL *at;
+    ptrdiff_t one, tall, step;
+} F(lefts);
+
+ALWAYS_INLINE F(lefts) F(lefts_of)(const gemm_job *job, const gemm_part *part, const REAL *packed) {
+    const REAL *at = packed ? packed : (const REAL *)job->left + part->row * job->left_row + part->first * job->left_inner;
+    if (part->strips)
+        return (F(lefts)){STRIPPED, at, 1, packed ? F(strip)(part->inner) : HEIGHT, packed ? HEIGHT : job->left_inner};
+    const ptrdiff_t step = packed ? F(LEFT_STEP) : job->left_row;
+    return (F(lefts)){packed ? PACKED : LYING, at, step, HEIGHT * step, step};
+}
 
 /* The rows of a part by one panel of columns. `order` names the row that each of them is; NULL where they lie in order. */
-static void F(tiles)(const gemm_job *job, const gemm_part *part, const REAL *first_row, ptrdiff_t rows_step,
-                     const REAL *columns, ptrdiff_t step, const int32_t *order) {
+static void F(tiles)(const gemm_job *job, const gemm_part *part, const F(lefts) *left, const REAL *columns, ptrdiff_t step,
+                     const int32_t *order) {
     const ptrdiff_t width = part->columns, vectors = width <= LANES / 2 ? 0 : (width + LANES - 1) / LANES;
-    const F(tile_function)(*const plain)[VECTORS + 1] = F(tile_functions)[rows_step == F(LEFT_STEP) ? PACKED : LYING];
+    const F(tile_function)(*const plain)[VECTORS + 1] = F(tile_functions)[left->kind];
     for (ptrdiff_t i = 0, height; i < part->rows; i += height) {
         ptrdiff_t rest = part->rows - i;
         for (height = rest < HEIGHT ? rest : HEIGHT; !plain[height][1]; height--)
             continue;
         const F(tile_function) tile = (order ? F(tile_functions)[ORDERED] : plain)[height][vectors];
-        const REAL *rows = first_row + i * rows_step;
+        const REAL *rows = left->at + i / HEIGHT * left->tall + i % HEIGHT * left->one;
         const ptrdiff_t first = part->row + (order ? 0 : i); /* of which the rows in `order` are counted */
         const int32_t *at = order ? order + i : NULL;
         REAL *made = (REAL *)job->made + first * job->made_row + part->column;
@@ -139,7 +193,7 @@ static void F(tiles)(const gemm_job *job, const gemm_part *part, const REAL *fir
             before_step = job->before_row;
         }
         if (width % LANES == 0 || width == LANES / 2) {
-            tile(rows, rows_step, columns, step, part->inner, before, before_step, made, job->made_row, at);
+            tile(rows, left->step, columns, step, part->inner, before, before_step, made, job->made_row, at);
             continue;
         }
         REAL room[HEIGHT * F(WIDTH)];
@@ -151,7 +205,7 @@ static void F(tiles)(const gemm_job *job, const gemm_part *part, const REAL *fir
             before = room;
             before_step = F(WIDTH);
         }
-        plain[height][vectors](rows, rows_step, columns, step, part->inner, before, before_step, room, F(WIDTH), NULL);
+        plain[height][vectors](rows, left->step, columns, step, part->inner, before, before_step, room, F(WIDTH), NULL);
         for (ptrdiff_t r = 0; r < height; r++)
             F(copy)(made + (at ? at[r] : r) * job->made_row, room + r * F(WIDTH), width);
     }
@@ -171,8 +225,7 @@ ALWAYS_INLINE void F(fetch)(const REAL *from, ptrdiff_t step, ptrdiff_t count, p
 
 static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *left, const void *right, void *panel,
                         const gemm_part *next) {
-    const REAL *first_row = left ? left : (const REAL *)job->left + part->row * job->left_row + part->first;
-    const ptrdiff_t rows_step = left ? F(LEFT_STEP) : job->left_row;
+    const F(lefts) lefts = F(lefts_of)(job, part, left);
     const ptrdiff_t panels = (part->columns + F(WIDTH) - 1) / F(WIDTH), turns = (part->rows + HEIGHT - 1) / HEIGHT;
     for (ptrdiff_t j = 0; j < part->columns; j += F(WIDTH)) {
         gemm_part one = *part;
@@ -190,24 +243,30 @@ static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *
         const ptrdiff_t rest = part->columns - j - F(WIDTH);
         const bool lies = !left && !j, more = !right && rest > 0 && job->right_column == 1;
         if (!lies && !more && !next) {
-            F(tiles)(job, &one, first_row, rows_step, columns, step, NULL);
+            F(tiles)(job, &one, &lefts, columns, step, NULL);
             continue;
         }
         for (ptrdiff_t turn = 0; turn < turns; turn++) {
-            const REAL *rows = first_row + turn * HEIGHT * rows_step;
+            F(lefts) here = lefts;
+            here.at += turn * lefts.tall;
             const ptrdiff_t left_over = part->rows - turn * HEIGHT;
             one.row = part->row + turn * HEIGHT;
             one.rows = left_over < HEIGHT ? left_over : HEIGHT;
-            if (lies && left_over > HEIGHT)
-                F(fetch)(rows + HEIGHT * rows_step, rows_step, left_over < 2 * HEIGHT ? left_over - HEIGHT : HEIGHT,
-                         part->inner, 0, 1);
+            if (lies && left_over > HEIGHT) {
+                const REAL *then = here.at + here.tall;
+                const ptrdiff_t count = left_over < 2 * HEIGHT ? left_over - HEIGHT : HEIGHT;
+                if (part->strips)
+                    F(fetch)(then, here.step, part->inner, count, 0, 1);
+                else
+                    F(fetch)(then, here.step, count, part->inner, 0, 1);
+            }
             if (more)
                 F(fetch)((const REAL *)job->right + part->first * job->right_inner + one.column + F(WIDTH),
                          job->right_inner, part->inner, rest < F(WIDTH) ? rest : F(WIDTH), turn, turns);
             if (next)
                 F(fetch)((const REAL *)job->left + next->row + next->first * job->left_inner, job->left_inner,
                          next->inner, next->rows, j / F(WIDTH) * turns + turn, panels * turns);
-            F(tiles)(job, &one, rows, rows_step, columns, step, NULL);
+            F(tiles)(job, &one, &here, columns, step, NULL);
         }
     }
 }

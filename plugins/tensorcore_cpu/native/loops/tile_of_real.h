@@ -16,20 +16,26 @@ ALWAYS_INLINE void F(tile_in_order)(const REAL *rows, ptrdiff_t row_step, ptrdif
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
             sums[r][v] = (V){0};
-        for (int v = 0; v < vectors; v++)
-            __builtin_prefetch(made + (order ? order[r] : r) * made_step + v * LANES, 1); /* it comes while the sums are made */
     }
-    for (ptrdiff_t k = 0; k < inner; k++, rows += inner_step, columns += columns_step) {
-        V right[4];
+    /* What is made comes while the sums are, one row of it after the other: all at once, they kept what is multiplied waiting. */
+    const ptrdiff_t turn = inner / height + 1;
+    for (ptrdiff_t k = 0, r = 0; k < inner; r++) {
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
-            right[v] = F(load)(columns + v * LANES);
-#pragma GCC unroll 16
-        for (int r = 0; r < height; r++) {
-            const REAL left = rows[r * row_step];
+            __builtin_prefetch(made + (order ? order[r] : r) * made_step + v * LANES, 1);
+        const ptrdiff_t end = k + turn < inner ? k + turn : inner;
+        for (; k < end; k++, rows += inner_step, columns += columns_step) {
+            V right[4];
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
-                sums[r][v] += right[v] * left;
+                right[v] = F(load)(columns + v * LANES);
+#pragma GCC unroll 16
+            for (int i = 0; i < height; i++) {
+                const REAL left = rows[i * row_step];
+#pragma GCC unroll 4
+                for (int v = 0; v < vectors; v++)
+                    sums[i][v] += right[v] * left;
+            }
         }
     }
 #pragma GCC unroll 16

@@ -25,7 +25,7 @@ enum { PACKED, LYING, ORDERED, STRIPPED, TILE_KINDS };     /* what the left rows
 enum { MANY_REGISTERS = VECTOR == 64 }; /* 32 of them: sixteen sums and what they are of */
 /* Lists of what is not zero: of blocks of the inner dim, of which PANELS panels of the right side stay in the first cache. Rows
    that are fuller than FULL of FULL_OF are no lists, and fewer lists than one of FEW_LISTS rows are not worth their making. */
-enum { BLOCK = 64, PANELS = MANY_REGISTERS ? 3 : 4, FULL = 5, FULL_OF = 8, FEW_LISTS = 8 };
+enum { BLOCK = 64, PANELS = MANY_REGISTERS ? 3 : 4, FULL = 11, FULL_OF = 16, FEW_LISTS = 8 };
 enum { INNER = 256, BLOCKS = INNER / BLOCK, FEW_TILES = 2 /* of rows, for which packing the right side does not pay */ };
 
 /* What is not zero of `count` elements, and where: `first`, and `step` more for each element before it. Answers how many; up to

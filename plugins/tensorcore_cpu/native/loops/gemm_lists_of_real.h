@@ -8,8 +8,8 @@
 typedef struct {
     REAL *values, *partial;
     int32_t *places;
-    int32_t *starts; /* of each row, of its blocks, and the end */
-    int32_t *order;  /* rows as they lie now, the `full` ones in front */
+    int32_t *starts; /* of the blocks of each row as they lie now, and the end */
+    int32_t *order;  /* which row that is; the `full` ones, which are no lists, lie in front */
     int32_t *full;
 } F(lists);
 
@@ -31,49 +31,61 @@ static ptrdiff_t F(lists_bytes)(ptrdiff_t rows, ptrdiff_t inner) {
     return F(lay_lists)(room, rows, inner, &unused) - room;
 }
 
-static bool F(nearly_full)(const F(lists) *of, const gemm_part *part, ptrdiff_t row) {
-    const int32_t *starts = of->starts + row * (BLOCKS + 1);
-    return FULL_OF * (ptrdiff_t)(starts[BLOCKS] - starts[0]) > FULL * part->inner;
+static bool F(nearly_full)(const REAL *row, ptrdiff_t inner) {
+    int32_t found = 0;
+    for (ptrdiff_t k = 0; k < inner; k++)
+        found += row[k] != 0;
+    return FULL_OF * (ptrdiff_t)found > FULL * inner;
 }
 
-/* Each row of packed ones as a list, in blocks; rows that are nearly full come to lie in front of the others. Answers whether
-   there are enough others to be worth it; if not, all lie as they did. */
+static void F(swap_rows)(REAL *a, REAL *b, ptrdiff_t inner) {
+    for (ptrdiff_t k = 0; k < inner; k++) {
+        const REAL value = a[k];
+        a[k] = b[k];
+        b[k] = value;
+    }
+}
+
+/* The rows of packed ones that are not nearly full as lists, in blocks; they come to lie behind the others. Answers whether
+   there are enough of them to be worth it; if not, all lie as they did. */
 static bool F(list)(const gemm_part *part, void *packed, void *room) {
     REAL *left = packed;
     F(lists) of;
     F(lay_lists)(room, part->rows, part->inner, &of);
-    int32_t found = 0;
-    for (ptrdiff_t r = 0; r < part->rows; r++) {
-        int32_t *starts = of.starts + r * (BLOCKS + 1);
-        for (ptrdiff_t b = 0; b < BLOCKS; b++) {
-            const ptrdiff_t k = b * BLOCK, count = part->inner - k < BLOCK ? part->inner - k : BLOCK;
-            starts[b] = found;
-            if (count > 0)
-                found += F(compress)(left + r * F(LEFT_STEP) + k, count, (int32_t)(k * F(WIDTH)), F(WIDTH),
-                                     of.values + found, of.places + found);
-        }
-        starts[BLOCKS] = found;
-        of.order[r] = (int32_t)r;
-    }
     ptrdiff_t full = 0, end = part->rows;
-    for (ptrdiff_t r = 0; r < part->rows; r++)
-        full += F(nearly_full)(&of, part, r);
+    for (ptrdiff_t r = 0; r < part->rows; r++) {
+        of.order[r] = F(nearly_full)(left + r * F(LEFT_STEP), part->inner); /* until it is known which row lies there */
+        full += of.order[r];
+    }
     if (FEW_LISTS * (part->rows - full) < part->rows)
         return false;
     *of.full = (int32_t)full;
     for (ptrdiff_t at = 0; at < full; at++) {
-        if (F(nearly_full)(&of, part, at))
+        const bool stays = of.order[at];
+        of.order[at] = (int32_t)at;
+        if (stays)
             continue;
-        while (!F(nearly_full)(&of, part, --end))
-            continue;
+        while (!of.order[--end])
+            of.order[end] = (int32_t)end;
         of.order[at] = (int32_t)end;
         of.order[end] = (int32_t)at;
-        REAL *a = left + at * F(LEFT_STEP), *b = left + end * F(LEFT_STEP);
-        for (ptrdiff_t k = 0; k < part->inner; k++) {
-            const REAL value = a[k];
-            a[k] = b[k];
-            b[k] = value;
+        F(swap_rows)(left + at * F(LEFT_STEP), left + end * F(LEFT_STEP), part->inner);
+    }
+    while (end > full) {
+        end--;
+        of.order[end] = (int32_t)end;
+    }
+    int32_t found = 0;
+    for (ptrdiff_t i = full; i < part->rows; i++) {
+        int32_t *starts = of.starts + i * (BLOCKS + 1);
+        for (ptrdiff_t b = 0; b < BLOCKS; b++) {
+            const ptrdiff_t k = b * BLOCK, count = part->inner - k < BLOCK ? part->inner - k : BLOCK;
+            starts[b] = found;
+            if (count > 0)
+                found += F(compress)(left + i * F(LEFT_STEP) + k, count, (int32_t)(k * F(WIDTH)), F(WIDTH),
+                                     of.values + found, of.places + found);
         }
+        starts[BLOCKS] = found;
     }
     return true;
 }
@@ -96,29 +108,27 @@ ALWAYS_INLINE void F(list_block)(const gemm_job *job, const gemm_part *part, con
                                  ptrdiff_t block, int panels) {
     const ptrdiff_t step = part->inner * F(WIDTH), wide = panels * F(WIDTH);
     const bool last = (block + 1) * BLOCK >= part->inner, whole = part->columns == wide;
-    ptrdiff_t next = of->order[*of->full];
-    const int32_t *next_starts = of->starts + next * (BLOCKS + 1) + block;
+    const int32_t *next_starts = of->starts + *of->full * (BLOCKS + 1) + block;
     ptrdiff_t next_first = next_starts[0], next_count = next_starts[1] - next_first;
     for (ptrdiff_t i = *of->full; i < part->rows; i++) {
-        const ptrdiff_t r = next, count = next_count;
+        const ptrdiff_t count = next_count;
         const REAL *values = of->values + next_first;
         const int32_t *places = of->places + next_first;
         if (i + 1 < part->rows) { /* known and near when this row's loop ends, which is hard to foresee */
-            next = of->order[i + 1];
-            next_starts = of->starts + next * (BLOCKS + 1) + block;
+            next_starts += BLOCKS + 1;
             next_first = next_starts[0];
             next_count = next_starts[1] - next_first;
             __builtin_prefetch(of->values + next_first);
             __builtin_prefetch(of->places + next_first);
         }
-        REAL *made = (REAL *)job->made + (part->row + r) * job->made_row + part->column;
+        REAL *made = (REAL *)job->made + (part->row + of->order[i]) * job->made_row + part->column;
         if (last)
 #pragma GCC unroll 8
             for (int v = 0; v < VECTORS * panels; v++)
                 __builtin_prefetch(made + v * LANES, 1);
         if (!count && block && !last)
             continue;
-        REAL *partial = of->partial + r * PANELS * F(WIDTH);
+        REAL *partial = of->partial + i * PANELS * F(WIDTH);
         V sums[VECTORS * PANELS];
 #pragma GCC unroll 8
         for (int v = 0; v < VECTORS * panels; v++)
@@ -135,7 +145,7 @@ ALWAYS_INLINE void F(list_block)(const gemm_job *job, const gemm_part *part, con
         if (part->first)
             before = made;
         else if (job->before)
-            before = (const REAL *)job->before + (part->row + r) * job->before_row + part->column;
+            before = (const REAL *)job->before + (part->row + of->order[i]) * job->before_row + part->column;
         const bool direct = last && whole;
 #pragma GCC unroll 8
         for (int v = 0; v < VECTORS * panels; v++)

@@ -2,6 +2,7 @@
    Chebyshev's points); those of doubles are left to NumPy. */
 #include "bessel.h"
 #include "functions.h"
+#include "gamma.h"
 #include "loop.h"
 #include "wide.h"
 
@@ -264,6 +265,10 @@ FORMULA_OF(f64, double, xlogy, 2, TIMES_LOG(log__f64))
 FORMULA_OF(f32, float, xlog1py, 2, TIMES_LOG(log1p__f32))
 FORMULA_OF(f64, double, xlog1py, 2, TIMES_LOG(log1p__f64))
 
+FORMULA_OF(f32, float, igamma, 2, made = (float)incomplete_gamma(x, y, false))
+FORMULA_OF(f32, float, igammac, 2, made = (float)incomplete_gamma(x, y, true))
+FORMULA_OF(f32, float, zeta, 2, made = (float)hurwitz_zeta(x, y))
+
 /* Euclid's; of the least number of a type, whose size is none of its numbers, in one type more. */
 ALWAYS_INLINE uint64_t common_divisor(uint64_t x, uint64_t y) {
     while (y) {
@@ -372,7 +377,7 @@ const formula_loops ISA(formula_loops) = {
            FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0) SINGLE_ENTRY(bessel_j0)
            SINGLE_ENTRY(bessel_j1) SINGLE_ENTRY(bessel_y0) SINGLE_ENTRY(bessel_y1) SINGLE_ENTRY(airy_ai)
            SINGLE_ENTRY(modified_bessel_k0) SINGLE_ENTRY(modified_bessel_k1) SINGLE_ENTRY(scaled_modified_bessel_k0)
-           SINGLE_ENTRY(scaled_modified_bessel_k1)},
+           SINGLE_ENTRY(scaled_modified_bessel_k1) SINGLE_ENTRY(igamma) SINGLE_ENTRY(igammac) SINGLE_ENTRY(zeta)},
     .squares = {squares_f32, squares_f64},
     .product = {product_f32, product_f64},
     .parts = {parts_f32, parts_f64},

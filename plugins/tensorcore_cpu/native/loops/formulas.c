@@ -360,6 +360,18 @@ ALL_OF(product_f64, double, double, 1, TIMES)
 PARTS(parts_f32, float, uint32_t, int32_t, bits_f32, real_f32, 23, 126)
 PARTS(parts_f64, double, uint64_t, int64_t, bits_f64, real_f64, 52, 1022)
 
+#define PAIRS(suffix, type)                                                                                   \
+    static void pairs_##suffix(const void *first, const void *second, void *made, ptrdiff_t count) {          \
+        const type *x = first, *y = second;                                                                   \
+        type *out = made;                                                                                     \
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                                   \
+            out[2 * i] = x[i];                                                                                \
+            out[2 * i + 1] = y[i];                                                                            \
+        }                                                                                                     \
+    }
+PAIRS(f32, float)
+PAIRS(f64, double)
+
 #define FLOAT_ENTRIES(name) [FORMULA_##name] = {[TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64},
 #define SINGLE_ENTRY(name) [FORMULA_##name] = {[TYPE_F32] = name##_f32},
 #define INTEGER_ENTRIES(name)                                                                                 \
@@ -380,5 +392,6 @@ const formula_loops ISA(formula_loops) = {
            SINGLE_ENTRY(scaled_modified_bessel_k1) SINGLE_ENTRY(igamma) SINGLE_ENTRY(igammac) SINGLE_ENTRY(zeta)},
     .squares = {squares_f32, squares_f64},
     .product = {product_f32, product_f64},
+    .pairs = {pairs_f32, pairs_f64},
     .parts = {parts_f32, parts_f64},
 };

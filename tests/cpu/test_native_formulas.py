@@ -215,3 +215,17 @@ def test_norms_along_dims(dtype, dim, keepdim):
     got = native(x, p=2.0, dim=dim, keepdim=keepdim)
     assert got.shape == exact.shape
     assert_within(got, exact, 4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_complex_numbers_of_two_arrays(dtype):
+    """Bit for bit, of any count and layout; of two shapes they broadcast, and there may be none."""
+    native, fallback = kernel("complex")
+    for values in (*layouts(awkward(dtype)).values(), awkward(dtype, 9000)):
+        other = values[::-1].copy() if values.ndim else values
+        made = native(values, other)
+        assert (made.dtype, made.shape) == (np.result_type(dtype, np.complex64), values.shape)
+        np.testing.assert_array_equal(made.real, values)
+        np.testing.assert_array_equal(made.imag, other)
+    row, column = awkward(dtype, 30), awkward(dtype, 20)[:, None]
+    np.testing.assert_array_equal(native(row, column), fallback(row, column))

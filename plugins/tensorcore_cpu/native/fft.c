@@ -1,4 +1,4 @@
-/* Fourier transforms of sizes whose prime factors are small: what they take, plans, lines over threads. Others are SciPy's. */
+/* Fourier transforms of moderate sizes: what they take, plans, lines over threads. Longer ones are SciPy's. */
 #include "fft.h"
 
 #include "native.h"
@@ -19,8 +19,9 @@ enum { GRAIN = 1 << 14, NEAR = 1 << 13 }; /* elements a thread; bytes */
 
 /* Plans: the ones used last, by size and type, under the GIL; a run holds on to its own. */
 
-typedef struct {
+typedef struct kept_plan {
     fft_plan plan;
+    struct kept_plan *inner; /* of the plan's own inner one */
     bool pairs, wide;
     int users;
     unsigned long used;
@@ -33,26 +34,39 @@ static unsigned long clock_of_uses;
 
 static void drop(kept_plan *one) {
     if (--one->users == 0) {
+        if (one->inner)
+            drop(one->inner);
         free(one->memory);
         free(one);
     }
 }
 
-/* The factors of n, odd ones first, then fours, and a two; false where one is too large. */
-static bool split(fft_plan *plan, ptrdiff_t n) {
+/* The factors of n up to a prime, odd ones first, then fours, and a two; false, without any, where there is a larger one. */
+static bool split(fft_plan *plan, ptrdiff_t n, int most) {
     plan->n = n;
     plan->count = 0;
     ptrdiff_t rest = n;
-    for (int p = 3; p <= FFT_PRIME && rest > 1; p += 2)
+    for (int p = 3; p <= most && rest > 1; p += 2)
         for (; rest % p == 0; rest /= p) /* a product of smaller ones is gone by then */
             plan->factors[plan->count++] = p;
     for (int p = 4; p >= 2; p -= 2)
         for (; rest % p == 0; rest /= p)
             plan->factors[plan->count++] = p;
+    if (rest != 1)
+        plan->count = 0;
     return rest == 1;
 }
 
 static bool has_loop(int p) { return p <= 5; }
+
+/* The size of the transforms that make a convolution of n numbers with a chirp: of factors that have loops. */
+static ptrdiff_t inner_size(ptrdiff_t n) {
+    fft_plan plan;
+    ptrdiff_t size = 2 * n - 1;
+    while (!split(&plan, size, 5))
+        size++;
+    return size;
+}
 
 /* e^(-2 pi i k / n) to the last place of both types: of an angle of at most an eighth of a turn. */
 static void put_root(char **to, bool wide, ptrdiff_t k, ptrdiff_t n) {
@@ -74,6 +88,52 @@ static void put_root(char **to, bool wide, ptrdiff_t k, ptrdiff_t n) {
     *to += wide ? 16 : 8;
 }
 
+static kept_plan *find_plan(ptrdiff_t n, bool pairs, bool wide);
+
+/* The transform of a chirp's inverse over the inner size, in double, with `work` for two lines of that and what a transform needs. */
+static void put_filter(char **to, bool wide, ptrdiff_t n, const fft_plan *inner, double *work) {
+    double *line = work, *made = line + 2 * inner->n;
+    memset(line, 0, (size_t)inner->n * 2 * sizeof *line);
+    for (ptrdiff_t k = 0; k < n; k++) {
+        char *at = (char *)(line + 2 * k);
+        put_root(&at, true, k * k, 2 * n);
+        line[2 * k + 1] = -line[2 * k + 1];
+        if (k)
+            memcpy(line + 2 * (inner->n - k), line + 2 * k, 2 * sizeof *line);
+    }
+    const fft_way way = {inner, FFT_COMPLEX, true, 1 / (double)inner->n, inner->n, 16, 16};
+    const char *from = (const char *)line;
+    char *into = (char *)made;
+    loops->one[true](&way, &from, &into, 1, made + 2 * inner->n);
+    for (ptrdiff_t k = 0; k < 2 * inner->n; k++, *to += wide ? 8 : 4) {
+        if (wide)
+            *(double *)*to = made[k];
+        else
+            *(float *)*to = (float)made[k];
+    }
+}
+
+/* A chirp and its filter. */
+static bool put_chirp(kept_plan *made, char **to) {
+    fft_plan *plan = &made->plan;
+    const ptrdiff_t size = inner_size(plan->n);
+    kept_plan *in_double = find_plan(size, false, true);
+    made->inner = in_double ? find_plan(size, false, made->wide) : NULL;
+    double *work = made->inner ? malloc((size_t)(4 * size + 4 * (size + 1)) * sizeof *work) : NULL;
+    if (work) {
+        plan->inner = &made->inner->plan;
+        plan->chirp = *to;
+        for (ptrdiff_t k = 0; k < plan->n; k++)
+            put_root(to, made->wide, k * k, 2 * plan->n);
+        plan->filter = *to;
+        put_filter(to, made->wide, plan->n, &in_double->plan, work);
+        free(work);
+    }
+    if (in_double)
+        drop(in_double);
+    return work != NULL;
+}
+
 static kept_plan *new_plan(ptrdiff_t n, bool pairs, bool wide) {
     kept_plan *made = calloc(1, sizeof *made);
     if (!made)
@@ -81,13 +141,14 @@ static kept_plan *new_plan(ptrdiff_t n, bool pairs, bool wide) {
     fft_plan *plan = &made->plan;
     made->pairs = pairs;
     made->wide = wide;
-    split(plan, n);
-    size_t count = pairs ? (size_t)n : 0;
+    made->users = 1;
+    const bool chirped = !split(plan, n, FFT_PRIME);
+    size_t count = (size_t)((pairs ? n : 0) + (chirped ? n + inner_size(n) : 0));
     for (ptrdiff_t i = 0, length = n; i < plan->count; length /= plan->factors[i++])
         count += (size_t)(length / plan->factors[i] * (plan->factors[i] - 1) + (has_loop(plan->factors[i]) ? 0 : plan->factors[i]));
     char *at = made->memory = malloc((count + 1) * (wide ? 16 : 8));
-    if (!at) {
-        free(made);
+    if (!at || (chirped && !put_chirp(made, &at))) {
+        drop(made);
         return NULL;
     }
     for (ptrdiff_t i = 0, length = n; i < plan->count; length /= plan->factors[i++]) {
@@ -117,14 +178,11 @@ static kept_plan *find_plan(ptrdiff_t n, bool pairs, bool wide) {
             oldest = i;
     }
     if (!one) {
-        if (!(one = new_plan(n, pairs, wide))) {
-            PyErr_NoMemory();
-            return NULL;
-        }
+        if (!(one = new_plan(n, pairs, wide)))
+            return (kept_plan *)PyErr_NoMemory();
         if (kept[oldest])
             drop(kept[oldest]);
         kept[oldest] = one;
-        one->users = 1;
     }
     one->used = ++clock_of_uses;
     one->users++;
@@ -205,7 +263,7 @@ static bool run_dim(PyArrayObject *x, PyArrayObject *made, int dim, fft_kind kin
         }
     const bool many = 4 * run.lines >= run.lanes;
     run.group = many ? run.lanes : 1;
-    run.work = (size_t)(4 * (n + 1) * run.group * (wide ? 8 : 4));
+    run.work = (size_t)(4 * fft_room(&plan->plan) * run.group * (wide ? 8 : 4));
     const npy_intp cost = n * run.group;
     native_parallel((run.lines + run.group - 1) / run.group, cost < GRAIN ? GRAIN / cost : 1, run_lines, &run);
     drop(plan);
@@ -229,7 +287,8 @@ static bool made_here(PyArrayObject *x, const call *one, fft_kind last) {
     for (int i = 0; i < one->count; i++) {
         const bool ends = i == one->count - 1;
         const npy_intp size = ends ? one->size : PyArray_DIM(x, one->dims[i]);
-        if (size < 1 || size > FFT_MOST || !split(&plan, complex_size(ends ? last : FFT_COMPLEX, size)))
+        const npy_intp n = complex_size(ends ? last : FFT_COMPLEX, size);
+        if (size < 1 || size > FFT_MOST || (n > FFT_CHIRP && !split(&plan, n, FFT_PRIME)))
             return false;
     }
     return true;

@@ -152,6 +152,39 @@ static PyObject *run_frexp(const native_kernel *kernel, PyObject *const *args, P
     return Py_BuildValue("(NN)", mantissa, exponent);
 }
 
+typedef struct {
+    const char *x, *y;
+    char *made;
+    native_type type;
+} pairs_run;
+
+static void run_pairs(void *context, npy_intp begin, npy_intp end) {
+    const pairs_run *run = context;
+    const npy_intp start = begin * TYPE_SIZE[run->type];
+    loops->pairs[run->type](run->x + start, run->y + start, run->made + 2 * start, end - begin);
+}
+
+/* Complex numbers of two arrays of one shape; others are NumPy's. */
+static PyObject *run_complex(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const native_type type = nargs == 2 && !kwnames ? native_real_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || native_real_type(args[1]) != type)
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];
+    if (!PyArray_SAMESHAPE(x, y) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(y))
+        return NULL;
+    PyArray_Descr *descr = PyArray_DescrFromType(type == TYPE_F32 ? NPY_CFLOAT : NPY_CDOUBLE);
+    const size_t bytes = (size_t)PyArray_SIZE(x) * 2 * TYPE_SIZE[type];
+    PyArrayObject *made =
+        bytes >= NATIVE_LINES
+            ? native_memory_array(descr, PyArray_NDIM(x), PyArray_DIMS(x), NULL, bytes)
+            : (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, PyArray_NDIM(x), PyArray_DIMS(x), NULL, NULL, 0, NULL);
+    if (!made)
+        return NULL;
+    pairs_run run = {PyArray_BYTES(x), PyArray_BYTES(y), PyArray_BYTES(made), type};
+    native_parallel(PyArray_SIZE(x), GRAIN, run_pairs, &run);
+    return (PyObject *)made;
+}
+
 /* The product of all elements, and the norm of order 2, also along dims. */
 static PyObject *run_whole(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const bool norm = *(const char *)kernel->data == 'n';
@@ -187,6 +220,7 @@ int formulas_init(void) {
 const native_spec formulas_kernels[] = {
     FORMULAS(FORMULA_SPEC)
     {"frexp", run_frexp, NULL},
+    {"complex", run_complex, NULL},
     {"norm", run_whole, "n"},
     {"prod", run_whole, "p"},
     {NULL, NULL, NULL},

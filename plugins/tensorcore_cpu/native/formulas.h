@@ -11,7 +11,7 @@
     X(sinc, 1) X(spherical_bessel_j0, 1) X(bessel_j0, 1) X(bessel_j1, 1) X(bessel_y0, 1) X(bessel_y1, 1) X(airy_ai, 1) \
     X(modified_bessel_k0, 1) X(modified_bessel_k1, 1) X(scaled_modified_bessel_k0, 1) X(scaled_modified_bessel_k1, 1) \
     X(relu_backward, 2) X(leaky_relu_backward, 2) X(tanh_backward, 2) X(sigmoid_backward, 2)                  \
-    X(entr, 1) X(atan2, 2) X(copysign, 2) X(heaviside, 2) X(xlogy, 2) X(xlog1py, 2) X(gcd, 2) X(lcm, 2)                                 \
+    X(entr, 1) X(atan2, 2) X(copysign, 2) X(heaviside, 2) X(xlogy, 2) X(xlog1py, 2) X(gcd, 2) X(lcm, 2) X(igamma, 2) X(igammac, 2) X(zeta, 2) \
     X(addcdiv, 3) X(addcmul, 3) X(lerp, 3)
 
 #define FORMULA_NUMBER(name, inputs) FORMULA_##name,
@@ -28,6 +28,7 @@ typedef struct {
     formula_loop of[FORMULA_COUNT][TYPES]; /* NULL where there is none: NumPy's turn */
     double (*squares[2])(const void *x, ptrdiff_t count); /* their sum */
     double (*product[2])(const void *x, ptrdiff_t count);
+    void (*pairs[2])(const void *x, const void *y, void *made, ptrdiff_t count); /* x and y side by side */
     void (*parts[2])(const void *x, void *mantissa, int32_t *exponent, ptrdiff_t count); /* TYPE_F32, TYPE_F64 */
 } formula_loops;
 

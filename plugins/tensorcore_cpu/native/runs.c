@@ -1,8 +1,11 @@
 /* Runs of equal elements, and slices shortened to a norm. */
+#include "runs.h"
+
 #include "rows.h"
 
-#include <math.h>
-#include <string.h>
+DECLARE_LOOPS(runs_loops, runs_loops);
+
+static const runs_loops *loops;
 
 enum { DIM, P, MAXNORM, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -69,56 +72,24 @@ static PyObject *run_unique_consecutive(const native_kernel *kernel, PyObject *c
 }
 
 typedef struct {
-    native_type type;
-    npy_intp before, n, after;
-    double p, most;
-    const char *from;
-    char *to;
+    runs_shorten shorten;
+    shorten_run of;
 } renorm_run;
-
-/* Slice `at` of (before, n, after): its norm as a sum in double, then the elements, each multiplied once as its own type. */
-#define SHORTEN(name, type)                                                                                   \
-    static void name(const renorm_run *run, npy_intp at) {                                                    \
-        const bool square = run->p == 2;                                                                      \
-        double total = 0;                                                                                     \
-        for (npy_intp i = 0; i < run->before; i++) {                                                          \
-            const type *x = (const type *)run->from + (i * run->n + at) * run->after;                         \
-            double sums[8] = {0};                                                                             \
-            npy_intp k = 0;                                                                                   \
-            for (; k + 8 <= run->after; k += 8)                                                               \
-                for (int lane = 0; lane < 8; lane++) {                                                        \
-                    const double one = x[k + lane], size = fabs(one);                                         \
-                    sums[lane] += size * (square ? size : 1);                                                 \
-                }                                                                                             \
-            for (; k < run->after; k++)                                                                       \
-                sums[0] += fabs((double)x[k]) * (square ? fabs((double)x[k]) : 1);                            \
-            total += ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7])); \
-        }                                                                                                     \
-        const type size = (type)(square ? sqrt(total) : total), most = (type)run->most;                  \
-        const type factor = size > most ? most / (size + (type)1e-7) : 1;                                     \
-        for (npy_intp i = 0; i < run->before; i++) {                                                          \
-            const npy_intp start = (i * run->n + at) * run->after;                                            \
-            const type *x = (const type *)run->from + start;                                                  \
-            type *out = (type *)run->to + start;                                                              \
-            for (npy_intp k = 0; k < run->after; k++)                                                         \
-                out[k] = x[k] * factor;                                                                       \
-        }                                                                                                     \
-    }
-SHORTEN(shorten_f32, float)
-SHORTEN(shorten_f64, double)
 
 static void run_slices(void *context, npy_intp begin, npy_intp end) {
     const renorm_run *run = context;
     for (; begin < end; begin++)
-        (run->type == TYPE_F32 ? shorten_f32 : shorten_f64)(run, begin);
+        run->shorten(&run->of, begin);
 }
 
 static PyObject *run_renorm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
-    renorm_run run = {.type = nargs == 1 && kwnames ? native_real_type(args[0]) : TYPE_NONE};
-    if (run.type == TYPE_NONE || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[DIM] ||
-        !PyLong_CheckExact(options[DIM]) || !native_double(options[P], &run.p) || (run.p != 1 && run.p != 2) ||
-        !native_double(options[MAXNORM], &run.most) || !PyArray_SIZE((PyArrayObject *)args[0]))
+    renorm_run run;
+    shorten_run *of = &run.of;
+    const native_type type = nargs == 1 && kwnames ? native_real_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[DIM] ||
+        !PyLong_CheckExact(options[DIM]) || !native_double(options[P], &of->p) || (of->p != 1 && of->p != 2) ||
+        !native_double(options[MAXNORM], &of->most) || !PyArray_SIZE((PyArrayObject *)args[0]))
         return NULL;
     const long dim = PyLong_AsLong(options[DIM]);
     if (dim < 0 || dim >= PyArray_NDIM((PyArrayObject *)args[0])) {
@@ -126,19 +97,21 @@ static PyObject *run_renorm(const native_kernel *kernel, PyObject *const *args, 
         return NULL;
     }
     PyArrayObject *x = native_dense(args[0]);
-    PyArrayObject *made = x ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), run.type) : NULL;
+    PyArrayObject *made = x ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type) : NULL;
     if (made) {
-        native_around(x, (int)dim, &run.before, &run.after);
-        run.n = PyArray_DIM(x, dim);
-        run.from = PyArray_BYTES(x);
-        run.to = PyArray_BYTES(made);
-        native_parallel(run.n, native_grain(1 << 14, run.before * run.after), run_slices, &run);
+        native_around(x, (int)dim, &of->before, &of->after);
+        of->n = PyArray_DIM(x, dim);
+        of->from = PyArray_BYTES(x);
+        of->to = PyArray_BYTES(made);
+        run.shorten = loops->shorten[type];
+        native_parallel(of->n, native_grain(1 << 14, of->before * of->after), run_slices, &run);
     }
     Py_XDECREF(x);
     return (PyObject *)made;
 }
 
 int runs_init(void) {
+    loops = PICK(runs_loops);
     static const char *const words[OPTIONS] = {"dim", "p", "maxnorm"};
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))

@@ -151,6 +151,33 @@ static void N(passes)(const fft_plan *plan, T **re, T **im, T *other_re, T *othe
     }
 }
 
+/* Times a list of pairs, element by element. */
+static void N(times)(T *re, T *im, const REAL *pairs, ptrdiff_t count) {
+    for (ptrdiff_t k = 0; k < count; k++) {
+        const T r = re[k], i = im[k];
+        re[k] = r * pairs[2 * k] - i * pairs[2 * k + 1];
+        im[k] = r * pairs[2 * k + 1] + i * pairs[2 * k];
+    }
+}
+
+/* The spectrum by passes, or as a convolution: j k = (j^2 + k^2 - (k - j)^2) / 2 (Bluestein 1970). */
+static void N(spectrum)(const fft_plan *plan, T **re, T **im, T *other_re, T *other_im) {
+    const fft_plan *inner = plan->inner;
+    if (!inner) {
+        N(passes)(plan, re, im, other_re, other_im);
+        return;
+    }
+    T *const first_re = *re, *const first_im = *im;
+    N(times)(first_re, first_im, plan->chirp, plan->n);
+    memset(first_re + plan->n, 0, (size_t)(inner->n - plan->n) * sizeof(T));
+    memset(first_im + plan->n, 0, (size_t)(inner->n - plan->n) * sizeof(T));
+    N(passes)(inner, re, im, other_re, other_im);
+    N(times)(*re, *im, plan->filter, inner->n);
+    const bool moved = *re != first_re;
+    N(passes)(inner, im, re, moved ? first_im : other_im, moved ? first_re : other_re);
+    N(times)(*re, *im, plan->chirp, plan->n);
+}
+
 /* Lanes of lines that there are not repeat the last one: from[] has a pointer for each. */
 #define EACH(count)                                                                                           \
     for (ptrdiff_t j = 0; j < (count); j++)                                                                   \
@@ -218,7 +245,7 @@ static void N(pair)(const fft_plan *plan, const T *re, const T *im, T *made_re, 
 
 static void N(transform)(const fft_way *way, const char *const *from, char *const *to, int lines, void *work) {
     const fft_plan *plan = way->plan;
-    const ptrdiff_t n = plan->n, in = way->from_step, out = way->to_step, room = n + 1;
+    const ptrdiff_t n = plan->n, in = way->from_step, out = way->to_step, room = fft_room(plan);
     const bool pairs = plan->halves != NULL;
     const REAL scale = (REAL)way->scale;
     T *re = work, *im = re + room, *other_re = im + room, *other_im = other_re + room;
@@ -231,7 +258,7 @@ static void N(transform)(const fft_way *way, const char *const *from, char *cons
             N(pair)(plan, re, im, other_re, other_im);
             T *const held_re = re, *const held_im = im;
             re = other_re, im = other_im;
-            N(passes)(plan, &im, &re, held_im, held_re);
+            N(spectrum)(plan, &im, &re, held_im, held_re);
             N(write_real)(to, out, lines, 2, n, re, scale);
             char *odd[ACROSS];
             for (int lane = 0; lane < lines; lane++)
@@ -244,7 +271,7 @@ static void N(transform)(const fft_way *way, const char *const *from, char *cons
             re[n - k] = re[k];
             im[n - k] = -im[k];
         }
-        N(passes)(plan, &im, &re, other_im, other_re);
+        N(spectrum)(plan, &im, &re, other_im, other_re);
         N(write_real)(to, out, lines, 1, n, re, scale);
         return;
     }
@@ -261,21 +288,25 @@ static void N(transform)(const fft_way *way, const char *const *from, char *cons
         memset(im, 0, (size_t)n * sizeof *im);
     }
     if (way->kind == FFT_REAL_TO_HALF) {
-        N(passes)(plan, &re, &im, other_re, other_im);
+        N(spectrum)(plan, &re, &im, other_re, other_im);
         if (pairs) {
             T *const first = work;
             other_re = re == first ? first + 2 * room : first;
             other_im = other_re + room;
             N(unpair)(plan, re, im, other_re, other_im);
             re = other_re, im = other_im;
+        } else {
+            im[0] = (T){0}; /* as it is behind passes; a convolution rounds */
         }
         N(write)(to, out, lines, way->size / 2 + 1, re, im, scale, way->forward ? scale : -scale);
         return;
     }
     if (way->forward)
-        N(passes)(plan, &re, &im, other_re, other_im);
+        N(spectrum)(plan, &re, &im, other_re, other_im);
     else
-        N(passes)(plan, &im, &re, other_im, other_re);
+        N(spectrum)(plan, &im, &re, other_im, other_re);
+    if (way->kind == FFT_REAL_TO_COMPLEX)
+        im[0] = (T){0};
     N(write)(to, out, lines, n, re, im, scale, scale);
 }
 

@@ -2,6 +2,7 @@
    Chebyshev's points); those of doubles are left to NumPy. */
 #include "bessel.h"
 #include "functions.h"
+#include "gamma.h"
 #include "loop.h"
 #include "wide.h"
 
@@ -264,6 +265,10 @@ FORMULA_OF(f64, double, xlogy, 2, TIMES_LOG(log__f64))
 FORMULA_OF(f32, float, xlog1py, 2, TIMES_LOG(log1p__f32))
 FORMULA_OF(f64, double, xlog1py, 2, TIMES_LOG(log1p__f64))
 
+FORMULA_OF(f32, float, igamma, 2, made = (float)incomplete_gamma(x, y, false))
+FORMULA_OF(f32, float, igammac, 2, made = (float)incomplete_gamma(x, y, true))
+FORMULA_OF(f32, float, zeta, 2, made = (float)hurwitz_zeta(x, y))
+
 /* Euclid's; of the least number of a type, whose size is none of its numbers, in one type more. */
 ALWAYS_INLINE uint64_t common_divisor(uint64_t x, uint64_t y) {
     while (y) {
@@ -355,6 +360,18 @@ ALL_OF(product_f64, double, double, 1, TIMES)
 PARTS(parts_f32, float, uint32_t, int32_t, bits_f32, real_f32, 23, 126)
 PARTS(parts_f64, double, uint64_t, int64_t, bits_f64, real_f64, 52, 1022)
 
+#define PAIRS(suffix, type)                                                                                   \
+    static void pairs_##suffix(const void *first, const void *second, void *made, ptrdiff_t count) {          \
+        const type *x = first, *y = second;                                                                   \
+        type *out = made;                                                                                     \
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                                   \
+            out[2 * i] = x[i];                                                                                \
+            out[2 * i + 1] = y[i];                                                                            \
+        }                                                                                                     \
+    }
+PAIRS(f32, float)
+PAIRS(f64, double)
+
 #define FLOAT_ENTRIES(name) [FORMULA_##name] = {[TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64},
 #define SINGLE_ENTRY(name) [FORMULA_##name] = {[TYPE_F32] = name##_f32},
 #define INTEGER_ENTRIES(name)                                                                                 \
@@ -372,8 +389,9 @@ const formula_loops ISA(formula_loops) = {
            FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0) SINGLE_ENTRY(bessel_j0)
            SINGLE_ENTRY(bessel_j1) SINGLE_ENTRY(bessel_y0) SINGLE_ENTRY(bessel_y1) SINGLE_ENTRY(airy_ai)
            SINGLE_ENTRY(modified_bessel_k0) SINGLE_ENTRY(modified_bessel_k1) SINGLE_ENTRY(scaled_modified_bessel_k0)
-           SINGLE_ENTRY(scaled_modified_bessel_k1)},
+           SINGLE_ENTRY(scaled_modified_bessel_k1) SINGLE_ENTRY(igamma) SINGLE_ENTRY(igammac) SINGLE_ENTRY(zeta)},
     .squares = {squares_f32, squares_f64},
     .product = {product_f32, product_f64},
+    .pairs = {pairs_f32, pairs_f64},
     .parts = {parts_f32, parts_f64},
 };

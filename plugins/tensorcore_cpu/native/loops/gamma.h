@@ -1,0 +1,129 @@
+/* The incomplete gamma functions and Hurwitz' zeta function of floats, computed in double: the formulas of
+   tensorcore/ops/special/gamma.py, with as many terms as a float has use for. */
+#ifndef TENSORCORE_NATIVE_GAMMA_H
+#define TENSORCORE_NATIVE_GAMMA_H
+
+#include "loop.h"
+
+#include <math.h>
+
+#define LARGE_SHAPE 1e4 /* from here on, and WITHIN that of a, Temme's expansion */
+#define WITHIN 0.13
+#define TERM_ENDS 1e-12 /* of the sum */
+
+/* mu - log(1 + mu), whose two sides have many digits in common near 0 */
+static double log_distance(double mu) {
+    if (fabs(mu) > 0.3)
+        return mu - log1p(mu);
+    double power = mu * mu, sum = power / 2;
+    for (int n = 3; n < 40 && fabs(power) > 1e-17 * sum; n++) {
+        power *= -mu;
+        sum += power / n;
+    }
+    return sum;
+}
+
+/* x^a e^-x / gamma(a + 1); from 20 on by Stirling's series about its peak. */
+static double gamma_density(double a, double x) {
+    if (a < 20)
+        return exp(a * log(x) - x) / tgamma(a + 1);
+    const double u = 1 / a, v = u * u;
+    const double series = u * (1. / 12 + v * (-1. / 360 + v * (1. / 1260 + v * (-1. / 1680 + v / 1188))));
+    return exp(-a * log_distance((x - a) / a) - series) / sqrt(6.28318530717958647692 * a);
+}
+
+/* Temme's expansion of the upper function (DLMF 8.12), whose coefficients are power series in eta. */
+static double gamma_about(double a, double x, bool upper) {
+    static const double first[] = {-0.3333333333333333, 0.08333333333333333, -0.014814814814814815, 0.0011574074074074073,
+                                   0.0003527336860670194, -0.0001787551440329218, 3.919263178522438e-05};
+    static const double second[] = {-0.001851851851851852, -0.003472222222222222, 0.0026455026455026454};
+    const double mu = (x - a) / a, half = log_distance(mu), eta = copysign(sqrt(2 * half), mu);
+    double total = 0, other = 0;
+    for (int n = 6; n >= 0; n--)
+        total = total * eta + first[n];
+    for (int n = 2; n >= 0; n--)
+        other = other * eta + second[n];
+    const double rest = exp(-a * half) / sqrt(6.28318530717958647692 * a) * (total + other / a), scaled = eta * sqrt(a / 2);
+    return upper ? 0.5 * erfc(scaled) + rest : 0.5 * erfc(-scaled) - rest;
+}
+
+/* The upper function where one less the lower one has few digits left: a under 1, x up to about that. */
+static double upper_near_zero(double a, double x) {
+    double term = 1, total = 0;
+    for (int n = 1; n < 30 && fabs(term) > 1e-18; n++) {
+        term *= -x / n;
+        total += term / (a + n);
+    }
+    /* Near 0 the logarithm of the gamma function by its power series: Euler's constant, zeta(2) / 2, -zeta(3) / 3, ... */
+    const double gamma = a < 1e-3 ? a * (-0.5772156649015329 + a * (0.8224670334241132 + a * (-0.40068563438653143 + a * 0.27058080842778454)))
+                                  : log(tgamma(a + 1));
+    const double power = a * log(x) - gamma;
+    return -expm1(power) - exp(power) * a * total;
+}
+
+static double incomplete_gamma(double a, double x, bool upper) {
+    if (a < 0 || x < 0 || (a == 0 && !(x > 0)) || (a == INFINITY && x == INFINITY))
+        return NAN;
+    if (a == 0 || (x == INFINITY && a != INFINITY)) /* beside NaN one of the two decides where it can */
+        return !upper;
+    if (x == 0 || a == INFINITY)
+        return upper;
+    if (a != a || x != x)
+        return NAN;
+    if (a > LARGE_SHAPE && fabs(x - a) < WITHIN * a)
+        return gamma_about(a, x, upper);
+    if (upper && a < 1 && x < 1.1)
+        return upper_near_zero(a, x);
+    const double density = gamma_density(a, x);
+    if (density == 0)
+        return (x > a) != upper;
+    if (x <= a + 1) { /* the lower one's power series */
+        double term = 1, total = 1;
+        for (double k = 1; term > TERM_ENDS * total; k++)
+            total += term *= x / (a + k);
+        return upper ? 1 - density * total : density * total;
+    }
+    /* Legendre's continued fraction for the upper one, by the ratios of what is above and below (Lentz) */
+    double b = x + 1 - a, c = INFINITY, d = 1 / b, made = d, step = 0;
+    for (double k = 1; k < 2000 && fabs(step - 1) > TERM_ENDS; k++) {
+        const double factor = (a - k) * k;
+        b += 2;
+        c = b + factor / c;
+        d = 1 / (b + factor * d);
+        made *= step = c * d;
+    }
+    made *= density * a;
+    return upper ? made : 1 - made;
+}
+
+/* The sum of (k + q)^-s over k from 0 on: terms as long as q is small, the rest by Euler and Maclaurin. */
+static double hurwitz_zeta(double s, double q) {
+    static const double bernoulli[] = {1. / 12, -1. / 720, 1. / 30240, -1. / 1209600, 1. / 47900160}; /* over factorials */
+    if (s == 1)
+        return INFINITY;
+    if (s < 1 || q == INFINITY)
+        return NAN;
+    if (q <= 0 && q == floor(q))
+        return INFINITY; /* a pole */
+    if (s != s || q != q || (q <= 0 && s != floor(s)))
+        return NAN;
+    if (s == INFINITY)
+        return q < 1 ? INFINITY : q == 1 ? 1 : NAN;
+    double total = 0;
+    for (; q < s + 10; q++) {
+        const double term = pow(q, -s);
+        total += term;
+        if (q > 0 && term <= 1e-17 * total)
+            return total;
+    }
+    double term = pow(q, -s);
+    total += term * (q / (s - 1) + 0.5);
+    term *= s / q;
+    for (int j = 0; j < 5 && term != 0; j++) {
+        total += term * bernoulli[j];
+        term *= (s + 2 * j + 1) / q * ((s + 2 * j + 2) / q);
+    }
+    return total;
+}
+
+#endif

@@ -1,0 +1,22 @@
+/* Slices shortened to a norm: the loops that each instruction set fills. */
+#ifndef TENSORCORE_NATIVE_RUNS_H
+#define TENSORCORE_NATIVE_RUNS_H
+
+#include "types.h"
+
+/* An array as (before, n, after); p is 1 or 2. */
+typedef struct {
+    ptrdiff_t before, n, after;
+    double p, most;
+    const char *from;
+    char *to;
+} shorten_run;
+
+/* Makes slice `at` of n. */
+typedef void (*runs_shorten)(const shorten_run *run, ptrdiff_t at);
+
+typedef struct {
+    runs_shorten shorten[2]; /* TYPE_F32, TYPE_F64 */
+} runs_loops;
+
+#endif

@@ -11,6 +11,7 @@ import importlib.util
 import os
 import random
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -59,6 +60,31 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     comparisons = [item for item in items if item.get_closest_marker("oracle")]
     config.hook.pytest_deselected(items=comparisons)
     items[:] = [item for item in items if not item.get_closest_marker("oracle")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Any:
+    """A subclass of Tensor gives all functions of its process another body, so it belongs into the tests that are about it."""
+    report = yield
+    for one in subclasses(sys.modules["tensorcore"].Tensor) if isinstance(collector, pytest.Module) else ():
+        if one.__module__.partition(".")[0] != "tensorcore" and one not in _found:
+            _found.add(one)
+            file = getattr(sys.modules.get(one.__module__), "__file__", None) or collector.path
+            report.outcome = "failed"
+            report.longrepr = (
+                f"collection: expected no subclass of Tensor outside of tests, whose functions would all listen to it, "
+                f"got {one.__qualname__} in {file}; define it in a test that runs in a process of its own"
+            )
+    return report
+
+
+_found: set[type] = set()
+
+
+def subclasses(kind: type) -> Iterator[type]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from subclasses(one)
 
 
 def pytest_collection_finish() -> None:

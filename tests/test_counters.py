@@ -7,13 +7,16 @@ import json
 import pytest
 
 from asv_benchmarks import counters
+from tensorcore import shortcuts
 
 
 @pytest.mark.slow
 def test_nothing_has_grown() -> None:
-    """Modules, frames, kernels and bytes are at most the committed ones."""
+    """Modules, kernels and bytes are at most the committed ones, and so are frames where the short ways in C are built."""
     before = json.loads(counters.COMMITTED.read_text("utf-8"))
     found = counters.counted()
+    if not shortcuts.properties:
+        before, found = ({name: one[name] for name in one if "frames" not in name} for one in (before, found))
     assert found.keys() == before.keys()
     assert counters.grown(found, before) == {}, "if it has to be: python -m asv_benchmarks.counters --write"
 

@@ -60,6 +60,19 @@ assert tc.add.__code__ is not code
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+def test_a_subclass_where_tests_are_collected_is_an_error(tmp_path):
+    """One made when a test file is imported stops the collection with a sentence that names the class and the file."""
+    (tmp_path / "test_one.py").write_text("import tensorcore as tc\n\nclass Sub(tc.nn.Parameter): ...\n")
+    (tmp_path / "test_other.py").write_text("import tensorcore as tc\n\ndef test(): assert tc.ones(1).item() == 1\n")
+    words = ["-q", "-p", "tests.conftest", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", tmp_path, tmp_path]
+    done = subprocess.run([sys.executable, "-m", "pytest", *words], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert (
+        f"got Sub in {tmp_path / 'test_one.py'}; define it in a test that runs in a process of its own" in done.stdout
+    )
+    assert "1 error in" in done.stdout
+
+
 def test_parts_of_memory_compile_where_functions_listen():
     """A compiled function takes parts by their place in memory, by name or in order, whether or not there is a subclass."""
     script = """

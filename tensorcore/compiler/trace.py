@@ -443,14 +443,14 @@ class _Call:
                     )
         writes = {base for segment in self.tracer.segments for _, base in segment.writes}
         if any(number in self.script.sources for number in writes) and self.guards.arguments:
-            distinct = [path for path, one in self.guards.arguments if held[id(one.native)][0] == path]
+            distinct = {path: one for path, one in self.guards.arguments if held[id(one.native)][0] == path}
             if distinct:
                 place = guards.name(self.tracer.device)
                 keys = ", ".join(f"{place}.storage_key({path}.native)" for path in distinct)
                 known = {
                     self.tracer.device.storage_key(one.native) for path, one in self.reached if path.startswith("o")
                 }  # type: ignore[union-attr]
-                mine = {self.tracer.device.storage_key(one.native) for path, one in self.guards.arguments}  # type: ignore[union-attr]
+                mine = {self.tracer.device.storage_key(one.native) for one in distinct.values()}  # type: ignore[union-attr]
                 guards.add(
                     f"len({{{keys}}}) == {len(mine)} and {guards.name(known - mine)}.isdisjoint({{{keys}}})",
                     "which arguments share memory", "",

@@ -241,6 +241,8 @@ class Tracer(Memories):
 
     def _update(self, name: str, natives: tuple[Any, ...], options: dict[str, Any]) -> None:
         targets = tuple(i for i in range(UPDATES[name]) if natives[i] is not None)
+        if len({id(self.find(natives[i]).memory) for i in targets}) < len(targets):
+            self.fail(f"calls the kernel {name!r}, which writes to one memory twice,")
         operands = tuple([self._operand(one) for one in natives])
         specs = [spec_of(natives[i]) for i in targets]
         given = {"kernel": name, "targets": targets, "options": tuple(options.items())}

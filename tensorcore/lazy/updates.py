@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.base import Kernel
-from tensorcore.lazy.arrays import LazyArray
-from tensorcore.lazy.record import Call, array_call, copied, frozen, known_call
+from tensorcore.lazy.arrays import LazyArray, chain_of
+from tensorcore.lazy.kinds import indexed
+from tensorcore.lazy.record import Call, array_call, copied, frozen, known_call, leaf
 
 if TYPE_CHECKING:
     from tensorcore.lazy.recording import Recorder
@@ -48,6 +50,9 @@ def writing(recorder: Recorder, name: str) -> Kernel:
                 targets += one
             elif one is not None:
                 targets.append(one)
+        if _overlap(targets):
+            _write_now(recorder, name, natives, options, targets)
+            return
         named = []
         key: list[Any] = []
         for option, one in options.items():
@@ -81,6 +86,44 @@ def writing(recorder: Recorder, name: str) -> Kernel:
                 recorder.store(target, made)
 
     return kernel
+
+
+def _overlap(targets: list[LazyArray]) -> bool:
+    """Whether two of the arrays may have elements in common, as parameters that were tied by their data do."""
+    if all([one.parent is None for one in targets]):
+        return len(set(targets)) < len(targets)
+    taken: dict[LazyArray, list[tuple[int, int]]] = {}
+    for one in targets:
+        if one.size:
+            last = sum([step * (count - 1) for step, count in zip(one.form.strides, one.shape, strict=True)])
+            begin, end = one.form.offset, one.form.offset + last + 1
+            taken.setdefault(one.memory, []).append((begin * one.itemsize, end * one.itemsize))
+    return any(a[1] > b[0] for found in map(sorted, taken.values()) for a, b in pairwise(found))
+
+
+def _write_now(recorder: Recorder, name: str, natives: Any, options: dict[str, Any], targets: list[LazyArray]) -> None:
+    """Call the kernel on a copy of the memory that its targets share: there it sees what it wrote, as it does eagerly."""
+    kernels = recorder.target.kernels
+    copies = {one.memory: kernels["clone"](recorder.make(one.memory)) for one in targets}
+
+    def made(one: Any) -> Any:
+        if type(one) is list or type(one) is tuple:
+            return [made(each) for each in one]
+        if type(one) is not LazyArray:
+            return one
+        if one.memory not in copies:
+            return recorder.make(one)
+        part = copies[one.memory]
+        chain, places = chain_of(one)
+        numbers = iter(places)
+        for step, given in chain:
+            part = kernels[step](part, **indexed(given, numbers))
+        return part
+
+    kernels[name](*map(made, natives), **{key: made(one) for key, one in options.items()})
+    for memory, copy in copies.items():
+        memory.value = leaf(memory.form.based, copy)
+        memory.writes += 1
 
 
 def _written(

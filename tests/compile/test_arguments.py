@@ -118,3 +118,25 @@ def test_ordered_dicts_and_numbers_of_numpy() -> None:
         assert list(found) == ["b", "a"]
         assert found["b"].tolist() == [factor] * 2
     assert (f.explain().traces, f.explain().replays) == (2, 1)
+
+
+def test_an_argument_that_the_call_holds_as_well() -> None:
+    """A module's own buffers, given to it again and written, cost no trace; what shares memory with another argument does."""
+    norm = tc.nn.BatchNorm1d(3)
+    own = dict(norm.named_buffers())
+
+    @counted
+    def f(buffers, x, y):
+        made = tc.func.functional_call(norm, buffers, (x,))
+        y.add_(1)
+        return made, x.sum()
+
+    for _ in range(3):
+        f(own, tc.ones(2, 3), tc.zeros(3))
+    assert own["num_batches_tracked"].item() == 3
+    assert (f.explain().traces, f.explain().replays) == (1, 2)
+    x = tc.zeros(2, 3)
+    assert f(own, x, x[0])[1].item() == 3
+    assert f.explain().reasons[0] == "traced again: which arguments share memory is another one now"
+    f(own, x, own["running_mean"])
+    assert f.explain().replays == 2

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import tensorcore as tc
 from tensorcore import nn
 from tests.compile.stepwise import stepwise
-from tests.compile.test_programs import PLANS, function, outcome
-from tests.lazy.test_programs import CALM, numbered
+from tests.compile.test_programs import MOVES, PLANS, function, outcome
+from tests.lazy.test_programs import numbered
 
 BREAKS = {"breaks": True}
 
@@ -214,7 +214,7 @@ def test_a_compiled_function_inside_is_part_of_the_pieces() -> None:
 
 @hypothesis.settings(max_examples=40)
 @hypothesis.given(PLANS, st.booleans())
-@hypothesis.example([(0, 0, 0, 0), (CALM.index(numbered), 0, 1, 0)], False)  # nothing is added where the rows lie
+@hypothesis.example([(0, 0, 0, 0), (MOVES.index(numbered), 0, 1, 0)], False)  # nothing is added where the rows lie
 def test_a_random_program_with_reads_is_the_same_in_pieces(plan, backward) -> None:
     """Results, gradients, writes, aliasing and draws are those of eager, whichever branches the values take."""
     moves = function(plan)

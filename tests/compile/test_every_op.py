@@ -9,12 +9,12 @@ import pytest
 
 import tensorcore as tc
 from tensorcore.ops.define import OPS
+from tensorcore.testing.calls import RANDOM
 from tensorcore.testing.invariants import defined
 from tests.compile.stepwise import stepwise
 from tests.ops.registry_forms import SAMPLED, calls_of, mapped, tensors_of, with_leaves
 
-# Ops whose values are whatever the memory held.
-NAMES = [name for name in SAMPLED if name != "empty_like"]
+NAMES = [*SAMPLED, *sorted(RANDOM)]
 
 
 def program(name: str, call: Any) -> tuple[Any, list[np.ndarray]]:

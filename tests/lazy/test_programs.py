@@ -30,7 +30,7 @@ def part_of(x: tc.Tensor, i: int) -> tc.Tensor:
         lambda: x.reshape(-1),
         lambda: x.detach(),
         lambda: x.expand(2, *x.shape),
-        lambda: x.as_strided((x.shape[0],), (x.stride(0),), x.storage_offset()) if x.ndim else x.view(1),
+        lambda: x.as_strided((x.shape[0],), (x.stride(0),)) if x.ndim else x.view(1),
         lambda: x.diagonal() if x.ndim == 2 else x.flatten(),
         lambda: x.narrow(0, 0, x.shape[0]) if x.ndim else x,
         lambda: x.unfold(-1, 2, 1) if x.ndim and x.shape[-1] > 1 else x,
@@ -90,7 +90,7 @@ def write(tensors: list[tc.Tensor], a: int, b: int, c: int) -> None:
             lambda: x.copy_(pick(tensors, b).sum()), lambda: x.clamp_(-1, 1), lambda: x.normal_(), lambda: x.neg_(),
             lambda: tc.add(x, 1.0, out=x),
         ]  # fmt: skip
-        if x.untyped_storage().nbytes() == 0 or c % 2 == 0:
+        if c % 2 == 0 or 0 in x.shape:
             moves[b % len(moves)]()
         elif x.ndim:
             x[c % x.shape[0]] = float(b)

@@ -56,6 +56,40 @@ def test_a_step_that_nobody_looks_at_makes_nothing() -> None:
     assert model.weight.is_initialized()
 
 
+def _tied(kind: str, device: str, apart: bool) -> list[Any]:
+    """A few steps on parameters that are parts of one memory, which lie apart there or share elements."""
+    flat = tc.arange(6.0, device=device)
+    parts = [flat[:3], flat[3:]] if apart else [flat[:4], flat[2:], flat.view(2, 3), flat]
+    leaves = [nn.Parameter(one) for one in [*parts, tc.ones(2, device=device)]]
+    optimizer = getattr(tc.optim, kind)(leaves, lr=0.1, **OPTIMIZERS[kind])
+    for k in range(3):
+        optimizer.zero_grad()
+        sum([(one.sin() * (i + k)).sum() for i, one in enumerate(leaves)], tc.zeros((), device=device)).backward()
+        optimizer.step()
+    return [one.tolist() for one in [flat, *leaves]]
+
+
+@pytest.mark.parametrize("kind", OPTIMIZERS)
+@pytest.mark.parametrize("apart", [True, False])
+def test_parameters_that_share_memory_take_the_same_steps(kind: str, apart: bool) -> None:
+    """Each parameter's update sees those before it in the same memory, as it does eagerly; all wait where none overlap."""
+    assert _tied(kind, "lazy", apart) == _tied(kind, "cpu", apart)
+    found = [one.cause for one in tc.lazy.realisations()]
+    assert (found == ["tolist"] * len(found)) is (apart or kind not in ("SGD", "Adam", "AdamW"))
+
+
+def test_statistics_in_one_memory_are_those_of_eager() -> None:
+    """The mean and the variance that batch norm keeps may be one tensor, or overlapping parts of one."""
+    seen = []
+    for device in ("cpu", "lazy"):
+        one, other = tc.ones(3, device=device), tc.ones(4, device=device)
+        for _ in range(2):
+            nn.functional.batch_norm(tc.full((2, 3), 5.0, device=device), one, one, training=True)
+            nn.functional.batch_norm(tc.full((2, 3), 5.0, device=device), other[:3], other[1:], training=True)
+        seen.append([one.tolist(), other.tolist()])
+    assert seen[0] == seen[1]
+
+
 def test_a_context_makes_a_whole_program_lazy() -> None:
     """A model, its data and its training inside ``with tc.lazy():`` name no device."""
     with tc.lazy():

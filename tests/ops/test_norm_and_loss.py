@@ -239,3 +239,11 @@ def test_logits_and_answers_of_two_dtypes(dtypes: Any, weighted: bool, torch: An
         loss.backward()
         found.append((str(loss.dtype), pytest.approx(loss.item(), rel=1e-3), str(scores.grad.dtype)))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("place", ["target", "weight", "pos_weight"])
+def test_yes_or_no_scores_refuse_complex_numbers_beside_them(place: str) -> None:
+    """Answers and weights are real; PyTorch takes complex answers, which are no probabilities."""
+    given = {"target": tc.ones(2), place: tc.ones(2, dtype=tc.complex64)}
+    with pytest.raises(RuntimeError, match=f"can't be cast to the desired output type .*, got a {place} of complex64"):
+        entropy.binary_cross_entropy_with_logits(tc.ones(2), **given)

@@ -397,14 +397,16 @@ def binary_cross_entropy_with_logits(
         )
     check_floating("binary_cross_entropy_with_logits", input)
     wanted = target.dtype  # PyTorch writes its result over 1 - target
-    if wanted.kind in ("bool", "integer"):
-        raise DtypeError(
-            f"binary_cross_entropy_with_logits: result type {input.dtype.name} can't be cast to the desired output type "
-            f"{wanted.name}, got a target of it; use .float()"
-        )
+    check_optional("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
+    for name, one in {"target": target, "weight": weight, "pos_weight": pos_weight}.items():
+        if one is not None and (one.dtype.is_complex or (one is target and not wanted.is_floating_point)):
+            source, goal = (input, one) if one is target else (one, input)
+            raise DtypeError(
+                f"binary_cross_entropy_with_logits: result type {source.dtype.name} can't be cast to the desired output type "
+                f"{goal.dtype.name}, got a {name} of {one.dtype.name}; use .float()"
+            )
     if target.dtype is not input.dtype:
         target = target.to(result_type(input, target))
-    check_optional("binary_cross_entropy_with_logits", weight=weight, pos_weight=pos_weight)
     for one in (weight, pos_weight):
         if one is not None:
             rules.broadcast("binary_cross_entropy_with_logits", tuple(one.native.shape), tuple(input.native.shape))

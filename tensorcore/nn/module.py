@@ -47,7 +47,11 @@ class Module(Members, Hooked, Stateful):
         init: Any = cls.__init__
         if init.__qualname__.startswith("_") and not cls.__name__.startswith("_"):
             own = FunctionType(init.__code__, init.__globals__, "__init__", init.__defaults__, init.__closure__)
-            own.__kwdefaults__, own.__annotations__, own.__doc__ = init.__kwdefaults__, init.__annotations__, init.__doc__
+            own.__kwdefaults__, own.__annotations__, own.__doc__ = (
+                init.__kwdefaults__,
+                init.__annotations__,
+                init.__doc__,
+            )
             own.__module__, own.__qualname__ = init.__module__, f"{cls.__qualname__}.__init__"
             cls.__init__ = own  # type: ignore[method-assign]
 

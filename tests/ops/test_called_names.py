@@ -16,7 +16,7 @@ FUNCTIONS = [tc, tc.nn.functional, tc.linalg, tc.fft, tc.special]
 
 def blamed(function: Any, *args: Any) -> str:
     """Whom the error of a call with an option that nothing has names; empty where the library itself refused."""
-    with pytest.raises(Exception) as caught:  # noqa: PT011
+    with pytest.raises(Exception) as caught:
         function(*args, no_such_option=1)
     named = re.match(r"([\w.<>]+)\(\)", str(caught.value))
     return named[1] if named and caught.type is TypeError else ""
@@ -62,7 +62,7 @@ def test_what_is_written_in_place_takes_what_the_op_takes() -> None:
             call()
     assert x.tolist() == [1.0, 2.0]
     assert x.mul_(other=x).tolist() == [1.0, 4.0]
-    with pytest.raises(errors.ArgumentTypeError, match="^mul_: expected after the tensor other, got 0; pass just that"):
+    with pytest.raises(errors.ArgumentTypeError, match=r"^mul_: expected after the tensor other, got 0"):
         x.mul_()
 
 

@@ -69,7 +69,9 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     non_blocking, copy = [given.get(name, False) for name in _SWITCHES]
     for name, one in given.items():
         if name not in _OPTIONS:
-            raise ArgumentTypeError(f"to: expected one of the options {', '.join(_OPTIONS)}, got '{name}'; pass one of these")
+            raise ArgumentTypeError(
+                f"to: expected one of the options {', '.join(_OPTIONS)}, got '{name}'; pass one of these"
+            )
         if name in _SWITCHES and one is not False and one is not True:
             raise not_bool("to", name, one)
     for one in (*args, given.get("other")):

@@ -30,8 +30,9 @@ FLAGS = ["-std=gnu11", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv"
 
 
 def sources(folder):
-    """The C files of a folder, in one order on every machine."""
-    return sorted(f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".c"))
+    """The C files of a folder, the largest first: begun last, it would leave the other processors waiting."""
+    found = [f"{folder}/{name}" for name in os.listdir(folder) if name.endswith(".c")]
+    return sorted(found, key=lambda name: (-os.path.getsize(name), name))
 
 
 def parts():
@@ -68,7 +69,7 @@ class BuildNative(build_ext):
     """Compiles the plugin's loops for each instruction set and links all of them into its one extension."""
 
     def build_extension(self, extension):
-        built, made_of = self.get_ext_fullpath(extension.name), [*extension.sources, *extension.depends]
+        built, made_of = self.library(extension), [*extension.sources, *extension.depends]
         if not self.force and os.path.exists(built) and os.path.getmtime(built) > max(map(os.path.getmtime, made_of)):
             return
         flags = FLAGS + os.environ.get("TENSORCORE_NATIVE_FLAGS", "").split()
@@ -89,6 +90,13 @@ class BuildNative(build_ext):
             )
         ]
         super().build_extension(extension)
+
+    def library(self, extension):
+        """Where to look for a finished one. An editable install has it beside its sources, and starts in an empty folder."""
+        if not self.editable_mode:
+            return self.get_ext_fullpath(extension.name)
+        package, _, module = extension.name.rpartition(".")
+        return os.path.join(self.get_finalized_command("build_py").get_package_dir(package), self.get_ext_filename(module))
 
 
 def extensions():

@@ -112,6 +112,7 @@ Tensor.__init_subclass__ = classmethod(_subclassed)
 Tensor.__torch_function__ = classmethod(_torch_function)
 Tensor._make_subclass = staticmethod(_make_subclass)
 Tensor.as_subclass = _as_subclass
+_as_subclass.__qualname__ = "as_subclass"
 ops.calls.strangers = lambda *given: _overrides().ask(*given)
 
 

@@ -4,6 +4,7 @@
     ├── ShapeError        (RuntimeError)        shapes that do not fit together
     ├── DtypeError        (RuntimeError)        dtypes that do not mix, or that an op does not take
     │   └── UnsupportedDtype  (NotImplementedError) a dtype that an op has no code for
+    ├── UnknownMode       (NotImplementedError) a mode that an op does not have, or not for so many dims
     ├── DivisionError     (RuntimeError, ZeroDivisionError)  integers divided by zero
     ├── DeviceError       (RuntimeError)        devices that do not match
     │   ├── AcceleratorError                    a device that failed amid its work
@@ -52,6 +53,7 @@ __all__ = [
     "ShapeError",
     "TensorcoreError",
     "UnknownDevice",
+    "UnknownMode",
     "UnsupportedDtype",
     "UsageError",
     "ValuesMissing",
@@ -73,6 +75,10 @@ class DtypeError(TensorcoreError, RuntimeError):
 
 class UnsupportedDtype(DtypeError, NotImplementedError):
     """A dtype that an op has no code for."""
+
+
+class UnknownMode(TensorcoreError, NotImplementedError):
+    """A mode that an op does not have, or not for so many dims."""
 
 
 class DivisionError(TensorcoreError, RuntimeError, ZeroDivisionError):

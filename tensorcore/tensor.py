@@ -84,9 +84,9 @@ class Tensor:
         shape = self.native.shape
         try:
             return Size(shape) if dim is None else shape[dim]
-        except IndexError:
-            raise DimensionError(
-                f"size: expected dim in the range [{-(len(shape) or 1)}, {(len(shape) or 1) - 1}], got {dim}; "
+        except (IndexError, TypeError) as error:
+            raise (DimensionError if isinstance(error, IndexError) else ArgumentTypeError)(
+                f"size: expected dim in the range [{-(len(shape) or 1)}, {(len(shape) or 1) - 1}], got {dim!r}; "
                 "Dimension out of range"
             ) from None
 

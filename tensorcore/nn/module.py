@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from types import FunctionType
 from typing import Any, Self
 
 from tensorcore import dtypes
@@ -39,6 +40,20 @@ class Module(Members, Hooked, Stateful):
     training: bool
     call_super_init = False  # whether ``__init__`` goes on to the next class, which gets its arguments
     dump_patches = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Of a wrong argument Python says ``Conv2d.__init__()``, which was called, and not the name of a private base."""
+        super().__init_subclass__(**options)
+        init: Any = cls.__init__
+        if init.__qualname__.startswith("_") and not cls.__name__.startswith("_"):
+            own = FunctionType(init.__code__, init.__globals__, "__init__", init.__defaults__, init.__closure__)
+            own.__kwdefaults__, own.__annotations__, own.__doc__ = (
+                init.__kwdefaults__,
+                init.__annotations__,
+                init.__doc__,
+            )
+            own.__module__, own.__qualname__ = init.__module__, f"{cls.__qualname__}.__init__"
+            cls.__init__ = own  # type: ignore[method-assign]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if (args or kwargs) and not self.call_super_init:

@@ -107,7 +107,7 @@ def _unwritable_view(op: str, view: Any) -> GradientError:
 def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
     """The form with an underscore of an elementwise op: the result goes into the first input."""
     name = f"{op.name}_"
-    kernel, quick = op.kernel, frozenset() if op.result else op.quick
+    kernel, quick = op.kernel, frozenset() if op.result or len(op.inputs) == 1 else op.quick
 
     def call(input: Tensor, *others: Any, **options: Any) -> Tensor:
         if len(others) == 1 and not options and is_free(input) and input.dtype in quick:
@@ -136,6 +136,11 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
             return op.scaled(input, *others, **options)
         check_writable(name, input)
         others += tuple([options.pop(one) for one in op.inputs[len(others) + 1 :] if one in options])
+        if options or len(others) + 1 != len(op.inputs):
+            given = f"the keyword '{next(iter(options))}'" if options else f"{len(others)}"
+            raise ArgumentTypeError(
+                f"{name}: expected after the tensor {', '.join(op.inputs[1:]) or 'no argument'}, got {given}; pass just that"
+            )
         check_apart(name, input, others)
         device, inputs = one_device(name, (input, *others))
         compute, final = op.dtypes(op, inputs)  # type: ignore[attr-defined]
@@ -162,16 +167,16 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
         check_same_device(name, input, device)
         natives, widened = arguments(device, inputs, compute, op.widens)
         if compute is input.dtype and final is compute and not widened:
-            device.kernels[op.kernel](*natives, **options, out=input.native)
+            device.kernels[op.kernel](*natives, out=input.native)
         else:
-            result = device.kernels[op.kernel](*natives, **options)
+            result = device.kernels[op.kernel](*natives)
             device.kernels["copy"](input.native, result)
         written(input)
         if erased:
             edges = tuple([one.node if isinstance(one, Tensor) else None for one in inputs])
             attach(input, bare_node(_Erased(op.node_name), edges, tuple(input.native.shape), input.dtype))
         elif recording:
-            _record(op, input, inputs, options or None)
+            _record(op, input, inputs, None)
         return input
 
     return call

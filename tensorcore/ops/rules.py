@@ -66,7 +66,7 @@ def wrap_dims(op: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[int,
     """A dim, several or none (which means all of them) as a tuple counted from the front, each once."""
     if dim is None:
         return tuple(range(ndim))
-    if isinstance(dim, int) or hasattr(dim, "__index__") or not hasattr(dim, "__iter__"):
+    if isinstance(dim, (int, str)) or hasattr(dim, "__index__") or not hasattr(dim, "__iter__"):
         return (wrap_dim(op, whole(op, "dim", dim, vectors=True), ndim),)
     dims = tuple([wrap_dim(op, one if type(one) is int else whole(op, "dim", one, vectors=True), ndim) for one in dim])
     if len(set(dims)) != len(dims):

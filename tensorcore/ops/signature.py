@@ -41,6 +41,8 @@ def checked(function: Callable[..., Any], title: str, numpy: bool = False) -> An
         title: what its errors call it.
         numpy: whether ``axis`` and ``keepdims`` stand for ``dim`` and ``keepdim``, as they do in PyTorch.
     """
+    if function.__name__.startswith("_"):
+        function.__qualname__ = title  # what Python says of a wrong argument
     looks = _looks(function, title)
     if not looks and not numpy:
         return function

@@ -14,6 +14,7 @@ from tensorcore.optim.algorithm import (
     check_lr,
     check_modes,
     check_numbers,
+    check_pair,
     counted,
     counted_each,
     number,
@@ -58,6 +59,7 @@ class Adam(Algorithm):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
+        check_pair("betas", betas)
         for name, value in {"lr": lr, "betas[0]": betas[0], "betas[1]": betas[1]}.items():
             if isinstance(value, Tensor):
                 if foreach and not capturable:

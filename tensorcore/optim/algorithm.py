@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, UsageError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, UsageError
 from tensorcore.ops.creation.create import full, zeros_like
 from tensorcore.ops.output import written
 from tensorcore.ops.placement import host_device
@@ -27,8 +27,8 @@ from tensorcore.tape.node import ACCUMULATE, Node
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "Algorithm", "check_betas", "check_lr", "check_modes", "check_numbers", "counted", "counted_each", "note", "number", "plain",
-    "recording", "scalar", "with_gradients",
+    "Algorithm", "check_betas", "check_lr", "check_modes", "check_numbers", "check_pair", "counted", "counted_each", "note", "number",
+    "plain", "recording", "scalar", "with_gradients",
 ]  # fmt: skip
 
 # What a formula finds in its first argument, where its other arguments are tensors.
@@ -298,22 +298,35 @@ def check_lr(lr: Any, text: str = "Invalid learning rate") -> None:
     """Raise for a learning rate that no optimizer takes."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
         raise ArgumentError("Tensor lr must be 1-element, got more; pass a float")
-    if not lr >= 0.0:
+    if not _numeric("lr", lr) >= 0.0:
         raise ArgumentError(f"{text}: {lr}; expected at least 0")
 
 
 def check_numbers(**options: Any) -> None:
     """Raise for options below 0."""
     for name, value in options.items():
-        if not value >= 0.0:
+        if not _numeric(name, value) >= 0.0:
             raise ArgumentError(f"Invalid {name} value: {value}; expected at least 0")
 
 
 def check_betas(betas: tuple[Any, Any]) -> None:
     """Raise for means that never move, or that run away."""
+    check_pair("betas", betas)
     for i, beta in enumerate(betas):
-        if not 0.0 <= beta < 1.0:
+        if not 0.0 <= _numeric(f"betas[{i}]", beta) < 1.0:
             raise ArgumentError(f"Invalid beta parameter at index {i}: {beta}; expected 0 <= beta < 1")
+
+
+def check_pair(name: str, pair: Any) -> None:
+    """Raise for what is not two numbers where an option is."""
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ArgumentTypeError(f"{name}: expected two numbers, got {pair!r}; pass a tuple such as (0.9, 0.999)")
+
+
+def _numeric(name: str, value: Any) -> Any:
+    if not hasattr(value, "__float__"):
+        raise ArgumentTypeError(f"{name}: expected a number, got {value!r}; pass a float")
+    return value
 
 
 def check_modes(foreach: Any, differentiable: bool, fused: Any) -> None:

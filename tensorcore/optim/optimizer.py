@@ -63,10 +63,10 @@ class Optimizer:
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self._make_hooks()
-        if isinstance(params, Tensor):
+        if isinstance(params, Tensor) or not isinstance(params, Iterable):
             raise ArgumentTypeError(
                 f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
-                f"{type_name(params)}; put it into a list"
+                f"{type_name(params)}; {'put it into a list' if isinstance(params, Tensor) else 'pass model.parameters()'}"
             )
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
@@ -121,7 +121,7 @@ class Optimizer:
         for one in params:
             if not isinstance(one, Tensor):
                 raise ArgumentTypeError(
-                    f"optimizer can only optimize Tensors, but one of the params is {type_name(one)}"
+                    f"optimizer can only optimize Tensors, but one of the params is {type_name(one)}; pass model.parameters()"
                 )
             if not self.defaults.get("differentiable") and not (one.is_leaf or one.retains_grad):
                 raise ArgumentError("can't optimize a non-leaf Tensor, got the result of an op; pass the leaves")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import GradientError
+from tensorcore.errors import ArgumentTypeError, GradientError
 from tensorcore.ops.creation.create import tensor
 from tensorcore.ops.output import written
 from tensorcore.ops.shapes.join import stack
@@ -28,7 +28,7 @@ def get_total_norm(
         error_if_nonfinite: raise where it is NaN or infinite.
     """
     with no_grad():
-        tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+        tensors = _listed(tensors)
         if not tensors:
             return tensor(0.0)
         kind = float(norm_type)
@@ -51,7 +51,7 @@ def clip_grad_norm_(
     foreach: bool | None = None,
 ) -> Tensor:
     """Scale all gradients down so that their norm together is at most ``max_norm``; gives the norm from before."""
-    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    parameters = _listed(parameters)
     total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite)
     clip_grads_with_norm_(parameters, max_norm, total)
     return total
@@ -115,5 +115,12 @@ def _shared_kernel(name: str, tensors: list[Tensor]) -> Any:
 
 
 def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
-    parameters = [parameters] if isinstance(parameters, Tensor) else parameters
-    return [one.grad for one in parameters if one.grad is not None]
+    return [one.grad for one in _listed(parameters) if one.grad is not None]
+
+
+def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
+    if isinstance(tensors, Tensor):
+        return [tensors]
+    if not isinstance(tensors, Iterable):
+        raise ArgumentTypeError(f"clipping: expected tensors, got {type(tensors).__name__}; pass model.parameters()")
+    return list(tensors)

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op, by_slope
@@ -15,7 +15,7 @@ from tensorcore.ops.fused import Fused
 from tensorcore.ops.inplace import check_writable, written
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import NARROW, check_tensors
-from tensorcore.ops.reductions.reduce import NotImplementedFor, over_dims, stored
+from tensorcore.ops.reductions.reduce import over_dims, stored
 from tensorcore.ops.reductions.statistics import vector_norm
 from tensorcore.ops.shortage import again
 from tensorcore.tape.memory import Version, next_order
@@ -73,7 +73,7 @@ def soft(op: Op, input: Tensor, dim: Any, dtype: Any, out: Any) -> Tensor:
     if dtype is not None and dtype is not input.dtype:
         input = input.to(dtypes.as_dtype(dtype, op.name))
     if not input.dtype.is_floating_point:
-        raise NotImplementedFor(
+        raise UnsupportedDtype(
             f"{op.name}: expected a floating dtype, got {input.dtype}: not implemented for it; pass dtype=torch.float32"
         )
     at = rules.wrap_dim(op.name, dim, len(input.native.shape))
@@ -225,7 +225,7 @@ def _floating(op: str, input: Tensor) -> None:
             f"{op}: expected argument 'input' to be a Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)"
         )
     if not input.dtype.is_floating_point:
-        raise NotImplementedFor(
+        raise UnsupportedDtype(
             f"{op}: expected a floating dtype, got {input.dtype}: not implemented for it; convert it with .float()"
         )
 

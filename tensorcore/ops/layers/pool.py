@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
@@ -19,7 +19,7 @@ from tensorcore.ops.layers.conv import spread
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.record import record
-from tensorcore.ops.reductions.reduce import NotImplementedFor, check_real
+from tensorcore.ops.reductions.reduce import check_real
 from tensorcore.ops.samples import nn as samples
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -236,7 +236,7 @@ def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, 
               count_include_pad: bool, divisor: Any = None) -> Tensor:  # fmt: skip
     input, batched = _batched(op, input, ndim)
     if input.dtype.kind == "bool":
-        raise NotImplementedFor(
+        raise UnsupportedDtype(
             f"{op}: expected numbers, got {input.dtype}: not implemented for it; convert it with .float()"
         )
     divisor = None if divisor is None else rules.whole(op, "divisor_override", divisor)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, KernelMissing, ShapeError, UnsupportedDtype
+from tensorcore.errors import ArgumentError, ArgumentTypeError, ShapeError, UnknownMode, UnsupportedDtype
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.adaptive_pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from tensorcore.ops.layers.pool import taken
@@ -24,10 +24,6 @@ __all__ = ["interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 _LINEAR = {1: "linear", 2: "bilinear", 3: "trilinear"}
 _DIMS = {"linear": 3, "bilinear": 4, "bicubic": 4, "lanczos": 4, "trilinear": 5}
 _SHARP = ("bilinear", "bicubic", "lanczos")
-
-
-class _NotKnown(KernelMissing):
-    """A mode that there is not for so many dims; PyTorch raises NotImplementedError."""
 
 
 @operation(samples=samples.interpolate, method=False)
@@ -67,12 +63,12 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
             f"and {ndim + 2} dims; leave it out"
         )
     if ndim not in (1, 2, 3) or mode not in ("nearest", "nearest-exact", "area", *_DIMS):
-        raise _NotKnown(
+        raise UnknownMode(
             f"interpolate: Only 3D, 4D and 5D input Tensors supported for the modes nearest, linear, bilinear, bicubic, "
             f"trilinear, lanczos, area and nearest-exact, got {ndim + 2}D and {mode!r}; reshape it"
         )
     if mode in _DIMS and _DIMS[mode] != ndim + 2:
-        raise _NotKnown(f"interpolate: Got {ndim + 2}D input, but {mode} mode needs {_DIMS[mode]}D input; reshape it")
+        raise UnknownMode(f"interpolate: Got {ndim + 2}D input, but {mode} mode needs {_DIMS[mode]}D input; reshape it")
     if mode == "lanczos" and (align_corners or not antialias):
         raise ArgumentError(
             f"interpolate: lanczos needs antialias=True and align_corners=False, got {antialias} and {align_corners}; pass them so"

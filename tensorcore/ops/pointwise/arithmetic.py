@@ -118,6 +118,7 @@ def _scaling(op: Op, written: Callable[..., Tensor]) -> Callable[..., Tensor]:
         check_apart(name, input, (other,))
         return written(input, _scaled(name, input, other, alpha))
 
+    scaled.__qualname__ = name
     return scaled
 
 

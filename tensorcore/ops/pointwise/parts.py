@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError
+from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.kinds import INTEGER, composite, operation
 from tensorcore.ops.operands import NARROW, check_tensors, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
-from tensorcore.ops.reductions.reduce import NotImplementedFor, check_floating, return_type, stored
+from tensorcore.ops.reductions.reduce import check_floating, return_type, stored
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -27,7 +27,7 @@ def _integers(op: str, input: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
         )
     compute = result_type(input, other)
     if compute.kind != "integer":
-        raise NotImplementedFor(f"{op}: not implemented for {compute.name}, got one; convert it with .long()")
+        raise UnsupportedDtype(f"{op}: not implemented for {compute.name}, got one; convert it with .long()")
     rules.broadcast(op, tuple(input.native.shape), tuple(other.native.shape))
     return input.to(compute), other.to(compute)  # type: ignore[attr-defined]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.creation.grids import linspace
@@ -15,7 +15,7 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
-from tensorcore.ops.reductions.reduce import NotImplementedFor, return_type, stored
+from tensorcore.ops.reductions.reduce import return_type, stored
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -28,7 +28,7 @@ _Histogramdd = return_type("histogramdd", "hist bin_edges")
 def _check_dtype(op: str, input: Tensor) -> None:
     check_tensors(op, input=input)
     if not input.dtype.is_floating_point:
-        raise NotImplementedFor(f"{op}: not implemented for {input.dtype.name}, got one; convert it with .float()")
+        raise UnsupportedDtype(f"{op}: not implemented for {input.dtype.name}, got one; convert it with .float()")
 
 
 def _ends(input: Tensor, dim: Any = None) -> tuple[list[float], list[float]]:

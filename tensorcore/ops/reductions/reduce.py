@@ -9,7 +9,7 @@ from math import prod as product
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentTypeError, DtypeError, KernelMissing, ShapeError
+from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UnsupportedDtype
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply, reduction
 from tensorcore.ops.define import Op
@@ -93,7 +93,7 @@ def check_real(op: str, of: Tensor | dtypes.dtype) -> None:
     """Raise for complex numbers, which have no order."""
     kind = of.dtype if isinstance(of, Tensor) else of
     if kind.is_complex:
-        raise NotImplementedFor(
+        raise UnsupportedDtype(
             f"{op}: expected a real dtype, got {kind.name}: not implemented for it; use .abs() or .real"
         )
 
@@ -102,13 +102,9 @@ def check_floating(op: str, *tensors: Tensor) -> None:
     """Raise for integers, bools and complex numbers where PyTorch's kernel takes floating dtypes only."""
     for one in tensors:
         if not one.dtype.is_floating_point:
-            raise NotImplementedFor(
+            raise UnsupportedDtype(
                 f"{op}: expected a floating dtype, got {one.dtype}: not implemented for it; convert it with .float()"
             )
-
-
-class NotImplementedFor(DtypeError, KernelMissing):
-    """A dtype that an op does not take, in the places where PyTorch raises NotImplementedError."""
 
 
 # Sums

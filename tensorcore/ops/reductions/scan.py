@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
+from tensorcore.errors import UnsupportedDtype
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
@@ -14,14 +15,7 @@ from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.extreme import picking, put_back
-from tensorcore.ops.reductions.reduce import (
-    NotImplementedFor,
-    check_floating,
-    check_real,
-    over_dims,
-    return_type,
-    stored,
-)
+from tensorcore.ops.reductions.reduce import check_floating, check_real, over_dims, return_type, stored
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -102,7 +96,7 @@ def _scan(op: Op, input: Tensor, dim: int, dtype: Any, out: Any) -> Tensor:
     if dtype is not None:
         input = input.to(dtypes.as_dtype(dtype, op.name))
     if input.dtype is dtypes.bool_:
-        raise NotImplementedFor(
+        raise UnsupportedDtype(
             f"{op.name}: expected a dtype of numbers, got torch.bool: not implemented for it; pass int64"
         )
     return stored(op.name, apply(op, (input,), {"dim": at}), out, input)

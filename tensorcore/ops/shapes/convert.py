@@ -41,13 +41,19 @@ _move = Op("move", "input", "The same values on another device.", register=False
            grads=dict(input=lambda g, source, target: g.to(source)))  # fmt: skip
 
 
+_SWITCHES = ("non_blocking", "copy")
+_OPTIONS = ("dtype", "device", "other", *_SWITCHES, "memory_format")
+
+
 @method
 def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The tensor in another dtype, on another device, or both; the tensor itself where nothing changes.
 
     Args:
-        args: a dtype, a device (or its name), a dtype after a device, or another tensor to be like.
-        kwargs: ``dtype``, ``device``, ``non_blocking``, ``copy`` (a copy even where nothing changes), ``memory_format``.
+        args: a dtype, a device (or its name), a dtype after a device, or another tensor to be like; then ``non_blocking``
+            and ``copy``.
+        kwargs: ``dtype``, ``device``, ``other``, ``non_blocking``, ``copy`` (a copy even where nothing changes),
+            ``memory_format``.
     """
     if len(args) == 1 and not kwargs:
         one = find_device(args[0]) if type(args[0]) is str else args[0]
@@ -58,12 +64,17 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
                 return new_tensor(input.device.kernels["cast"](input.native, dtype=one), one, input.device)
             except MemoryError:
                 pass  # tried once more, with the caches freed
-    dtype, device, copy = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
-    non_blocking = kwargs.get("non_blocking", False)
-    for name, one in (("copy", copy), ("non_blocking", non_blocking)) if kwargs else ():
-        if one is not False and one is not True:
+    given = dict(zip(_SWITCHES, [one for one in args if isinstance(one, bool)], strict=False)) | kwargs
+    dtype, device = given.get("dtype"), given.get("device")
+    non_blocking, copy = [given.get(name, False) for name in _SWITCHES]
+    for name, one in given.items():
+        if name not in _OPTIONS:
+            raise ArgumentTypeError(
+                f"to: expected one of the options {', '.join(_OPTIONS)}, got '{name}'; pass one of these"
+            )
+        if name in _SWITCHES and one is not False and one is not True:
             raise not_bool("to", name, one)
-    for one in args:
+    for one in (*args, given.get("other")):
         if isinstance(one, dtypes.dtype) or one in (float, int, bool, complex):
             dtype = one
         elif isinstance(one, (Backend, str)) or type(one) is int:

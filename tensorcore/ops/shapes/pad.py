@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from tensorcore.errors import ArgumentTypeError, GradientError, KernelMissing, ShapeError, UsageError
+from tensorcore.errors import ArgumentTypeError, ShapeError, UnknownMode, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
@@ -35,6 +36,8 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
         raise ArgumentTypeError(
             f"pad: expected argument 'input' to be a Tensor, got {type(input).__name__}; use torch.tensor(...)"
         )
+    if not isinstance(pad, Iterable):
+        raise ArgumentTypeError(f"pad: argument 'pad' must be tuple of ints, got {pad!r}; pass two for each dim")
     amounts = rules.as_shape("pad", (pad,) if isinstance(pad, (tuple, list)) else tuple(pad))
     shape = tuple(input.native.shape)
     if len(amounts) % 2:
@@ -48,12 +51,12 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     if mode == "constant":
         return _constant(input, pairs, 0 if value is None else value)
     if mode not in _SOURCES:
-        raise _NotKnown(f"pad: Unrecognised padding mode {mode}; pass constant, reflect, replicate or circular")
+        raise UnknownMode(f"pad: Unrecognised padding mode {mode}; pass constant, reflect, replicate or circular")
     if value is not None and value != 0:
         raise UsageError(f'pad: Padding mode "{mode}" doesn\'t take in value argument, got {value}')
     padded = len(amounts) // 2
     if padded not in (1, 2, 3) or len(shape) not in (padded + 1, padded + 2):
-        raise _NotKnown(
+        raise UnknownMode(
             f"pad: Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now, got {amounts} for {list(shape)}"
         )
     least = 0 if mode == "circular" else 1
@@ -70,10 +73,6 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
     if mode == "circular":
         made = contiguous(made)
     return made.clone() if made is input else made  # type: ignore[attr-defined,no-any-return]
-
-
-class _NotKnown(GradientError, KernelMissing):
-    """A mode or a form that there is not; PyTorch raises NotImplementedError."""
 
 
 def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor:

@@ -260,6 +260,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
 
 def _reshaping(name: str, function: Any) -> None:
     """An in-place form that changes how the tensor shows its memory, and none of the values."""
+    function.__qualname__ = name  # what Python says of a wrong argument
 
     def call(input: Tensor, *args: Any, **named: Any) -> Tensor:
         if input.node is not None or input.trail is not None:

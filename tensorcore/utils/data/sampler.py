@@ -184,4 +184,4 @@ def _checked(generator: Any) -> Any:
 
 def _check_positive(name: str, value: Any) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
-        raise ArgumentError(f"{name} should be a positive integer value, but got {name}={value}")
+        raise ArgumentError(f"{name} should be a positive integer value, but got {name}={value!r}")

@@ -322,6 +322,42 @@ def test_a_result_of_an_op_with_options_can_have_a_place(name, options):
     assert_same(place, native(x, **options))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16", "int8"])
+@pytest.mark.parametrize("rows", [2, 4, 9, 31, 130, 1031])
+def test_a_row_beside_many(rows, dtype):
+    """One row for all rows, of any width: on either side, reversed, beside another such row, and where rows begin between lines."""
+    add, added = kernel("add")
+    equal, equals = kernel("eq")
+    where, chosen = kernel("where")
+    random = np.random.default_rng(rows)
+    for width in (1, 3, 8, 10, 31, 64, 316, 317, 2049):
+        x = random.integers(-3, 4, rows * width + 1).astype(dtype)[1:].reshape(rows, width)
+        row, other = x[rows // 2].copy(), x[0] + x.dtype.type(1)
+        for one in (row, row[::-1]):
+            assert_same(add(x, one), added(x, one))
+            assert_same(add(one, x), added(one, x))
+            assert_same(equal(x, one), equals(x, one))
+        assert_same(where(row > 0, x, other), chosen(row > 0, x, other))
+        assert_same(where(x > 0, row, other), chosen(x > 0, row, other))
+        assert_same(add(x.T, row[:, None]), added(x.T, row[:, None]))
+        expected = added(x, row)
+        assert add(x, row, out=x) is x
+        assert_same(x, expected)
+
+
+def test_a_row_beside_many_on_several_threads():
+    """Pieces begin in the middle of the row's repetitions."""
+    add, added = kernel("add")
+    x = np.random.default_rng(8).random((4001, 317), np.float32)
+    before = tc.get_num_threads()
+    try:
+        for count in (1, 2, 5):
+            tc.set_num_threads(count)
+            assert_same(add(x, x[7]), added(x, x[7]))
+    finally:
+        tc.set_num_threads(before)
+
+
 def test_large_arrays_are_cut_into_pieces():
     """Over many rows, with threads, nothing is left out and nothing is done twice."""
     add, fallback = kernel("add")

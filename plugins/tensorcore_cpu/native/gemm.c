@@ -129,12 +129,13 @@ static void dots_body(void *context, npy_intp begin, npy_intp end) {
 
 /* Rows and columns of the pieces: those of all the ways to cut whose slowest thread is done first. Of two such ways the one
    that leaves the rows together, since nobody then waits until the right side is packed, else the one of more pieces, which
-   leaves less to wait for when another program delays a thread. */
+   leaves less to wait for when another program delays a thread. A left side that fits the second cache of each thread and is read
+   where it lies costs none of them more for being read by all. */
 static void cut(product *all, ptrdiff_t columns, ptrdiff_t threads) {
     const gemm_real_loops *real = all->real;
     const bool whole = all->job->rows * all->part.inner * (ptrdiff_t)all->size <= WHOLE_BYTES;
     const ptrdiff_t most = whole ? rounded_up(all->job->rows, real->height) : real->most_rows;
-    const ptrdiff_t least = parts_of(all->job->rows, most);
+    const ptrdiff_t least = parts_of(all->job->rows, most), packing = whole && all->left_lies ? 0 : PACKING_COLUMNS;
     double shortest = -1;
     for (ptrdiff_t across = 1; across <= 2 * threads; across *= 2)
         for (ptrdiff_t down = least; down < least + 2 * threads; down++) {
@@ -142,7 +143,7 @@ static void cut(product *all, ptrdiff_t columns, ptrdiff_t threads) {
             const ptrdiff_t wide = rounded_up(parts_of(columns, across), real->width);
             const ptrdiff_t pieces = parts_of(all->job->rows, rows) * parts_of(columns, wide);
             const ptrdiff_t step = native_step(pieces, threads), rounds = parts_of(parts_of(pieces, step), threads) * step;
-            const double time = (double)(rounds * rows) * (double)(wide + PACKING_COLUMNS);
+            const double time = (double)(rounds * rows) * (double)(wide + packing);
             if (shortest < 0 || time < shortest || (time == shortest && all->rows < all->job->rows)) {
                 shortest = time;
                 all->rows = rows;
@@ -195,12 +196,12 @@ bool gemm_run(native_type type, const gemm_job *job) {
     const ptrdiff_t most = PACKED_BYTES / (inner * (ptrdiff_t)all.size) / real->width * real->width;
     const ptrdiff_t columns = at_most(rounded_up(job->columns, real->width), most);
     all.part.inner = inner;
-    cut(&all, at_most(columns, job->columns), threads);
     all.lists = has_zeros(type, job);
     all.strips = !all.lists && job->left_row == 1 && job->left_inner != 1;
     const ptrdiff_t left_step = all.strips ? job->left_inner : job->left_row;
     all.left_lies = !all.lists && real->reads_left && (all.strips || job->left_inner == 1) && job->columns <= LEFT_COLUMNS &&
                     left_step * (ptrdiff_t)all.size % LEFT_ALIAS;
+    cut(&all, at_most(columns, job->columns), threads);
     const ptrdiff_t row_parts = parts_of(job->rows, all.rows);
     if (row_parts > 1) {
         all.right = aligned_alloc(64, (size_t)rounded_up(columns * inner * (ptrdiff_t)all.size, 64));

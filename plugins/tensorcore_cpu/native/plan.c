@@ -11,6 +11,7 @@ DECLARE_LOOPS(turn_loops, turn_loops);
 static const turn_loops *turns;
 
 enum { TILE_ROWS = 32, TILE_COLUMNS = 64, TURNED = 64 }; /* a tile; elements from which on turning pays */
+enum { REPEATED = 8192, LINE = 64 };                       /* bytes of rows that are the same for all, and of the cache's lines */
 
 bool native_number(PyObject *value, native_type type, native_operand *operand) {
     operand->array = NULL;
@@ -247,6 +248,82 @@ static void run_part(void *argument, npy_intp begin, npy_intp end) {
     }
 }
 
+/* Rows beside one that is the same for all */
+
+typedef struct {
+    const native_plan *plan;
+    native_rows rows;
+    void *context;
+    npy_intp period;                /* elements of a row and its repetitions */
+    ptrdiff_t steps[PLAN_OPERANDS]; /* through all rows as one */
+    char *again[PLAN_OPERANDS];     /* the repetitions; NULL for operands that have a row for each */
+} repeated_run;
+
+/* Whether the plan is rows along `dim` that lie one behind the other, where some operands have one for all of them. */
+static bool is_repeated(const native_plan *plan, int dim, repeated_run *run) {
+    bool found = false;
+    for (int k = 0; k < plan->operands; k++) {
+        const npy_intp step = plan->steps[k][dim], next = plan->steps[k][1 - dim];
+        const bool again = !next && step == plan->sizes[k];
+        if (!again && next != plan->shape[dim] * step)
+            return false;
+        run->steps[k] = step;
+        run->again[k] = again ? plan->data[k] : NULL;
+        found |= again;
+    }
+    return found && plan->steps[plan->operands - 1][dim];
+}
+
+/* How often a row is repeated: to whole lines of the cache, so that vectors do not begin in the middle of one, then on while there
+   is room; there are four times so many rows at least, of which 1 is worth nothing. */
+static npy_intp repetitions(npy_intp bytes, npy_intp rows) {
+    npy_intp times = 1;
+    while (times * 4 <= rows && times * 2 * bytes <= REPEATED && (times * bytes % LINE || times * 4 * bytes <= REPEATED))
+        times *= 2;
+    return times;
+}
+
+static void run_repeated(void *argument, npy_intp begin, npy_intp end) {
+    const repeated_run *run = argument;
+    char *data[PLAN_OPERANDS];
+    for (npy_intp count; begin < end; begin += count) {
+        const npy_intp at = begin % run->period;
+        count = run->period - at < end - begin ? run->period - at : end - begin;
+        for (int k = 0; k < run->plan->operands; k++)
+            data[k] = run->again[k] ? run->again[k] + at * run->steps[k] : run->plan->data[k] + begin * run->steps[k];
+        run->rows(run->context, data, run->steps, count);
+    }
+}
+
+/* Rows that are the same for all are repeated in the first cache, and all rows are one. False where the plan is another. */
+static bool run_as_one(const native_plan *plan, npy_intp piece, native_rows rows, void *context) {
+    _Alignas(64) char space[PLAN_OPERANDS - 1][REPEATED];
+    repeated_run run = {.plan = plan, .rows = rows, .context = context};
+    if (plan->ndim != 2)
+        return false;
+    const int dim = is_repeated(plan, 1, &run) ? 1 : 0;
+    if (!dim && !is_repeated(plan, 0, &run))
+        return false;
+    npy_intp size = 0;
+    for (int k = 0; k < plan->operands; k++)
+        size = run.again[k] && plan->sizes[k] > size ? plan->sizes[k] : size;
+    const npy_intp width = plan->shape[dim], times = repetitions(width * size, plan->shape[1 - dim]);
+    if (times < 2)
+        return false;
+    run.period = times * width;
+    for (int k = 0; k < plan->operands - 1; k++) {
+        if (!run.again[k])
+            continue;
+        const size_t row = (size_t)(width * plan->sizes[k]), whole = row * (size_t)times;
+        memcpy(space[k], run.again[k], row);
+        for (size_t done = row; done < whole; done *= 2)
+            memcpy(space[k] + done, space[k], done);
+        run.again[k] = space[k];
+    }
+    native_parallel(plan->count, piece, run_repeated, &run);
+    return true;
+}
+
 /* Tiles */
 
 static int log_size(int size) { return size == 8 ? 3 : size == 4 ? 2 : size - 1; }
@@ -365,6 +442,8 @@ void native_plan_run(native_plan *plan, npy_intp grain, native_rows rows, void *
         return;
     /* In small pieces, so that the threads end together. */
     const npy_intp piece = plan->count > grain ? grain / 4 : grain;
+    if (run_as_one(plan, piece, rows, context))
+        return;
     const int dim = turned_dim(plan), last = plan->ndim - 1;
     if (dim < 0) {
         run_state state = {plan, rows, context};

@@ -219,7 +219,8 @@ def prepare(row: Row, peer: Peer, setups: Setups | None = None, layout: int = 0)
 
 
 def calibrate(timed: Timed, seconds: float) -> int:
-    """How many runs take about ``seconds``; what is compiled, cached or grown on first use happens here."""
+    """How many runs take about ``seconds``; what is compiled, cached or grown on first use happens before, and is not counted."""
+    timed.seconds(1)
     loops = 1
     while (taken := timed.seconds(loops)) < seconds / 2:
         loops *= 2 if taken > seconds / 20 else 10
@@ -250,17 +251,17 @@ def compare(
     for _ in range(IN_DOUBT):
         for layout in range(LAYOUTS):
             sides = [(timed := prepare(row, side, setups, layout), calibrate(timed, seconds)) for side in (ours, peer)]
+            warm = [timed.seconds(1) for timed, _ in sides]
             turns = [timed.seconds(loops) for timed, loops in sides]
             long = max(turn / loops for turn, (_, loops) in zip(turns, sides, strict=True)) > LONG
-            patient = max(3, min(rounds, int(PATIENCE / sum(turns))))
+            patient = max(3, min(rounds, int(PATIENCE / sum(turns + warm))))
             for _ in range(patient if long else max(1, patient // LAYOUTS)):
                 for (timed, loops), results in zip(sides, taken, strict=True):
                     if pause:
                         time.sleep(pause)
                     if limit:
                         limits.append(limit.seconds())
-                    if pause:
-                        timed.seconds(1)
+                    timed.seconds(1)  # what ran meanwhile left nothing of this side's in the caches
                     results.append(timed.seconds(loops) / loops)
             if long:
                 break

@@ -182,8 +182,7 @@ def measure(name: str, count: int, rounds: int, seconds: float) -> Turns:
         for _ in range(rounds):
             for other, timed in sides.items():
                 time.sleep(max(pause, REST))
-                if pause:
-                    timed.seconds(1)
+                timed.seconds(1)
                 taken[other].append(timed.seconds(loops[other], clock) / loops[other])
     return Turns(first, taken)
 

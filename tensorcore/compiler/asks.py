@@ -19,7 +19,7 @@ from tensorcore.ops.shapes.views_part import as_strided, as_strided_
 from tensorcore.switches import get_float32_matmul_precision, is_warn_always_enabled
 from tensorcore.tensor import Tensor
 
-__all__ = ["ENVIRONMENT", "asked", "is_own", "listeners"]
+__all__ = ["ENVIRONMENT", "asked", "dates", "is_own", "listeners"]
 
 # What reads the variables of the process.
 ENVIRONMENT = frozenset([getattr(type(os.environ), key).__code__ for key in ("__getitem__", "__iter__", "__len__")])
@@ -144,6 +144,20 @@ def asked(function: Any, frame: FrameType, made: dict[int, Any]) -> str:
             return ""
         found = f"{what} ({function.__module__}.{name})"
     return "" if not found or _is_report(frame) or is_own(frame) else found
+
+
+def dates(frame: FrameType) -> bool:
+    """Whether code that begins may make dates of NumPy's, among which "now" is another one each time.
+
+    That is no call that a profiler is told of; so the class or a dtype of dates is enough that is named where it runs.
+    """
+    code = frame.f_code
+    reached = [*frame.f_locals.values(), *[frame.f_globals.get(one) for one in code.co_names]]
+    return (
+        "datetime64" in code.co_names
+        or any(one is np.datetime64 for one in reached)
+        or any(type(one) is str and one.lstrip("<>=").startswith(("M8", "datetime64")) for one in code.co_consts)
+    )
 
 
 def _drawing(owner: Any, name: str, frame: FrameType, made: dict[int, Any]) -> str:

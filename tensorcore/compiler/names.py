@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-from tensorcore.compiler.asks import ENVIRONMENT, asked, is_own, listeners
+from tensorcore.compiler.asks import ENVIRONMENT, asked, dates, is_own, listeners
 from tensorcore.compiler.objects import is_library
 from tensorcore.lazy.record import is_inside
 
@@ -81,6 +81,8 @@ class Names:
             if not is_own(frame):
                 self._around()
         elif not is_library(module) and not is_inside(code):
+            if dates(frame):
+                self._asks("reads a clock, if it is now that it makes a numpy.datetime64 of")
             self._met(code, frame.f_globals)
 
     def __exit__(self, *error: object) -> None:

@@ -105,6 +105,28 @@ def test_a_call_that_asks_the_system_is_not_replayed(ask) -> None:
     assert "runs eagerly: asks" in found.reasons[0] or "runs eagerly: reads a clock" in found.reasons[0]
 
 
+def _date(kind: Any = np.datetime64) -> int:
+    return int(kind("now", "us").astype(np.int64)) % 1000
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: int(np.datetime64("now", "us").astype(np.int64)) % 1000, _date,
+        lambda: int(np.array("now", dtype="datetime64[us]").astype(np.int64)) % 1000,
+        lambda: int(np.array("now").astype("<M8[us]").astype(np.int64)) % 1000,
+    ],
+)  # fmt: skip
+def test_a_date_of_numpys_is_made_in_each_call(ask) -> None:
+    """NumPy's "now" is another one in each call, however the class or the dtype of dates is named; no call of it can be seen."""
+    call = tc.compile(lambda x: x * ask())
+    for _ in range(3):
+        call(tc.ones(1))
+    found = call.explain()
+    assert (found.traces, found.replays, found.eager) == (1, 0, 2)
+    assert "runs eagerly: reads a clock" in found.reasons[0]
+
+
 def test_what_other_threads_compute_is_computed_in_each_call() -> None:
     """A call that starts a thread, or hands work to one, is not replayed."""
     with concurrent.futures.ThreadPoolExecutor(1) as pool:

@@ -20,7 +20,7 @@ from tensorcore.ops import rules
 from tensorcore.ops.creation.arrays import from_numpy
 from tensorcore.ops.define import Op
 from tensorcore.ops.operands import arguments, common_device, one_device
-from tensorcore.ops.output import check_out, store, written
+from tensorcore.ops.output import check_out, store, written, written_into
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
 from tensorcore.shortcuts import before, learn, usual_way
@@ -352,6 +352,8 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
         made = _uniform(op, first, inputs, options)
         if made is not None:
             return made
+    elif type(first) is Tensor is type(out) and out.dtype in op.quick and written_into(op, inputs, out, options):
+        return out
     for one in inputs:
         if hasattr(type(one), "instead"):  # a sparse tensor, which has no native array
             return one.instead(op.name, inputs, options)

@@ -14,7 +14,7 @@ from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
 
-__all__ = ["check_apart", "check_once", "check_out", "store", "written"]
+__all__ = ["check_apart", "check_once", "check_out", "store", "written", "written_into"]
 
 
 def check_once(op: str, tensor: Tensor) -> None:
@@ -106,6 +106,31 @@ def check_out(op: Op, inputs: Sequence[Any], out: Any, final: dtype) -> None:
         )
     check_apart(op.name, out, inputs)
     _check_exact(op.name, final, out)
+
+
+def written_into(op: Op, inputs: Sequence[Any], out: Tensor, options: dict[str, Any] | None) -> bool:
+    """Write the result into ``out`` where tensors off the tape have its dtype, device and shape, and numbers are plain."""
+    same, device, shape = out.dtype, out.device, out.native.shape
+    if op.kind != "elementwise" or op.result is not None or out.node is not None or out.origin is not None:
+        return False
+    natives = []
+    for one in inputs:
+        kind = type(one)
+        if kind is Tensor:
+            if one.dtype is not same or one.device is not device or one.node is not None or one.native.shape != shape:
+                return False
+            natives.append(one.native)
+        elif kind is float or kind is int:
+            natives.append(one)
+        else:
+            return False
+    check_apart(op.name, out, inputs)
+    try:
+        device.kernels[op.kernel](*natives, out=out.native, **(options or {}))
+    except Exception:
+        return False  # the complete call says in words what is wrong
+    written(out)
+    return True
 
 
 # Those whose ``out`` has the result's dtype and no other, as PyTorch's.

@@ -112,7 +112,7 @@ def test_ends_of_real_spectra_are_real():
 @pytest.mark.parametrize("n", [67, 134, 223])
 @pytest.mark.parametrize("single", [True, False])
 def test_sizes_with_a_large_prime(n, single):
-    """Convolutions with a chirp: the error's norm is under 4 epsilons of the result's, measured are 2.6; both ways, of one line and many."""
+    """Convolutions with a chirp: the error is under 4 epsilons of the norm, measured are 2.6; both ways, of one line and many."""
     for lines in (1, 19):
         z = drawn("F" if single else "D", lines, n)
         x = np.ascontiguousarray(z.real)

@@ -8,7 +8,8 @@ from .native import kernel, layouts, needs_native
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
 CORNERS = np.array(
-    [0, -0.0, 1e-45, 1e-30, 0.5, 1, 1.5, 2, 2.5, 20, 1e4, 1e5, 3e38, np.inf, np.nan, -1, -np.inf, -0.5, -2.5], np.float32
+    [0, -0.0, 1e-45, 1e-30, 0.5, 1, 1.5, 2, 2.5, 20, 1e4, 1e5, 3e38, np.inf, np.nan, -1, -np.inf, -0.5, -2.5],
+    np.float32,
 )
 NAMES = ["igamma", "igammac", "zeta"]
 
@@ -62,7 +63,11 @@ def test_corners_are_the_numpy_kernels(name):
     """Zeros, infinities, NaN, poles, negative and huge numbers, beside one another."""
     x, y = (one.ravel() for one in np.meshgrid(CORNERS, CORNERS))
     native, fallback = kernel(name)
-    known = np.ones(x.shape, bool) if name != "zeta" else np.isfinite(x) & (x < 1e3) | (y < 1e8) & (np.abs(x) > 1e38) & (y <= 1)
+    known = (
+        np.ones(x.shape, bool)
+        if name != "zeta"
+        else np.isfinite(x) & (x < 1e3) | (y < 1e8) & (np.abs(x) > 1e38) & (y <= 1)
+    )
     np.testing.assert_allclose(native(x, y)[known], fallback(x, y)[known], rtol=3e-6)
 
 

@@ -304,6 +304,26 @@ def test_gradients_of_pairs_at_awkward_points(torch, name, left, right):
     _same_gradients(torch, getattr(torch, name), _function(tensorcore, name), (np.array(left), np.array(right)), {})
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("right", [[2.0, -2.0, 2.0, -2.0, 2.0, -2.0, INF, -INF], 2.0, -2.0])
+def test_a_remainder_of_zero_has_the_sign_of_what_was_divided(torch, dtype, right):
+    """Zeros keep PyTorch's signs: of numbers, of tensors, of the operator and of a compiled program."""
+    left = [-2.0, 2.0, -0.0, 0.0, 4.0, -4.0, -0.0, 0.0]
+
+    def of(module):
+        dtype_of = getattr(module, dtype)
+        x = module.tensor(left, dtype=dtype_of)
+        y = module.tensor(right, dtype=dtype_of) if type(right) is list else right
+        calls = [module.remainder, lambda x, y: x % y]
+        calls += [] if module is torch else [module.compile(lambda x, y: module.remainder(x * 1, y) * 1)]
+        return [call(x, y).double().numpy() for call in calls]
+
+    expected, found = of(torch), of(tensorcore)
+    for one in found:
+        np.testing.assert_array_equal(one, expected[0])
+        np.testing.assert_array_equal(np.signbit(one), np.signbit(expected[0]))
+
+
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, 0.5, 0.0, 2.5])
 def test_gradient_of_powers_at_zero(torch, exponent):
     """x**0 has gradient 0 everywhere, and the other powers PyTorch's at 0 and below."""

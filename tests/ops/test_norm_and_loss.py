@@ -247,3 +247,22 @@ def test_yes_or_no_scores_refuse_complex_numbers_beside_them(place: str) -> None
     given = {"target": tc.ones(2), place: tc.ones(2, dtype=tc.complex64)}
     with pytest.raises(RuntimeError, match=f"can't be cast to the desired output type .*, got a {place} of complex64"):
         entropy.binary_cross_entropy_with_logits(tc.ones(2), **given)
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:Using a target size:UserWarning")
+@pytest.mark.parametrize(
+    "dtypes", [("float64", "float16"), ("float16", "float64"), ("float32", "bfloat16"), ("float32", "int64")]
+)
+@pytest.mark.parametrize("name", ["l1_loss", "mse_loss", "smooth_l1_loss", "huber_loss"])
+@pytest.mark.parametrize("reduction", ["none", "mean"])
+def test_losses_of_one_number_and_a_row(torch: Any, name: str, dtypes: tuple[str, str], reduction: str) -> None:
+    """A tensor without dims is broadcast before dtypes are promoted, so that its own counts as much."""
+    answers = []
+    for of in (torch, tc):
+        one = of.tensor(1.5, dtype=getattr(of, dtypes[0]))
+        row = of.tensor([1.0, 2.0, 4.0], dtype=getattr(of, dtypes[1]))
+        made = getattr(of.nn.functional, name)(one, row, reduction=reduction)
+        answers.append((str(made.dtype), numbers(made)))
+    assert answers[0][0] == answers[1][0]
+    np.testing.assert_allclose(answers[1][1], answers[0][1], rtol=2e-3)

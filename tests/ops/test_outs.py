@@ -107,3 +107,25 @@ def test_out_of_a_wider_dtype_as_in_pytorch(what: str, torch: Any) -> None:
             REFUSED[what](torch, outs(torch))
     if what in TAKEN:
         TAKEN[what](torch, outs(torch))
+
+
+@pytest.mark.parametrize("dtype", [tc.float32, tc.float64, tc.int64])
+def test_elementwise_results_in_place_of_alike_operands(dtype: Any) -> None:
+    """They lie in ``out``'s memory, which may be an operand's, and count as a write; of another shape they get new memory."""
+    x, y, out = tc.tensor([1, 2, 3], dtype=dtype), tc.tensor([4, 5, 6], dtype=dtype), tc.zeros(3, dtype=dtype)
+    memory, before = out.data_ptr(), out._version
+    assert tc.mul(x, y, out=out) is out
+    assert (out.tolist(), out.data_ptr(), out._version) == ([4, 10, 18], memory, before + 1)
+    assert tc.add(out, 1, out=out).tolist() == [5, 11, 19]
+    assert tc.sub(x.reshape(3, 1), y, out=tc.empty(0, dtype=dtype)).shape == (3, 3)
+
+
+def test_a_write_that_backward_must_not_meet() -> None:
+    """A saved tensor that is written by ``out=`` is stale, and what asks for a gradient is refused."""
+    x, saved = tc.ones(3, requires_grad=True), tc.ones(3)
+    product = (x * saved).sum()
+    tc.add(tc.ones(3), tc.ones(3), out=saved)
+    with pytest.raises(RuntimeError, match="modified"):
+        product.backward()
+    with pytest.raises(RuntimeError, match="automatic differentiation"):
+        tc.add(x, x, out=tc.empty(3))

@@ -174,6 +174,16 @@ def test_median_is_the_lower_middle_element() -> None:
 
 
 @pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64", "float16", "float32"])
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_median_of_nothing(torch: Any, name: str, dtype: str) -> None:
+    """NaN, and of integers what their cast makes of it, as in PyTorch."""
+    expected, found = (getattr(of, name)(of.empty(0, dtype=getattr(of, dtype))) for of in (torch, tc))
+    assert str(found.dtype) == str(expected.dtype)
+    np.testing.assert_array_equal(found.item(), expected.item())
+
+
+@pytest.mark.oracle
 @pytest.mark.parametrize("name", OVER_ONE)
 @pytest.mark.parametrize("layout", ARRAYS)
 def test_values_and_gradients_are_pytorchs(name: str, layout: str, torch: Any) -> None:

@@ -34,9 +34,7 @@ template <class W> __device__ __forceinline__ W float_quotient(W a, W b) {
 }
 template <class W> __device__ __forceinline__ W float_remainder(W a, W b) {
     const W rest = fmod(a, b);
-    if (rest == 0)
-        return copysign(W(0), b);
-    return (rest < 0) != (b < 0) ? rest + b : rest;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 __device__ __forceinline__ float floor_quotient(float a, float b) { return float_quotient(a, b); }
 __device__ __forceinline__ double floor_quotient(double a, double b) { return float_quotient(a, b); }

@@ -173,7 +173,10 @@ def _integers(backend: XPBackend) -> tuple[Kernel, ...]:
     def remainder(x: Native, y: Native, out: Any = None) -> Native:
         if looks:
             nonzero("remainder", x, y)
-        return remainder_(x, y, out=out)
+        if (x if hasattr(x, "dtype") else y).dtype.kind in "iu":
+            return remainder_(x, y, out=out)
+        made = remainder_(x, y)
+        return _into(xp.where(made == 0, xp.copysign(made, x), made), out)  # a zero has the sign of x, as in PyTorch
 
     def fmod(x: Native, y: Native, out: Any = None) -> Native:
         if looks:

@@ -56,7 +56,7 @@ def _float_result(op: str, input: Tensor) -> None:
         )
 
 
-def _same_size(op: str, input: Tensor, target: Tensor) -> None:
+def _same_size(op: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     if not isinstance(input, Tensor) or not isinstance(target, Tensor):
         check_tensors(op, input=input, target=target)
     if input.native.shape != target.native.shape:
@@ -67,6 +67,10 @@ def _same_size(op: str, input: Tensor, target: Tensor) -> None:
             f"to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
+        if input.dtype is not target.dtype:  # PyTorch broadcasts before it promotes: neither dtype counts for less
+            kind = promote_types(input.dtype, target.dtype)
+            return input.to(kind), target.to(kind)  # type: ignore[attr-defined]
+    return input, target
 
 
 # Regression
@@ -94,7 +98,7 @@ def mse_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: An
              weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """Squared differences."""
     reduction = check_reduction("mse_loss", reduction, size_average, reduce)
-    _same_size("mse_loss", input, target)
+    input, target = _same_size("mse_loss", input, target)
     kind = result_type(input, target)
     alike = input.dtype is target.dtype and tuple(input.native.shape) == tuple(target.native.shape)
     if weight is None and alike and kind.is_floating_point:
@@ -112,7 +116,7 @@ def l1_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any
             weight: Tensor | None = None) -> Tensor:  # fmt: skip
     """Absolute differences."""
     reduction = check_reduction("l1_loss", reduction, size_average, reduce)
-    _same_size("l1_loss", input, target)
+    input, target = _same_size("l1_loss", input, target)
     if weight is None and input.dtype.is_floating_point:
         return _smoothly(input, target, reduction, 0.0, 1.0)
     return _weighted((input - target).abs(), weight, reduction)
@@ -151,8 +155,8 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Any = None, redu
     reduction = check_reduction("smooth_l1_loss", reduction, size_average, reduce)
     if beta < 0:
         raise ShapeError(f"smooth_l1_loss: does not support negative values for beta, got {beta}; pass beta >= 0")
-    _same_size("smooth_l1_loss", input, target)
     check_floating("smooth_l1_loss", input)
+    input, target = _same_size("smooth_l1_loss", input, target)
     return _smoothly(input, target, reduction, beta, 1.0)
 
 

@@ -150,10 +150,8 @@ def _middle(
         if thread.enabled and input.node is not None:
             record(along, (input,), {"dim": at, "keepdim": keepdim, "at": found.detach()}, values)
         return stored(name, answer(values, found), out)
-    if not input.numel():
-        if not input.dtype.is_floating_point:
-            return input.new_full((), -(2 ** (8 * input.dtype.itemsize - 1)) if input.dtype.is_signed else 0)
-        return input.new_full((), float("nan"))
+    if not input.numel():  # of integers what a cast makes of NaN
+        return input.new_full((), float("nan"), dtype=dtypes.float32).to(input.dtype)  # type: ignore[attr-defined]
     flat = input.detach().reshape(-1)
     native = input.device.kernels["median_dim"](flat.native, dim=0, nan=nan)[0]
     made = new_tensor(native, input.dtype, input.device)

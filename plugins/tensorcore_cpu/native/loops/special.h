@@ -161,16 +161,17 @@ ALWAYS_INLINE float fmod_easy(float x, float y) {
     return signed_as_f32(abs__f32((float)(x - quotient * y)), x);
 }
 
-/* From x, y and their remainder by C's rule: the three kinds of division, as NumPy defines them. */
+/* From x, y and their remainder by C's rule: the three kinds of division, as NumPy defines them, but that a remainder of 0 has the
+   sign of x, as in PyTorch. */
 #define fmod_from(x, y, left) (left)
 #define fmod_of_f64(x, y, left) (left)
 ALWAYS_INLINE float remainder_from(float x, float y, float left) {
     float other = (left < 0) != (y < 0) ? left + y : left;
-    return left == 0 ? signed_as_f32(0, y) : other;
+    return left == 0 ? left : other;
 }
 ALWAYS_INLINE double remainder_of_f64(double x, double y, double left) {
     double other = (left < 0) != (y < 0) ? left + y : left;
-    return left == 0 ? signed_as_f64(0, y) : other;
+    return left == 0 ? left : other;
 }
 ALWAYS_INLINE float floor_divide_from(float x, float y, float left) {
     float quotient = (x - left) / y;

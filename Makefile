@@ -212,6 +212,7 @@ $(VENV)/bin/python:
 
 # The package, with the C kernels: built once, whatever extras follow. Only pyproject.toml and the C sources ask for it again.
 $(VENV)/.package: pyproject.toml $(NATIVE) | $(VENV)/bin/python
+	@echo "tensorcore and its C kernels are built, which takes a minute or two and happens once"
 	$(RUN) -m pip install --quiet --editable .
 	@touch $@
 

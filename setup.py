@@ -96,7 +96,9 @@ class BuildNative(build_ext):
         if not self.editable_mode:
             return self.get_ext_fullpath(extension.name)
         package, _, module = extension.name.rpartition(".")
-        return os.path.join(self.get_finalized_command("build_py").get_package_dir(package), self.get_ext_filename(module))
+        return os.path.join(
+            self.get_finalized_command("build_py").get_package_dir(package), self.get_ext_filename(module)
+        )
 
 
 def extensions():

@@ -5,16 +5,13 @@ from __future__ import annotations
 from tensorcore.ops.signals.fourier import (
     fft,
     fft2,
-    fftfreq,
     fftn,
-    fftshift,
     hfft,
     hfft2,
     hfftn,
     ifft,
     ifft2,
     ifftn,
-    ifftshift,
     ihfft,
     ihfft2,
     ihfftn,
@@ -23,9 +20,9 @@ from tensorcore.ops.signals.fourier import (
     irfftn,
     rfft,
     rfft2,
-    rfftfreq,
     rfftn,
-)  # fmt: skip
+)
+from tensorcore.ops.signals.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",

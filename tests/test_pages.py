@@ -60,3 +60,20 @@ def test_no_page_sends_a_reader_to_a_file_that_is_not_there(page: str) -> None:
     text = re.sub(r"```.*?```|`[^`\n]*`", "", (DOCS / page).read_text("utf-8"), flags=re.DOTALL)
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", text)
     assert [link for link in links if "://" not in link and not (DOCS / link).exists()] == []
+
+
+def test_every_file_that_a_page_names_is_there() -> None:
+    """A path in backticks, from the root or from a room within it, is one of the repository's or of those it writes."""
+    pages = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("asv_benchmarks/*.md"), *ROOT.glob("plugins/**/*.md")]
+    rooms = [ROOT / name for name in ("tensorcore", "plugins", "tests", "asv_benchmarks", "examples", "docs", ".ci")]
+    there = {path.as_posix() for room in rooms for path in room.rglob("*.*")} | {
+        one.as_posix() for one in ROOT.glob("*.*")
+    }
+    named = {
+        f"{page.name}: {name}"
+        for page in pages
+        if page.name != "CHANGELOG.md"  # which tells of files that were
+        for name in re.findall(r"`([\w./-]+\.(?:py|c|h|cu|cuh|md|json|toml|txt))`", page.read_text("utf-8"))
+        if not any(path.endswith(f"/{name}") for path in there)
+    }
+    assert named == set()

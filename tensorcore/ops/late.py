@@ -106,11 +106,13 @@ LATE: dict[str, dict[str, str]] = {
         functions="fake_quantize_per_channel_affine fake_quantize_per_tensor_affine",
     ),
     "signals.fourier": dict(
-        rooms="fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2 ihfftn irfft irfft2 "
-        "irfftn rfft rfft2 rfftfreq rfftn",
+        rooms="fft fft2 fftn hfft hfft2 hfftn ifft ifft2 ifftn ihfft ihfft2 ihfftn irfft irfft2 irfftn rfft rfft2 rfftn",
     ),
     "layers.fractional": dict(
         layers="fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d fractional_max_pool3d_with_indices",
+    ),
+    "signals.frequencies": dict(
+        rooms="fftfreq fftshift ifftshift rfftfreq",
     ),
     "special.gamma": dict(
         both="igamma igammac",

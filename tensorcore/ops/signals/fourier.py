@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms of complex and real signals, and what PyTorch keeps in ``torch.fft`` around them.
+"""Discrete Fourier transforms of complex and real signals.
 
 Three ops carry all of them: complex to complex, real to the half of the spectrum that is not implied by symmetry, and
 back. Where a device has no transform of its own they are products with small matrices of roots of unity, put together
@@ -17,23 +17,22 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.errors import DtypeError, ShapeError, UsageError
-from tensorcore.formats import only_strided
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
-from tensorcore.ops.creation.create import arange, from_numpy
+from tensorcore.ops.creation.create import from_numpy
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.complex import complex, conjugate
 from tensorcore.ops.samples import fourier as samples
-from tensorcore.ops.shapes.arrange import flip, roll
+from tensorcore.ops.shapes.arrange import flip
 from tensorcore.ops.shapes.join import cat
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
-    "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+    "fft", "fft2", "fftn", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2",
+    "irfftn", "rfft", "rfft2", "rfftn",
 ]  # fmt: skip
 
 Dims = tuple[int, ...]
@@ -391,63 +390,3 @@ def _plane(function: Any, calls: Any) -> Any:
 fft2, ifft2 = _plane(fftn, samples.plane), _plane(ifftn, samples.plane)
 rfft2, irfft2 = _plane(rfftn, samples.plane_real), _plane(irfftn, samples.plane_half)
 hfft2, ihfft2 = _plane(hfftn, samples.plane_half), _plane(ihfftn, samples.plane_real)
-
-
-# Frequencies
-
-
-def _frequencies(
-    op: str, numbers: Any, n: int, d: float, out: Any, dtype: Any, device: Any, requires_grad: bool
-) -> Tensor:
-    found = out.dtype if out is not None and dtype is None else dtype or dtypes.get_default_dtype()
-    found = dtypes.as_dtype(found, op)
-    if found.kind not in ("floating", "complex"):
-        raise DtypeError(f"{op}: {op} requires a floating point or complex dtype, got {found}; pass torch.float32")
-    made = numbers(found, device if out is None else out.device) * (1.0 / (n * d))
-    made = made.requires_grad_(requires_grad) if requires_grad else made
-    return made if out is None else store(op, made, out)  # type: ignore[no-any-return]
-
-
-def fftfreq(n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = None, layout: Any = None, device: Any = None,
-            requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The frequency of each element of a transform of ``n`` samples, ``d`` apart: from 0 up, then the negative ones."""
-    if layout is not None:
-        only_strided("fftfreq", layout)
-
-    def numbers(found: Any, device: Any) -> Any:
-        return cat([arange((n + 1) // 2, dtype=found, device=device), arange(-(n // 2), 0, dtype=found, device=device)])
-
-    return _frequencies("fftfreq", numbers, n, d, out, dtype, device, requires_grad)
-
-
-def rfftfreq(n: int, d: float = 1.0, *, out: Tensor | None = None, dtype: Any = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Tensor:  # fmt: skip
-    """The frequency of each element of the real transform of ``n`` samples, ``d`` apart."""
-    if layout is not None:
-        only_strided("rfftfreq", layout)
-
-    def numbers(found: Any, device: Any) -> Any:
-        return arange(n // 2 + 1, dtype=found, device=device)
-
-    return _frequencies("rfftfreq", numbers, n, d, out, dtype, device, requires_grad)
-
-
-def _shifted(op: str, input: Tensor, dim: Any, back: bool) -> Tensor:
-    check_tensors(op, input=input)
-    dims = rules.wrap_dims(op, dim, input.ndim)
-    if not dims:
-        return input.clone()  # type: ignore[attr-defined, no-any-return]
-    shape = input.native.shape
-    return roll(input, tuple([(shape[i] + 1) // 2 if back else shape[i] // 2 for i in dims]), dims)
-
-
-@operation(samples=samples.shifts, method=False)
-def fftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """The spectrum with frequency 0 in the middle of each of ``dim`` (of all dims where None)."""
-    return _shifted("fftshift", input, dim, False)
-
-
-@operation(samples=samples.shifts, method=False)
-def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """The inverse of :func:`fftshift`."""
-    return _shifted("ifftshift", input, dim, True)

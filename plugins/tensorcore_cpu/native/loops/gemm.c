@@ -39,7 +39,7 @@ static int32_t compress_f32(const float *from, ptrdiff_t count, int32_t first, i
         const __mmask16 inside = (__mmask16)(count - k < 16 ? (1 << (count - k)) - 1 : -1);
         const __m512 x = _mm512_maskz_loadu_ps(inside, from + k);
         const __mmask16 there = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_NEQ_UQ);
-        const int more = __builtin_popcount(there); /* not behind the stores: GCC 12 lays 16 bits aside for TSan's calls, counts 32 */
+        const int more = __builtin_popcount(there); /* before the stores: GCC 12 spills 16 bits around TSan's calls, and counts 32 */
         _mm512_storeu_ps(values + found, _mm512_maskz_compress_ps(there, x));
         _mm512_storeu_si512(places + found, _mm512_maskz_compress_epi32(there, at));
         found += more;

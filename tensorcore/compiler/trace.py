@@ -169,6 +169,9 @@ class _Call:
                 if type(now) is not Tensor or type(now.native) is not now.device.array or now.node is not None:
                     self.tracer.fail("leaves a gradient that is sparse or recorded")
                     return
+                if now.device is not self.tracer.device:
+                    self.tracer.fail("leaves a gradient of a device that no kernel was called on")
+                    return
                 number = self.tracer.expose(now.native)
                 self.kept.setdefault(position, set()).add(number)
             self.effects.setdefault(position, []).append((one, path, number, now))

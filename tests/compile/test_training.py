@@ -378,3 +378,20 @@ def test_a_gradient_made_of_numbers_is_made_in_each_call() -> None:
         return weight.tolist()
 
     assert course(True) == course(False) == [-1, -3, -5]
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_gradient_that_is_given_before_any_kernel(before: bool) -> None:
+    """A step with gradients that were computed elsewhere runs as it is, or is replayed where kernels come first."""
+    weight, gradients = tc.ones(2, requires_grad=True), [tc.full((2,), 1.0 + i) for i in range(3)]
+    optimizer = tc.optim.SGD([weight], lr=0.25)
+
+    @tc.compile
+    def step(gradient):
+        weight.grad = gradient * 2 if before else gradient
+        optimizer.step()
+        return weight.detach() + 1
+
+    assert [step(one).tolist() for one in gradients] == (
+        [[1.5] * 2, [0.5] * 2, [-1] * 2] if before else [[1.75] * 2, [1.25] * 2, [0.5] * 2]
+    )

@@ -248,6 +248,18 @@ static void run_part(void *argument, npy_intp begin, npy_intp end) {
     }
 }
 
+/* What a run passes through, operands that are read again and again counted once. */
+static npy_intp bytes_of(const native_plan *plan) {
+    npy_intp bytes = 0;
+    for (int k = 0; k < plan->operands; k++) {
+        npy_intp own = plan->sizes[k];
+        for (int i = 0; i < plan->ndim; i++)
+            own *= plan->steps[k][i] ? plan->shape[i] : 1;
+        bytes += own;
+    }
+    return bytes;
+}
+
 /* Rows beside one that is the same for all */
 
 typedef struct {
@@ -320,7 +332,7 @@ static bool run_as_one(const native_plan *plan, npy_intp piece, native_rows rows
             memcpy(space[k] + done, space[k], done);
         run.again[k] = space[k];
     }
-    native_parallel(plan->count, piece, run_repeated, &run);
+    native_pass(plan->count, piece, bytes_of(plan), run_repeated, &run);
     return true;
 }
 
@@ -423,18 +435,6 @@ static void run_tiles(void *argument, npy_intp begin, npy_intp end) {
         npy_intp rows = plan->shape[run->dim] - row, columns = plan->shape[last] - column;
         run_tile(run, data, rows < TILE_ROWS ? rows : TILE_ROWS, columns < TILE_COLUMNS ? columns : TILE_COLUMNS);
     }
-}
-
-/* What a run passes through, operands that are read again and again counted once. */
-static npy_intp bytes_of(const native_plan *plan) {
-    npy_intp bytes = 0;
-    for (int k = 0; k < plan->operands; k++) {
-        npy_intp own = plan->sizes[k];
-        for (int i = 0; i < plan->ndim; i++)
-            own *= plan->steps[k][i] ? plan->shape[i] : 1;
-        bytes += own;
-    }
-    return bytes;
 }
 
 void native_plan_run(native_plan *plan, npy_intp grain, native_rows rows, void *context) {

@@ -339,6 +339,9 @@ def test_a_row_beside_many(rows, dtype):
             assert_same(equal(x, one), equals(x, one))
         assert_same(where(row > 0, x, other), chosen(row > 0, x, other))
         assert_same(where(x > 0, row, other), chosen(x > 0, row, other))
+        assert_same(where(row > 0, x, 2), chosen(row > 0, x, 2))
+        assert_same(where(x > 0, row, 2), chosen(x > 0, row, 2))
+        assert_same(where(x > 0, other, x[:1, :1]), chosen(x > 0, other, x[:1, :1]))
         assert_same(add(x.T, row[:, None]), added(x.T, row[:, None]))
         expected = added(x, row)
         assert add(x, row, out=x) is x

@@ -276,7 +276,7 @@ static bool is_repeated(const native_plan *plan, int dim, repeated_run *run) {
     bool found = false;
     for (int k = 0; k < plan->operands; k++) {
         const npy_intp step = plan->steps[k][dim], next = plan->steps[k][1 - dim];
-        const bool again = !next && step == plan->sizes[k];
+        const bool again = step && !next && step == plan->sizes[k]; /* a number has neither step nor size */
         if (!again && next != plan->shape[dim] * step)
             return false;
         run->steps[k] = step;

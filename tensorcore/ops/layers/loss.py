@@ -155,9 +155,9 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Any = None, redu
     reduction = check_reduction("smooth_l1_loss", reduction, size_average, reduce)
     if beta < 0:
         raise ShapeError(f"smooth_l1_loss: does not support negative values for beta, got {beta}; pass beta >= 0")
+    alike = _same_size("smooth_l1_loss", input, target)
     check_floating("smooth_l1_loss", input)
-    input, target = _same_size("smooth_l1_loss", input, target)
-    return _smoothly(input, target, reduction, beta, 1.0)
+    return _smoothly(*alike, reduction, beta, 1.0)
 
 
 @operation(samples=samples.regression, method=False)

@@ -106,29 +106,6 @@ def test_several_threads_compute_the_same():
         native.threads(before)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("count", [100_000, 262_145, 400_003])
-def test_passes_to_and_fro_compute_the_same(count, threads):
-    """Arrays of about the second cache's size are walked from the end every other time, which no result shows."""
-    values = np.random.default_rng(9).random((2, count), np.float32)
-    given, tall = tensorcore.tensor(values), values[0, : 300 * 300].reshape(300, 300)
-    square = tensorcore.tensor(tall)
-    calls = {
-        "sums": (lambda: tensorcore.add(*given), values[0] + values[1]),
-        "turned sums": (lambda: tensorcore.add(square.T, square), tall.T + tall),
-        "copies": (lambda: given[0].clone(), values[0]),
-        "joined": (lambda: tensorcore.cat([*given]), values.ravel()),
-    }
-    before = tensorcore.get_num_threads()
-    tensorcore.set_num_threads(threads)
-    try:
-        for name, (call, expected) in calls.items():
-            for _ in range(4):
-                np.testing.assert_array_equal(call().numpy().ravel(), expected.ravel(), name)
-    finally:
-        tensorcore.set_num_threads(before)
-
-
 def test_each_piece_runs_once_when_the_number_of_threads_changes():
     """Between loops it grows and shrinks, over the number of processors too: a late worker takes nothing of another loop."""
     add, _ = kernel("add")

@@ -191,7 +191,7 @@ static PyObject *run_join(const native_kernel *kernel, PyObject *const *args, Py
     if (single)
         native_parallel(rows, GRAIN / job.row + 1, weave, &threads);
     else if (dense)
-        native_pass(job.whole, GRAIN, 2 * job.whole, join_bytes, &job);
+        native_parallel(job.whole, GRAIN, join_bytes, &job);
     else
         native_parallel(rows, GRAIN / job.row + 1, join_rows, &pieces);
     return (PyObject *)made;
@@ -249,7 +249,7 @@ static PyObject *run_pick(const native_kernel *kernel, PyObject *const *args, Py
     const bool along = each && job.inner == 1;
     npy_intp rows = along ? job.outer : job.outer * job.count, bytes = (along ? job.count : job.inner) * job.element;
     if (!each) {
-        native_pass(rows, GRAIN / bytes + 1, 2 * rows * bytes, select_rows, &job);
+        native_parallel(rows, GRAIN / bytes + 1, select_rows, &job);
         return (PyObject *)made;
     }
     gathering work = {job, along ? loops->gather_along : loops->gather_rows};

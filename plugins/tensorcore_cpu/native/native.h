@@ -115,10 +115,6 @@ typedef void (*native_body)(void *context, npy_intp begin, npy_intp end);
    lets go of the GIL while it runs. The body touches no Python object, and may call this again (serially). */
 void native_parallel(npy_intp count, npy_intp grain, native_body body, void *context);
 
-/* The same for a body that passes once through `bytes` of memory. Where those are about what a second cache holds, every other
-   pass goes from the end to the front, and finds in the cache what the one before it came to last. */
-void native_pass(npy_intp count, npy_intp grain, npy_intp bytes, native_body body, void *context);
-
 /* How many threads that would use at most. */
 int native_threads(void);
 

@@ -248,18 +248,6 @@ static void run_part(void *argument, npy_intp begin, npy_intp end) {
     }
 }
 
-/* What a run passes through, operands that are read again and again counted once. */
-static npy_intp bytes_of(const native_plan *plan) {
-    npy_intp bytes = 0;
-    for (int k = 0; k < plan->operands; k++) {
-        npy_intp own = plan->sizes[k];
-        for (int i = 0; i < plan->ndim; i++)
-            own *= plan->steps[k][i] ? plan->shape[i] : 1;
-        bytes += own;
-    }
-    return bytes;
-}
-
 /* Rows beside one that is the same for all */
 
 typedef struct {
@@ -332,7 +320,7 @@ static bool run_as_one(const native_plan *plan, npy_intp piece, native_rows rows
             memcpy(space[k] + done, space[k], done);
         run.again[k] = space[k];
     }
-    native_pass(plan->count, piece, bytes_of(plan), run_repeated, &run);
+    native_parallel(plan->count, piece, run_repeated, &run);
     return true;
 }
 
@@ -447,13 +435,13 @@ void native_plan_run(native_plan *plan, npy_intp grain, native_rows rows, void *
     const int dim = turned_dim(plan), last = plan->ndim - 1;
     if (dim < 0) {
         run_state state = {plan, rows, context};
-        native_pass(plan->count, piece, bytes_of(plan), run_part, &state);
+        native_parallel(plan->count, piece, run_part, &state);
         return;
     }
     tile_run run = {plan, rows, context, dim, (plan->shape[dim] + TILE_ROWS - 1) / TILE_ROWS,
                     (plan->shape[last] + TILE_COLUMNS - 1) / TILE_COLUMNS};
     npy_intp tiles = run.down * run.across * (plan->count / (plan->shape[dim] * plan->shape[last]));
-    native_pass(tiles, 1 + piece / (plan->count / tiles), bytes_of(plan), run_tiles, &run);
+    native_parallel(tiles, 1 + piece / (plan->count / tiles), run_tiles, &run);
 }
 
 int plan_init(void) {

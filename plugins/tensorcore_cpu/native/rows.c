@@ -226,7 +226,7 @@ PyArrayObject *native_copied(PyArrayObject *x, native_type type) {
     PyArrayObject *made = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
     if (made && PyArray_SIZE(x) > 0) {
         byte_copy run = {PyArray_BYTES(made), PyArray_BYTES(x), PyArray_NBYTES(x)};
-        native_pass(PyArray_NBYTES(x), 1 << 17, 2 * PyArray_NBYTES(x), copy_bytes, &run);
+        native_parallel(PyArray_NBYTES(x), 1 << 17, copy_bytes, &run);
     }
     return made;
 }

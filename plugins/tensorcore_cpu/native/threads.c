@@ -30,7 +30,6 @@ typedef struct {
     _Alignas(LINE) _Atomic(native_body) body;
     _Atomic(void *) context;
     _Atomic npy_intp count, grain;
-    _Atomic bool back;                     /* shares are walked from their ends */
     _Atomic uint32_t grains, step, shares; /* step: grains of a piece */
     _Atomic int wanted;                    /* workers that take part */
     _Alignas(LINE) _Atomic uint32_t done;
@@ -44,7 +43,6 @@ typedef struct {
 static pool_state pool;
 static _Atomic int thread_count = 1; /* set with the GIL held, read without */
 static _Thread_local bool inside;
-static npy_intp second_cache = 1 << 20; /* bytes */
 
 static inline void relax(void) {
 #ifdef NATIVE_X86
@@ -72,7 +70,6 @@ static void take_part(uint32_t own) {
         void *context = atomic_load(&pool.context);
         npy_intp count = atomic_load(&pool.count), grain = atomic_load(&pool.grain);
         const uint32_t grains = atomic_load(&pool.grains), step = atomic_load(&pool.step);
-        const bool back = atomic_load(&pool.back);
         if (atomic_load(&pool.shares) != shares)
             return; /* another loop has begun */
         const uint32_t last = share_begin(grains, shares, share + 1);
@@ -83,8 +80,7 @@ static void take_part(uint32_t own) {
         const uint32_t taken = last - first < step ? last - first : step;
         if (!atomic_compare_exchange_weak(&pool.tickets[share], &ticket, ticket + taken))
             continue;
-        const uint32_t place = back ? share_begin(grains, shares, share) + last - first - taken : first;
-        npy_intp begin = place * grain, end = begin + taken * grain;
+        npy_intp begin = first * grain, end = begin + taken * grain;
         end = end < count ? end : count;
         inside = true;
         body(context, begin, end);
@@ -154,7 +150,7 @@ static void place_workers(void) {
 
 npy_intp native_step(npy_intp grains, npy_intp threads) { return (grains + threads * PIECES - 1) / (threads * PIECES); }
 
-static void run_in_pieces(npy_intp count, npy_intp grain, bool back, native_body body, void *context) {
+static void run_in_pieces(npy_intp count, npy_intp grain, native_body body, void *context) {
     const int threads = atomic_load(&thread_count);
     while (count / grain >= INT32_MAX)
         grain *= 2;
@@ -170,7 +166,6 @@ static void run_in_pieces(npy_intp count, npy_intp grain, bool back, native_body
     atomic_store(&pool.context, context);
     atomic_store(&pool.count, count);
     atomic_store(&pool.grain, grain);
-    atomic_store(&pool.back, back);
     atomic_store(&pool.step, (uint32_t)native_step(grains, shares));
     atomic_store(&pool.done, 0);
     atomic_store(&pool.grains, grains);
@@ -198,42 +193,21 @@ static void run_in_pieces(npy_intp count, npy_intp grain, bool back, native_body
     }
 }
 
-static void run_alone(npy_intp count, npy_intp grain, bool back, native_body body, void *context) {
-    inside = true;
-    npy_intp end = count;
-    for (npy_intp begin = (count - 1) / grain * grain; back && begin; end = begin, begin -= grain)
-        body(context, begin, end);
-    body(context, 0, end);
-    inside = false;
-}
-
-static void run(npy_intp count, npy_intp grain, bool back, native_body body, void *context) {
-    PyThreadState *state = PyEval_SaveThread();
-    if (thread_count > 1 && !pthread_mutex_trylock(&pool.owner)) {
-        run_in_pieces(count, grain, back, body, context);
-        pthread_mutex_unlock(&pool.owner);
-    } else {
-        run_alone(count, grain, back, body, context);
-    }
-    PyEval_RestoreThread(state);
-}
-
 void native_parallel(npy_intp count, npy_intp grain, native_body body, void *context) {
-    if (inside || count <= grain)
+    if (inside || count <= grain) {
         body(context, 0, count);
-    else
-        run(count, grain, false, body, context);
-}
-
-void native_pass(npy_intp count, npy_intp grain, npy_intp bytes, native_body body, void *context) {
-    if (inside || count <= grain || bytes < second_cache / 4 * 3 || bytes > second_cache * 4) {
-        native_parallel(count, grain, body, context);
         return;
     }
-    static _Atomic bool back;
-    const bool turned = !atomic_load(&back);
-    atomic_store(&back, turned);
-    run(count, grain, turned, body, context);
+    PyThreadState *state = PyEval_SaveThread();
+    if (thread_count > 1 && !pthread_mutex_trylock(&pool.owner)) {
+        run_in_pieces(count, grain, body, context);
+        pthread_mutex_unlock(&pool.owner);
+    } else {
+        inside = true;
+        body(context, 0, count);
+        inside = false;
+    }
+    PyEval_RestoreThread(state);
 }
 
 int native_threads(void) { return thread_count; }
@@ -285,10 +259,6 @@ int native_threads_init(void) {
     int count = asked ? atoi(asked) : 0;
     count = count > 0 ? count : core_count();
     thread_count = count > MOST_THREADS ? MOST_THREADS : count;
-#ifdef _SC_LEVEL2_CACHE_SIZE
-    const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    second_cache = bytes > 0 ? bytes : second_cache; /* 0 where the C library does not know */
-#endif
     start_anew();
     return pthread_atfork(NULL, NULL, start_anew);
 }

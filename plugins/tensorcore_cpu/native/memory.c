@@ -17,7 +17,7 @@ enum {
     HUGE_PAGE = 2 << 20,
     REGION = 64 << 20,       /* addresses that blocks side by side are cut from, */
     LARGEST_CUT = 8 << 20,   /* up to this size */
-    SMALLEST_STEP = 64 << 10, /* no smaller than a page of any system */
+    SMALLEST_STEP = 8 << 10, /* of sizes; a page where that is larger */
     HARDLY = 16, /* one part in so many */
     HEADER = 64, /* keeps the array on a cache line */
     COLOURS = 16, COLOUR = 320, /* streams that begin at one place of a page each wait for one another's stores */
@@ -40,7 +40,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static free_block cached[ENTRIES]; /* the one that came back longest ago first */
 static int cached_count, colour;
 static char *region; /* where the next block is cut, */
-static size_t region_left;
+static size_t region_left, smallest_step = SMALLEST_STEP;
 static struct {
     size_t allocated, allocated_peak, reserved, reserved_peak, cached, limit, active, active_peak, hits, misses;
     size_t ever_allocated, ever_freed;
@@ -53,7 +53,7 @@ static size_t size_class(size_t size) {
     const size_t whole = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     if (size > LARGEST_CUT && whole - size <= size / HARDLY)
         return whole;
-    size_t step = SMALLEST_STEP;
+    size_t step = smallest_step;
     while (step * 64 < size)
         step *= 2;
     return (size + step - 1) / step * step;
@@ -261,6 +261,7 @@ static void after_fork(void) { pthread_mutex_unlock(&lock); }
 
 int native_memory_init(void) {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGE_SIZE);
+    smallest_step = page > SMALLEST_STEP ? (size_t)page : SMALLEST_STEP;
     counts.limit = pages > 0 && page > 0 ? (size_t)pages * (size_t)page / 4 : (size_t)2 << 30;
     capsule = PyCapsule_New(&handler, "mem_handler", NULL);
     line_capsule = PyCapsule_New(&line_handler, "mem_handler", NULL);

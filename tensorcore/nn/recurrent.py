@@ -103,7 +103,8 @@ class RNNBase(Module):
 
     @property
     def _flat_weights(self) -> list[Tensor]:
-        return [getattr(self, name) for names in self._all_weights for name in names]
+        own = self._parameters
+        return [own[name] if name in own else getattr(self, name) for names in self._all_weights for name in names]
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
@@ -149,8 +150,11 @@ class RNNBase(Module):
             order, batch = input.sorted_indices, int(input.batch_sizes[0])
         self._check_input(data, weights[0])
         if hx is None:
-            states = tuple([
-                zeros(count, batch, size, dtype=data.dtype, device=data.device) for size in self._sizes()
+            sizes = self._sizes()
+            first = zeros(count, batch, sizes[0], dtype=data.dtype, device=data.device)
+            states = tuple([  # nobody writes to them: one is enough for both where they are alike
+                first if size == sizes[0] else zeros(count, batch, size, dtype=data.dtype, device=data.device)
+                for size in sizes
             ])  # fmt: skip
         else:
             states = self._states(hx, single, count, batch)

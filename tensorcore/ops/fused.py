@@ -12,7 +12,7 @@ from tensorcore.ops.shortage import again
 from tensorcore.tape.engine import key_of, walk
 from tensorcore.tape.memory import next_order
 from tensorcore.tape.mode import enable_grad, makers, mode
-from tensorcore.tape.node import Node, leaf, stale, unpack
+from tensorcore.tape.node import Node, Output, leaf, stale, unpack
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["Fused", "differentiate"]
@@ -105,20 +105,27 @@ class Fused(Op):
         if mode.enabled:
             for one in inputs:
                 if one is not None and one.node is not None:
-                    if mode.plain and self.results == 1 and made.dtype.is_floating_point:
-                        made.node = node = new(Node)
+                    several = self.results > 1
+                    first = made[0] if several else made
+                    if mode.plain and first.dtype.is_floating_point and not (several and first.device.wraps):
+                        node = new(Node)
                         node.op = self
                         node.edges = tuple([None if one is None else one.node for one in inputs])
                         node.saved = tuple(inputs)
                         node.options = options
                         node.extra = node.version = None
                         node.out = rest
-                        node.shape = made.native.shape
-                        node.dtype = made.dtype
+                        node.shape = [one.native.shape for one in made] if several else first.native.shape
+                        node.dtype = [first.dtype] * self.results if several else first.dtype
                         node.order = next_order()
+                        if several:
+                            for i, one in enumerate(made):
+                                one.node = Output(node, i)
+                        else:
+                            made.node = node
                         return made
                     record(self, inputs, options, made)
-                    (made[0].node.node if self.results > 1 else made.node).out = rest
+                    (first.node.node if several else made.node).out = rest
                     break
         return made
 

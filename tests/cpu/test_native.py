@@ -235,7 +235,7 @@ def test_large_results_lie_in_cached_blocks():
 
 @linux
 def test_an_array_of_whole_huge_pages_takes_no_third_of_them():
-    """Beyond its last whole huge page a block lies on small ones: 4 MiB take 4 MiB and a few pages."""
+    """Blocks lie side by side and share their last huge page: 4 MiB take 4 MiB and a few pages."""
     program = """
 import mmap
 import tensorcore as tc
@@ -247,6 +247,35 @@ made = [ones + ones for _ in range(16)]
 print((resident() - before) // made[0].nbytes)
 """
     assert int(run(program)) in range(15, 18)
+
+
+@linux
+def test_arrays_smaller_than_a_huge_page_share_them():
+    """Where the system gives huge pages, 16 arrays of 384 KiB lie on three or four; freed and emptied, they are the system's."""
+    program = """
+import tensorcore as tc
+ones = tc.ones(96, 1024)
+def huge():
+    lines = open("/proc/self/smaps_rollup").read().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("AnonHugePages")) // 2048
+tc.device("cpu").empty_cache()
+before = huge()
+large = ones.repeat(200, 1)
+given = huge() - before
+del large
+tc.device("cpu").empty_cache()
+before = huge()
+made = [ones + ones for _ in range(16)]
+print(given, huge() - before, tc.device("cpu").memory_stats()["active.current"])
+del made
+print(tc.device("cpu").empty_cache() // 393216, tc.device("cpu").memory_stats()["cached_bytes.current"])
+"""
+    given, shared, active, freed, cached = map(int, run(program).split())
+    assert (active, cached) == (17, 0)
+    assert freed in (16, 17)
+    if not given:
+        pytest.skip("the system gives no huge pages")
+    assert shared in (3, 4)
 
 
 def test_a_block_serves_an_array_that_is_a_little_smaller():

@@ -187,3 +187,59 @@ def test_threads_do_not_change_the_result():
         tensorcore.set_num_threads(before)
     for one, other in zip(*made, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("state", [0.0, 0.25, np.inf])
+@pytest.mark.parametrize("name", GATES)
+def test_rows_of_the_first_state_that_are_alike(name, state, reverse):
+    """Sequences that begin with the same state, whose products are made once for all, get the bits that each gets alone."""
+    sizes, size, dtype = (14, 14, 9), 37, "float32"
+    args, options = inputs(name, sizes, size, dtype), options_of(name, sizes, reverse=reverse)
+    states = 2 if name == "lstm_steps" else 1
+    for one in args[-states:]:
+        one[...] = state
+    forward, _ = kernel(name)
+    made = forward(*args, **options)
+    for row in (0, 8, 13):
+        steps = [t for t, n in enumerate(sizes) if n > row]
+        places = [sum(sizes[:t]) + row for t in steps]
+        alone = [args[0][places], *args[1:-states], *[one[row : row + 1] for one in args[-states:]]]
+        found = forward(*alone, **options_of(name, (1,) * len(steps), reverse=reverse))
+        np.testing.assert_array_equal(made[0][places], found[0])
+        np.testing.assert_array_equal(made[1][row : row + 1], found[1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", GATES)
+def test_a_first_state_of_zeros_adds_nothing_to_the_gradient_of_the_weight(name, reverse, dtype):
+    """That of a state of zeros is NumPy's; and a gradient that is not finite, times such a state, is NaN as ever."""
+    sizes, size = (5, 5, 2), 12
+    args, options = inputs(name, sizes, size, dtype), options_of(name, sizes, reverse=reverse)
+    for one in args[-2 if name == "lstm_steps" else -1 :]:
+        one[...] = 0
+    forward, forward_numpy = kernel(name)
+    backward, backward_numpy = kernel(f"{name}_backward")
+    results = {"lstm_steps": 3, "gru_steps": 2, "rnn_steps": 2}[name]
+    needs = (True,) * len(args)
+    for of_first in (1.0, np.nan, np.inf):
+        grads = gradients(name, sizes, size, dtype)
+        grads[0][0] = of_first
+        kept, expected = forward(*args, **options)[results:], forward_numpy(*args, **options)[results:]
+        with np.errstate(invalid="ignore"):
+            wanted = backward_numpy(grads, *args, *expected, needs=needs, **options)
+        got = backward(grads, *args, *kept, needs=needs, **options)
+        np.testing.assert_array_equal(np.isnan(got[1]), np.isnan(wanted[1]))
+        if of_first == 1:
+            assert_close(got, wanted, dtype)
+
+
+def test_a_sequence_of_one_step_from_zeros():
+    """All rows of the state are zeros then, and so is the gradient of the weight."""
+    args, options = inputs("rnn_steps", (4,), 9, "float32"), options_of("rnn_steps", (4,))
+    args[-1][...] = 0
+    forward, _ = kernel("rnn_steps")
+    backward, _ = kernel("rnn_steps_backward")
+    kept = forward(*args, **options)[2:]
+    assert not backward(gradients("rnn_steps", (4,), 9, "float32"), *args, *kept, needs=(True,) * 3, **options)[1].any()

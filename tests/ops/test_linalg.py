@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tensorcore as tc
@@ -102,6 +103,30 @@ def test_einsum_of_three_operands():
     """More than two operands are contracted in pairs."""
     x = tc.tensor([[1.0, 2.0], [3.0, 4.0]])
     assert tc.einsum("ij,jk,kl->il", x, x, x).tolist() == (x @ x @ x).tolist()
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5), (2, 4, 3, 5), (2, 0, 5)])
+@pytest.mark.parametrize("turned", ["neither", "input", "result"])
+@pytest.mark.parametrize("frozen", ["nothing", "input", "weight", "bias"])
+def test_linear_gradients_of_several_dims_in_front(shape, turned, frozen):
+    """They are those of the rows in one dim, also where a layout does not allow to see them as such."""
+    drawn = [np.random.default_rng(n).standard_normal(s) for n, s in enumerate((shape, (7, 5), (7,), (*shape[:-1], 7)))]
+    names = ("input", "weight", "bias")
+    leaves = [tc.tensor(one, requires_grad=name != frozen) for name, one in zip(names, drawn[:3], strict=True)]
+    x, by = leaves[0], tc.tensor(drawn[3])
+    if turned == "input":
+        x = x.transpose(0, 1)
+    made = tc.nn.functional.linear(x, *leaves[1:])
+    if turned != "neither":
+        by = by.transpose(0, 1)
+    (made if turned == "input" else made.transpose(0, 1) if turned == "result" else made).backward(by)
+    rows, sent = drawn[0].reshape(-1, 5), drawn[3].reshape(-1, 7)
+    wanted = (drawn[3] @ drawn[1], sent.T @ rows, sent.sum(0))
+    for name, leaf, value in zip(names, leaves, wanted, strict=True):
+        if name == frozen:
+            assert leaf.grad is None
+        else:
+            np.testing.assert_allclose(leaf.grad.numpy(), value, rtol=0, atol=1e-12)
 
 
 def test_linear_gradient_of_a_frozen_weight():

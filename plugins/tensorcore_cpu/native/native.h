@@ -127,7 +127,7 @@ PyObject *native_get_threads(PyObject *module, PyObject *unused);
 
 /* Memory for a kernel's own use, on a cache line: from the cached blocks of memory.c where it is large, and given back with
    the size that was asked for. NULL where there is none; from any thread. */
-enum { NATIVE_CACHED = 1 << 20 };
+enum { NATIVE_CACHED = 1 << 18 };
 void *native_scratch(size_t size);
 void native_scratch_free(void *data, size_t size);
 

@@ -4,6 +4,7 @@
 #include "blas.h"
 #include "gemm.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,6 +155,20 @@ static PyArrayObject *begin_state(PyArrayObject *gradient, PyArrayObject *like, 
     return made;
 }
 
+/* Rows of the state before the first step that add nothing to the gradient of the weight: those of a state of zeros, where what
+   they are multiplied by is finite. */
+static ptrdiff_t rows_of_zeros(const recurrent_call *of, const recurrent_part *all) {
+    if (of->reverse)
+        return 0;
+    const ptrdiff_t count = of->count[0] * of->size, wide = count * of->gates;
+    bool nothing = true;
+    for (ptrdiff_t i = 0; nothing && i < count; i++)
+        nothing = of->type == TYPE_F32 ? ((const float *)all->prev)[i] == 0 : ((const double *)all->prev)[i] == 0;
+    for (ptrdiff_t i = 0; nothing && i < wide; i++)
+        nothing = of->type == TYPE_F32 ? isfinite(((const float *)all->dz)[i]) : isfinite(((const double *)all->dz)[i]);
+    return nothing && of->count[0] < of->rows ? of->count[0] : 0;
+}
+
 static PyArrayObject *sums_of_rows(PyArrayObject *x, native_type type) {
     const npy_intp rows = PyArray_DIM(x, 0), width = PyArray_DIM(x, 1);
     PyArrayObject *made = native_empty(1, &width, type);
@@ -222,10 +237,11 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
         done = recurrent_run(&of, &all, true);
     }
     if (done && PyTuple_GET_ITEM(given[NEEDS], 1) == Py_True) {
-        const ptrdiff_t wide = of.gates * of.size;
+        const ptrdiff_t wide = of.gates * of.size, none = rows_of_zeros(&of, &all), bytes = TYPE_SIZE[of.type];
         dw = native_empty(2, (npy_intp[]){wide, of.size}, of.type);
-        gemm_job job = {.rows = wide, .columns = of.size, .inner = of.rows, .left = all.dz, .left_row = 1,
-                        .left_inner = wide, .right = all.prev, .right_inner = of.size, .right_column = 1,
+        gemm_job job = {.rows = wide, .columns = of.size, .inner = of.rows - none,
+                        .left = (const char *)all.dz + none * wide * bytes, .left_row = 1, .left_inner = wide,
+                        .right = (const char *)all.prev + none * of.size * bytes, .right_inner = of.size, .right_column = 1,
                         .made = dw ? PyArray_DATA(dw) : NULL, .made_row = of.size};
         done = dw && native_blas_ready(wide * of.size * of.rows) && gemm_run(of.type, &job);
     }

@@ -34,6 +34,7 @@ typedef struct {
     ptrdiff_t first;                  /* of its rows of the batch */
     ptrdiff_t start, rows;            /* of the step whose cell runs; no cell runs where there are none */
     ptrdiff_t product_rows;           /* of the product before it */
+    bool alike;                       /* its rows are one and the same, as those of a state of zeros: one is made for all */
 } work;
 
 static ptrdiff_t parts_of(ptrdiff_t count, ptrdiff_t most) { return (count + most - 1) / most; }
@@ -159,10 +160,10 @@ static void forward_body(void *context, npy_intp begin, npy_intp end) {
             part.rows = at_most(ROWS, w->rows - row);
             part.width = units;
             part.z = products;
-            part.z_row = width;
+            part.z_row = w->alike ? 0 : width;
             part.z_gate = ROWS * width;
             for (ptrdiff_t gate = 0; gate < w->of->gates; gate++)
-                multiply(w, chunk, gate, row, part.rows, columns,
+                multiply(w, chunk, gate, row, w->alike ? 1 : part.rows, columns,
                          moved(products, gate * part.z_gate, w->bytes), width, NULL, &part);
             w->cell(&part);
         }
@@ -193,6 +194,10 @@ static void run_step(work *w) {
         native_parallel(w->chunks, much ? 1 : w->chunks, w->backward ? backward_body : forward_body, w);
 }
 
+static bool are_alike(const char *rows, ptrdiff_t count, size_t bytes) {
+    return count > 1 && !memcmp(rows, rows + bytes, (size_t)(count - 1) * bytes);
+}
+
 static void begin_step(work *w, ptrdiff_t step, ptrdiff_t end) {
     w->start = w->of->first[step] + w->first;
     w->rows = at_least(0, at_most(end, w->of->count[step]) - w->first);
@@ -208,6 +213,7 @@ static void sequences_body(void *context, npy_intp begin, npy_intp end) {
             begin_step(&w, step, end);
             const recurrent_part part = part_at(&w, w.start, w.first, 0);
             memcpy((void *)part.prev, part.h, (size_t)(w.rows * of->size) * w.bytes);
+            w.alike = are_alike(part.prev, w.rows, (size_t)of->size * w.bytes);
             set_left(&w, part.prev, w.rows);
             run_step(&w);
         }

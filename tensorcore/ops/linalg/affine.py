@@ -208,25 +208,31 @@ _linear = Op(
 def _linear_gradients(node: Node, g: Tensor, edges: Any = None) -> tuple[Any, ...]:
     """All gradients of an ordinary layer in one frame, which halves the time of one of a few features; else by formula."""
     saved, order = node.saved, node.order
-    if type(saved) is tuple and type(g) is Tensor and g.dtype in PLAIN_FLOATS and len(g.native.shape) == 2:
+    if type(saved) is tuple and type(g) is Tensor and g.dtype in PLAIN_FLOATS and (dims := len(g.native.shape)) > 1:
         input, weight, _ = saved
         edge, weight_edge, bias_edge = edges or node.edges
         native, dtype, device = g.native, g.dtype, g.device
         kernels = device.kernels
+        lines, rows = native, None if weight_edge is None else input.native
+        if dims > 2 and rows is not None:  # of all dims in front one
+            count = rows_of(native.shape)
+            lines = kernels["view"](native, shape=(count, native.shape[-1]))
+            rows = kernels["view"](rows, shape=(count, rows.shape[-1]))
         if (
             (input is None or (input.device is device and (input.version is None or input.version.stamp >= order)))
             and (
                 weight is None
                 or (weight.device is device and (weight.version is None or weight.version.stamp >= order))
             )
-            and (bias_edge is None or bias_edge.shape == native.shape[1:])
+            and (bias_edge is None or bias_edge.shape == native.shape[-1:])
+            and (weight_edge is None or (lines is not None and rows is not None))
             and kernels["matmul_tn"]
             and not mode.enabled
         ):
             grads: Any = [
                 None if edge is None else kernels["matmul"](native, weight.native),
-                None if weight_edge is None else kernels["matmul_tn"](native, input.native),
-                None if bias_edge is None else kernels["sum"](native, dim=(0,), keepdim=False),
+                None if weight_edge is None else kernels["matmul_tn"](lines, rows),
+                None if bias_edge is None else kernels["sum"](native, dim=tuple(range(dims - 1)), keepdim=False),
             ]
             for i, one in enumerate(grads):
                 if one is not None:

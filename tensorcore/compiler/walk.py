@@ -39,9 +39,9 @@ from tensorcore.optim.schedule import LRScheduler
 from tensorcore.tape.node import is_leaf
 from tensorcore.tensor import Tensor
 
-__all__ = ["MANY", "Walk"]
+__all__ = ["MANY", "PLAIN", "Walk"]
 
-_PLAIN = (int, float, bool, str, type(None), complex, bytes)
+PLAIN = (int, float, bool, str, type(None), complex, bytes)
 _IN_CLASSES = (property, staticmethod, classmethod, functools.cached_property, functools.partialmethod)
 MANY = 1000  # items of one container that are looked at
 _LIMIT = 100000  # objects in all
@@ -130,9 +130,9 @@ class Walk:
 
     def _look(self, value: Any, path: str, text: str, weak: bool) -> None:
         """Guard a value that was met."""
-        if isinstance(value, (*_PLAIN, np.generic)):
+        if isinstance(value, (*PLAIN, np.generic)):
             self._number(value, path, text)
-            if type(value) in _PLAIN or not hasattr(value, "__dict__"):
+            if type(value) in PLAIN or not hasattr(value, "__dict__"):
                 return
         name = path if weak else self.name(value)
         self.add(f"id({path}) == {id(value)}" if weak else f"{path} is {name}", text, "")
@@ -187,7 +187,7 @@ class Walk:
         elif isinstance(value, complex | np.complexfloating) or (value == 0 and isinstance(value, float | np.floating)):
             # Zeros have a sign, which they do not compare by.
             self.add(f"type({path}) is {self.name(type(value))} and repr({path}) == {repr(value)!r}", text, path)
-        elif type(value) in _PLAIN or isinstance(value, np.generic):
+        elif type(value) in PLAIN or isinstance(value, np.generic):
             self.add(f"type({path}) is {self.name(type(value))} and {path} == {self.literal(value)}", text, path)
         else:
             self.add(f"{path} == {self.name(value)}", text, path)
@@ -233,7 +233,7 @@ class Walk:
     def _each(self, values: Iterable[Any], text: str) -> None:
         """Guard what the members of a set and the keys of a dict hold, by which these are not compared."""
         for one in values:
-            if type(one) not in _PLAIN and not isinstance(one, type):
+            if type(one) not in PLAIN and not isinstance(one, type):
                 self._visit(one, self.name(one), f"an item of {text}")
 
     def _array(self, value: Any, name: str, text: str) -> None:
@@ -312,7 +312,9 @@ class Walk:
             path = f"{name}.__dict__[{key!r}]"
             hooks = isinstance(value, dict) and (key.endswith("_hooks") or key.startswith("_forward_"))
             if key in _CONTAINERS or (hooks and key.endswith("_hooks") and value):
-                self._items(value, value.items(), self.name(value), text, dot=True)
+                every = key != "_buffers" or self._looked_at(type(module), key)
+                items = [pair for pair in value.items() if every or self._looked_at(type(module), pair[0])]
+                self._items(value, items, self.name(value), text, dot=True)
             elif hooks:
                 self.add(f"len({self.name(value)}) == {len(value)}", f"the hooks of {text}", f"len({self.name(value)})")
             elif key != "_non_persistent_buffers_set":
@@ -322,7 +324,7 @@ class Walk:
     def _items(self, value: Any, items: Any, name: str, text: str, dot: bool = False) -> None:
         self.add(f"len({name}) == {len(value)}", f"the number of items in {text}", f"len({name})")
         pairs = list(items)
-        if len(pairs) > MANY and all(type(one) in _PLAIN for _, one in pairs):
+        if len(pairs) > MANY and all(type(one) in PLAIN for _, one in pairs):
             # As bytes: -0.0, 0.0, 0 and False are alike where they are compared.
             items = f"list({name}.items())" if isinstance(value, dict) else f"list({name})"
             held = list(value.items()) if isinstance(value, dict) else list(value)
@@ -359,7 +361,7 @@ class Walk:
                     if key.startswith("__") or self._looked_at(one, key):
                         self._visit(value, path, value.__qualname__)
                 elif (not key.startswith("__") and self._looked_at(one, key)) or isinstance(value, _IN_CLASSES):
-                    if isinstance(value, (*_PLAIN, Tensor)):
+                    if isinstance(value, (*PLAIN, Tensor)):
                         self._visit(value, f"{name}.{key}", text)
                     else:
                         self.item(vars(one), key, value, path, text)

@@ -163,5 +163,6 @@ def test_sets_are_arguments_by_what_they_hold() -> None:
     compiled = counted(adds)
     for _ in range(3):
         held = {"a"}
-        assert compiled(x, held).tolist() == [3.0] * 3 and held == {"a", "b"}
+        assert compiled(x, held).tolist() == [3.0] * 3
+        assert held == {"a", "b"}
     assert compiled.explain().replays == 0

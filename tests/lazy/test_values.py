@@ -208,7 +208,8 @@ def test_an_index_out_of_range_is_what_any_op_raises_for_it() -> None:
             IndexError, match="expected every index inside its dimension, got one outside: index 7"
         ) as caught:
             made.tolist()
-        assert isinstance(caught.value, RuntimeError) and caught.type is IndexOutside
+        assert isinstance(caught.value, RuntimeError)
+        assert caught.type is IndexOutside
 
 
 @pytest.mark.parametrize("wrong", [-1, 3, -9])

@@ -14,8 +14,9 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tensorcore.compiler.objects import exact, is_record, items_of, may_be_state
-from tensorcore.compiler.walk import MANY, PLAIN, Walk
+from tensorcore.compiler.lines import MANY
+from tensorcore.compiler.objects import is_record, items_of, may_be_state
+from tensorcore.compiler.walk import Walk
 from tensorcore.tensor import Tensor
 
 __all__ = ["Guards"]
@@ -140,11 +141,6 @@ class Guards(Walk):
             self.containers.append((path, value, dict(value)))
             for key, one in value.items():
                 self._argument(one, f"{path}[{self.literal(key)}]", f"{text}[{key!r}]")
-        elif type(value) in (set, frozenset) and len(value) <= MANY and all(type(one) in PLAIN for one in value):
-            self.names["exact"] = exact
-            self.add(
-                f"type({path}) is {type(value).__name__} and exact({path}) == {self.name(exact(value))}", text, path
-            )
         elif is_record(value):
             kept = vars(value)
             self.add(f"type({path}) is {self.name(type(value))} and {path}.__dict__.keys() == {self.name(frozenset(kept))}",
@@ -153,7 +149,7 @@ class Guards(Walk):
             for key, one in kept.items():
                 self._argument(one, f"{path}.{key}", f"{text}.{key}")
             self._class(type(value))
-        else:
+        elif not self.members(value, path, text):
             self._visit(value, path, text)
 
     def _tensor_argument(self, value: Tensor, path: str, text: str) -> None:

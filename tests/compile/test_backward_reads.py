@@ -118,7 +118,7 @@ def test_a_change_after_the_call_is_refused(make: Any) -> None:
         x = tc.ones(3, requires_grad=True)
         y = compiled(x).sum()
     put(5.0)
-    with pytest.raises(UsageError, match="reads behind a compiled function.* is 5.0 now; change it before"):
+    with pytest.raises(UsageError, match=r"reads behind a compiled function.* is 5.0 now; change it before"):
         y.backward()
     put(2.0)
     y.backward()

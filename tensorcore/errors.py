@@ -11,6 +11,7 @@
     │   ├── UnknownDevice                       no plugin offers a device of that name
     │   └── DeviceUnavailable                   a plugin offers it and it cannot be used here
     ├── DimensionError    (IndexError)          a dim or an index out of range
+    │   └── IndexOutside  (RuntimeError)        an index of a lazy tensor, for which some ops raise the one and some the other
     ├── ConversionError   (RuntimeError, ValueError) a value that a dtype cannot hold
     ├── ArgumentError     (ValueError)          a value outside what an argument takes
     ├── ArgumentTypeError (TypeError)           an argument of a type that it does not take
@@ -44,6 +45,7 @@ __all__ = [
     "DivisionError",
     "DtypeError",
     "GradientError",
+    "IndexOutside",
     "KernelMissing",
     "LinAlgError",
     "LoadError",
@@ -107,6 +109,10 @@ class ConversionError(TensorcoreError, RuntimeError, ValueError):
 
 class DimensionError(TensorcoreError, IndexError):
     """A dim or an index out of range."""
+
+
+class IndexOutside(DimensionError, ShapeError):
+    """An index of a lazy tensor out of range: of some ops programs expect an IndexError, of others a RuntimeError."""
 
 
 class ArgumentError(TensorcoreError, ValueError):

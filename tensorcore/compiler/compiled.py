@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tensorcore.compiler.entry import MISSED, Entry
 from tensorcore.compiler.pieces import Pieces
-from tensorcore.compiler.trace import MISSED, Entry, trace
+from tensorcore.compiler.trace import trace
 from tensorcore.tape.mode import mode
 
 __all__ = ["Compiled", "Explanation"]

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tensorcore.autograd.function import Function
+from tensorcore.compiler.guards import Guards
 from tensorcore.errors import UsageError
 from tensorcore.ops.inplace import bare_node
 from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Node, Output, freed, stale
-from tensorcore.tensor import new_tensor
+from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["CompiledBackward", "Freed", "external_edges", "has_hooks", "node_of"]
+__all__ = ["CompiledBackward", "Freed", "custom_of", "external_edges", "has_hooks", "node_of", "reads_of"]
 
 
 class CompiledBackward:
@@ -21,12 +23,16 @@ class CompiledBackward:
         run: the backward pass: a function of the saved arrays and the arriving gradients, natives all of them, that
             answers with a gradient for each edge, or None.
         device, dtypes: of these gradients.
+
+    Attributes:
+        reads: guards of what the program's own functions read in it.
     """
 
     node_name = "CompiledFunctionBackward"
 
     def __init__(self, run: Callable[..., Any], device: Any, dtypes: list[Any]) -> None:
         self.run, self.device, self.dtypes = run, device, dtypes
+        self.reads: list[Guards] = []
 
     def backward(self, node: Node, g: Any) -> tuple[Any, ...]:
         """Gradients for the edges."""
@@ -40,6 +46,13 @@ class CompiledBackward:
         for version, count in (node.options or {})["watched"]:
             if version.count != count:
                 raise stale(node, "an argument or a result", version)
+        for guards in self.reads:
+            if not guards.check((), {}):
+                raise UsageError(
+                    "backward: expected what a custom Function reads behind a compiled function to be what it was in the forward "
+                    f"pass, got a change: {next(guards.failing((), {}))}; change it before the forward pass, or call the function "
+                    "without compiling it"
+                )
         device = self.device
         if type(node.shape) is not list:
             shapes, kinds, g = [node.shape], [node.dtype], [g]
@@ -116,3 +129,33 @@ def has_hooks(node: Any) -> bool:
     extra = getattr(node, "extra", None) or {}
     names = ("tensor_hooks", "hooks", "prehooks", "retain", "post_accumulate")
     return any(extra.get(name) for name in names)
+
+
+def custom_of(nodes: list[Node]) -> list[tuple[Any, dict[str, Any]]]:
+    """The backward functions that a program wrote itself, and what their forward left for each of them."""
+    found = [(getattr(node.op, "cls", None), node.options or {}) for node in nodes]
+    return [
+        (kind.backward, dict(vars(options["ctx"])))
+        for kind, options in found
+        if isinstance(kind, type) and issubclass(kind, Function)
+    ]
+
+
+def reads_of(
+    custom: list[tuple[Any, dict[str, Any]]], call: Guards, named: frozenset[str] | None, ran: frozenset[int]
+) -> list[Guards]:
+    """Guards of what these functions read that a program may change after the forward pass.
+
+    Args:
+        call: the guards of the call: what was there before it.
+        named, ran: as for ``Guards``.
+    """
+    found = []
+    for function, left in custom:
+        guards = Guards(function, (), {}, named, (), ran)
+        for key, value in left.items():
+            if call.reaches(value) and not isinstance(value, Tensor):
+                guards.walk(value, f"ctx.{key}")
+        guards.settle()
+        found.append(guards)
+    return found

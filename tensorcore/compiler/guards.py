@@ -14,8 +14,9 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tensorcore.compiler.lines import MANY
 from tensorcore.compiler.objects import is_record, items_of, may_be_state
-from tensorcore.compiler.walk import MANY, Walk
+from tensorcore.compiler.walk import Walk
 from tensorcore.tensor import Tensor
 
 __all__ = ["Guards"]
@@ -148,7 +149,7 @@ class Guards(Walk):
             for key, one in kept.items():
                 self._argument(one, f"{path}.{key}", f"{text}.{key}")
             self._class(type(value))
-        else:
+        elif not self.members(value, path, text):
             self._visit(value, path, text)
 
     def _tensor_argument(self, value: Tensor, path: str, text: str) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from tensorcore.compiler.asks import ENVIRONMENT, asked, dates, is_own, listeners
 from tensorcore.compiler.objects import is_library
 from tensorcore.lazy.record import is_inside
+from tensorcore.nn.module import Module
 
 __all__ = ["Names"]
 
@@ -22,6 +23,11 @@ _COMPUTING = frozenset([
 ])  # fmt: skip
 # Modules that do so with objects of a program; the rest of Python's own does it with its own objects.
 _COMPUTED_BY = frozenset(["copy", "copyreg", "dataclasses", "inspect", "json", "pickle", "pprint", "reprlib"])
+# These look for one member by its name, which the code has that they are called by; others that name the buffers read all.
+_ALL_BUFFERS = "_buffers"
+_BY_NAME = frozenset([
+    id(one.__code__) for one in (Module.__getattr__, Module.__setattr__, Module.__delattr__, Module.register_buffer)
+])  # fmt: skip
 
 
 class Names:
@@ -101,10 +107,11 @@ class Names:
         for code, module in self._codes.values():
             if not _COMPUTING.isdisjoint(code.co_names) and _of_the_program(code, module):
                 return None, ran
-            names.update(code.co_names)
+            words = {*code.co_names}
             for one in code.co_consts:
                 if type(one) is str:
-                    names.update([one] if one.isidentifier() else re.findall(r"\w+", one))
+                    words.update([one] if one.isidentifier() else re.findall(r"\w+", one))
+            names |= words - {_ALL_BUFFERS} if id(code) in _BY_NAME else words
         return frozenset(names), ran
 
 

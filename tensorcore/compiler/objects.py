@@ -17,6 +17,7 @@ from tensorcore.tensor import Tensor
 
 __all__ = [
     "codes",
+    "exact",
     "flat_tensors",
     "imported",
     "is_library",
@@ -40,6 +41,11 @@ def same(one: Any, other: Any) -> bool:
         return type(one) is type(other) and bool(one == other)
     alike = one.dtype == other.dtype and one.shape == other.shape
     return alike and (one.tobytes() == other.tobytes() if one.dtype != object else bool((one == other).all()))
+
+
+def exact(values: Any) -> list[tuple[type, str]]:
+    """What tells numbers and strings of a set apart that compare alike, in the order in which a program sees them."""
+    return [(type(one), repr(one)) for one in values]
 
 
 def may_be_state(value: Any) -> bool:

@@ -12,7 +12,16 @@ from tensorcore.amp.state import again, regions
 from tensorcore.amp.state import state as autocast
 from tensorcore.compiler.build import Result, Script
 from tensorcore.compiler.draws import Draws
-from tensorcore.compiler.gradient import CompiledBackward, Freed, external_edges, has_hooks, node_of
+from tensorcore.compiler.entry import MISSED, Entry
+from tensorcore.compiler.gradient import (
+    CompiledBackward,
+    Freed,
+    custom_of,
+    external_edges,
+    has_hooks,
+    node_of,
+    reads_of,
+)
 from tensorcore.compiler.guards import Guards
 from tensorcore.compiler.names import Names
 from tensorcore.compiler.objects import items_of
@@ -29,31 +38,7 @@ from tensorcore.tape.memory import Version, View, next_order
 from tensorcore.tape.node import Output, is_leaf
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["MISSED", "Entry", "trace"]
-
-MISSED = object()  # what a replay answers with where a check fails before anything was written
-
-
-class Entry:
-    """A traced call.
-
-    Attributes:
-        check: whether a call is like it.
-        run: what replays it; None where ``reason`` says why that cannot be.
-        plans: what it runs.
-        unsettled: whether the call itself changed what its guards look at.
-        replaced: where the call put tensors in the place of others, of a call that cannot be replayed.
-        device: what it computed on, None where it called no kernel.
-    """
-
-    def __init__(self, guards: Guards, run: Callable[..., Any] | None, plans: list[Any], reason: str | None) -> None:
-        self.guards, self.run, self.plans, self.reason = guards, run, plans, reason
-        self.replays = 0
-        self.unsettled = False
-        self.replaced: list[tuple[Any, Any]] = []
-        self.device: Any = None
-        guards.settle()
-        self.check = guards.check
+__all__ = ["trace"]
 
 
 def trace(
@@ -90,6 +75,7 @@ def trace(
     run, plans = call.replay(compile)
     found = names.found()
     if found is not None:
+        call.watch_backward(*found)
         guards.narrow(*found, call.needed)
     if guards.unfit:
         call.tracer.fail(guards.unfit)
@@ -126,7 +112,11 @@ class _Call:
         self.needed: set[int] = set()  # tensors, by id, that the replay names
         self.ends = 0
         self.backward: Any = None
+        self.custom: list[
+            tuple[Any, dict[str, Any]]
+        ] = []  # backward functions of the program's own, and what they are handed
         self.script: Any = None
+        self.run_back: CompiledBackward | None = None
 
     # While the function runs
 
@@ -273,6 +263,7 @@ class _Call:
                 tracer.fail(f"cannot be differentiated: {error}")
             return
         tracer.part()
+        self.custom = custom_of(nodes)
         grads = [found.get(key_of(edge)) for edge in edges]
         if any(g is not None and type(g.native) is not device.array for g in grads):
             tracer.fail("has sparse gradients")
@@ -291,7 +282,7 @@ class _Call:
         needed = set(self.values)
         saved: list[int] = []
         if self.backward is not None and self.backward[0] == "compiled":
-            run_back, saved = self._backward_script(script)
+            self.run_back, saved = self._backward_script(script)
             needed |= set(saved)
         calls, needed = script.calls(0, self.ends, needed, self.kept)
         self._guard_inputs(needed)
@@ -303,7 +294,7 @@ class _Call:
         lines = [*held, *self._around(calls), *bumps]
         lines += self._results(result, saved)
         if self.backward is not None:
-            lines += self._tape(saved, None if self.backward[0] == "freed" else run_back)
+            lines += self._tape(saved, self.run_back)
         for i, (_, text) in enumerate(self.replaced):  # all of it before the first is put in place
             lines.append(f"n{i} = {text}")
         lines.append(f"answer = {result.text}")
@@ -313,6 +304,11 @@ class _Call:
         words = set(re.findall(r"\w+", run.source))  # type: ignore[attr-defined]
         self.needed = {id(one) for path, one in self.reached if path in words}
         return run, script.plans
+
+    def watch_backward(self, named: frozenset[str] | None, ran: frozenset[int]) -> None:
+        """Have the compiled backward pass ask whether what the program's own functions read there is what it was."""
+        if self.run_back is not None:
+            self.run_back.reads = reads_of(self.custom, self.guards, named, ran)
 
     def _around(self, calls: list[str]) -> list[str]:
         """The calls of segments, with the effects and events between them."""

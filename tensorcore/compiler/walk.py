@@ -8,13 +8,10 @@ code of the program's names of theirs is not guarded.
 
 from __future__ import annotations
 
-import array
 import contextvars
-import copy
 import enum
 import functools
 import io
-import marshal
 import operator
 import sys
 import types
@@ -30,7 +27,8 @@ import numpy as np
 from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.backend.base import Backend
 from tensorcore.compiler.holders import NUMBERS, VIEWS, is_open, parts
-from tensorcore.compiler.objects import codes, imported, is_library, named, same, slots
+from tensorcore.compiler.lines import PLAIN, Lines
+from tensorcore.compiler.objects import codes, imported, is_library, named, slots
 from tensorcore.dtypes import dtype
 from tensorcore.nn.module import Module
 from tensorcore.nn.uninitialized import UninitializedTensorMixin
@@ -39,17 +37,14 @@ from tensorcore.optim.schedule import LRScheduler
 from tensorcore.tape.node import is_leaf
 from tensorcore.tensor import Tensor
 
-__all__ = ["MANY", "Walk"]
+__all__ = ["Walk"]
 
-_PLAIN = (int, float, bool, str, type(None), complex, bytes)
 _IN_CLASSES = (property, staticmethod, classmethod, functools.cached_property, functools.partialmethod)
-MANY = 1000  # items of one container that are looked at
 _LIMIT = 100000  # objects in all
-_LARGE = 2**20  # bytes of an array that is compared in each call
 _CONTAINERS = ("_parameters", "_buffers", "_modules")
 
 
-class Walk:
+class Walk(Lines):
     """Guards of what is met on the way.
 
     Args:
@@ -57,21 +52,15 @@ class Walk:
         ran: the code, by ``id``, that has to have run for a function to be looked into; None for all.
 
     Attributes:
-        lines: for each guard the expression, what it looks at, and an expression that shows that.
-        names: what the expressions name.
         tensors: those that were met, with how to name them.
         generators: what draws random numbers, with how to name it.
-        unfit: why what was reached cannot be looked at in each call, as part of a sentence; empty where it can.
     """
 
     def __init__(self, named: frozenset[str] | None = None, ran: frozenset[int] | None = None) -> None:
+        super().__init__()
         self._attributes, self._ran = named, ran
-        self.names: dict[str, Any] = {"Tensor": Tensor, "vars": vars, "is_leaf": is_leaf}
-        self.literals: dict[str, Any] = {}  # the names within the expressions of arguments and state
-        self.lines: list[tuple[str, str, str]] = []
         self.tensors: list[tuple[str, Tensor]] = []
         self.generators: list[tuple[str, Any]] = []
-        self.unfit = ""
         self._computed = False  # whether an object that is reached reads attributes by names that no code has
         self._seen: dict[Any, Any] = {}
         self._codes: dict[int, Any] = {}  # of the functions that are reached, and of those inside them
@@ -130,9 +119,9 @@ class Walk:
 
     def _look(self, value: Any, path: str, text: str, weak: bool) -> None:
         """Guard a value that was met."""
-        if isinstance(value, (*_PLAIN, np.generic)):
-            self._number(value, path, text)
-            if type(value) in _PLAIN or not hasattr(value, "__dict__"):
+        if isinstance(value, (*PLAIN, np.generic)):
+            self.number(value, path, text)
+            if type(value) in PLAIN or not hasattr(value, "__dict__"):
                 return
         name = path if weak else self.name(value)
         self.add(f"id({path}) == {id(value)}" if weak else f"{path} is {name}", text, "")
@@ -176,22 +165,6 @@ class Walk:
             self._held(value, name, text)
             self._own(value, name, text)
 
-    def _number(self, value: Any, path: str, text: str) -> None:
-        """Guard the value of what is compared by value."""
-        if value is None:
-            self.add(f"{path} is None", text, path)
-        elif isinstance(value, np.void):  # which a program can write to
-            self.add(f"{path} == {self.name(copy.copy(value))}", text, path)
-        elif value != value:
-            self.add(f"{path} != {path}", text, path)
-        elif isinstance(value, complex | np.complexfloating) or (value == 0 and isinstance(value, float | np.floating)):
-            # Zeros have a sign, which they do not compare by.
-            self.add(f"type({path}) is {self.name(type(value))} and repr({path}) == {repr(value)!r}", text, path)
-        elif type(value) in _PLAIN or isinstance(value, np.generic):
-            self.add(f"type({path}) is {self.name(type(value))} and {path} == {self.literal(value)}", text, path)
-        else:
-            self.add(f"{path} == {self.name(value)}", text, path)
-
     def _held(self, value: Any, name: str, text: str) -> None:
         """Guard what something of Python's or NumPy's own holds."""
         if isinstance(value, dict):
@@ -204,7 +177,10 @@ class Walk:
             self.add(f"{name} == {self.name(frozenset(value))}", text, name)
             self._each(value, text)
         elif isinstance(value, NUMBERS):
-            self._array(value, name, text)
+            self.numbers(value, name, text)
+            if isinstance(value, np.ndarray) and value.dtype == object and not self.unfit:
+                for i, one in enumerate(value.flat):
+                    self._visit(one, f"{name}.flat[{i}]", f"{text}.flat[{i}]")
         elif isinstance(value, VIEWS):
             inner, mapping = (
                 (name, value) if isinstance(value, types.MappingProxyType) else (f"{name}.mapping", value.mapping)
@@ -233,25 +209,8 @@ class Walk:
     def _each(self, values: Iterable[Any], text: str) -> None:
         """Guard what the members of a set and the keys of a dict hold, by which these are not compared."""
         for one in values:
-            if type(one) not in _PLAIN and not isinstance(one, type):
+            if type(one) not in PLAIN and not isinstance(one, type):
                 self._visit(one, self.name(one), f"an item of {text}")
-
-    def _array(self, value: Any, name: str, text: str) -> None:
-        """Guard the numbers of an array."""
-        size = memoryview(value).nbytes if not isinstance(value, np.ndarray) else value.nbytes
-        if size > _LARGE:
-            self.unfit = (
-                f"may read {text}, {size / 2**20:.1f} MB outside tensors, which are too many to compare in each call,"
-            )
-            return
-        self.names["same"] = same
-        held = (
-            copy.copy(value) if isinstance(value, np.ndarray | bytearray | array.array) else memoryview(value).tobytes()
-        )
-        self.add(f"same({name}, {self.name(held)})", f"what {text} holds", "")
-        if isinstance(value, np.ndarray) and value.dtype == object:
-            for i, one in enumerate(value.flat):
-                self._visit(one, f"{name}.flat[{i}]", f"{text}.flat[{i}]")
 
     def _own(self, value: Any, name: str, text: str) -> None:
         """Guard the attributes of an object of the program's own, and what its class reaches."""
@@ -312,7 +271,9 @@ class Walk:
             path = f"{name}.__dict__[{key!r}]"
             hooks = isinstance(value, dict) and (key.endswith("_hooks") or key.startswith("_forward_"))
             if key in _CONTAINERS or (hooks and key.endswith("_hooks") and value):
-                self._items(value, value.items(), self.name(value), text, dot=True)
+                every = key != "_buffers" or self._looked_at(type(module), key)
+                items = [pair for pair in value.items() if every or self._looked_at(type(module), pair[0])]
+                self._items(value, items, self.name(value), text, dot=True)
             elif hooks:
                 self.add(f"len({self.name(value)}) == {len(value)}", f"the hooks of {text}", f"len({self.name(value)})")
             elif key != "_non_persistent_buffers_set":
@@ -321,21 +282,12 @@ class Walk:
 
     def _items(self, value: Any, items: Any, name: str, text: str, dot: bool = False) -> None:
         self.add(f"len({name}) == {len(value)}", f"the number of items in {text}", f"len({name})")
-        pairs = list(items)
-        if len(pairs) > MANY and all(type(one) in _PLAIN for _, one in pairs):
-            # As bytes: -0.0, 0.0, 0 and False are alike where they are compared.
-            items = f"list({name}.items())" if isinstance(value, dict) else f"list({name})"
-            held = list(value.items()) if isinstance(value, dict) else list(value)
-            self.add(
-                f"{self.name(marshal.dumps)}({items}, 2) == {self.name(marshal.dumps(held, 2))}",
-                f"the items of {text}",
-                "",
-            )
+        if self.many(value, name, text):
             return
         # A dict of a program's own class may make things as it is read: guards look at what it holds.
         own = isinstance(value, dict) and type(value).__getitem__ is not dict.__getitem__
         reads = self.name(dict.__getitem__) if own else None
-        for key, one in pairs:
+        for key, one in items:
             path = f"{reads}({name}, {self.literal(key)})" if reads else f"{name}[{self.literal(key)}]"
             self.item(value, key, one, path, f"{text}.{key}" if dot else f"{text}[{key!r}]")
 
@@ -359,7 +311,7 @@ class Walk:
                     if key.startswith("__") or self._looked_at(one, key):
                         self._visit(value, path, value.__qualname__)
                 elif (not key.startswith("__") and self._looked_at(one, key)) or isinstance(value, _IN_CLASSES):
-                    if isinstance(value, (*_PLAIN, Tensor)):
+                    if isinstance(value, (*PLAIN, Tensor)):
                         self._visit(value, f"{name}.{key}", text)
                     else:
                         self.item(vars(one), key, value, path, text)
@@ -436,23 +388,3 @@ class Walk:
                 self.add(f"{self.name(space)}[{key!r}] is {self.name(value)}", f"{module.__name__}.{key}", "")
             else:
                 self._global(value, space, key, names)
-
-    # Text
-
-    def add(self, line: str, what: str, show: str) -> None:
-        """Guard that an expression holds; ``what`` it looks at, and ``show``, an expression for what that is now."""
-        self.lines.append((line, what, show))
-
-    def name(self, value: Any) -> str:
-        """A name for an object, within the expressions."""
-        name = f"o{id(value)}"
-        self.names[name] = value
-        return name
-
-    def literal(self, value: Any) -> str:
-        """A key as part of an expression."""
-        if type(value) in (int, str, bool):
-            return repr(value)
-        name = self.name(value)
-        self.literals[name] = value
-        return name

@@ -18,7 +18,7 @@ from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.program import Program, Value, filled
-from tensorcore.errors import DimensionError, KernelMissing, ShapeError, UsageError
+from tensorcore.errors import IndexOutside, KernelMissing, UsageError
 from tensorcore.lazy import account
 from tensorcore.lazy.drafts import Draft, Work, collect, pending_of
 from tensorcore.lazy.kernels import pure_kernels
@@ -341,10 +341,6 @@ def run_steps(program: Program, target: Backend, natives: Sequence[Any], steps: 
     return [values[one.number] for one in program.outputs]
 
 
-class _Outside(DimensionError, ShapeError):
-    """An index out of range; of some ops PyTorch's users expect an IndexError, of others a RuntimeError."""
-
-
 def _counted(made: Any, call: Call) -> list[Any]:
     """The results that a call counts; a kernel may answer with more, for which nobody asked."""
     if len(made) == len(call.forms):
@@ -383,7 +379,7 @@ def _located(error: Exception, kernel: str, step: Deferred) -> Exception:
     kernel = step.call.options.get("kernel", kernel.partition(":")[0])
     where = f"written down as '{kernel}' at {line_of(*step.line[2:])}"
     if type(error) is IndexError:  # a kernel's own
-        return _Outside(
+        return IndexOutside(
             f"{kernel}: expected every index inside its dimension, got one outside: {error}; check the index ({where})"
         )
     text = error.args[0] if error.args and isinstance(error.args[0], str) else str(error)

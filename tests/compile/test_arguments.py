@@ -140,3 +140,29 @@ def test_an_argument_that_the_call_holds_as_well() -> None:
     assert f.explain().reasons[0] == "traced again: which arguments share memory is another one now"
     f(own, x, own["running_mean"])
     assert f.explain().replays == 2
+
+
+def test_sets_are_arguments_by_what_they_hold() -> None:
+    """A new set of the same members costs no trace; members that compare alike, other ones and a call that adds some do."""
+
+    def f(x, kinds):
+        for one in kinds:
+            x = x * 2 if one == 1 else x + 1
+        return x if 1 in kinds else -x
+
+    compiled, x = counted(f), tc.ones(3)
+    for kinds in ({1, 2}, {1, 2}, frozenset([1, 2]), {1, 3}, {1, 3}, {True, 2}, set()):
+        assert compiled(x, set(kinds) if type(kinds) is set else kinds).tolist() == f(x, kinds).tolist()
+    found = compiled.explain()
+    assert (found.traces, found.replays) == (5, 2), found
+
+    def adds(x, held):
+        held.add("b")
+        return x + len(held)
+
+    compiled = counted(adds)
+    for _ in range(3):
+        held = {"a"}
+        assert compiled(x, held).tolist() == [3.0] * 3
+        assert held == {"a", "b"}
+    assert compiled.explain().replays == 0

@@ -226,3 +226,13 @@ def test_an_argument_that_is_given_other_memory_or_names_is_no_replay(change: st
         f(x)
         assert x.tolist() == ([1.0, 1.0] if change == "attribute" else [2.0, 2.0])
         assert getattr(x, "tag", None) == (5 if change == "attribute" else None)
+
+
+def test_a_view_of_a_long_dict_is_looked_into() -> None:
+    """Of a thousand items too, where a list or a dict itself is compared in one look."""
+    held = {i: float(i) for i in range(1500)}
+    seen = types.MappingProxyType(held)
+    compiled = tc.compile(lambda x: x + seen[3])
+    assert [compiled(tc.zeros(1)).item() for _ in range(2)] == [3.0, 3.0]
+    held[3] = 7.0
+    assert compiled(tc.zeros(1)).item() == 7.0

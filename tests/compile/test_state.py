@@ -281,3 +281,39 @@ def test_a_random_program_with_state_is_the_same(plan, backward) -> None:
         return found
 
     assert repr(calls(True)) == repr(calls(False))
+
+
+READS = {
+    "never": (lambda model, y: y, 1),
+    "by its name": (lambda model, y: y - model.mean_so_far, 5),
+    "with all others": (lambda model, y: y - sum(model.buffers()), 5),
+}
+
+
+@pytest.mark.parametrize("reads", READS)
+def test_a_buffer_that_no_call_reads_may_be_another_one(reads) -> None:
+    """A buffer that a program replaces between calls costs no trace, unless the call reads it, by its name or with all others."""
+    read, traces = READS[reads]
+
+    class Averaged(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.into = nn.Linear(3, 2)
+            self.register_buffer("mean_so_far", tc.zeros(2))
+
+        def forward(self, x: tc.Tensor) -> tc.Tensor:
+            return read(self, self.into(x))
+
+    def program(compiled: bool) -> tuple[list[Any], Any]:
+        tc.manual_seed(0)
+        model = Averaged()
+        run, found = tc.compile(model, backend=stepwise) if compiled else model, []
+        for i in range(5):
+            y = run(tc.full((4, 3), float(i)))
+            model.mean_so_far = y.detach().mean(0)
+            found.append(y.tolist())
+        return found, run
+
+    found, compiled = program(True)
+    assert found == program(False)[0]
+    assert compiled.explain().traces == traces, compiled.explain()

@@ -17,7 +17,7 @@ import pytest
 
 import tensorcore as tc
 from tensorcore.backend.xp import XPBackend
-from tensorcore.errors import DeviceError, DimensionError, LoadError, ShapeError
+from tensorcore.errors import DeviceError, DimensionError, IndexOutside, LoadError, ShapeError
 from tensorcore.lazy import LazyBackend
 from tensorcore.lazy.kinds import ELEMENTWISE
 from tensorcore.lazy.making import relieve
@@ -209,6 +209,7 @@ def test_an_index_out_of_range_is_what_any_op_raises_for_it() -> None:
         ) as caught:
             made.tolist()
         assert isinstance(caught.value, RuntimeError)
+        assert caught.type is IndexOutside
 
 
 @pytest.mark.parametrize("wrong", [-1, 3, -9])

@@ -1,10 +1,12 @@
-/* The largest elements of windows that are not evenly apart, and where they are: those that cover a plane, and those at drawn places. The
-   search ends at no fixed place and is the same for each instruction set. */
+/* The largest elements of windows that are not evenly apart, and where they are: those that cover a plane, and those at drawn places. */
+#include "pool.h"
 #include "rows.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+DECLARE_LOOPS(pool_loops, pool_loops);
 
 enum { COUNTS, KERNEL, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -57,9 +59,13 @@ static void lay_out(const box_run *run, npy_intp plane, int dim, npy_intp *start
     }
 }
 
+/* Whether rows of a window are long enough for vectors, which find the largest first and then where it is. */
+static bool fills_vectors(npy_intp length) { return length >= POOL_LANES && length <= INT32_MAX; }
+
 /* The first of the largest elements, the last NaN where there is one, of each window of a plane. */
 #define SEARCH(name, type)                                                                                    \
     static void name(const box_run *run, const type *x, npy_intp *const *starts, npy_intp *const *stops, type *values, int64_t *out) { \
+        ptrdiff_t (*const largest)(const void *, ptrdiff_t) = PICK(pool_loops)->of[sizeof(type) == 8].largest;     \
         for (npy_intp d = 0; d < run->count[0]; d++)                                                          \
             for (npy_intp h = 0; h < run->count[1]; h++)                                                      \
                 for (npy_intp w = 0; w < run->count[2]; w++) {                                                \
@@ -68,7 +74,10 @@ static void lay_out(const box_run *run, npy_intp plane, int dim, npy_intp *start
                     for (npy_intp i = starts[0][d]; i < stops[0][d]; i++)                                     \
                         for (npy_intp j = starts[1][h]; j < stops[1][h]; j++) {                               \
                             const npy_intp row = (i * run->size[1] + j) * run->size[2];                       \
-                            for (npy_intp k = starts[2][w]; k < stops[2][w]; k++)                             \
+                            const npy_intp begin = starts[2][w], end = stops[2][w];                           \
+                            const bool whole = fills_vectors(end - begin);                                    \
+                            for (npy_intp k = whole ? begin + largest(x + row + begin, end - begin) : begin,  \
+                                          last = whole ? k + 1 : end; k < last; k++)                          \
                                 if (x[row + k] > most || x[row + k] != x[row + k]) {                          \
                                     most = x[row + k];                                                        \
                                     found = row + k;                                                          \

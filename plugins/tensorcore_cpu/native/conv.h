@@ -22,6 +22,7 @@ typedef struct {
     const void *images;                     /* the padded copy, at the first channel of the group */
     ptrdiff_t image, channel, move[3];      /* from one image, channel, and output along each dim to the next */
     ptrdiff_t count, channels, taps;        /* images, channels, taps */
+    ptrdiff_t row_taps;                     /* taps of one row, about */
     const ptrdiff_t *offsets;               /* of each tap from the window's first element */
     const void *weight;                     /* as weight[o * weight_out + c * weight_channel + at[t]] */
     ptrdiff_t weight_out, weight_channel;
@@ -61,6 +62,16 @@ typedef struct {
     bool turned;
 } conv_planes;
 
+/* Rows of products, one for each pair of a channel and a tap, and the planes to which they are added: of each channel one for each
+   image, with all that windows reach, and with rows split by phase. */
+typedef struct {
+    ptrdiff_t images, taps, step, positions; /* from one row to the next; positions of an image in a row */
+    const ptrdiff_t *offsets;                /* of each tap from a plane's beginning */
+    ptrdiff_t counts[3], move[2];            /* positions, and from one to the next in a plane */
+    ptrdiff_t plane, height, row, phases, phase; /* lengths */
+    ptrdiff_t before[3], sizes[3];           /* what is cut off in front, and what is wanted */
+} conv_fold;
+
 typedef struct {
     ptrdiff_t rows, columns;                /* of a tile: outs and positions */
     ptrdiff_t lanes;                        /* positions of one row that `direct` takes at once */
@@ -83,6 +94,8 @@ typedef struct {
     ptrdiff_t weight_rows;                  /* of a tile of the weight's gradient */
     void (*weight_tiles)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end);
     void (*weight_direct)(const conv_weight_job *job, ptrdiff_t begin, ptrdiff_t end);
+    void (*fold)(const conv_fold *job, const void *products, void *planes, ptrdiff_t begin, ptrdiff_t end); /* counts pairs */
+    void (*unfold_planes)(const conv_fold *job, const void *planes, ptrdiff_t image, ptrdiff_t channels, void *made);
 } conv_real_loops;
 
 typedef struct {

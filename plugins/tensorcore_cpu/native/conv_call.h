@@ -35,6 +35,9 @@ bool winograd_pays(const convolution *c);
 bool winograd_run(const convolution *c);
 bool depthwise_fits(const convolution *c);
 bool depthwise_run(const convolution *c);
+bool folded_fits(const convolution *c);
+bool folded_pays(const convolution *c);
+bool folded_run(const convolution *c);
 bool wide_fits(const convolution *c);
 bool taps_run(const convolution *c, taps_way how);
 

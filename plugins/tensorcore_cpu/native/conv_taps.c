@@ -3,6 +3,7 @@
 #include "conv_call.h"
 #include "native.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,12 +12,10 @@ DECLARE_LOOPS(conv_loops, conv_loops);
 enum {
     WORK = 1 << 16,      /* vector operations that are worth a thread */
     LEAST_SENT = 4,      /* fewer outs than this make the weight's gradient along the rows */
-    FEW_OUTS = 8,        /* so few that windows are read where they lie, */
-    MOST_INNER = 320,    /* and so long sums, see fills_lanes */
+    LINES = 512,         /* of the first cache */
     PLACES = 120,        /* whole tiles of the direct loops of any height */
     WEIGHT_BYTES = 256 << 10, /* of weights that stay in the second cache from tile to tile; more are read once for */
     TOGETHER = 6,         /* so many tiles: 512 to 512 channels, 4x4, took 2.9 times as long one by one */
-    WIDE_OUTS = 12,       /* fewer leave a vector of them half empty */
     WIDE_BYTES = 2 << 20, /* of weights: more of them come from memory again and again */
     WIDE_POSITIONS = 96,  /* that go over the weights together */
     PACK = 1 << 15,       /* weights whose packing is worth a thread */
@@ -130,25 +129,27 @@ static void direct_body(void *context, npy_intp begin, npy_intp end) {
     work->real->direct(work->job, begin, end);
 }
 
-/* Whether what is under one tile stays in the first cache, and rows fill so many eighths of their vectors. */
-static bool fills_lanes(ptrdiff_t inner, ptrdiff_t width, const conv_real_loops *real, ptrdiff_t eighths) {
-    const ptrdiff_t filled = (width + real->lanes - 1) / real->lanes * real->lanes;
-    return inner <= MOST_INNER && 8 * width >= eighths * filled;
-}
-
-/* Whether the windows are read where they lie: for few outs a copy does not pay. */
-static bool is_direct(const conv_job *job, const conv_real_loops *real) {
-    return job->outs <= FEW_OUTS || fills_lanes(job->channels * job->taps, job->counts[2], real, 5);
-}
-
 bool wide_fits(const convolution *c) {
     return c->wanted == CONV_SUMS && c->stride[2] <= 2 && c->counts[2] >= real_of(c)->wide_least;
 }
 
-/* Whether vectors of outs pay beside vectors of positions. */
-static bool wide_pays(const convolution *c) {
-    return c->outs >= WIDE_OUTS && c->outs * c->channels * c->taps * (ptrdiff_t)c->size <= WIDE_BYTES &&
-           !fills_lanes(c->channels * c->taps, c->counts[2], real_of(c), 7);
+static double filled(ptrdiff_t count, ptrdiff_t unit) { return (double)((count + unit - 1) / unit * unit) / (double)count; }
+
+/* The cheapest way by what was measured on a Zen 4, as times of a sum whose vectors are full and whose operands lie in the first
+   cache. Windows that are read where they lie leave lanes empty behind each row, and wait for the second cache unless many taps
+   use what comes; copies cost cycles for each run of a tile's positions, which all outs share. */
+static taps_way cheapest(const conv_job *job, const conv_real_loops *real, bool wide) {
+    const ptrdiff_t width = job->counts[2], whole = job->outs / real->rows * real->rows;
+    const double outs = (double)job->outs, vectors = (double)(real->columns / real->lanes);
+    const double lines = (double)(job->channels * job->taps) / (double)job->row_taps * (vectors + 1);
+    const double missing = lines > LINES ? 1 - LINES / lines : 0;
+    ptrdiff_t rest = job->outs > whole ? 2 : 0;
+    while (whole + rest < job->outs)
+        rest = 2 * rest < real->rows ? 2 * rest : real->rows;
+    const double direct = filled(width, real->lanes) * (double)(whole + rest) / outs * (1 + 1.5 * missing / (double)job->row_taps);
+    const double tiles = 1 + (12.5 + 2.5 * (double)real->columns / (double)width) / (vectors * outs);
+    const double sideways = wide ? 1.07 * filled(job->outs, real->lanes) : HUGE_VAL;
+    return sideways <= direct && sideways <= tiles ? TAPS_WIDE : direct <= tiles ? TAPS_DIRECT : TAPS_TILES;
 }
 
 static void pack_body(void *context, npy_intp begin, npy_intp end) {
@@ -191,7 +192,7 @@ static bool run(conv_job *job, const conv_real_loops *real, size_t size, taps_wa
         return run_wide(job, real);
     const ptrdiff_t tiles = (job->count * positions + real->columns - 1) / real->columns, threads = native_threads();
     const ptrdiff_t rounds = (tiles + threads * TOGETHER - 1) / (threads * TOGETHER);
-    const bool direct = how == TAPS_BY_RULE ? is_direct(job, real) : how == TAPS_DIRECT;
+    const bool direct = (how == TAPS_BY_RULE ? cheapest(job, real, false) : how) == TAPS_DIRECT;
     const bool large = job->outs * inner * (ptrdiff_t)size > WEIGHT_BYTES;
     job->together = large ? (tiles + threads * rounds - 1) / (threads * rounds) : 1;
     job->shares = large ? TOGETHER : 1; /* whatever the threads are: sums are then made in one order */
@@ -257,21 +258,22 @@ static bool make_sums(const convolution *c, taps_way how) {
     rooms all = {.count = 0};
     conv_images m;
     ptrdiff_t offsets[CONV_MOST_TAPS], straight[CONV_MOST_TAPS], positions = c->counts[0] * c->counts[1] * c->counts[2];
-    conv_job job = {.count = c->images, .channels = c->channels, .taps = c->taps, .offsets = offsets, .outs = c->outs,
+    conv_job job = {.count = c->images, .channels = c->channels, .taps = c->taps, .row_taps = c->kernel[2],
+                    .offsets = offsets, .outs = c->outs,
                     .weight_out = c->channels * c->taps, .weight_channel = c->taps, .weight_at = straight,
-                    .weight_solid = true,
-                    .wide = how == TAPS_BY_RULE ? wide_fits(c) && wide_pays(c) : how == TAPS_WIDE,
+                    .weight_solid = true, .counts = {c->counts[0], c->counts[1], c->counts[2]},
                     .made_image = c->outs * c->groups * positions, .made_out = positions,
                     .made_step = {c->counts[1] * c->counts[2], c->counts[2], 1}};
     for (ptrdiff_t t = 0; t < c->taps; t++)
         straight[t] = t;
+    if (how == TAPS_BY_RULE)
+        how = cheapest(&job, real_of(c), wide_fits(c) && c->outs * c->channels * c->taps * (ptrdiff_t)c->size <= WIDE_BYTES);
+    job.wide = how == TAPS_WIDE;
     const void *padded = make_windows(&all, c, &m, offsets, job.move, job.wide);
     groups_work work = {.job = &job, .real = real_of(c), .size = c->size, .how = how,
                         .images = c->channels * m.channel,
                         .weight = c->outs * c->channels * c->taps, .bias = c->outs, .made = c->outs * positions};
     job.packed = padded ? packed_room(&all, c, c->outs, c->channels * c->taps, &work.packed) : NULL;
-    for (int d = 0; d < 3; d++)
-        job.counts[d] = c->counts[d];
     job.image = m.image;
     job.channel = m.channel;
     job.images = padded;
@@ -303,7 +305,7 @@ static bool make_input_gradient(const convolution *c, taps_way how) {
     ptrdiff_t offsets[CONV_MOST_TAPS], places[CONV_MOST_TAPS], plane = c->sizes[0] * c->sizes[1] * c->sizes[2];
     const void *padded = make_padded(&all, &m, c->size);
     conv_job job = {.image = m.image, .channel = m.channel, .move = {m.padded[1] * m.row, m.row, 1}, .count = c->images,
-                    .channels = c->outs, .offsets = offsets, .weight_out = c->taps, .weight_channel = c->channels * c->taps,
+                    .channels = c->outs, .row_taps = at_least(1, c->kernel[2] / c->stride[2]), .offsets = offsets, .weight_out = c->taps, .weight_channel = c->channels * c->taps,
                     .weight_at = places, .outs = c->channels, .made_image = c->channels * c->groups * plane,
                     .made_out = plane,
                     .made_step = {c->stride[0] * c->sizes[1] * c->sizes[2], c->stride[1] * c->sizes[2], c->stride[2]}};

@@ -15,7 +15,7 @@ enum {
     LONG = 300,          /* after so many, what has been measured is enough */
 };
 
-static const char *const WAYS[CONV_WAYS] = {"product", "winograd", "depthwise", "taps", "wide", "direct", "tiles"};
+static const char *const WAYS[CONV_WAYS] = {"product", "winograd", "depthwise", "folded", "taps", "wide", "direct", "tiles"};
 static const char *const WANTED[] = {"conv", "conv_input_gradient", "conv_weight_gradient"};
 
 static bool measures;
@@ -31,6 +31,8 @@ static bool fits(const convolution *c, conv_way way) {
         return winograd_fits(c);
     case CONV_DEPTHWISE:
         return depthwise_fits(c);
+    case CONV_FOLDED:
+        return folded_fits(c);
     case CONV_WIDE:
         return wide_fits(c);
     default:
@@ -43,7 +45,11 @@ conv_way conv_ruled(const convolution *c) {
         return forced;
     if (depthwise_fits(c))
         return CONV_DEPTHWISE;
-    return pointwise_fits(c) && pointwise_pays(c) ? CONV_PRODUCT : winograd_fits(c) && winograd_pays(c) ? CONV_WINOGRAD : CONV_TAPS;
+    if (pointwise_fits(c) && pointwise_pays(c))
+        return CONV_PRODUCT;
+    if (winograd_fits(c) && winograd_pays(c))
+        return CONV_WINOGRAD;
+    return folded_fits(c) && folded_pays(c) ? CONV_FOLDED : CONV_TAPS;
 }
 
 bool conv_make(const convolution *c, conv_way way) {
@@ -54,6 +60,8 @@ bool conv_make(const convolution *c, conv_way way) {
         return winograd_run(c);
     case CONV_DEPTHWISE:
         return depthwise_run(c);
+    case CONV_FOLDED:
+        return folded_run(c);
     default:
         return taps_run(c, (taps_way)(way - CONV_TAPS));
     }

@@ -42,6 +42,8 @@ typedef struct {
     /* Windows that cover the sizes evenly: of `windows` only size and count count. */
     void (*even)(const pool_windows *windows, const void *x, void *made, void *scratch);
     void (*even_back)(const pool_windows *windows, const void *g, void *out, void *scratch);
+    /* Where in a row of at least POOL_LANES elements, and no more than INT32_MAX, the first of the largest is, or the last NaN. */
+    ptrdiff_t (*largest)(const void *row, ptrdiff_t count);
 } pool_of_real;
 
 typedef struct {

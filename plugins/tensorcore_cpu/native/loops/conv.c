@@ -8,24 +8,30 @@
 /* Tiles: as many accumulators as leave registers for what is multiplied. */
 #if defined(__AVX512F__)
 enum { ROWS = 8, VECTORS = 3, WEIGHT_ROWS = 6, WEIGHT_VECTORS = 4, DIRECT_VECTORS = 6 };
+#define ROW_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
+#define TILE_WIDTHS(height) TILE_OF(height, 1) TILE_OF(height, 2) TILE_OF(height, 3)
 #define DIRECT_TILES(X) X(1, 6) X(2, 6) X(4, 5) X(8, 3) /* outs, vectors of positions */
 enum { WIDE_LEAST = 5, WIDE_HEIGHT = 12 };
 #define WIDE_HEIGHTS(X) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) /* positions: rows of any length are cut into such runs */
 #elif defined(__AVX2__)
 enum { ROWS = 6, VECTORS = 2, WEIGHT_ROWS = 6, WEIGHT_VECTORS = 2, DIRECT_VECTORS = 6 };
+#define ROW_HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#define TILE_WIDTHS(height) TILE_OF(height, 1) TILE_OF(height, 2)
 #define DIRECT_TILES(X) X(1, 6) X(2, 4) X(4, 3) X(6, 2)
 enum { WIDE_LEAST = 3, WIDE_HEIGHT = 6 };
 #define WIDE_HEIGHTS(X) X(3) X(4) X(5) X(6)
 #else
 enum { ROWS = 4, VECTORS = 2, WEIGHT_ROWS = 4, WEIGHT_VECTORS = 2, DIRECT_VECTORS = 6 };
+#define ROW_HEIGHTS(X) X(1) X(2) X(3) X(4)
+#define TILE_WIDTHS(height) TILE_OF(height, 1) TILE_OF(height, 2)
 #define DIRECT_TILES(X) X(1, 6) X(2, 4) X(4, 2)
 enum { WIDE_LEAST = 2, WIDE_HEIGHT = 4 };
 #define WIDE_HEIGHTS(X) X(2) X(3) X(4)
 #endif
 enum {
-    COPY = 1 << 18, /* bytes of windows side by side, */
+    COPY = 1 << 15, /* bytes of windows side by side, */
     SENT = VECTOR == 64 ? 1 << 19 : 1 << 18, /* and of what was sent, that stay in the second cache */
-    GATHERED = 32,  /* taps times channels */
+    GATHERED = 32,  /* pairs of a channel and a tap */
     DIRECT_TAPS = 9,
     WIDE_VECTORS = 2,
     PLANE_ROWS = 8, PLANE_STRIP = 32, /* rows of outputs under one vector, and that are copied together */
@@ -126,6 +132,7 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
 #include "conv_wide_of_real.h"
 #include "conv_depthwise_of_real.h"
 #include "conv_weight_of_real.h"
+#include "conv_folded_of_real.h"
 #undef REAL
 #undef V
 #undef V_U
@@ -144,6 +151,7 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
 #include "conv_wide_of_real.h"
 #include "conv_depthwise_of_real.h"
 #include "conv_weight_of_real.h"
+#include "conv_folded_of_real.h"
 
 #define CONV_LOOPS(suffix)                                                                                             \
     {                                                                                                                  \
@@ -153,7 +161,8 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
         .wide_least = WIDE_LEAST, .wide_pack = wide_pack_##suffix, .wide_room = wide_room_##suffix, .wide = wide_##suffix,\
         .plane_strip = PLANE_STRIP, .planes_room = planes_room_##suffix, .planes = planes_##suffix,                    \
         .weight_columns = WEIGHT_COLUMNS_##suffix, .turn = turn_sent_##suffix, .weight_rows = WEIGHT_ROWS,             \
-        .weight_tiles = weight_tiles_##suffix, .weight_direct = weight_direct_##suffix,                                \
+        .weight_tiles = weight_tiles_##suffix, .weight_direct = weight_direct_##suffix, \
+        .fold = fold_##suffix, .unfold_planes = unfold_planes_##suffix, \
     }
 
 const conv_loops ISA(conv_loops) = {.pad = pad, .real = {CONV_LOOPS(f32), CONV_LOOPS(f64)}};

@@ -57,14 +57,13 @@ typedef struct {
     F(run) runs[F(COLUMNS)], joined[F(COLUMNS)];
 } F(cut);
 
-/* Channels whose copy stays in the second cache while all outs go over it. */
-static ptrdiff_t F(channels_at_once)(const conv_job *job) {
-    ptrdiff_t each = job->shares * job->taps * F(STRIDE) * (ptrdiff_t)sizeof(REAL);
-    return at_most(job->channels, at_least(1, COPY / at_least(each, 1)));
+/* Pairs of a channel and a tap whose copy stays in the second cache while all outs go over it. */
+static ptrdiff_t F(pairs_at_once)(const conv_job *job) {
+    return at_most(at_least(job->channels * job->taps, 1), (job->shares > 1 ? 8 : 1) * COPY / (job->shares * F(STRIDE) * (ptrdiff_t)sizeof(REAL)));
 }
 
 /* Of one tile: elements of its copy and of its products. */
-static ptrdiff_t F(copied)(const conv_job *job) { return F(channels_at_once)(job) * job->taps * F(STRIDE); }
+static ptrdiff_t F(copied)(const conv_job *job) { return F(pairs_at_once)(job) * F(STRIDE); }
 static ptrdiff_t F(products)(const conv_job *job) { return (job->outs + ROWS - 1) / ROWS * ROWS * F(COLUMNS); }
 
 static ptrdiff_t F(tile_room)(const conv_job *job) {
@@ -74,67 +73,96 @@ static ptrdiff_t F(tile_room)(const conv_job *job) {
 
 static const REAL F(zeros)[F(COLUMNS)];
 
-/* The product of ROWS outs, added to what was made before or to zeros. */
-static void F(multiply)(const REAL *rows, const REAL *columns, ptrdiff_t inner, REAL *made, bool first) {
-    F(tile)(rows, 1, ROWS, columns, F(STRIDE), inner, first ? F(zeros) : made, first ? 0 : F(COLUMNS), made, F(COLUMNS),
-            ROWS, VECTORS);
+/* The products of `height` outs, added to what was made before or to zeros. */
+ALWAYS_INLINE void F(packed_tile)(const REAL *rows, const REAL *columns, ptrdiff_t inner, REAL *made, bool first, int height,
+                                  int vectors) {
+    F(tile)(rows, 1, ROWS, columns, F(STRIDE), inner, first ? F(zeros) : made, first ? 0 : F(COLUMNS), made, F(COLUMNS), height,
+            vectors);
 }
 
-/* The same of ROWS outs whose weights are read where they lie, for channels [begin, end); those that are too many are the last. */
-static void F(multiply_lying)(const conv_job *job, ptrdiff_t o, ptrdiff_t begin, ptrdiff_t end, const REAL *columns,
-                              REAL *made) {
+/* The same of outs whose weights are read where they lie, for pairs [begin, end). */
+ALWAYS_INLINE void F(lying_tile)(const conv_job *job, ptrdiff_t o, ptrdiff_t begin, ptrdiff_t end, const REAL *columns,
+                                 REAL *made, int height, int vectors) {
     const REAL *rows[ROWS];
     V sums[ROWS][VECTORS];
 #pragma GCC unroll 16
-    for (int r = 0; r < ROWS; r++) {
-        rows[r] = (const REAL *)job->weight + at_most(o + r, job->outs - 1) * job->weight_out;
+    for (int r = 0; r < height; r++) {
+        rows[r] = (const REAL *)job->weight + (o + r) * job->weight_out;
 #pragma GCC unroll 4
-        for (int v = 0; v < VECTORS; v++) {
+        for (int v = 0; v < vectors; v++) {
             sums[r][v] = (V){0};
             __builtin_prefetch(made + r * F(COLUMNS) + v * LANES, 1);
         }
     }
-    for (ptrdiff_t c = begin; c < end; c++)
-        for (ptrdiff_t t = 0; t < job->taps; t++, columns += F(STRIDE)) {
-            const ptrdiff_t at = c * job->weight_channel + job->weight_at[t];
+    ptrdiff_t channel = begin / job->taps * job->weight_channel, tap = begin % job->taps;
+    for (ptrdiff_t pair = begin; pair < end; channel += job->weight_channel, tap = 0)
+        for (; tap < job->taps && pair < end; tap++, pair++, columns += F(STRIDE)) {
+            const ptrdiff_t at = channel + job->weight_at[tap];
             V right[VECTORS];
 #pragma GCC unroll 4
-            for (int v = 0; v < VECTORS; v++)
+            for (int v = 0; v < vectors; v++)
                 right[v] = F(load)(columns + v * LANES);
 #pragma GCC unroll 16
-            for (int r = 0; r < ROWS; r++) {
+            for (int r = 0; r < height; r++) {
                 const REAL left = rows[r][at];
 #pragma GCC unroll 4
-                for (int v = 0; v < VECTORS; v++)
+                for (int v = 0; v < vectors; v++)
                     sums[r][v] += right[v] * left;
             }
         }
 #pragma GCC unroll 16
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < height; r++)
 #pragma GCC unroll 4
-        for (int v = 0; v < VECTORS; v++) {
+        for (int v = 0; v < vectors; v++) {
             REAL *to = made + r * F(COLUMNS) + v * LANES;
             F(store)(to, begin ? sums[r][v] + F(load)(to) : sums[r][v]);
         }
 }
 
-/* Copies what is under the taps of channels [begin, end) in one run. Whole vectors: what is too much is overwritten by the
-   next run, or lies between two rows of the copy. */
+/* One function for each: the outs that remain behind whole tiles, and the last positions, take no longer than they are. */
+typedef void (*F(product_tile))(const conv_job *job, ptrdiff_t o, ptrdiff_t begin, ptrdiff_t end, const REAL *columns,
+                                REAL *made);
+#define TILE_OF(height, vectors)                                                                                           \
+    static void F(packed_##height##x##vectors)(const conv_job *job, ptrdiff_t o, ptrdiff_t begin, ptrdiff_t end,           \
+                                               const REAL *columns, REAL *made) {                                          \
+        F(packed_tile)((const REAL *)job->packed + o * job->channels * job->taps + begin * ROWS, columns, end - begin, made, \
+                       begin == 0, height, vectors);                                                                       \
+    }                                                                                                                      \
+    static void F(lying_##height##x##vectors)(const conv_job *job, ptrdiff_t o, ptrdiff_t begin, ptrdiff_t end,            \
+                                              const REAL *columns, REAL *made) {                                           \
+        F(lying_tile)(job, o, begin, end, columns, made, height, vectors);                                                 \
+    }
+#define TILE(height) TILE_WIDTHS(height)
+ROW_HEIGHTS(TILE)
+#undef TILE_OF
+#define TILE_OF(height, vectors) [vectors] = {F(packed_##height##x##vectors), F(lying_##height##x##vectors)},
+#undef TILE
+#define TILE(height) [height] = {TILE_WIDTHS(height)},
+static const F(product_tile) F(product_tiles)[ROWS + 1][VECTORS + 1][2] = {ROW_HEIGHTS(TILE)};
+#undef TILE
+#undef TILE_OF
+
+/* Copies what is under pairs [begin, end) of a channel and a tap in one run. Whole vectors, or 0 for half a one: what is too much
+   is overwritten by the next run, or lies between two rows of the copy. */
 ALWAYS_INLINE void F(gather_vectors)(const conv_job *job, ptrdiff_t start, ptrdiff_t begin, ptrdiff_t end, REAL *to,
                                      int vectors) {
-    for (ptrdiff_t c = begin; c < end; c++) {
-        const REAL *channel = (const REAL *)job->images + c * job->channel + start;
-        for (ptrdiff_t t = 0; t < job->taps; t++, to += F(STRIDE)) {
-            const REAL *from = channel + job->offsets[t];
+    const REAL *channel = (const REAL *)job->images + begin / job->taps * job->channel + start;
+    ptrdiff_t tap = begin % job->taps;
+    for (ptrdiff_t pair = begin; pair < end; channel += job->channel, tap = 0)
+        for (; tap < job->taps && pair < end; tap++, pair++, to += F(STRIDE)) {
+            const REAL *from = channel + job->offsets[tap];
+            if (!vectors)
+                memcpy(to, from, LANES / 2 * sizeof(REAL));
 #pragma GCC unroll 8
             for (int v = 0; v < vectors; v++)
                 F(store)(to + v * LANES, F(load)(from + v * LANES));
         }
-    }
 }
 
 static void F(gather)(const conv_job *job, const F(run) *run, ptrdiff_t begin, ptrdiff_t end, REAL *to) {
-    if (run->length <= LANES)
+    if (run->length <= LANES / 2)
+        F(gather_vectors)(job, run->from, begin, end, to, 0);
+    else if (run->length <= LANES)
         F(gather_vectors)(job, run->from, begin, end, to, 1);
     else if (run->length <= 2 * LANES)
         F(gather_vectors)(job, run->from, begin, end, to, 2);
@@ -142,13 +170,12 @@ static void F(gather)(const conv_job *job, const F(run) *run, ptrdiff_t begin, p
         F(gather_vectors)(job, run->from, begin, end, to, VECTORS);
 }
 
-/* All runs of a tile, for so many channels at a time that what is copied lies in the first cache until the last run is there. */
+/* All runs of a tile, for so many pairs at a time that what is copied lies in the first cache until the last run is there. */
 static void F(gather_tile)(const conv_job *job, const F(cut) *cut, ptrdiff_t begin, ptrdiff_t end, REAL *copy) {
-    const ptrdiff_t step = at_least(1, GATHERED / at_least(job->taps, 1));
-    for (ptrdiff_t c = begin; c < end; c += step, copy += step * job->taps * F(STRIDE)) {
+    for (ptrdiff_t pair = begin; pair < end; pair += GATHERED, copy += GATHERED * F(STRIDE)) {
         REAL *to = copy;
         for (ptrdiff_t i = 0; i < cut->count; to += cut->runs[i++].length)
-            F(gather)(job, &cut->runs[i], c, at_most(c + step, end), to);
+            F(gather)(job, &cut->runs[i], pair, at_most(pair + GATHERED, end), to);
     }
 }
 
@@ -186,10 +213,10 @@ static void F(cut_tile)(const conv_job *job, ptrdiff_t tile, F(cut) *cut) {
     }
 }
 
-/* Some tiles side by side, for all outs: ROWS outs of some channels stay in the first cache while each tile goes over them. */
+/* Some tiles side by side, for all outs: ROWS outs of some pairs stay in the first cache while each tile goes over them. */
 static void F(tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t end) {
     const ptrdiff_t positions = job->count * job->counts[0] * job->counts[1] * job->counts[2];
-    const ptrdiff_t at_once = F(channels_at_once)(job), inner = job->channels * job->taps;
+    const ptrdiff_t at_once = F(pairs_at_once)(job), inner = job->channels * job->taps;
     const ptrdiff_t copied = F(copied)(job), made = F(products)(job), tiles = (positions + F(COLUMNS) - 1) / F(COLUMNS);
     REAL *copies = room, *products = copies + job->together * copied;
     F(cut) *cuts = (F(cut) *)(products + job->together * made);
@@ -197,19 +224,16 @@ static void F(tiles)(const conv_job *job, void *room, ptrdiff_t begin, ptrdiff_t
         const ptrdiff_t first = group * job->together, together = at_most(job->together, tiles - first);
         for (ptrdiff_t t = 0; t < together; t++)
             F(cut_tile)(job, first + t, &cuts[t]);
-        for (ptrdiff_t c = 0; c < job->channels; c += at_once) {
-            const ptrdiff_t end_of_copy = at_most(c + at_once, job->channels), done = c * job->taps;
+        for (ptrdiff_t pair = 0; pair < inner || pair == 0; pair += at_once) {
+            const ptrdiff_t last = at_most(pair + at_once, inner);
             for (ptrdiff_t t = 0; t < together; t++)
-                F(gather_tile)(job, &cuts[t], c, end_of_copy, copies + t * copied);
+                F(gather_tile)(job, &cuts[t], pair, last, copies + t * copied);
             for (ptrdiff_t o = 0; o < job->outs; o += ROWS)
                 for (ptrdiff_t t = 0; t < together; t++) {
-                    const REAL *copy = copies + t * copied;
-                    REAL *to = products + t * made + o * F(COLUMNS);
-                    if (job->packed)
-                        F(multiply)((const REAL *)job->packed + o * inner + done * ROWS, copy,
-                                    (end_of_copy - c) * job->taps, to, c == 0);
-                    else
-                        F(multiply_lying)(job, o, c, end_of_copy, copy, to);
+                    const ptrdiff_t rest = positions - (first + t) * F(COLUMNS);
+                    const ptrdiff_t vectors = at_most((rest + LANES - 1) / LANES, VECTORS);
+                    F(product_tiles)[at_most(ROWS, job->outs - o)][vectors][!job->packed](
+                        job, o, pair, last, copies + t * copied, products + t * made + o * F(COLUMNS));
                 }
         }
         for (ptrdiff_t t = 0; t < together; t++)

@@ -1,5 +1,6 @@
 /* The loops of pools. */
 #include "rows.h"
+#include "zip.h"
 
 #include "../pool.h"
 
@@ -48,7 +49,7 @@ ALWAYS_INLINE ptrdiff_t even_stop(const pool_windows *of, int dim, ptrdiff_t i) 
 
 const pool_loops ISA(pool_loops) = {{
     {max_plane_f32, max_places_f32, max_back_plane_f32, mean_plane_f32, mean_back_plane_f32,
-     even_plane_f32, even_back_plane_f32},
+     even_plane_f32, even_back_plane_f32, largest_f32},
     {max_plane_f64, max_places_f64, max_back_plane_f64, mean_plane_f64, mean_back_plane_f64,
-     even_plane_f64, even_back_plane_f64},
+     even_plane_f64, even_back_plane_f64, largest_f64},
 }};

@@ -96,8 +96,36 @@ JOIN(join_sums, SUM_OF)
 
 /* Maxima */
 
+typedef INT F(places) __attribute__((vector_size(VECTOR)));
+
+/* The larger of each pair of a row; the last vector may make some once more. */
+ALWAYS_INLINE void F(max_pairs)(const REAL *x, REAL *made, ptrdiff_t count) {
+    for (ptrdiff_t i = 0; i < count && count >= LANES; i += LANES) {
+        const ptrdiff_t at = i + LANES <= count ? i : count - LANES;
+        const VEC low = VEC_AT(x, 2 * at), high = VEC_AT(x, 2 * at + LANES);
+        const VEC even = F(unzip)(low, high, 0), odd = F(unzip)(low, high, 1);
+        const F(places) first = (even > odd) | (even != even);
+        *(VEC_U *)(made + at) = (VEC)(((F(places))even & first) | ((F(places))odd & ~first));
+    }
+    for (ptrdiff_t i = 0; i < count && count < LANES; i++)
+        made[i] = F(maximum_of)(x[2 * i], x[2 * i + 1]);
+}
+
+/* Windows of two elements of one row each, side by side: nothing is joined or split. */
+ALWAYS_INLINE bool F(has_pairs)(const pool_windows *of) {
+    return of->kernel[2] == 2 && of->stride[2] == 2 && of->dilation[2] == 1 && 2 * of->count[2] <= of->size[2] &&
+           of->kernel[0] == 1 && of->kernel[1] == 1 && !of->padding[0] && !of->padding[1] && !of->padding[2];
+}
+
 static void F(max_plane)(const pool_windows *of, const void *from, void *to, void *scratch) {
     REAL *made = to;
+    if (F(has_pairs)(of)) {
+        for (ptrdiff_t od = 0; od < of->count[0]; od++)
+            for (ptrdiff_t oh = 0; oh < of->count[1]; oh++, made += of->count[2])
+                F(max_pairs)((const REAL *)from + (od * of->stride[0] * of->size[1] + oh * of->stride[1]) * of->size[2], made,
+                             of->count[2]);
+        return;
+    }
     F(pool_space) space = F(space_of)(of, scratch, -(REAL)INFINITY);
     ptrdiff_t count = of->count[2];
     for (ptrdiff_t od = 0; od < of->count[0]; od++) {
@@ -116,6 +144,34 @@ static void F(max_plane)(const pool_windows *of, const void *from, void *to, voi
             memcpy(made, row, (size_t)count * sizeof *row);
         }
     }
+}
+
+/* Where in a row the first of the largest is, or the last NaN where there is one. */
+static ptrdiff_t F(largest)(const void *row, ptrdiff_t count) {
+    const REAL *x = row, top = F(row_max)(x, count);
+    F(places) at = {0}, odd = {0};
+    INT lanes[2][LANES];
+    ptrdiff_t found = count;
+    for (ptrdiff_t i = count; i > 0; i -= LANES) { /* backwards: what is found first is written last */
+        const ptrdiff_t begin = i > LANES ? i - LANES : 0;
+        const VEC here = VEC_AT(x, begin);
+        const F(places) same = here == top;
+        at = (same & ((INT)begin + 1)) | (~same & at);
+        odd |= here != here;
+    }
+    memcpy(lanes[0], &at, sizeof at);
+    memcpy(lanes[1], &odd, sizeof odd);
+    INT any = 0;
+    for (int k = 0; k < LANES; k++)
+        any |= lanes[1][k];
+    for (ptrdiff_t i = count - 1; any && i >= 0; i--)
+        if (x[i] != x[i])
+            return i;
+    for (int k = 0; k < LANES; k++) {
+        const ptrdiff_t one = lanes[0][k] ? lanes[0][k] - 1 + k : count;
+        found = one < found ? one : found;
+    }
+    return found;
 }
 
 /* Which position of its window each maximum of an output row has. Positions are tried from the last to the first. */

@@ -1,4 +1,4 @@
-/* Two vectors interleaved, which is a step of turning a block of a matrix. */
+/* Two vectors interleaved, which is a step of turning a block of a matrix, and the other way. */
 #ifndef TENSORCORE_NATIVE_ZIP_H
 #define TENSORCORE_NATIVE_ZIP_H
 
@@ -17,6 +17,23 @@
 #define join_f64(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3)
 #define zip_halves_f32(a, b, x) __builtin_shufflevector(a, b, x, 8 + x, 1 + x, 9 + x, 4 + x, 12 + x, 5 + x, 13 + x)
 #define zip_halves_f64(a, b, x) __builtin_shufflevector(a, b, x, 4 + x, 2 + x, 6 + x)
+/* Every second element of two vectors, from element x on. */
+#define UNZIP_2(a, b, x) __builtin_shufflevector(a, b, x, 2 + x)
+#define UNZIP_4(a, b, x) __builtin_shufflevector(a, b, x, 2 + x, 4 + x, 6 + x)
+#define UNZIP_8(a, b, x) __builtin_shufflevector(a, b, x, 2 + x, 4 + x, 6 + x, 8 + x, 10 + x, 12 + x, 14 + x)
+#define UNZIP_16(a, b, x)                                                                                           \
+    __builtin_shufflevector(a, b, x, 2 + x, 4 + x, 6 + x, 8 + x, 10 + x, 12 + x, 14 + x, 16 + x, 18 + x, 20 + x, 22 + x, \
+                            24 + x, 26 + x, 28 + x, 30 + x)
+#if VECTOR == 64
+#define unzip_f32 UNZIP_16
+#define unzip_f64 UNZIP_8
+#elif VECTOR == 32
+#define unzip_f32 UNZIP_8
+#define unzip_f64 UNZIP_4
+#else
+#define unzip_f32 UNZIP_4
+#define unzip_f64 UNZIP_2
+#endif
 #if VECTOR == 64
 #define ZIP_FLOAT ZIP_16
 #define ZIP_DOUBLE ZIP_8

@@ -258,6 +258,9 @@ int columns_init(void);
 extern const native_spec flat_kernels[];
 int flat_init(void);
 
+extern const native_spec counts_kernels[];
+int counts_init(void);
+
 extern const native_spec ctc_kernels[];
 int ctc_init(void);
 

@@ -13,7 +13,15 @@ TYPES = ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool
 def arrays(dtype):
     """Arrays of odd shapes and strides: none, one, more than a block of elements, backwards, every other."""
     whole = RNG.integers(0, 3, (5, 700)).astype(dtype)
-    yield from (whole, whole[:, ::-2], whole[0, :0], whole[2, 3], np.zeros((3, 400), dtype), np.ones((3, 400), dtype), whole.T)
+    yield from (
+        whole,
+        whole[:, ::-2],
+        whole[0, :0],
+        whole[2, 3],
+        np.zeros((3, 400), dtype),
+        np.ones((3, 400), dtype),
+        whole.T,
+    )
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -25,7 +33,8 @@ def test_counts_are_numpys(dtype):
         assert KERNELS["all"](x, dim=None, keepdim=False) == x.all()
     if dtype.startswith("float"):
         x = np.array([np.nan, -0.0], dtype)
-        assert KERNELS["count_nonzero"](x, dim=None) == 1 and KERNELS["any"](x, dim=None, keepdim=False)
+        assert KERNELS["count_nonzero"](x, dim=None) == 1
+        assert KERNELS["any"](x, dim=None, keepdim=False)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8"])
@@ -34,11 +43,13 @@ def test_bounds_and_counts_of_numbers_are_numpys(dtype):
     for x in arrays(dtype):
         if x.size:
             low, high = KERNELS["lowest"](x), KERNELS["highest"](x)
-            assert (low, high) == (x.min(), x.max()) and type(low) is type(high) is int
+            assert (low, high) == (x.min(), x.max())
+            assert type(low) is type(high) is int
         for least in (0, 7):
             if x.ndim == 1:
                 made = KERNELS["bincount"](x, weights=None, minlength=least)
-                assert made.dtype == np.int64 and np.array_equal(made, np.bincount(x, None, least))
+                assert made.dtype == np.int64
+                assert np.array_equal(made, np.bincount(x, None, least))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])

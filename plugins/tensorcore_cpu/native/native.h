@@ -261,6 +261,9 @@ int flat_init(void);
 extern const native_spec counts_kernels[];
 int counts_init(void);
 
+extern const native_spec segments_kernels[];
+int segments_init(void);
+
 extern const native_spec ctc_kernels[];
 int ctc_init(void);
 

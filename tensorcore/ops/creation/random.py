@@ -355,7 +355,9 @@ def multinomial(
 
     def choose(host: np.ndarray) -> Any:
         if device.array is np.ndarray:  # it may draw faster what the generator draws
-            return device.random("multinomial", (num_samples,), dtypes.int64, source, weights=host, replacement=replacement)
+            return device.random(
+                "multinomial", (num_samples,), dtypes.int64, source, weights=host, replacement=replacement
+            )
         return source.multinomial(host, (num_samples,), replacement=replacement)
 
     native = device.draw("multinomial", choose, input.native)

@@ -265,7 +265,10 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         )
     shape, device = (*a[:-1], *b[:-1]), input.device
     if _plain_pair(input, other) and device.kernels["matmul_nt"]:
-        rows, columns = in_shape(device, input.native, (rows_of(a), a[-1])), in_shape(device, other.native, (rows_of(b), b[-1]))
+        rows, columns = (
+            in_shape(device, input.native, (rows_of(a), a[-1])),
+            in_shape(device, other.native, (rows_of(b), b[-1])),
+        )
         made = new_tensor(in_shape(device, device.kernels["matmul_nt"](rows, columns), shape), input.dtype, device)
     else:
         made = matmul(input.reshape(rows_of(a), a[-1]), other.reshape(rows_of(b), b[-1]).t()).reshape(shape)

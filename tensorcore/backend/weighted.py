@@ -84,7 +84,7 @@ def _largest_first(ratio: Array, count: int) -> Array:
     if count == 1:
         return np.argmax(ratio, axis=1)[:, None]  # type: ignore[no-any-return]
     if 8 * count > ratio.shape[1] or np.isnan(ratio).any():
-        return np.argsort(-ratio, axis=1, kind="stable")[:, :count]
+        return np.ascontiguousarray(np.argsort(-ratio, axis=1, kind="stable")[:, :count])
     made = np.empty((len(ratio), count), np.int64)
     for found, row in zip(
         made, ratio, strict=True

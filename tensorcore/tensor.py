@@ -395,7 +395,8 @@ class Tensor:
                 f"bool: Boolean value of Tensor with {'more than one value' if self.numel() else 'no values'} is "
                 f"ambiguous, got shape {list(self.native.shape)}; use .any() or .all()"
             )
-        return bool(self.item())
+        device = self.device
+        return bool(device.to_host(self.native).item() if device.capabilities.values else self.item())
 
     def __float__(self) -> float:
         return float(self.item())

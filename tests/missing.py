@@ -35,7 +35,6 @@ REASONS = {
     r".*(cudnn|miopen|mkldnn|mtia|vulkan|ipu|xla|xpu|hpu).*": "one vendor's kernels or devices",
     r"native_.*|batch_norm_.*|embedding_renorm_|affine_grid_generator|norm_except_dim|slice_inverse|unsafe_split_with_sizes|"
     r"convolution|embedding_bag": "kernels behind PyTorch's public functions",
-    r"segment_reduce": "hardly documented in PyTorch, and not written",
     r"sym_constrain_.*|sym_fresh_size|.*_ir.*|parse_.*|.*type_comment|classproperty|fork|wait|unify_type_list|boolean_dispatch|"
     r"compiled_with.*|functionalize|debug_unwrap|thread_safe_generator|profiler_allow.*|get_file_path|index|init_num_threads|"
     r"prepare_multiprocessing_environment|assert_int_or_pair|factory_kwargs|NestedIOFunction|enforce_grad_layout_policy":

@@ -68,6 +68,17 @@ def test_sizes_say_the_same_by_both_ways(sizes, have) -> None:
     assert outcome(rules.infer_size, "op", sizes, have) == outcome(rules.infer_size.__wrapped__, "op", sizes, have)
 
 
+_OPERANDS = [torch.zeros(2), torch.zeros(()), torch.zeros(2, dtype=torch.int32), torch.zeros(2, dtype=torch.bool),
+             torch.zeros(2, dtype=torch.complex64), 1, 1.5, True, 1j, np.float32(1), torch.float64, "a"]  # fmt: skip
+
+
+@pytest.mark.parametrize("others", [(), *[(one,) for one in _OPERANDS], *[(1.5, one) for one in _OPERANDS[:5]]])
+@pytest.mark.parametrize("first", _OPERANDS)
+def test_the_dtype_of_a_result_is_the_same_by_both_ways(first, others) -> None:
+    """Tensors of one dtype or of several, with and without dims, beside numbers of every kind."""
+    assert outcome(operands.result_type, first, *others) == outcome(operands.result_type.__wrapped__, first, *others)
+
+
 @pytest.mark.parametrize("args", [((2, 2), (1, 1), 1), ((3,), (3,), None), ((2, 2), (1,), 0), ((5, 5), (1, 1), 0), ((2,), (-1,), 3),
                                   ((0, 2), (1, 1), 0), ((2.0,), (1,), 0), ([2], [1], 0), ((2,), (HUGE,), 0), ((2,), (1,), -1)])  # fmt: skip
 @pytest.mark.parametrize(

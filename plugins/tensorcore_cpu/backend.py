@@ -65,10 +65,8 @@ class CPUBackend(XPBackend):
         self, kind: str, shape: tuple[int, ...], dtype: dtypes.dtype, generator: Any = None, **options: Any
     ) -> np.ndarray:
         """A new array of random numbers: drawn in C where that is there, else by the generator itself."""
-        if native.available() and generator is not None:
-            made = draw(generator, kind, shape, dtype, options)
-            if made is not None:
-                return made
+        if generator is not None and (made := draw(generator, kind, shape, dtype, options)) is not None:
+            return made
         return super().random(kind, shape, dtype, generator, **options)
 
     def compile(self, program: Program) -> Any:

@@ -10,7 +10,13 @@ __all__ = ["default_generator", "own_generator"]
 
 _default: Generator | None = None
 _default_lock = threading.Lock()
-_threads = threading.local()
+
+
+class _Threads(threading.local):
+    generator: Generator | None = None
+
+
+_threads = _Threads()
 
 
 def default_generator() -> Generator:
@@ -19,8 +25,7 @@ def default_generator() -> Generator:
     It is one for the process, but for threads that ``own_generator`` gave one of their own.
     """
     global _default
-    found: Generator | None = getattr(_threads, "generator", None)
-    if found is not None:
+    if (found := _threads.generator) is not None:
         return found
     if _default is None:
         with _default_lock:  # made on first use: importing numpy.random takes longer than the rest of this file

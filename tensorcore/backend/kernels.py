@@ -164,7 +164,7 @@ KERNELS: dict[str, Facts] = {
     **_of("topk", like.topk, (None, dtypes.int64)),
     **_optional("softmax log_softmax", like.same),
     **_optional("softmax_backward log_softmax_backward", like.same, layout=lies.aligned),
-    **_eager("equal histc histogram isin renorm xor_bits"),
+    **_eager("equal histc histogram isin renorm segment_reduce xor_bits"),
     **_optional("pdist", lambda x, *, p: (x[0] * (x[0] - 1) // 2,)),
     # Matrices
     **_of("matmul", like.matmul),

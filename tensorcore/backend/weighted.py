@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy.typing as npt
 
 from tensorcore.backend import distributions as dist
 from tensorcore.backend.twister import RandomError
-from tensorcore.dtypes import from_numpy_dtype
+from tensorcore.dtypes import dtype, from_numpy_dtype, int64
 from tensorcore.errors import DtypeError
 
 if TYPE_CHECKING:
@@ -24,16 +23,17 @@ _FEW = 32  # up to so many categories all of them are compared, in one call for 
 
 
 def multinomial(
-    generator: Generator, weights: Array, num_samples: int, replacement: bool = False,
-    exponential: Callable[..., Array] | None = None,
-) -> Array:  # fmt: skip
-    """int64 indices drawn by weight: (num_samples,) for weights (categories,), a row each for (rows, categories).
+    generator: Generator, weights: Array, shape: tuple[int], replacement: bool = False, dtype: dtype = int64
+) -> Array:
+    """int64 indices drawn by weight: of that shape, (num_samples,), for weights (categories,), a row each for
+    (rows, categories).
 
     Weights are floating, at least 0 and finite, not all 0 in a row, and need not sum to 1.
     Without replacement, the order among categories of equal weight-to-draw ratio (those of
     weight 0, once the others are used up; chance ties of 16-bit weights) is by index here and
-    unspecified in PyTorch. ``exponential`` draws in the place of the generator's own method, the same numbers.
+    unspecified in PyTorch.
     """
+    (num_samples,) = shape
     if weights.ndim not in (1, 2):
         raise RandomError(f"multinomial: expected weights of 1 or 2 dims, got {weights.ndim}; reshape them")
     given, categories = from_numpy_dtype(weights.dtype), weights.shape[-1]
@@ -59,7 +59,7 @@ def multinomial(
         with np.errstate(divide="ignore", over="ignore"):
             # PyTorch lays the draws as the weights lie, and fills memory in its order.
             turned = 0 < rows.strides[0] < rows.strides[1] and min(rows.shape) > 1
-            drawn = (exponential or generator.exponential)(rows.shape[::-1] if turned else rows.shape, given)
+            drawn = generator.exponential(rows.shape[::-1] if turned else rows.shape, given)
             ratio = rows / (drawn.T if turned else drawn)
         result = _largest_first(ratio, num_samples)
     return result.reshape(*weights.shape[:-1], num_samples)
@@ -84,7 +84,7 @@ def _largest_first(ratio: Array, count: int) -> Array:
     if count == 1:
         return np.argmax(ratio, axis=1)[:, None]  # type: ignore[no-any-return]
     if 8 * count > ratio.shape[1] or np.isnan(ratio).any():
-        return np.argsort(-ratio, axis=1, kind="stable")[:, :count]
+        return np.ascontiguousarray(np.argsort(-ratio, axis=1, kind="stable")[:, :count])
     made = np.empty((len(ratio), count), np.int64)
     for found, row in zip(
         made, ratio, strict=True

@@ -130,6 +130,9 @@ LATE: dict[str, dict[str, str]] = {
     "layers.heads": dict(
         layers="multi_head_attention_forward",
     ),
+    "reductions.segments": dict(
+        functions="segment_reduce",
+    ),
     "reductions.hashing": dict(
         both="hash_tensor",
     ),

@@ -108,6 +108,7 @@ def one_device(op: str, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
     return common_device(op, moved), moved
 
 
+@before("result_type", dtypes.bool_)
 def result_type(*values: Any) -> dtype:
     """The dtype that an op of these tensors and numbers computes in.
 

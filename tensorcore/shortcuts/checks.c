@@ -166,6 +166,36 @@ static PyObject *run_common_device(const shortcut *self, PyObject *const *args, 
     return Py_NewRef(SLOT(inputs[0], DEVICE));
 }
 
+/* operands.py: result_type(*values), of tensors of one dtype, which numbers beside them do not change */
+static PyObject *run_result_type(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *dtype = NULL;
+    bool fractions = false, numbers = false;
+    if (kwnames)
+        return NULL;
+    for (Py_ssize_t i = 0; i < nargs; i++) {
+        if (is_whole(args[i])) {
+            if (dtype && SLOT(args[i], DTYPE) != dtype)
+                return NULL;
+            dtype = SLOT(args[i], DTYPE);
+        } else if (PyFloat_CheckExact(args[i])) {
+            fractions = true;
+        } else if (PyLong_CheckExact(args[i])) {
+            numbers = true;
+        } else {
+            return NULL;
+        }
+    }
+    if (!dtype || (numbers && dtype == self->known[0]))
+        return NULL;
+    if (fractions) {
+        PyObject *floating = PyObject_GetAttr(dtype, shortcut_names[A_FLOATING]);
+        Py_XDECREF(floating);
+        if (floating != Py_True)
+            return NULL;
+    }
+    return Py_NewRef(dtype);
+}
+
 /* rules.py: broadcast(op, *shapes) */
 static PyObject *run_broadcast(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     Py_ssize_t sizes[NPY_MAXDIMS], ndim = 0;
@@ -290,6 +320,6 @@ static PyObject *run_with_gradients(const shortcut *self, PyObject *const *args,
 const shortcut_spec check_shortcuts[] = {
     {"check_tensors", run_check_tensors}, {"lifted", run_lifted}, {"plain", run_plain}, {"stored", run_stored},
     {"wrap_dim", run_wrap_dim}, {"wrap_dims", run_wrap_dims}, {"whole", run_whole}, {"as_shape", run_as_shape},
-    {"broadcast", run_broadcast}, {"sizes", run_sizes}, {"infer_size", run_infer_size}, {"common_device", run_common_device},
+    {"broadcast", run_broadcast}, {"result_type", run_result_type}, {"sizes", run_sizes}, {"infer_size", run_infer_size}, {"common_device", run_common_device},
     {"strided_options", run_strided}, {"with_gradients", run_with_gradients}, {NULL, NULL},
 };

@@ -168,7 +168,7 @@ def test_threads_share_the_numbers_out(generator):
         lambda g: g.geometric((3,), dtypes.bool_, 0.5),
         lambda g: g.log_normal((3,), dtypes.int64),
         lambda g: g.cauchy((3,), dtypes.int64),
-        lambda g: g.multinomial(np.array([1, 2]), 1),
+        lambda g: g.multinomial(np.array([1, 2]), (1,)),
     ],
 )
 def test_draws_refuse_dtypes(generator, draw):

@@ -6,6 +6,7 @@ import pytest
 import tensorcore.dtypes as dtypes
 from tensorcore.backend import random as random_module
 from tensorcore.backend.random import Generator, RandomError
+from tensorcore.backend.registry import device as device_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
 from tests.backend.randomness import crc, named
 
@@ -189,14 +190,14 @@ def test_bernoulli_refuses_shapes_and_dtypes_of_probabilities(generator):
 
 def test_multinomial_without_replacement(generator):
     """``torch.multinomial(tensor([1., 2., 3., 4.]), 3)``."""
-    assert generator.multinomial(np.array([1, 2, 3, 4], np.float32), 3).tolist() == [2, 3, 1]
-    assert Generator(8).multinomial(np.array([1.0, 2.0, 3.0, 4.0]), 4).tolist() == [2, 3, 1, 0]
+    assert generator.multinomial(np.array([1, 2, 3, 4], np.float32), (3,)).tolist() == [2, 3, 1]
+    assert Generator(8).multinomial(np.array([1.0, 2.0, 3.0, 4.0]), (4,)).tolist() == [2, 3, 1, 0]
 
 
 def test_multinomial_with_replacement(generator):
     """Each row of weights gives a row of indices."""
     weights = np.array([[1, 2, 3, 4], [4, 0, 0, 1]], np.float32)
-    drawn = generator.multinomial(weights, 6, replacement=True)
+    drawn = generator.multinomial(weights, (6,), replacement=True)
     assert drawn.dtype == np.int64
     assert drawn.tolist() == [[3, 2, 1, 1, 3, 2], [0, 0, 0, 0, 0, 3]]
 
@@ -204,9 +205,9 @@ def test_multinomial_with_replacement(generator):
 def test_one_sample_is_drawn_without_replacement(generator):
     """One sample takes the way of draws without replacement whatever is asked, as in PyTorch."""
     weights = np.array([1, 2, 3, 4], np.float32)
-    drawn = generator.multinomial(weights, 1, replacement=True)
+    drawn = generator.multinomial(weights, (1,), replacement=True)
     assert drawn.tolist() == [2]
-    assert np.array_equal(drawn, Generator(8).multinomial(weights, 1))
+    assert np.array_equal(drawn, Generator(8).multinomial(weights, (1,)))
 
 
 @pytest.mark.parametrize(
@@ -220,10 +221,26 @@ def test_one_sample_is_drawn_without_replacement(generator):
 def test_multinomial_refuses_weights(generator, weights, samples, replacement):
     """Negative, endless, missing or all-zero weights, other than 1 or 2 dims, and no samples."""
     with pytest.raises(RandomError, match="multinomial: expected"):
-        generator.multinomial(np.array(weights, np.float32), samples, replacement)
+        generator.multinomial(np.array(weights, np.float32), (samples,), replacement)
 
 
 def test_multinomial_refuses_more_samples_than_categories(generator):
     """Without replacement there are only so many."""
     with pytest.raises(RandomError, match="multinomial: expected num_samples up to the 2 categories, got 3"):
-        generator.multinomial(np.array([1.0, 2.0]), 3)
+        generator.multinomial(np.array([1.0, 2.0]), (3,))
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 400), (1, 1)])
+@pytest.mark.parametrize("count", [1, 2, 5, 70])
+def test_the_devices_draws_by_weight_are_the_generators(shape, count):
+    """Indices that a CPU kernel draws by float32 weights, zeros among them, are those that the generator draws, and leave it
+    where it would be."""
+    count = min(count, shape[-1])
+    weights = np.random.default_rng(3).uniform(0, 2, shape).astype(np.float32)
+    weights[..., ::3] *= weights[..., ::3] > 1
+    weights[..., -1] = 0.5
+    one, other = Generator(5), Generator(5)
+    options = {"weights": weights, "replacement": False}
+    drawn = device_of("cpu").random("multinomial", (count,), dtypes.int64, one, **options)
+    assert np.array_equal(drawn, other.multinomial(weights, (count,)))
+    assert one.get_state().tolist() == other.get_state().tolist()

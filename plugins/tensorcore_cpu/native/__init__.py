@@ -46,6 +46,11 @@ if _wanted != "0":
         blas.prepare(_library)
 
 
+# Arrays of draws from the state in a capsule of NumPy's, and indices drawn by weight, as ``random.py`` asks for them.
+draw = getattr(_library, "random", None)
+choose = getattr(_library, "multinomial", None)
+
+
 def available() -> bool:
     """Whether the C kernels run in this process; ``reason`` says why not."""
     return _library is not None
@@ -110,11 +115,6 @@ def methods() -> dict[str, Any]:
     """What a backend is asked for most, in C by the name of its method."""
     names = ("allocate", "is_contiguous", "layout", "strides")
     return {} if _library is None else {name: getattr(_library, name) for name in names}
-
-
-def draw(capsule: Any, kind: str, shape: tuple[int, ...], dtype: Any, a: float, b: float) -> Any:
-    """An array of draws from the state in a capsule of NumPy's, as ``random.py`` asks for them; None where there are none."""
-    return _library.random(capsule, kind, shape, dtype, a, b)
 
 
 def fuse(*description: Any) -> Any:

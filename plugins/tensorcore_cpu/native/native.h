@@ -217,6 +217,7 @@ int optim_init(void);
 
 int random_init(void); /* no kernels: one function of the module */
 PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+PyObject *native_multinomial(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 
 extern const native_spec scatter_kernels[];
 int scatter_init(void);
@@ -256,6 +257,12 @@ int columns_init(void);
 
 extern const native_spec flat_kernels[];
 int flat_init(void);
+
+extern const native_spec counts_kernels[];
+int counts_init(void);
+
+extern const native_spec segments_kernels[];
+int segments_init(void);
 
 extern const native_spec ctc_kernels[];
 int ctc_init(void);

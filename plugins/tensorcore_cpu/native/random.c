@@ -3,6 +3,7 @@
 
 #include "rows.h"
 
+#include <float.h>
 #include <string.h>
 
 DECLARE_LOOPS(random_loops, random_loops);
@@ -115,6 +116,83 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
         fill(kind, type, generator->state, out, count, a, b, each);
         Py_END_ALLOW_THREADS
     }
+    return (PyObject *)made;
+}
+
+/* The places of the `count` largest of each row's weights over what is drawn, the largest first, and of equal ones the lower
+   place; 0 over 0 is the least. `drawn` and `best` are room for a row and for `count`. */
+static void choose(twister_state *state, const float *weights, npy_intp rows, npy_intp columns, npy_intp count, float *drawn,
+                   float *best, int64_t *places) {
+    for (npy_intp row = 0; row < rows; row++, weights += columns, places += count) {
+        loops->exponential_f32(state, drawn, columns, -1.0);
+        for (npy_intp i = 0; i < columns; i++)
+            drawn[i] = weights[i] / drawn[i];
+        npy_intp held = 0;
+        for (npy_intp i = 0; i < columns; i++) {
+            const float value = drawn[i] >= 0 ? drawn[i] : -1.0f;
+            if (held == count && !(value > best[count - 1]))
+                continue;
+            npy_intp at = held < count ? held++ : count - 1;
+            for (; at && value > best[at - 1]; at--) {
+                best[at] = best[at - 1];
+                places[at] = places[at - 1];
+            }
+            best[at] = value;
+            places[at] = i;
+        }
+    }
+}
+
+/* Whether all weights are at least 0 and finite, and some weight of each row is above 0. */
+static bool weighty(const float *weights, npy_intp rows, npy_intp columns) {
+    bool fine = true;
+    for (npy_intp row = 0; row < rows; row++, weights += columns) {
+        float most = 0;
+        for (npy_intp i = 0; i < columns; i++) {
+            fine &= weights[i] >= 0 && weights[i] <= FLT_MAX;
+            most = weights[i] > most ? weights[i] : most;
+        }
+        fine &= most > 0;
+    }
+    return fine;
+}
+
+/* (capsule, weights, count) -> places drawn without replacement, of each row; None where these are not drawn here. */
+PyObject *native_multinomial(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    enum { FEW = 64 };
+    if (nargs != 3 || !PyCapsule_CheckExact(args[0]) || !PyLong_CheckExact(args[2]))
+        return PyErr_Format(PyExc_TypeError, "multinomial: expected a capsule, an array and an int, got %zd arguments", nargs);
+    const npy_intp count = PyLong_AsSsize_t(args[2]);
+    if (native_real_type(args[1]) != TYPE_F32 || count < 1 || count > FEW) {
+        PyErr_Clear();
+        Py_RETURN_NONE;
+    }
+    PyArrayObject *x = (PyArrayObject *)args[1];
+    const int ndim = PyArray_NDIM(x);
+    const npy_intp columns = ndim ? PyArray_DIM(x, ndim - 1) : 0, rows = ndim == 2 ? PyArray_DIM(x, 0) : 1;
+    const float *weights = PyArray_DATA(x);
+    if (ndim < 1 || ndim > 2 || !PyArray_IS_C_CONTIGUOUS(x) || !rows || columns < count || columns > 1 << 24 ||
+        !weighty(weights, rows, columns))
+        Py_RETURN_NONE;
+    const bit_generator *generator = PyCapsule_GetPointer(args[0], "BitGenerator");
+    if (!generator)
+        return NULL;
+    const npy_intp shape[2] = {ndim == 2 ? rows : count, count};
+    PyArrayObject *made = native_empty(ndim, shape, TYPE_I64);
+    float *drawn = native_scratch(columns * sizeof(float)), best[FEW];
+    if (!made || !drawn) {
+        Py_XDECREF(made);
+        native_scratch_free(drawn, columns * sizeof(float));
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    if (rows * columns < MANY) {
+        choose(generator->state, weights, rows, columns, count, drawn, best, PyArray_DATA(made));
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        choose(generator->state, weights, rows, columns, count, drawn, best, PyArray_DATA(made));
+        Py_END_ALLOW_THREADS
+    }
+    native_scratch_free(drawn, columns * sizeof(float));
     return (PyObject *)made;
 }
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tensorcore.plugin import dtypes
 
-from . import draw
+from . import choose, draw
 
 __all__ = ["random"]
 
@@ -19,6 +19,8 @@ _SPAN = 1 << 28  # from here on the generator draws two words for an integer
 
 def random(source: Any, kind: str, shape: tuple[int, ...], dtype: Any, options: dict[str, Any]) -> Any:
     """An array of draws from ``source``; None where its own method has to make them, or to say what is wrong."""
+    if draw is None:
+        return None
     if kind == "uniform":
         a, b = options.get("low", 0.0), options.get("high", 1.0)
         if not -_LARGE < a < b < _LARGE or dtype not in _FLOATS:
@@ -43,6 +45,10 @@ def random(source: Any, kind: str, shape: tuple[int, ...], dtype: Any, options: 
         b -= a
         if b >= _SPAN:
             return None
+    elif kind == "multinomial":
+        weights = options["weights"]
+        one = shape[0] == 1 or not options["replacement"]
+        return source.lend(choose, weights, shape[0]) if one and type(shape[0]) is int else None
     else:
         return None
     return source.lend(draw, kind, shape, dtype.numpy, a, b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,11 @@ if TYPE_CHECKING:
     from tensorcore.backend.xp import XPBackend
 
 __all__ = ["kernels"]
+
+# How segments are joined, and what they start from.
+_JOINS = {
+    "sum": (np.add, 0.0), "mean": (np.add, 0.0), "prod": (np.multiply, 1.0), "amax": (np.maximum, -np.inf), "amin": (np.minimum, np.inf),
+}  # fmt: skip
 
 
 def kernels(backend: XPBackend) -> dict[str, Kernel]:
@@ -143,8 +149,24 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """The exclusive or of 64-bit elements over dims, as uint64."""
         return xp.asarray(xp.bitwise_xor.reduce(x.view(np.uint64), axis=dim, keepdims=keepdim))
 
+    def segment_reduce(x: Native, bounds: Native, *, dim: int, reduce: str, initial: float | None) -> Native:
+        """Segments along ``dim`` reduced by ``sum``, ``mean``, ``prod``, ``amax`` or ``amin``, each from one bound to the next."""
+        join, start = _JOINS[reduce]
+        start = start if initial is None else initial
+        wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
+        made = xp.empty((*bounds.shape[:-1], bounds.shape[-1] - 1, *x.shape[dim + 1 :]), wide)
+        for place in np.ndindex(*x.shape[:dim]):
+            for i, (low, high) in enumerate(pairwise(bounds[place].tolist())):
+                some = join.reduce(x[place][low:high], axis=0, dtype=wide, initial=start)
+                if reduce == "mean":
+                    some = some / (high - low) if high > low else np.nan if initial is None else start
+                made[(*place, i)] = some
+        return made.astype(x.dtype, copy=False)
+
     made = {function.__name__: function for function in (
         hardsigmoid, hardswish, hardshrink, softshrink, nan_to_num, logit, heaviside, addcdiv, addcmul, frac, lerp,
         sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, renorm, block_diag,
     )}  # fmt: skip
-    return made | {"xor_bits": xor_bits} if hasattr(xp.bitwise_xor, "reduce") else made
+    if hasattr(xp.bitwise_xor, "reduce"):
+        made["xor_bits"] = xor_bits
+    return made | {"segment_reduce": segment_reduce} if xp is np else made

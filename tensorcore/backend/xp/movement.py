@@ -8,6 +8,7 @@ import numpy as np
 
 from tensorcore.backend.places import as_diagonal, as_unsqueeze, as_windows, in_memory, kept_strides
 from tensorcore.backend.strides import view_strides
+from tensorcore.dtypes import int64
 
 if TYPE_CHECKING:
     from tensorcore.backend.base import Kernel, Native
@@ -31,6 +32,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def arange(start: Any, step: Any, length: int, *, dtype: dtype) -> Native:
         """``start + step * i``, computed in double precision as PyTorch does."""
+        if dtype is int64 and type(start) is type(step) is int and abs(start) + abs(step) * length < 2**53 and step:
+            return xp.arange(start, start + step * length, step, np.int64)
         exact = start + step * xp.arange(length)
         return exact.astype(backend.xp_dtype(dtype))
 

@@ -180,8 +180,13 @@ def _like(
         raise ArgumentTypeError(
             f"{op}: argument 'input' must be Tensor, got {type(input).__name__}; wrap it in torch.tensor(...)"
         )
-    if dtype is None is device is memory_format and type(input) is Tensor and input.device.is_contiguous(input.native):
-        return _made(op, tuple(input.native.shape), value, input.dtype, input.device, requires_grad)
+    if (
+        (dtype is None or dtype is dtypes.bool_)  # which every device has
+        and device is None is memory_format
+        and type(input) is Tensor
+        and input.device.is_contiguous(input.native)
+    ):
+        return _made(op, tuple(input.native.shape), value, dtype or input.dtype, input.device, requires_grad)
     shape = tuple(input.native.shape)
     dtype, device = dtype or input.dtype, input.device if device is None else device
     if type(input) is not Tensor and not value and hasattr(input, "emptied"):  # a sparse tensor of no elements
@@ -223,7 +228,8 @@ def zeros_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: 
 def ones_like(input: Tensor, *, dtype: Any = None, layout: Any = None, device: Any = None,
               requires_grad: bool = False, memory_format: Any = None) -> Tensor:  # fmt: skip
     """Ones in the shape, dtype and on the device of ``input``."""
-    only_strided("ones_like", layout)
+    if layout is not None:
+        only_strided("ones_like", layout)
     return _like("ones_like", input, 1, dtype, device, requires_grad, memory_format)
 
 
@@ -346,7 +352,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, dtype: Any = None, layout: Any = None,
            device: Any = None, requires_grad: bool = False) -> Tensor:  # fmt: skip
     """Numbers from ``start`` up to, and not including, ``end``, ``step`` apart."""
-    only_strided("arange", layout)
+    if layout is not None:
+        only_strided("arange", layout)
     if end is None:
         start, end = 0, start
     if (

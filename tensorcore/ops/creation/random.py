@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,7 @@ class Generator:
     def host(self) -> Any:
         """The generator that draws, made on first use; that of the default one may be each thread's own."""
         if self is default_generator:
-            from tensorcore.backend import default_generator as own
-
-            return own.default_generator()
+            return _of_thread()()
         if self._host is None:
             self._host = self.device.new_generator()
         return self._host
@@ -97,6 +96,14 @@ class Generator:
 
     def __reduce__(self) -> Any:
         return _restored, (str(self._device), self.host.get_state())
+
+
+@cache
+def _of_thread() -> Callable[[], Any]:
+    """What finds the generator of the calling thread; imported on first use, as it is with it that NumPy's are."""
+    from tensorcore.backend.default_generator import default_generator
+
+    return default_generator
 
 
 def _asked_for(what: str) -> None:
@@ -156,9 +163,11 @@ def draw(
     op: str, kind: str, shape: tuple[int, ...], dtype: dtypes.dtype, device: Any, generator: Any, **options: Any
 ) -> Any:
     """A native array of random numbers."""
-    if generator is None:
-        generator = default_generator
-    elif not isinstance(generator, Generator):
+    if generator is None or generator is default_generator:
+        source = device.own_generator or _of_thread()()
+    elif isinstance(generator, Generator):
+        source = generator.host
+    else:
         raise ArgumentTypeError(
             f"{op}: expected generator to be a torch.Generator, got {type(generator).__name__}; make one"
         )
@@ -168,12 +177,10 @@ def draw(
         )
     for level in mode.levels:
         level.written(op, device)
-    own = generator is default_generator and device.own_generator
-    draws = (kind, shape, dtype, own or generator.host)
     try:
-        return device.random(*draws, **options)
+        return device.random(kind, shape, dtype, source, **options)
     except MemoryError as error:
-        return again(device, op, draws, options, error, device.random)
+        return again(device, op, (kind, shape, dtype, source), options, error, device.random)
 
 
 def _drawn_on(op: str, device: Any) -> Any:
@@ -317,7 +324,9 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Any = None, o
         probability = float(p)
     native = draw("bernoulli", "bernoulli", shape, input.dtype, input.device, generator, probability=probability)
     made = new_tensor(native, input.dtype, input.device)
-    return store("bernoulli", made, out) if out is not None else _recorded(_bernoulli_op, input, made)
+    if out is not None:
+        return store("bernoulli", made, out)
+    return made if input.node is None else _recorded(_bernoulli_op, input, made)
 
 
 def _flipped(input: Tensor, generator: Any) -> Tensor:
@@ -343,12 +352,14 @@ def multinomial(
         )
     source = (generator or default_generator).host
     device = _drawn_on("multinomial", input.device)
-    # Where arrays are the host's own, the device may draw faster what the generator draws.
-    exponential = None
-    if device.array is np.ndarray:
-        exponential = lambda shape, dtype: device.random("exponential", shape, dtype, source)  # noqa: E731
-    native = device.draw(
-        "multinomial", lambda host: source.multinomial(host, num_samples, replacement, exponential), input.native
-    )
+
+    def choose(host: np.ndarray) -> Any:
+        if device.array is np.ndarray:  # it may draw faster what the generator draws
+            return device.random(
+                "multinomial", (num_samples,), dtypes.int64, source, weights=host, replacement=replacement
+            )
+        return source.multinomial(host, (num_samples,), replacement=replacement)
+
+    native = device.draw("multinomial", choose, input.native)
     made = new_tensor(native, dtypes.int64, device)
     return made if out is None else store("multinomial", made, out)

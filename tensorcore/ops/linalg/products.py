@@ -17,9 +17,10 @@ from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.arithmetic import mul
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import nn as samples
+from tensorcore.ops.shapes.shape import in_shape
 from tensorcore.ops.shortage import again
 from tensorcore.tape.mode import makers, mode
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "bmm", "chain_matmul", "cross", "dot", "ger", "inner", "kron", "matmul", "mm", "mv", "outer", "trace", "vdot",
@@ -75,6 +76,17 @@ def adjoint_times(x: Tensor, y: Tensor) -> Tensor:
 
 def conjugate(x: Tensor) -> Tensor:
     return x.conj() if x.dtype.is_complex else x  # type: ignore[attr-defined]
+
+
+def _plain_pair(x: Tensor, y: Tensor) -> bool:
+    """Whether kernels may be asked for a product without another look: nothing to record, to promote or to wrap."""
+    return (
+        type(x) is Tensor is type(y)
+        and x.node is None is y.node
+        and x.dtype is y.dtype
+        and x.dtype in PLAIN_FLOATS
+        and x.device is y.device
+    )
 
 
 def rows_of(shape: tuple[int, ...]) -> int:
@@ -251,8 +263,15 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         raise ShapeError(
             f"inner: inner() the last dimension must match on both input tensors, got {list(a)} and {list(b)}; transpose one"
         )
-    left = input.reshape(rows_of(a), a[-1])
-    made = matmul(left, other.reshape(rows_of(b), b[-1]).t()).reshape(*a[:-1], *b[:-1])
+    shape, device = (*a[:-1], *b[:-1]), input.device
+    if _plain_pair(input, other) and device.kernels["matmul_nt"]:
+        rows, columns = (
+            in_shape(device, input.native, (rows_of(a), a[-1])),
+            in_shape(device, other.native, (rows_of(b), b[-1])),
+        )
+        made = new_tensor(in_shape(device, device.kernels["matmul_nt"](rows, columns), shape), input.dtype, device)
+    else:
+        made = matmul(input.reshape(rows_of(a), a[-1]), other.reshape(rows_of(b), b[-1]).t()).reshape(shape)
     return made if out is None else store("inner", made, out)
 
 
@@ -284,9 +303,14 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     a, b = tuple(input.native.shape), tuple(other.native.shape)
     ndim = max(len(a), len(b))
     a, b = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
-    left = input.reshape([size for one in a for size in (one, 1)])
-    right = other.reshape([size for one in b for size in (1, one)])
-    made = (left * right).reshape([x * y for x, y in zip(a, b, strict=True)])
+    lined = [size for one in a for size in (one, 1)], [size for one in b for size in (1, one)]
+    shape = tuple([x * y for x, y in zip(a, b, strict=True)])
+    if _plain_pair(input, other):
+        device = input.device
+        left, right = in_shape(device, input.native, tuple(lined[0])), in_shape(device, other.native, tuple(lined[1]))
+        made = new_tensor(in_shape(device, device.kernels["mul"](left, right), shape), input.dtype, device)
+    else:
+        made = (input.reshape(lined[0]) * other.reshape(lined[1])).reshape(shape)
     return made if out is None else store("kron", made, out)
 
 
@@ -344,6 +368,10 @@ def trace(input: Tensor) -> Tensor:
         check_tensors("trace", input=input)
     if len(input.native.shape) != 2:
         raise ShapeError(f"trace: trace: expected a matrix, but got tensor with dim {len(input.native.shape)}")
+    if input.node is None and input.dtype in PLAIN_FLOATS:
+        kernels = input.device.kernels
+        native = kernels["sum"](kernels["take_diagonal"](input.native, dim1=0, dim2=1))
+        return new_tensor(native, input.dtype, input.device)
     return apply(take_diagonal, (input,), {"dim1": 0, "dim2": 1}).sum()  # type: ignore[no-any-return]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 from tensorcore import dtypes
@@ -15,7 +16,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import elementwise as samples
 from tensorcore.ops.shapes.views import viewing
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "angle", "complex", "conj", "conj_physical", "imag", "is_complex", "is_conj", "is_floating_point", "isreal", "polar", "real",
@@ -94,6 +95,7 @@ _as_real = _part("view_as_real", "Real and imaginary part along a last dim of 2.
                  dtypes.dtype.to_real)  # fmt: skip
 _as_complex = _part("view_as_complex", "The pairs along the last dim as complex numbers.",
                     lambda g: view_as_real(g), dtypes.dtype.to_complex)  # fmt: skip
+_show_complex = _as_complex.view  # type: ignore[attr-defined]
 
 
 @operation(samples=samples.complex_unary, method=False)
@@ -155,12 +157,12 @@ def view_as_complex(input: Tensor) -> Tensor:
         raise ShapeError(
             f"view_as_complex: Tensor must have a last dimension of size 2, got {list(shape)}; use stack(..., -1)"
         )
-    if strides[-1] != 1 or start % 2 or any([step % 2 for step in strides[:-1]]):
+    if strides[-1] != 1 or gcd(2, start, *strides[:-1]) != 2:
         raise ShapeError(
             f"view_as_complex: Tensor must have a last dimension with stride 1, and even strides and offset elsewhere, got "
             f"strides {strides}; use .contiguous()"
         )
-    return _as_complex.view(input, {})  # type: ignore[attr-defined]
+    return _show_complex(input, {})  # type: ignore[no-any-return]
 
 
 _complex = Op("complex", "real imag", "Complex numbers of these parts.", register=False,
@@ -204,6 +206,16 @@ def _check_parts(op: str, real: Tensor, imag: Tensor) -> None:
 def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Complex numbers with these absolute values and angles (in radians)."""
     _check_parts("polar", abs, angle)
+    if (
+        type(abs) is Tensor is type(angle)
+        and abs.node is None is angle.node
+        and out is None
+        and abs.device is angle.device
+        and abs.native.shape == angle.native.shape
+    ):
+        kernels, native = abs.device.kernels, abs.native
+        parts = kernels["mul"](native, kernels["cos"](angle.native)), kernels["mul"](native, kernels["sin"](angle.native))
+        return new_tensor(kernels["complex"](*parts), abs.dtype.to_complex(), abs.device)
     return _joined(abs * angle.cos(), abs * angle.sin(), out)  # type: ignore[attr-defined]
 
 

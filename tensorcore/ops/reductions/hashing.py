@@ -35,16 +35,17 @@ def hash_tensor(
         )
     shape = tuple(input.native.shape)
     chosen = dims_of("hash_tensor", input, dim)
-    filled("hash_tensor", input, chosen)
+    if 0 in shape:
+        filled("hash_tensor", input, chosen)
     dims = tuple(range(len(shape))) if chosen is None else chosen
-    rest = [i for i in range(len(shape)) if i not in dims]
-    count = prod([shape[i] for i in dims])
     wide: Any = input if input.node is None else input.detach()
     wide = wide.to(dtypes.float64 if input.dtype.is_floating_point else dtypes.int64)
     kernel = wide.device.kernels["xor_bits"]
     if kernel:
         made = new_tensor(kernel(wide.native, dim=dims, keepdim=keepdim), dtypes.uint64, wide.device)
         return stored("hash_tensor", made, out)
+    rest = [i for i in range(len(shape)) if i not in dims]
+    count = prod([shape[i] for i in dims])
     bits = wide.view(dtypes.uint64).permute(*dims, *rest).reshape(count, *[shape[i] for i in rest])
     while (size := bits.native.shape[0]) > 1:
         half = size // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from tensorcore import dtypes
@@ -13,6 +14,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.extreme import filled, picking, put_back, ties_gradient
 from tensorcore.ops.reductions.reduce import check_real, over_dims, return_type, stored
+from tensorcore.ops.shapes.shape import in_shape
 from tensorcore.tape.mode import mode as thread
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -150,12 +152,11 @@ def _middle(
         if thread.enabled and input.node is not None:
             record(along, (input,), {"dim": at, "keepdim": keepdim, "at": found.detach()}, values)
         return stored(name, answer(values, found), out)
-    if not input.numel():  # of integers what a cast makes of NaN
+    if 0 in shape:  # of integers what a cast makes of NaN
         return input.new_full((), float("nan"), dtype=dtypes.float32).to(input.dtype)  # type: ignore[attr-defined]
-    flat = input.detach().reshape(-1)
-    native = input.device.kernels["median_dim"](flat.native, dim=0, nan=nan)[0]
-    made = new_tensor(native, input.dtype, input.device)
-    if thread.enabled and input.node is not None:
+    flat = in_shape(input.device, input.native, (prod(shape),))
+    made = new_tensor(input.device.kernels["median_dim"](flat, dim=0, nan=nan)[0], input.dtype, input.device)
+    if input.node is not None and thread.enabled:
         record(whole, (input,), None, made)
     return stored(name, made, out)
 

@@ -14,8 +14,8 @@ import numpy as np
 __all__ = [
     "along_dim", "batch_norm", "chances", "count", "dim_reduction", "dropped", "dropped_channels", "dropped_images",
     "dropped_volumes", "extremes", "filled", "find_function", "group_norm", "instance_norm", "layer_norm", "norm",
-    "one_dim_reduction", "pair", "positive", "reduction", "repeated", "rms_norm", "sorted_rows", "top", "unary", "unary_matrix",
-    "vector_norm", "weights",
+    "one_dim_reduction", "pair", "positive", "reduction", "repeated", "rms_norm", "segments", "sorted_rows", "top", "unary",
+    "unary_matrix", "vector_norm", "weights",
 ]  # fmt: skip
 
 Make = Callable[..., Any]
@@ -212,3 +212,12 @@ def weights(array: Make) -> Iterator[Call]:
     """A tensor of weights, and how many of them are drawn."""
     yield (array(3, 4, low=0.1, high=1.0), 2), {}
     yield (array(4, low=0.1, high=1.0), 6, True), {}
+
+
+def segments(array: Make) -> Iterator[Call]:
+    """Numbers, and how many each segment has, or where it begins."""
+    yield (array(6, 2), "sum"), {"lengths": np.array([2, 0, 3, 1])}
+    yield (array(6), "mean"), {"lengths": np.array([2, 4]), "initial": 1.5}
+    yield (array(2, 5, 2), "max"), {"offsets": np.array([[0, 2, 5], [0, 3, 5]]), "axis": 1}
+    yield (array(5), "prod"), {"offsets": np.array([1, 3, 4])}
+    yield (array(4, 2), "min"), {"lengths": np.array([3, 1])}

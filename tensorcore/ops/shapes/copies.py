@@ -12,6 +12,7 @@ from tensorcore.ops.pointwise import complex
 from tensorcore.ops.reductions.reduce import stored
 from tensorcore.ops.samples import index as index_samples
 from tensorcore.ops.samples import numeric as samples
+from tensorcore.ops.rules import wrap_dim
 from tensorcore.ops.shapes import order, shape, split, views_part
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -56,9 +57,12 @@ _SAMPLES = {
 
 
 def _slice(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
-    from tensorcore.ops.rules import wrap_dim
-
-    at = wrap_dim("slice_copy", dim, input.ndim)
+    shape = input.native.shape
+    at = wrap_dim("slice_copy", dim, len(shape))
+    if shape and type(step) is int and step > 0:
+        first, last, _ = slice(start, end).indices(shape[at])
+        key = (slice(None),) * at + (slice(first, max(first, last), step),)
+        return views_part.slice_op.view(input, {"key": key})  # type: ignore[attr-defined, no-any-return]
     return input[(*[slice(None)] * at, slice(start, end, step))]  # type: ignore[index, no-any-return]
 
 

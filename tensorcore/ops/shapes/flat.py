@@ -49,7 +49,8 @@ def ravel(input: Tensor) -> Tensor:
     """The elements side by side in one dim: a view where they lie so, else a copy."""
     if type(input) is not Tensor:
         check_tensors("ravel", input=input)
-    input = input.contiguous()  # type: ignore[attr-defined]
+    if not input.device.is_contiguous(input.native):
+        input = input.contiguous()  # type: ignore[attr-defined]
     made = _in_a_row(input, prod(input.native.shape))
     return reshape(input, -1 if 0 not in input.native.shape else 0) if made is None else made
 

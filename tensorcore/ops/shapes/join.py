@@ -318,6 +318,9 @@ def repeat_interleave(
         if repeats < 0:
             raise ShapeError(f"repeat_interleave: Repeats must be non-negative, got {repeats}; use counts >= 0")
         counts, total = int(repeats), size * int(repeats)
+    if input.node is None and type(input) is Tensor and type(counts) is int and output_size is None:
+        native = input.device.kernels["repeat_interleave"](input.native, repeats=counts, dim=at)
+        return new_tensor(native, input.dtype, input.device)
     source = arange(size, device=input.device)
     numbers = source.device.kernels["repeat_interleave"](source.native, repeats=counts, dim=0)
     index = new_tensor(numbers, dtypes.int64, source.device)

@@ -112,6 +112,8 @@ def adjoint(input: Tensor) -> Tensor:
     """The last two dims swapped, and conjugated; a 0-d tensor conjugated."""
     if type(input) is not Tensor:
         check_tensors("adjoint", input=input)
+    if len(input.native.shape) > 1 and not input.dtype.is_complex:
+        return transpose(input, -2, -1)
     return input.mH if input.native.shape else input.conj()  # type: ignore[attr-defined]
 
 

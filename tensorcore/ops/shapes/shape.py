@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 from tensorcore import dtypes
+from tensorcore.backend.base import Backend, Native
 from tensorcore.errors import ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.define import Op, same
@@ -126,6 +127,12 @@ def _view_dtype(input: Tensor, dtype: dtypes.dtype) -> Tensor:
     return made
 
 
+def in_shape(device: Backend, native: Native, shape: tuple[int, ...]) -> Native:
+    """A native array with its elements in another shape: a view where possible, else a copy."""
+    made = device.kernels["view"](native, shape=shape)
+    return device.kernels["view"](device.kernels["contiguous"](native), shape=shape) if made is None else made
+
+
 @operation(samples=samples.reshape)
 def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     """The same elements in another ``shape``: a view where possible, else a copy. One size may be -1."""
@@ -136,8 +143,7 @@ def reshape(input: Tensor, *sizes: Any, shape: Any = None) -> Tensor:
     if native is not None:
         return _show_view(input, {"shape": sizes}, native)
     # A copy that nobody else sees needs no history as a view.
-    copied = input.device.kernels["contiguous"](input.native)
-    made = new_tensor(input.device.kernels["view"](copied, shape=sizes), input.dtype, input.device)
+    made = new_tensor(in_shape(input.device, input.native, sizes), input.dtype, input.device)
     if input.node is not None and mode.enabled:
         record(_unsafe_view, (input,), {"shape": sizes}, made)
     return made

@@ -113,14 +113,15 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
             "split_with_sizes: split expects at least a 1-dimensional tensor, got a 0-d one; use unsqueeze(0)"
         )
     at = rules.wrap_dim("split_with_sizes", dim, len(shape))
-    sizes = list(rules.as_shape("split_with_sizes", (split_sizes,)))
+    sizes = rules.as_shape("split_with_sizes", (split_sizes,))
     if sum(sizes) != shape[at] or (sizes and min(sizes) < 0):
         raise ShapeError(
             f"split_with_sizes: split_with_sizes expects split_sizes to sum exactly to "
             f"{shape[at]} (input tensor's size at "
-            f"dimension {dim}), got split_sizes={sizes}; give sizes >= 0 of that sum"
+            f"dimension {dim}), got split_sizes={list(sizes)}; give sizes >= 0 of that sum"
         )
-    return _slices(_split_with_sizes, input, at, [*itertools.accumulate(sizes, initial=0)])
+    keys = _keys(at, [*itertools.accumulate(sizes, initial=0)])
+    return several_views(_split_with_sizes, input, {"dim": at, "sizes": sizes}, slice_op, keys)
 
 
 @operation(samples=samples.chunk)
@@ -178,15 +179,18 @@ def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) ->
         n = indices_or_sections
         if n <= 0:
             raise ShapeError(f"{op}: number of sections must be larger than 0, got {n}; pass at least 1")
-        cuts = [i * (size // n) + min(i, size % n) for i in range(n + 1)]
+        each, more = divmod(size, n)
+        cuts = [*range(0, size + 1, each)] if each and not more else [i * each + min(i, more) for i in range(n + 1)]
     else:
         cuts = [0, *rules.as_shape(op, (indices_or_sections,)), size]
-    if not 0 <= min(cuts) <= max(cuts) <= size:
-        cuts = [slice(one, None).indices(size)[0] for one in cuts]
+        if not 0 <= min(cuts) <= max(cuts) <= size:
+            cuts = [slice(one, None).indices(size)[0] for one in cuts]
     return tuple([_show_slice(input, key) for key in _keys(at, cuts)])
 
 
 def _numpy_split(name: str, least: int, doc: str) -> Any:
+    dims = {"hsplit": (0, 0, 1), "vsplit": (0, 0, 0), "dsplit": (0, 0, 0, 2)}[name]  # by the number of dims
+
     def call(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
         if type(input) is not Tensor:
             check_tensors(name, input=input)
@@ -195,7 +199,7 @@ def _numpy_split(name: str, least: int, doc: str) -> Any:
             raise ShapeError(
                 f"{name}: torch.{name} requires a tensor with at least {least} dimension, got {ndim}; use unsqueeze"
             )
-        dim = {"hsplit": 0 if ndim == 1 else 1, "vsplit": 0, "dsplit": 2}[name]
+        dim = dims[min(ndim, len(dims) - 1)]
         if type(indices_or_sections) is not int:
             indices_or_sections = plain(indices_or_sections)
         if isinstance(indices_or_sections, int) and (

@@ -18,7 +18,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
 from tensorcore.shortcuts import before
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "as_strided", "as_strided_", "diagonal", "narrow", "narrow_copy", "select",
@@ -147,6 +147,8 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int, *, out: Tensor
     part = narrow(input, dim, start, length)
     if out is not None:
         return store("narrow_copy", part, out)
+    if part.node is None and type(part) is Tensor:
+        return new_tensor(part.device.kernels["contiguous"](part.native), part.dtype, part.device)
     return part.clone(memory_format=contiguous_format)  # type: ignore[attr-defined, no-any-return]
 
 

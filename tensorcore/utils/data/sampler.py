@@ -141,7 +141,7 @@ class WeightedRandomSampler(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         generator = (self.generator or default_generator).host
-        yield from generator.multinomial(self.weights.numpy(force=True), self.num_samples, self.replacement).tolist()
+        yield from generator.multinomial(self.weights.numpy(force=True), (self.num_samples,), self.replacement).tolist()
 
     def __len__(self) -> int:
         return self.num_samples

@@ -1,0 +1,232 @@
+/* What is counted and looked for: elements that are not zero, how often each number is met, the least and the largest of indices,
+   places in sorted rows. */
+#include "rows.h"
+
+#include <string.h>
+
+enum { DIM, KEEPDIM, WEIGHTS, MINLENGTH, RIGHT, OPTIONS };
+static PyObject *names[OPTIONS];
+static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "weights", "minlength", "right"};
+
+enum { BLOCK = 1024, SIDE_BY_SIDE = 8, GRAIN = 1 << 10 }; /* elements between looks, searches at a time, searches of a thread */
+
+/* The array in one piece, with its type, where there is one and no option of another name; a new reference. */
+static PyArrayObject *one_piece(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **options, native_type *type) {
+    *type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    const bool fine = *type != TYPE_NONE && *type != TYPE_BF16 && *type != TYPE_F16 &&
+                      (!kwnames || native_options(args, nargs, kwnames, names, OPTIONS, options));
+    return fine ? native_dense(args[0]) : NULL;
+}
+
+/* Elements that are not zero. */
+#define NOT_ZERO(suffix, type)                                                                                \
+    static npy_intp not_zero_##suffix(const void *from, npy_intp count) {                                     \
+        const type *x = from;                                                                                 \
+        uint32_t found = 0;                                                                                   \
+        for (npy_intp i = 0; i < count; i++)                                                                  \
+            found += x[i] != 0;                                                                               \
+        return found;                                                                                         \
+    }
+NOT_ZERO(f32, float)
+NOT_ZERO(f64, double)
+NOT_ZERO(b8, uint8_t)
+NOT_ZERO(b16, uint16_t)
+NOT_ZERO(b32, uint32_t)
+NOT_ZERO(b64, uint64_t)
+
+typedef npy_intp (*counting)(const void *from, npy_intp count);
+
+static counting counting_of(native_type type) {
+    return type == TYPE_F32            ? not_zero_f32
+           : type == TYPE_F64          ? not_zero_f64
+           : TYPE_SIZE[type] == 1      ? not_zero_b8
+           : TYPE_SIZE[type] == 2      ? not_zero_b16
+           : TYPE_SIZE[type] == 4      ? not_zero_b32
+                                       : not_zero_b64;
+}
+
+static PyObject *run_count(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    native_type type;
+    PyArrayObject *x = one_piece(args, nargs, kwnames, options, &type), *made = NULL;
+    if (x && native_is_none(options[DIM]) && (made = native_empty(0, NULL, TYPE_I64))) {
+        const counting count = counting_of(type);
+        const npy_intp size = PyArray_SIZE(x);
+        int64_t total = 0;
+        for (npy_intp i = 0; i < size; i += BLOCK)
+            total += count(PyArray_BYTES(x) + i * TYPE_SIZE[type], size - i < BLOCK ? size - i : BLOCK);
+        *(int64_t *)PyArray_DATA(made) = total;
+    }
+    Py_XDECREF(x);
+    return (PyObject *)made;
+}
+
+static const bool ANY = false, ALL = true;
+
+/* any(x) and all(x) of everything: the first block that says so ends the look. */
+static PyObject *run_logical(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    native_type type;
+    PyArrayObject *x = one_piece(args, nargs, kwnames, options, &type), *made = NULL;
+    if (x && native_is_none(options[DIM]) && (!options[KEEPDIM] || options[KEEPDIM] == Py_False) &&
+        (made = native_empty(0, NULL, TYPE_BOOL))) {
+        const counting count = counting_of(type);
+        const bool all = kernel->data == &ALL;
+        const npy_intp size = PyArray_SIZE(x);
+        bool answer = all;
+        for (npy_intp i = 0; i < size && answer == all; i += BLOCK) {
+            const npy_intp piece = size - i < BLOCK ? size - i : BLOCK;
+            const npy_intp found = count(PyArray_BYTES(x) + i * TYPE_SIZE[type], piece);
+            answer = all ? found == piece : found > 0;
+        }
+        *(bool *)PyArray_DATA(made) = answer;
+    }
+    Py_XDECREF(x);
+    return (PyObject *)made;
+}
+
+#define BOUNDS(suffix, type)                                                                                  \
+    static void bounds_##suffix(const void *from, npy_intp count, int64_t *low, int64_t *high) {              \
+        const type *x = from;                                                                                 \
+        type least = x[0], most = x[0];                                                                       \
+        for (npy_intp i = 1; i < count; i++) {                                                                \
+            least = x[i] < least ? x[i] : least;                                                              \
+            most = x[i] > most ? x[i] : most;                                                                 \
+        }                                                                                                     \
+        *low = least;                                                                                         \
+        *high = most;                                                                                         \
+    }
+BOUNDS(i8, int8_t)
+BOUNDS(i16, int16_t)
+BOUNDS(i32, int32_t)
+BOUNDS(i64, int64_t)
+BOUNDS(u8, uint8_t)
+
+/* The least and the largest of at least one integer; false for other types. */
+static bool bounds(PyArrayObject *x, native_type type, int64_t *low, int64_t *high) {
+    void (*const find)(const void *, npy_intp, int64_t *, int64_t *) = type == TYPE_I64   ? bounds_i64
+                                                                       : type == TYPE_I32 ? bounds_i32
+                                                                       : type == TYPE_I16 ? bounds_i16
+                                                                       : type == TYPE_I8  ? bounds_i8
+                                                                       : type == TYPE_U8  ? bounds_u8
+                                                                                          : NULL;
+    if (!find || !PyArray_SIZE(x))
+        return false;
+    find(PyArray_DATA(x), PyArray_SIZE(x), low, high);
+    return true;
+}
+
+/* lowest(x) and highest(x): ints of Python. */
+static PyObject *run_bound(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    native_type type;
+    int64_t low, high;
+    PyArrayObject *x = one_piece(args, nargs, kwnames, options, &type);
+    PyObject *made = x && bounds(x, type, &low, &high) ? PyLong_FromLongLong(kernel->data == &ALL ? high : low) : NULL;
+    Py_XDECREF(x);
+    return made;
+}
+
+/* bincount(x, weights=None, minlength): of numbers from 0 on, without weights. */
+static PyObject *run_bincount(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    native_type type;
+    int64_t low, high;
+    PyArrayObject *x = one_piece(args, nargs, kwnames, options, &type), *made = NULL;
+    if (x && type == TYPE_I64 && native_is_none(options[WEIGHTS]) && options[MINLENGTH] && PyLong_CheckExact(options[MINLENGTH]) &&
+        bounds(x, type, &low, &high) && low >= 0 && high < 1 << 30) {
+        const npy_intp least = PyLong_AsSsize_t(options[MINLENGTH]), length = high + 1 > least ? high + 1 : least;
+        const int64_t *number = PyArray_DATA(x);
+        if (!PyErr_Occurred() && (made = native_empty(1, &length, TYPE_I64))) {
+            int64_t *times = PyArray_DATA(made);
+            memset(times, 0, (size_t)length * sizeof *times);
+            for (npy_intp i = 0, count = PyArray_SIZE(x); i < count; i++)
+                times[number[i]]++;
+        }
+    }
+    Py_XDECREF(x);
+    return (PyObject *)made;
+}
+
+typedef struct {
+    const void *rows, *values;
+    int64_t *places;
+    npy_intp length, each; /* of a row, and values that are looked for in it */
+} search;
+
+/* Halves the rows of some searches at a time, which wait for their memory together. NaN is looked for behind all numbers. */
+#define SEARCH(name, type, BEFORE)                                                                            \
+    static void name(void *context, npy_intp begin, npy_intp end) {                                           \
+        const search *run = context;                                                                          \
+        const type *values = run->values;                                                                     \
+        for (npy_intp i = begin; i < end;) {                                                                  \
+            const npy_intp row = i / run->each, rest = (row + 1) * run->each < end ? (row + 1) * run->each : end; \
+            const type *x = (const type *)run->rows + row * run->length;                                      \
+            const npy_intp many = rest - i < SIDE_BY_SIDE ? rest - i : SIDE_BY_SIDE;                          \
+            npy_intp at[SIDE_BY_SIDE] = {0};                                                                  \
+            for (npy_intp left = run->length, half; left; left -= half) {                                     \
+                half = (left + 1) / 2;                                                                        \
+                for (npy_intp k = 0; k < many; k++)                                                           \
+                    at[k] += BEFORE(x[at[k] + half - 1], values[i + k]) ? half : 0;                           \
+            }                                                                                                 \
+            for (npy_intp k = 0; k < many; k++)                                                               \
+                run->places[i + k] = at[k];                                                                   \
+            i += many;                                                                                        \
+        }                                                                                                     \
+    }
+#define LESS(x, value) !((x) >= (value))
+#define AT_MOST(x, value) !((x) > (value))
+SEARCH(left_f32, float, LESS)
+SEARCH(right_f32, float, AT_MOST)
+SEARCH(left_f64, double, LESS)
+SEARCH(right_f64, double, AT_MOST)
+SEARCH(left_i64, int64_t, LESS)
+SEARCH(right_i64, int64_t, AT_MOST)
+
+/* Whether a row ends with NaN, which the searches take for less than what they look for. */
+static bool ends_with_nan(const void *rows, native_type type, npy_intp count, npy_intp length) {
+    bool found = false;
+    for (npy_intp row = 1; row <= count && type != TYPE_I64; row++) {
+        const npy_intp at = row * length - 1;
+        found |= type == TYPE_F32 ? ((const float *)rows)[at] != ((const float *)rows)[at]
+                                  : ((const double *)rows)[at] != ((const double *)rows)[at];
+    }
+    return found;
+}
+
+/* searchsorted(rows, values, right=False), of rows of their own, or one for all values. */
+static PyObject *run_search(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    const native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE;
+    if ((type != TYPE_F32 && type != TYPE_F64 && type != TYPE_I64) || native_array_type(args[1]) != type ||
+        (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)))
+        return NULL;
+    PyArrayObject *rows = native_dense(args[0]), *values = rows ? native_dense(args[1]) : NULL, *made = NULL;
+    const int ndim = rows ? PyArray_NDIM(rows) : 0;
+    const npy_intp length = ndim ? PyArray_DIM(rows, ndim - 1) : 0, count = values ? PyArray_SIZE(values) : 0;
+    if (length && count && !ends_with_nan(PyArray_DATA(rows), type, PyArray_SIZE(rows) / length, length) &&
+        (made = native_empty(PyArray_NDIM(values), PyArray_DIMS(values), TYPE_I64))) {
+        search run = {PyArray_DATA(rows), PyArray_DATA(values), PyArray_DATA(made), length,
+                      ndim == 1 ? count : PyArray_DIM(values, PyArray_NDIM(values) - 1)};
+        const bool right = options[RIGHT] == Py_True;
+        native_parallel(count, GRAIN,
+                        type == TYPE_F32   ? (right ? right_f32 : left_f32)
+                        : type == TYPE_F64 ? (right ? right_f64 : left_f64)
+                                           : (right ? right_i64 : left_i64), &run);
+    }
+    Py_XDECREF(rows);
+    Py_XDECREF(values);
+    return (PyObject *)made;
+}
+
+int counts_init(void) {
+    for (int i = 0; i < OPTIONS; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
+            return -1;
+    return 0;
+}
+
+const native_spec counts_kernels[] = {
+    {"count_nonzero", run_count, NULL}, {"any", run_logical, &ANY}, {"all", run_logical, &ALL}, {"lowest", run_bound, &ANY},
+    {"highest", run_bound, &ALL}, {"bincount", run_bincount, NULL}, {"searchsorted", run_search, NULL}, {NULL, NULL, NULL},
+};

@@ -2,8 +2,8 @@
 # or a C source changes.
 #
 #   make demo              train the digit classifier on real handwriting        (ARGS="--model cnn --epochs 5")
-#   make test              run the tests; ORACLE=1 also compares with PyTorch, DEVICES=1 tests the
-#                          devices of examples/backends, TENSORCORE_NATIVE=0 NumPy's kernels alone (ARGS="-k views", WORKERS=4)
+#   make test              run the tests; ORACLE=1 also compares with PyTorch, DEVICES=1 tests the devices of
+#                          examples/backends, BROWSER=1 pages in Chromium, TENSORCORE_NATIVE=0 NumPy's kernels alone (ARGS="-k views", WORKERS=4)
 #   make native            build the C kernels again; without a compiler everything runs on NumPy
 #   make sanitize          the tests of the C kernels under ASan and UBSan      (SANITIZER=thread for TSan)
 #   make arm               the C kernels built for ARM, and their tests under an emulator
@@ -43,6 +43,9 @@ TEST_EXTRAS := $(VENV)/.extra-test $(VENV)/.extra-peers
 ORACLE_OPTION := --oracle
 else
 TEST_EXTRAS := $(VENV)/.extra-test
+endif
+ifdef BROWSER
+TEST_EXTRAS += $(VENV)/.extra-browser $(VENV)/.extra-docs
 endif
 ifdef DEVICES
 TEST_EXTRAS += $(VENV)/.extra-devices

@@ -33,6 +33,13 @@ _OPERATORS = frozenset(f"__{name}__" for name in [
     "xor", "rxor", "ixor", "lshift", "rlshift", "ilshift", "rshift", "rrshift", "irshift", "invert", "contains", "bool",
     "float", "int", "complex", "index", "len",
 ])  # fmt: skip
+# What PyTorch calls in the place of an operator: classes hear of ``add`` where a program writes ``+``.
+_STAND_FOR = {
+    **{f"__{name}__": name for name in ("add", "sub", "mul", "matmul", "pow", "neg", "abs", "lt", "le", "gt", "ge", "ne")},
+    **{f"__i{name}__": f"{name}_" for name in ("add", "sub", "mul", "pow")},
+    "__truediv__": "div", "__rtruediv__": "__rdiv__", "__itruediv__": "div_", "__mod__": "remainder", "__imod__": "remainder_",
+    "__pos__": "positive",
+}  # fmt: skip
 # Names that make tensors of values: as in PyTorch, modes hear of them and the classes of their arguments do not.
 _MAKERS = frozenset([
     "arange", "as_tensor", "asarray", "empty", "eye", "from_numpy", "frombuffer", "full", "linspace", "logspace", "ones",
@@ -200,6 +207,9 @@ def listen() -> None:
     _listening.update(_public())
     for function, name in {one: name for functions in _listening.values() for one, name in functions.items()}.items():
         _intercept(function, name)
+    for function, name in _listening["Tensor"].items():
+        if name in _OPERATORS or function.__name__[0] == "_":
+            function.__name__ = _STAND_FOR.get(name, name)
     for name in _PROPERTIES:
         read = getattr(Tensor, name)
         plain = innermost(read.fget)  # torch.real looks by itself already

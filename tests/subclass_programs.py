@@ -107,6 +107,11 @@ def logs(torch: Any) -> list[Any]:
     x = Logged([1.0, 2.0])
     y = torch.exp(x)
     z = torch.cat([torch.ones(2), y])
+    q = 2 - (y + 1) * y / 3 % 2 // 1
+    q[0] = -(q[1] ** 2)
+    q *= (y > 0) & ~(q == 0) | (q >= 1)
+    (y.detach().requires_grad_() @ q).backward()
+    calls = [one for one in calls if one[0] not in ("requires_grad_", "is_inference")]
     return [calls, type(y).__name__, type(z).__name__, type(torch.nn.functional.relu(z)).__name__]
 
 

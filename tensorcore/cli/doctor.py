@@ -21,6 +21,7 @@ from rich.markup import escape
 from rich.table import Table
 
 import tensorcore as tc
+from tensorcore import shortcuts
 from tensorcore.backend import registry
 from tensorcore.backend.base import INTERFACE_VERSION
 from tensorcore.errors import DeviceUnavailable
@@ -68,6 +69,7 @@ def examine(asked: str | None = None, note: Callable[[str], object] = str) -> di
         "asked": asked and {"device": asked, "reason": _why_not(asked)},
         "libraries": {name: version for name in _LIBRARIES if (version := _version(name))},
         "blas": _blas(),
+        "shortcuts": {"usable": not shortcuts.reason, "reason": shortcuts.reason or None},
         "tools": {
             "compiler": _compiler(),
             "mpi": _first(_packages("mpi4py", "mpich", "openmpi", "impi-rt"), shutil.which("mpiexec")),
@@ -105,7 +107,10 @@ def show(found: dict[str, Any], console: Console) -> None:
     """The findings as tables; the last line is about the device that was asked for, where it cannot be used."""
     interface = ".".join(map(str, found["interface"]))
     console.print(f"[bold]tensorcore {found['tensorcore']}[/], plugin interface {interface}", highlight=False)
-    console.print(f"{found['python']}\n{found['system']}\nBLAS: {found['blas']}\n", highlight=False, markup=False)
+    console.print(f"{found['python']}\n{found['system']}\nBLAS: {found['blas']}", highlight=False, markup=False)
+    ways = found["shortcuts"]
+    state = "yes" if ways["usable"] else f"no: {ways['reason']}"
+    console.print(f"Short ways in C through the frontend: {state}\n", highlight=False, markup=False, soft_wrap=True)
 
     table = _table("Plugins", "plugin", "package", "interface", "state")
     for one in found["plugins"]:

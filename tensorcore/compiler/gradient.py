@@ -13,7 +13,7 @@ from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Node, Output, freed, stale
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["CompiledBackward", "Freed", "custom_of", "external_edges", "has_hooks", "node_of", "reads_of"]
+__all__ = ["CompiledBackward", "Freed", "custom_of", "external_edges", "has_hooks", "node_of", "outermost", "reads_of"]
 
 
 class CompiledBackward:
@@ -106,6 +106,11 @@ def node_of(op: Any, edges: tuple[Any, ...], saved: Any, versions: tuple[Any, ..
     node.options = {"watched": [(one, one.count) for one in versions]}
 
 
+def outermost(edge: Any) -> Any:
+    """The node that an edge leads to."""
+    return edge.node if type(edge) is Output else edge
+
+
 def external_edges(roots: list[Any], start: int) -> tuple[list[Any], list[Node]]:
     """The edges at which the graph of a traced call meets what was there before, and the nodes of the call itself."""
     edges: dict[Any, Any] = {}
@@ -115,7 +120,7 @@ def external_edges(roots: list[Any], start: int) -> tuple[list[Any], list[Node]]
         edge = waiting.pop()
         if edge is None:
             continue
-        node = edge.node if type(edge) is Output else edge
+        node = outermost(edge)
         if node.order > start:
             edges.setdefault((node, edge.index) if type(edge) is Output else node, edge)
         elif node not in nodes:

@@ -19,6 +19,7 @@ __all__ = [
     "codes",
     "exact",
     "flat_tensors",
+    "globals_of",
     "imported",
     "is_library",
     "is_record",
@@ -30,7 +31,19 @@ __all__ = [
 ]
 
 _LIBRARIES = frozenset(sys.stdlib_module_names) | {"tensorcore", "numpy", "pytest", "_pytest"}
-_IMPORT = dis.opmap["IMPORT_NAME"]
+_IMPORT, _EXTENDED, _LOAD = [dis.opmap[one] for one in ("IMPORT_NAME", "EXTENDED_ARG", "LOAD_GLOBAL")]
+# Instructions by which code reads or puts globals, and words by which it may do so with names that are strings or made up.
+_OF_GLOBALS = frozenset(
+    [
+        number
+        for one, number in dis.opmap.items()
+        if "GLOBAL" in one or one in ("LOAD_NAME", "STORE_NAME", "DELETE_NAME")
+    ]
+)
+_BY_STRING = frozenset([
+    "__dict__", "__globals__", "__import__", "attrgetter", "eval", "exec", "f_globals", "getattr", "globals", "import_module", "locals",
+    "modules", "setattr", "vars",
+])  # fmt: skip
 
 
 def same(one: Any, other: Any) -> bool:
@@ -92,6 +105,23 @@ def named(code: types.CodeType) -> set[str]:
     """The names in code, that of functions inside it included; and its strings, which may be names of modules and attributes."""
     every = codes(code)
     return {key for one in every for key in (*one.co_names, *[text for text in one.co_consts if type(text) is str])}
+
+
+def globals_of(code: types.CodeType) -> set[str]:
+    """The names in code that may be of globals: not those of attributes alone, which a global may have too."""
+    every = codes(code)
+    if not _BY_STRING.isdisjoint([key for one in every for key in one.co_names]):
+        return named(code)
+    found = set()
+    for one in every:
+        argument, text = 0, one.co_code
+        for op, low in zip(text[::2], text[1::2], strict=True):
+            argument = argument << 8 | low
+            if op in _OF_GLOBALS:
+                found.add(one.co_names[argument >> 1 if op == _LOAD else argument])
+            if op != _EXTENDED:
+                argument = 0
+    return found
 
 
 def imported(code: types.CodeType) -> set[str]:

@@ -20,6 +20,7 @@ from tensorcore.compiler.gradient import (
     external_edges,
     has_hooks,
     node_of,
+    outermost,
     reads_of,
 )
 from tensorcore.compiler.guards import Guards
@@ -35,7 +36,7 @@ from tensorcore.optim.optimizer import Optimizer
 from tensorcore.optim.schedule import LRScheduler
 from tensorcore.tape.engine import key_of, walk
 from tensorcore.tape.memory import Version, View, next_order
-from tensorcore.tape.node import Output, is_leaf
+from tensorcore.tape.node import is_leaf
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["trace"]
@@ -101,7 +102,7 @@ class _Call:
         if any(one.device.wraps is not None for _, one in self.reached):
             tracer.reason = "uses tensors of a device that wraps another one (lazy, vmap)"
         self.looks = [(one, one.native, list(one.__dict__)) for _, one in self.reached]
-        self.first = self.grads = {id(one): one.node.grad for _, one in self.leaves}
+        self.first = self.grads = self._held_grads()
         self.cleared: set[int] = set()  # leaves whose gradient the call forgot before anything else
         self.touched: set[int] = set()  # leaves whose gradient counts when the call begins
         self.kept: dict[int, set[int]] = {}
@@ -129,14 +130,14 @@ class _Call:
             if isinstance(one, Optimizer | LRScheduler | GradScaler) and not self.guards.reaches(one):
                 # It begins anew in each call, and a replay has but the one of the trace.
                 self.tracer.fail(f"makes its own {type(one).__name__}")
-        self.grads = {id(one): one.node.grad for _, one in self.leaves}
+        self.grads = self._held_grads()
         if event.clears:
             self.cleared |= {id(one) for one in event.clears if one.grad is None} - self.touched
 
     def read_grad(self, tensor: Tensor) -> None:
         """The program asks for a gradient, or puts one: whether there is one counts, where the call has not changed it before."""
         held = self.first.get(id(tensor), tensor)
-        if held is not tensor and tensor.node.grad is held and id(tensor) not in self.cleared:
+        if held is not tensor and tensor.grad is held and id(tensor) not in self.cleared:
             self.touched.add(id(tensor))
 
     def read_place(self, tensor: Tensor) -> None:
@@ -145,11 +146,16 @@ class _Call:
         if tensor.device.storage_key(tensor.native) in keys:
             self.tracer.fail_unless_paused("asks for a place in a tensor's memory")
 
+    def _held_grads(self) -> dict[int, Tensor | None]:
+        """The gradients of the leaves, also of those that the call has frozen for the moment."""
+        return {id(one): one.grad for _, one in self.leaves}
+
     def _note_grads(self) -> None:
         """The gradients that were put in place since the last event, by the segment that does it."""
         position = len(self.tracer.segments) - 1
+        held = self._held_grads()
         for path, one in self.leaves:
-            now, was = one.node.grad, self.grads[id(one)]
+            now, was = held[id(one)], self.grads[id(one)]
             if now is was:
                 continue
             if id(one) not in self.cleared:
@@ -165,7 +171,7 @@ class _Call:
                 number = self.tracer.expose(now.native)
                 self.kept.setdefault(position, set()).add(number)
             self.effects.setdefault(position, []).append((one, path, number, now))
-        self.grads = {id(one): one.node.grad for _, one in self.leaves}
+        self.grads = held
 
     def finish(self, result: Any, start: int) -> None:
         """Take down what the call answered with, and the backward pass that may follow, while it is still looked at."""
@@ -208,7 +214,7 @@ class _Call:
         self.values = [tracer.own(tracer.value_of(one.native)) for one in found.tensors]
         self.ends = len(tracer.segments)
         for _, one in self.reached:
-            if one.node is not None and not is_leaf(one.node) and self._outermost(one.node).order < start:
+            if one.node is not None and not is_leaf(one.node) and outermost(one.node).order < start:
                 tracer.fail("writes to a tensor that it was given, as recorded by autograd")
                 return
         roots = [one for one in found.tensors if one.node is not None]
@@ -231,14 +237,11 @@ class _Call:
                 elif now[key] is not value:
                     yield self.guards.place(path, one, key), now[key]
 
-    def _outermost(self, edge: Any) -> Any:
-        return edge.node if type(edge) is Output else edge
-
     def _differentiate(self, roots: list[Tensor], start: int) -> None:
         """Run the backward pass once, for gradients of ones that stand for any."""
         tracer = self.tracer
         edges, nodes = external_edges([one.node for one in roots], start)
-        if any(has_hooks(node) for node in [*nodes, *map(self._outermost, edges)]):
+        if any(has_hooks(node) for node in [*nodes, *map(outermost, edges)]):
             tracer.fail("hooks the tape, which Python runs")
             return
         tracer.cut()
@@ -345,9 +348,7 @@ class _Call:
             if source is not None:
                 held.append(f"w{number} = {source.removesuffix('.native')}")
                 lines.append(f"written(w{number})")
-        for path, one in self.reached:
-            if path.startswith("o"):
-                self.script.names[path] = one
+        self.script.names.update({path: one for path, one in self.reached if path.startswith("o")})
         return held, lines
 
     def _results(self, result: Result, saved: list[int]) -> list[str]:

@@ -33,6 +33,7 @@ from tensorcore.tape.mode import mode
 __all__ = ["UPDATES", "Tracer"]
 
 _METHODS = ("all_values", "to_host", "from_host", "share_host", "allocate", "as_strided", "random", "draw", "copy_from")
+_PLACED = ("add_rows", "take_rows")  # kernels whose option ``index`` is an array of the host, on any device
 UPDATES = {"track_statistics": 2}  # kernels that write to their first operands, and to how many
 
 
@@ -202,7 +203,10 @@ class Tracer(Memories):
         if out is None and name == "add" and len(natives) == 3:
             natives, out = natives[:2], natives[2]
         operands = tuple([self._operand(one) for one in natives])
-        options = {key: self._operand(one) for key, one in options.items()}
+        placed = name in _PLACED
+        options = {
+            key: self._place(one) if placed and key == "index" else self._operand(one) for key, one in options.items()
+        }
         if self.reason is not None:
             return
         results = result if type(result) is tuple else (result,)
@@ -363,6 +367,12 @@ class Tracer(Memories):
         """Whether all of the arrays lie in row-major order, and what is computed of them element by element does too."""
         device: Any = self.device
         return all(type(one) is not device.array or device.is_contiguous(one) for one in natives)
+
+    def _place(self, index: np.ndarray) -> Value:
+        """Places that the frontend found on the host, of sizes and of what else guards look at: no tensor's array."""
+        number = self._fresh()
+        self.specs[number], self.constants[number] = spec_of(index), np.array(index)
+        return Value(number)
 
     def _operand(self, value: Any) -> Any:
         if value is None or type(value) in (bool, int, float, complex, str):

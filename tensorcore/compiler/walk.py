@@ -28,7 +28,7 @@ from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.backend.base import Backend
 from tensorcore.compiler.holders import NUMBERS, VIEWS, is_open, parts
 from tensorcore.compiler.lines import PLAIN, Lines
-from tensorcore.compiler.objects import codes, imported, is_library, named, slots
+from tensorcore.compiler.objects import codes, globals_of, imported, is_library, named, slots
 from tensorcore.dtypes import dtype
 from tensorcore.nn.module import Module
 from tensorcore.nn.uninitialized import UninitializedTensorMixin
@@ -93,7 +93,7 @@ class Walk(Lines):
         """Look at the globals of code that runs and that the walk did not reach, as far as it names them."""
         if id(code) not in self._codes:
             self._codes.update({id(one): one for one in codes(code)})
-            self._later(lambda: self._globals(named(code), imported(code), space))
+            self._later(lambda: self._globals(code, space))
 
     # Objects
 
@@ -345,21 +345,20 @@ class Walk(Lines):
         for key, one in function.__dict__.items():
             if not key.startswith("_"):
                 self._visit(one, f"{name}.__dict__[{key!r}]", f"{text}.{key}")
-        names = named(code)
-        self._words |= names
+        self._words |= named(code)
         if own:
-            self._globals(names, imported(code), space)
+            self._globals(code, space)
 
-    def _globals(self, names: set[str], brought: set[str], space: dict[str, Any]) -> None:
-        """What code that has these names may find among its globals, and in the modules that it imports."""
-        for key in names:
-            if key in space:
-                self._global(space[key], space, key, names)
-            elif key in brought:
-                around = f"{space.get('__package__')}.{key}"  # as in ``from .key import ...``
-                for module in (sys.modules.get(key), sys.modules.get(around)):
-                    if module is not None:
-                        self._members(module, names)
+    def _globals(self, code: types.CodeType, space: dict[str, Any]) -> None:
+        """What code may find among its globals, and in the modules that it imports."""
+        names, found = named(code), globals_of(code) & space.keys()
+        for key in found:
+            self._global(space[key], space, key, names)
+        for key in imported(code) - found:
+            around = f"{space.get('__package__')}.{key}"  # as in ``from .key import ...``
+            for module in (sys.modules.get(key), sys.modules.get(around)):
+                if module is not None:
+                    self._members(module, names)
 
     def _global(self, value: Any, space: dict[str, Any], key: str, names: set[str]) -> None:
         path, text = f"{self.name(space)}[{key!r}]", f"the global {key!r}"

@@ -7,6 +7,7 @@ from typing import Any
 
 from tensorcore.dtypes import finfo
 from tensorcore.errors import ArgumentError
+from tensorcore.ops.operands import everywhere
 from tensorcore.ops.shapes.join import cat as joined
 from tensorcore.ops.shapes.join import stack as stacked
 
@@ -293,7 +294,7 @@ class _PositiveSemidefinite(_Symmetric):
         from tensorcore.ops.linalg.eigen import eigvalsh
 
         symmetric = super().check(value)
-        return symmetric & (eigvalsh(value) >= 0).all(-1) if bool(symmetric.all()) else symmetric
+        return symmetric & (eigvalsh(value) >= 0).all(-1) if everywhere(symmetric) else symmetric
 
 
 class _PositiveDefinite(_Symmetric):
@@ -301,7 +302,7 @@ class _PositiveDefinite(_Symmetric):
         from tensorcore.ops.linalg.cholesky import cholesky_ex
 
         symmetric = super().check(value)
-        return symmetric & (cholesky_ex(value).info == 0) if bool(symmetric.all()) else symmetric
+        return symmetric & (cholesky_ex(value).info == 0) if everywhere(symmetric) else symmetric
 
 
 class _Cat(Constraint):

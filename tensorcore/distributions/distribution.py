@@ -9,6 +9,7 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.utils import broadcast_all, lazy_property
 from tensorcore.errors import ArgumentError
 from tensorcore.ops.creation.create import empty
+from tensorcore.ops.operands import everywhere
 from tensorcore.tape.mode import no_grad
 from tensorcore.tensor import Size, Tensor
 
@@ -200,7 +201,7 @@ class Distribution:
             if name not in self.__dict__ and isinstance(getattr(type(self), name), lazy_property):
                 continue
             value = getattr(self, name)
-            if not bool(constraint.check(value).all()):
+            if not everywhere(constraint.check(value)):
                 raise ArgumentError(
                     f"{type(self).__name__}: Expected parameter {name} ({type(value).__name__} of shape "
                     f"{tuple(value.shape)}) of distribution {self!r} to satisfy the constraint {constraint!r}, but found "
@@ -238,7 +239,7 @@ class Distribution:
                 stacklevel=3,
             )
             return
-        if not bool(support.check(value).all()):
+        if not everywhere(support.check(value)):
             raise ArgumentError(
                 f"{name}: Expected value argument ({type(value).__name__} of shape {tuple(shape)}) to be within the support "
                 f"({support!r}) of the distribution {self!r}, but found invalid values, got\n{value}"

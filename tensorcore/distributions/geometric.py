@@ -10,6 +10,7 @@ from tensorcore.distributions.utils import broadcast_all
 from tensorcore.dtypes import finfo
 from tensorcore.errors import ArgumentError
 from tensorcore.ops.creation.create import zeros_like
+from tensorcore.ops.operands import everywhere
 from tensorcore.tape.mode import no_grad
 
 __all__ = ["Geometric"]
@@ -23,7 +24,7 @@ class Geometric(Odds):
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._take_odds(validate_args, probs, logits)
-        if self._validate_args and probs is not None and not bool((self.probs > 0).all()):
+        if self._validate_args and probs is not None and not everywhere(self.probs > 0):
             raise ArgumentError(
                 f"Geometric: Expected parameter probs ({type(self.probs).__name__} of shape {tuple(self.probs.shape)}) to be "
                 f"positive, but found invalid values, got\n{self.probs}"

@@ -15,8 +15,8 @@ from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor
 
 __all__ = [
-    "NARROW", "alike", "arguments", "as_argument", "as_number", "check_number", "check_optional", "check_tensors",
-    "common_device", "factor", "lifted", "once_rounded", "one_device", "plain", "result_type",
+    "NARROW", "alike", "anywhere", "arguments", "as_argument", "as_number", "check_number", "check_optional", "check_tensors",
+    "common_device", "everywhere", "factor", "lifted", "once_rounded", "one_device", "plain", "result_type",
 ]  # fmt: skip
 
 NARROW = frozenset([dtypes.float16, dtypes.bfloat16])
@@ -238,3 +238,18 @@ def once_rounded(function: Any, compute: Any, *inputs: Any, **options: Any) -> A
     """What ``function`` makes of narrow floats: computed in single precision and rounded once, as in PyTorch."""
     wide = [one.to(dtypes.float32) if isinstance(one, Tensor) else one for one in inputs]
     return function(*wide, **options).to(compute)
+
+
+def anywhere(condition: Tensor) -> bool:
+    """Whether a condition holds for any element, of any example; False where there are no values."""
+    device = condition.device
+    return device.capabilities.values and bool(device.all_values(condition.native).any())
+
+
+def everywhere(condition: Tensor) -> bool:
+    """Whether a condition holds for all elements, of all examples; True where there are no values.
+
+    A replayed call looks again: where the answer is another one, it runs as it is.
+    """
+    device = condition.device
+    return not device.capabilities.values or bool(device.all_values(condition.all().native).all())  # type: ignore[attr-defined]

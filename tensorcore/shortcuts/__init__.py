@@ -11,18 +11,22 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["before", "learn", "properties", "usual_way"]
+__all__ = ["before", "learn", "properties", "reason", "usual_way"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _wanted = os.environ.get("TENSORCORE_NATIVE", "")
 _library: Any = None
 properties: dict[str, property] = {}  # in Python, of those that have a short way
+reason = "TENSORCORE_NATIVE=0 turns them off"  # why there are none; empty where there are
 if _wanted != "0":
     try:
         import tensorcore.shortcuts._shortcuts as _library
-    except ImportError:
+    except ImportError as error:
         if _wanted == "1":
             raise
+        reason = f"they were not built, or not for this Python: {error}"
+    else:
+        reason = ""
 
 
 def learn(tensor: type, size: type, version: type, node: type, unusual: Any, mode: Any, next_order: Any) -> None:

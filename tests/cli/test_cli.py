@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import tensorcore as tc
+from tensorcore import shortcuts
 from tensorcore.backend.base import INTERFACE_VERSION
 from tensorcore.cli import interface, scaffold
 from tensorcore.errors import ArgumentError
@@ -44,6 +45,13 @@ class TestDoctor:
         assert "host" in cpu["capabilities"]
         assert found["libraries"]["numpy"]
         assert found["environment"]["TENSORCORE_PLUGINS"] == "tensorcore_cpu"
+        assert found["shortcuts"] == {"usable": not shortcuts.reason, "reason": shortcuts.reason or None}
+
+    def test_it_says_where_c_is_left_out(self) -> None:
+        """Of both extensions: the CPU's kernels, and the short ways through the frontend."""
+        said = " ".join(run("doctor", TENSORCORE_PLUGINS="tensorcore_cpu", TENSORCORE_NATIVE="0").stdout.split())
+        assert "Short ways in C through the frontend: no: TENSORCORE_NATIVE=0 turns them off" in said
+        assert "no: TENSORCORE_NATIVE=0 turns it off" in said
 
     def test_it_names_the_tools(self, tmp_path: Path) -> None:
         """The compiler as it calls itself, and null for one that is not there; MPI, NCCL and cuDNN beside it."""

@@ -9,6 +9,7 @@ import pytest
 
 import tensorcore as tc
 from tensorcore.nn import functional as F
+from tests.compile.stepwise import stepwise
 from tests.compile.test_functions import counted, same
 
 CALLS = 5
@@ -178,3 +179,30 @@ def test_packed_sequences_with_lengths_as_ints_are_replayed() -> None:
     other = counted(run)
     other(tc.randn(5, 2, 3), tc.tensor([5, 3]))
     assert "in pack_padded_sequence()" in other.explain().reasons[0]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: F.interpolate(x, scale_factor=2),
+        lambda x: F.interpolate(x, size=(5, 7), mode="bilinear", align_corners=True),
+        lambda x: F.interpolate(x, scale_factor=1.5, mode="bicubic"),
+        lambda x: F.pad(x, (1, 2, 0, 1), mode="reflect"),
+        lambda x: F.pad(x, (1, 2, 0, 1), mode="circular"),
+        lambda x: F.pdist(x.flatten(0, 2)),
+        lambda x: tc.stft(x.flatten(), 8, window=tc.ones(8), return_complex=True).abs(),
+    ],
+)
+def test_places_that_follow_from_sizes_are_replayed(function) -> None:
+    """Resized images, mirrored borders and distances read places that the frontend finds on the host."""
+    compiled = tc.compile(function, backend=stepwise)
+    for i in range(3):
+        tc.manual_seed(i)
+        one = tc.randn(1, 2, 4, 4, requires_grad=True)
+        other = one.detach().clone().requires_grad_()
+        expected, made = function(one), compiled(other)
+        expected.sum().backward()
+        made.sum().backward()
+        tc.testing.assert_close(made, expected, rtol=0, atol=0)
+        tc.testing.assert_close(other.grad, one.grad, rtol=0, atol=0)
+    assert (compiled.explain().traces, compiled.explain().replays) == (1, 2)

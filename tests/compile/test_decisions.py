@@ -10,6 +10,7 @@ import pytest
 
 import tensorcore as tc
 from tensorcore import nn
+from tensorcore.distributions import Bernoulli, Categorical, MultivariateNormal, Normal, kl_divergence
 from tensorcore.nn import functional as F
 from tensorcore.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tensorcore.utils.checkpoint import checkpoint
@@ -29,6 +30,11 @@ UNITS = [
     lambda x: tc.linalg.eigvalsh(x + x.t()),
     lambda x: tc.linalg.norm(x, 2),
     lambda x: x.quantile(0.3),
+    lambda x: F.binary_cross_entropy(x.sigmoid(), x.detach().cos().square()),
+    lambda x: F.gaussian_nll_loss(x, x.detach().flip(0), x.exp()),
+    lambda x: Normal(x, x.exp()).log_prob(x.detach().t()),
+    lambda x: Categorical(logits=x).entropy(),
+    lambda x: kl_divergence(MultivariateNormal(x[0], x @ x.t()), MultivariateNormal(x[1], tc.eye(4))),
 ]
 
 
@@ -73,6 +79,28 @@ def test_a_singular_matrix_is_eagers_error_and_changes_what_eager_changes(op: Ca
             tc.testing.assert_close(answers[1], answers[0])
         assert counts[0].tolist() == counts[1].tolist()
     assert compiled.explain().replays == 3
+
+
+@pytest.mark.parametrize(
+    "refuses, message",
+    [
+        (lambda x: Normal(0.0, x).log_prob(x), "to satisfy the constraint"),
+        (lambda x: Bernoulli(probs=x.clamp(max=1.0)).log_prob(x.detach().round()), "to satisfy the constraint"),
+        (lambda x: F.binary_cross_entropy(x, x.detach()), "between 0 and 1"),
+    ],
+)
+def test_a_parameter_that_is_none_raises_in_a_replay_too(refuses: Callable[[Any], Any], message: str) -> None:
+    """Distributions and losses that check what they are given are replayed, and refuse what eager refuses."""
+    compiled = tc.compile(refuses)
+    for i in range(6):
+        x = tc.rand(5) * 0.9 + 0.05
+        if i == 3:
+            x[2] = -1.0
+            with pytest.raises(ValueError if "constraint" in message else RuntimeError, match=message):
+                compiled(x)
+        else:
+            compiled(x)
+    assert compiled.explain().replays == 4
 
 
 def test_a_decision_that_comes_out_otherwise_is_traced() -> None:

@@ -342,3 +342,23 @@ def test_numbers_that_python_or_numpy_draws(draw, options) -> None:
     assert "draws random numbers" in compiled.explain().reasons[0]
     with pytest.raises(RuntimeError, match="draws random numbers"):
         tc.compile(f, fullgraph=True)(tc.ones(1))
+
+
+def test_a_global_named_as_an_attribute_is_none_that_is_read(monkeypatch) -> None:
+    """``self.scale`` and the text "same" look at no globals of these names, whatever a loop puts there."""
+
+    class Model(tc.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = tc.nn.Conv1d(1, 1, 3, padding="same")
+
+        def forward(self, x):
+            return self.scale(x).sum()
+
+    model = tc.compile(Model())
+    for _ in range(4):
+        x = tc.ones(1, 1, 4)
+        for name in ("scale", "same"):
+            monkeypatch.setitem(globals(), name, x)
+        model(x)
+    assert (model.explain().traces, model.explain().replays) == (1, 3)

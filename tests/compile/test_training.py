@@ -395,3 +395,35 @@ def test_a_gradient_that_is_given_before_any_kernel(before: bool) -> None:
     assert [step(one).tolist() for one in gradients] == (
         [[1.5] * 2, [0.5] * 2, [-1] * 2] if before else [[1.75] * 2, [1.25] * 2, [0.5] * 2]
     )
+
+
+def test_a_network_that_is_frozen_for_a_part_of_the_step() -> None:
+    """As that of a critic is while the other one learns: steps are replayed, with the parameters and gradients of eager."""
+
+    def trained(compiled: bool) -> tuple[list[Any], Any]:
+        tc.manual_seed(3)
+        maker, critic = nn.Linear(2, 3), nn.Linear(3, 1)
+        one, other = (tc.optim.Adam(model.parameters(), lr=0.1) for model in (maker, critic))
+
+        def step(x):
+            other.zero_grad()
+            made = maker(x)
+            (critic(made.detach()).mean() - critic(made.detach() + 1).square().mean()).backward()
+            other.step()
+            critic.requires_grad_(False)
+            one.zero_grad()
+            loss = -critic(made).mean()
+            loss.backward()
+            one.step()
+            critic.requires_grad_(True)
+            return loss
+
+        run = tc.compile(step, backend=lambda program: None) if compiled else step
+        losses = [run(tc.randn(4, 2)).item() for _ in range(6)]
+        held = [one for model in (maker, critic) for one in model.parameters()]
+        return [losses, *[one.tolist() for one in held], *[one.grad.tolist() for one in held]], run
+
+    expected, _ = trained(False)
+    found, step = trained(True)
+    assert found == expected
+    assert (step.explain().traces, step.explain().replays) == (1, 5)

@@ -55,6 +55,23 @@ def test_packing_equals_pytorchs(lengths, batch_first, torch):
         np.testing.assert_allclose(ours.detach().numpy(), theirs.detach().numpy(), rtol=1e-6)
 
 
+def test_lazy_sequences_are_packed_by_lazy_lengths():
+    """In a block of lazy tensors the lengths are lazy too; those of the host are read, and the results are eager's."""
+
+    def packed():
+        tc.manual_seed(4)
+        layer, x = tc.nn.GRU(2, 3, batch_first=True), tc.randn(3, 4, 2)
+        given = rnn.pack_padded_sequence(x, tc.tensor([2, 4, 1]), batch_first=True, enforce_sorted=False)
+        made, _ = layer(given)
+        padded, lengths = rnn.pad_packed_sequence(made, batch_first=True)
+        padded.sum().backward()
+        return [padded.tolist(), lengths.tolist(), layer.weight_ih_l0.grad.tolist(), given.is_cuda]
+
+    expected = packed()
+    with tc.lazy():
+        assert packed() == expected
+
+
 def test_a_packed_sequence_converts_copies_and_pickles():
     """``to`` and its kin change the data alone; copies are packed sequences of the same values."""
     packed = rnn.pack_sequence([tc.tensor(one) for one in SEQUENCES], enforce_sorted=False)

@@ -42,7 +42,7 @@ class PackedSequence(_Packed):
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is None:  # made from the pair of the two
             data, batch_sizes = data[0], data[1]  # type: ignore[index]
-        elif not batch_sizes.device.capabilities.host:
+        elif not _on_host(batch_sizes):
             raise ArgumentError(
                 f"PackedSequence: batch_sizes should always be on CPU, got them on {batch_sizes.device}; "
                 f"move them with .cpu()"
@@ -92,7 +92,7 @@ class PackedSequence(_Packed):
     @property
     def is_cuda(self) -> bool:
         """Whether the data are on a GPU."""
-        return not self.data.device.capabilities.host and not self.data.is_meta
+        return bool(self.data.is_cuda)  # type: ignore[attr-defined]
 
     def is_pinned(self) -> bool:
         """Whether the data are in page-locked memory."""
@@ -107,6 +107,11 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     return found.index_copy(0, permutation, found)  # type: ignore[no-any-return, attr-defined]
 
 
+def _on_host(counts: Tensor) -> bool:
+    """Whether numbers are there without a copy from a device, or will be: lazy ones of the host's are."""
+    return (counts.device.wraps or counts.device).capabilities.host
+
+
 def pack_padded_sequence(
     input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
@@ -118,7 +123,7 @@ def pack_padded_sequence(
         enforce_sorted: raise where the longest does not come first, instead of sorting.
     """
     if isinstance(lengths, Tensor):
-        if not lengths.device.capabilities.host:
+        if not _on_host(lengths):
             raise DtypeError(
                 f"pack_padded_sequence: 'lengths' argument should be a 1D CPU int64 tensor, got one on {lengths.device}"
             )

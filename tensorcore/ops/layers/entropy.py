@@ -16,7 +16,7 @@ from tensorcore.ops.kinds import composite, operation
 from tensorcore.ops.layers.loss import check_reduction, reduced
 from tensorcore.ops.layers.norm import log_softmax
 from tensorcore.ops.linalg.affine import linear
-from tensorcore.ops.operands import check_optional, check_tensors, result_type
+from tensorcore.ops.operands import check_optional, check_tensors, everywhere, result_type
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import check_floating
 from tensorcore.ops.reductions.reduce import sum as total
@@ -319,12 +319,10 @@ def _check_bce(input: Any, target: Any, weight: Any, size_average: Any, reduce: 
             "convert one"
         )
     for name, one in (("input", input), ("target", target)):
-        if one.device.capabilities.host:
-            values = one.device.to_host(one.native)
-            if not ((values >= 0) & (values <= 1)).all():
-                raise ShapeError(
-                    f"binary_cross_entropy: all elements of {name} should be between 0 and 1, got others; apply sigmoid first"
-                )
+        if one.device.capabilities.host and not everywhere((one >= 0) & (one <= 1)):
+            raise ShapeError(
+                f"binary_cross_entropy: all elements of {name} should be between 0 and 1, got others; apply sigmoid first"
+            )
     return input, target, weight, None, None, reduction
 
 

@@ -13,7 +13,7 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.operands import check_tensors, result_type
+from tensorcore.ops.operands import anywhere, check_tensors, result_type
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import check_floating, mean
 from tensorcore.ops.reductions.reduce import sum as total
@@ -328,7 +328,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
         if var < 0:
             raise ArgumentError(f"gaussian_nll_loss: var has negative entry/entries, got {var}; variances are >= 0")
         var = input.new_full((), float(var)).expand(input.native.shape)
-    elif var.device.capabilities.host and var.numel() and (var.device.to_host(var.native) < 0).any():
+    elif var.device.capabilities.host and anywhere((var < 0).any()):
         raise ArgumentError("gaussian_nll_loss: var has negative entry/entries, got some; variances are >= 0")
     shape, have = tuple(input.native.shape), tuple(var.native.shape)
     if have != shape:

@@ -9,9 +9,10 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.lu import factors_of, from_factors
-from tensorcore.ops.linalg.matrices import anywhere, check_square, identity, is_recorded, twin
+from tensorcore.ops.linalg.matrices import check_square, identity, is_recorded, twin
 from tensorcore.ops.linalg.solve import inverted
 from tensorcore.ops.linalg.svd import decomposed
+from tensorcore.ops.operands import anywhere
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import return_type, stored

@@ -9,8 +9,9 @@ from tensorcore.errors import ArgumentTypeError, GradientError, LinAlgError, Usa
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.linalg.matrices import anywhere, check_square, failure, identity, is_recorded, not_converged
+from tensorcore.ops.linalg.matrices import check_square, failure, identity, is_recorded, not_converged
 from tensorcore.ops.linalg.solve import solution
+from tensorcore.ops.operands import anywhere
 from tensorcore.ops.reductions.reduce import return_type, stored
 from tensorcore.ops.samples import linalg as samples
 from tensorcore.tensor import Tensor

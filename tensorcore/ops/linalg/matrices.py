@@ -17,7 +17,6 @@ from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "LAPACKS",
-    "anywhere",
     "batch_of",
     "check_matrix",
     "check_same",
@@ -109,12 +108,6 @@ def failure(info: Tensor) -> tuple[str, int] | None:
     answers = answers.reshape(-1)
     first = int((answers != 0).argmax())
     return (f"(Batch element {first}): " if len(answers) > 1 or info.native.shape else ""), int(answers[first])
-
-
-def anywhere(condition: Tensor) -> bool:
-    """Whether a condition holds for any element, of any example; False where there are no values."""
-    device = condition.device
-    return device.capabilities.values and bool(device.all_values(condition.native).any())
 
 
 def not_converged(op: str, info: Tensor) -> None:

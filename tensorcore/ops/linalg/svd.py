@@ -13,7 +13,6 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.eigen import check_phase, differences, eigh, off_diagonal, on_diagonal
 from tensorcore.ops.linalg.matrices import (
     LAPACKS,
-    anywhere,
     batch_of,
     check_matrix,
     check_same,
@@ -26,7 +25,7 @@ from tensorcore.ops.linalg.matrices import (
     stretched,
     twin,
 )
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.operands import anywhere, check_tensors
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import return_type, stored

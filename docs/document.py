@@ -111,17 +111,8 @@ def _tensor_stub() -> str:
         elif callable(value):
             members.append(f"    {_definition(name, value, 'self')}")
     functions = ["", "", "def new_tensor(native: Any, dtype: _dtype, device: Any, cls: Any = ...) -> Any: ..."]
-    size = [
-        "class Size(_b.tuple[_b.int, ...]):",
-        "    def numel(self) -> _b.int: ...",
-        "    def __getitem__(self, index: Any) -> Any: ...  # type: ignore[override]",
-        "    def __add__(self, other: Any) -> Size: ...  # type: ignore[override]",
-        "", "",
-    ]  # fmt: skip
-    return (
-        "\n".join([_HEAD.format(what="Types of the Tensor") + _TYPES, "", *size, "class Tensor:", *members, *functions])
-        + "\n"
-    )
+    head = _HEAD.format(what="Types of the Tensor") + _TYPES + "from tensorcore.formats import Size"
+    return "\n".join([head, "", "", "class Tensor:", *members, *functions]) + "\n"
 
 
 def _property(name: str, value: property) -> list[str]:
@@ -174,9 +165,8 @@ def _facade_stub() -> str:
 def _functions_stub(room: str, what: str) -> str:
     module = _room(room)
     lines = [_definition(name, getattr(module, name), None) for name in sorted(_public(module))]
-    return (
-        "\n".join([_HEAD.format(what=what) + _TYPES + "from tensorcore.tensor import Size, Tensor", "", *lines]) + "\n"
-    )
+    taken = "from tensorcore.formats import Size\nfrom tensorcore.tensor import Tensor"
+    return "\n".join([_HEAD.format(what=what) + _TYPES + taken, "", *lines]) + "\n"
 
 
 def _room_stub(room: str, what: str, inner: tuple[str, ...]) -> str:

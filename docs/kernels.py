@@ -26,6 +26,8 @@ writes this page from the kernels of `XPBackend`, which are the reference where 
 
 - Arrays come by position, and where two meet, one of them may be a Python number. Options come by keyword.
 - Arrays broadcast as NumPy's do. They have one dtype, except where the line says otherwise: `cast` comes before.
+- Bools are added, multiplied and compared as NumPy does it: `add` and `maximum` say whether one of them holds, `mul` whether
+  both do; a sum counts.
 - `out` is None, or an array of the result's shape and dtype to write to.
 - Shapes, dtypes, dims and indices are checked before a kernel is called. Dims are not negative.
 - Start with what bronze asks for, about half of those that are needed: `tensorcore check NAME --level bronze -x` names the first
@@ -96,7 +98,8 @@ def _parameters(name: str, kernel: Callable[..., Any]) -> Iterable[str]:
 
 def _text(name: str, kernel: Callable[..., Any]) -> str:
     function = getattr(kernel, "func", kernel)
-    text = "" if isinstance(function, np.ufunc) else inspect.getdoc(kernel) or ""
+    # A kernel that only lays out the results of another has the other's words.
+    text = "" if isinstance(function, np.ufunc) else inspect.getdoc(inspect.unwrap(kernel)) or ""
     forward = name.removesuffix("_backward")
     if not text and name in OPS:
         text = OPS[name].doc or ""

@@ -38,6 +38,7 @@ from tensorcore.dtypes import (
 from tensorcore.dtypes import bool_ as bool
 from tensorcore.errors import DeviceUnavailable, OutOfMemoryError, UnknownDevice
 from tensorcore.formats import (
+    Size,
     channels_last,
     channels_last_3d,
     contiguous_format,
@@ -63,7 +64,7 @@ from tensorcore.tape.mode import (
     no_grad,
     set_grad_enabled,
 )
-from tensorcore.tensor import Size, Tensor
+from tensorcore.tensor import Tensor
 
 Default.host = "cpu"
 

@@ -19,7 +19,7 @@ from tensorcore.futures import Future as Future
 from tensorcore.ops.creation.random import Generator as Generator
 from tensorcore.amp.grad_scaler import GradScaler as GradScaler
 from tensorcore.errors import OutOfMemoryError as OutOfMemoryError
-from tensorcore.tensor import Size as Size
+from tensorcore.formats import Size as Size
 from tensorcore.cuda.streams import Stream as Stream
 from tensorcore.control import SymBool as SymBool
 from tensorcore.control import SymFloat as SymFloat

@@ -1,14 +1,37 @@
-"""Memory formats: in which order a tensor's dims lie in memory, and the layouts that PyTorch tells apart."""
+"""Shapes, in which order their dims lie in memory, and the layouts that PyTorch tells apart."""
 
 from __future__ import annotations
+
+from math import prod
+from typing import Any
 
 from tensorcore.errors import ArgumentTypeError, KernelMissing, ShapeError
 
 __all__ = [
-    "channels_last", "channels_last_3d", "contiguous_format", "is_sparse", "layout", "memory_format", "only_strided",
+    "Size", "channels_last", "channels_last_3d", "contiguous_format", "is_sparse", "layout", "memory_format", "only_strided",
     "order_of", "preserve_format", "sparse_bsc", "sparse_bsr", "sparse_coo", "sparse_csc", "sparse_csr",
     "strided",
 ]  # fmt: skip
+
+
+class Size(tuple[int, ...]):
+    """A shape: a tuple of ints that prints as PyTorch's does and counts its elements."""
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """The number of elements in a tensor of this shape."""
+        return prod(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        found = tuple.__getitem__(self, index)
+        return Size(found) if isinstance(index, slice) else found
+
+    def __add__(self, other: Any) -> Size:  # type: ignore[override]
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
 
 
 class memory_format:

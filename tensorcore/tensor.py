@@ -13,37 +13,17 @@ import numpy as np
 from tensorcore import printing
 from tensorcore.dtypes import dtype, get_default_dtype
 from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError, UsageError, not_bool
-from tensorcore.formats import contiguous_format
+from tensorcore.formats import Size, contiguous_format
 from tensorcore.shortcuts import before
 from tensorcore.tape.engine import Eager
 from tensorcore.tape.memory import Version, View, writes
 from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Node, Output, is_leaf, leaf
 
-__all__ = ["Size", "Tensor", "new_tensor"]
+__all__ = ["Tensor", "new_tensor"]
 
 new = object.__new__
 makers.append(globals())
-
-
-class Size(tuple):
-    """A shape: a tuple of ints that prints as PyTorch's does and counts its elements."""
-
-    __slots__ = ()
-
-    def numel(self) -> int:
-        """The number of elements in a tensor of this shape."""
-        return prod(self)
-
-    def __getitem__(self, index: Any) -> Any:
-        found = tuple.__getitem__(self, index)
-        return Size(found) if isinstance(index, slice) else found
-
-    def __add__(self, other: Any) -> Size:
-        return Size(tuple.__add__(self, tuple(other)))
-
-    def __repr__(self) -> str:
-        return f"torch.Size([{', '.join(map(str, self))}])"
 
 
 class Tensor:

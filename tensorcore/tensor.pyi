@@ -10,12 +10,7 @@ import numpy as _np
 
 from tensorcore.backend.base import Backend
 from tensorcore.dtypes import dtype as _dtype
-
-
-class Size(_b.tuple[_b.int, ...]):
-    def numel(self) -> _b.int: ...
-    def __getitem__(self, index: Any) -> Any: ...  # type: ignore[override]
-    def __add__(self, other: Any) -> Size: ...  # type: ignore[override]
+from tensorcore.formats import Size
 
 
 class Tensor:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from tensorcore.backend.base import Backend
 from tensorcore.dtypes import dtype
-from tensorcore.formats import layout
+from tensorcore.formats import Size, layout
 from tensorcore.storage import TypedStorage, UntypedStorage
-from tensorcore.tensor import Size, Tensor
+from tensorcore.tensor import Tensor
 
 __all__ = ["Device", "FileLike", "Number", "Storage"]
 

@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-from docs import document
+from docs import document, kernels
 from tensorcore import plugin
+from tensorcore.backend.kernels import KERNELS
+from tensorcore.ops.define import OPS
 from tests import missing
 
 ROOT = Path(__file__).parent.parent
@@ -93,6 +95,15 @@ def test_missing_names_have_reasons(torch: Any) -> None:
 def test_page_of_missing_names_is_current(torch: Any) -> None:
     """The committed page is what ``python -m tests.missing`` writes."""
     assert missing.PAGE.read_text(encoding="utf-8") == missing.page(torch), "run python -m tests.missing"
+
+
+def test_every_kernel_is_described() -> None:
+    """Each row of the page of kernels says what the kernel gives, and names no kernel or op that there is not."""
+    rows = re.findall(r"^\| `(\w+)\(.*?\)` \| (.*) \|$", kernels.page(), re.MULTILINE)
+    assert len(rows) > 300
+    assert [name for name, text in rows if not text.strip()] == []
+    named = re.compile(r"The gradients of the arrays that `(\w+)` takes")
+    assert [name for name, text in rows if (found := named.match(text)) and found[1] not in KERNELS | OPS.keys()] == []
 
 
 def test_the_page_of_the_plugin_interface_is_whole() -> None:

@@ -80,3 +80,6 @@ def test_work_grows_with_the_shapes() -> None:
     )
     assert work["Adam step, 1e6 parameters in 100 tensors"] == Work(4_000_000, 0, 12_000_000)
     assert work["convolution 64 to 128, 3x3 on 16x16, forward"] is None
+    assert work["GPT of 4 layers, 128 wide, 64 long, batch 16, step"] == Work(products=2_543_714_304)
+    assert work["LSTM of 200 units, 35 long, batch 20, inference"] == Work(products=360_800_000)
+    assert work["LeNet, batch 64, step"] is None

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from tensorcore.backend.discovery import Failure, Offer, Plugin
+from tensorcore.dtypes import ALL
 from tensorcore.errors import DeviceUnavailable, PluginError, UnknownDevice
 
 __all__ = ["conflict", "unknown"]
+
+_DTYPES = {*(one.name for one in ALL), "half", "float", "double", "short", "int", "long"}
 
 
 def conflict(offers: list[Offer]) -> Failure:
@@ -34,7 +37,12 @@ def unknown(kind: str, name: str, known: list[str], plugins: list[Plugin], failu
                 DeviceUnavailable, f"expected {plugin} to be allowed, got {plugin.reason}", f"{plugin.remedy}"
             )
     expected = f"one of {', '.join(map(repr, known))}" if known else f"a plugin that offers a {kind}"
-    advice = [f"did you mean '{close}'" for close in difflib.get_close_matches(name.lower(), known, 1)]
+    if kind == "device" and name in _DTYPES:
+        advice = [f"that is a dtype's name: write torch.{name}"]
+    elif kind == "device" and name == "gpu":  # near to "cpu", and never meant as that
+        advice = ["a GPU goes by its plugin's name; tensorcore doctor lists those there are"]
+    else:
+        advice = [f"did you mean '{close}'" for close in difflib.get_close_matches(name.lower(), known, 1)]
     advice += [
         f"{plugin} has that name and offers none of it: tell its authors to register '{name}'"
         for plugin in plugins

@@ -6,26 +6,14 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 from tensorcore.backend.base import Backend
 from tensorcore.backend.communicator import Communicator
-from tensorcore.backend.discovery import (
-    Failure,
-    Offer,
-    Plugin,
-    discover,
-    garbage,
-    given,
-    guarded_part,
-    load,
-    show,
-    switched_on,
-    trace,
-)
+from tensorcore.backend.discovery import Failure, Offer, Plugin, garbage, given, guarded_part, show, trace
 from tensorcore.backend.lookup import conflict, unknown
+from tensorcore.backend.plugins import Kind, Plugins, PluginState, state_of
 from tensorcore.backend.spelling import parse_device
-from tensorcore.backend.state import PluginState, state_of
 from tensorcore.backend.turns import Circle, Turns
 from tensorcore.backend.watch import arrived
 from tensorcore.errors import (
@@ -42,8 +30,6 @@ __all__ = [
     "register_wrapper", "why_not",
 ]  # fmt: skip
 
-Kind = Literal["device", "communicator"]
-
 
 class Registry:
     """The plugins, what they offer, and the devices made so far.
@@ -59,13 +45,12 @@ class Registry:
     def __init__(self, plugins: list[Plugin] | None = None) -> None:
         self.spellings: dict[str, Backend] = {}  # every string that device() has answered, for its next call
         self.chosen = threading.local()  # by bare name, what it means in this thread, where the thread has said so
-        self._plugins = plugins
-        self._strict = False
+        self._turns = Turns()
+        self._plugins = Plugins(plugins, self._turns)
         self._builtins: dict[str, Offer] = {}
         self._unlisted: set[str] = set()
         self._devices: dict[tuple[str, int], Backend] = {}
         self._by_thread: set[str] = set()  # bare names that some thread has given a meaning
-        self._turns = Turns()
 
     def device(self, type: str | Backend, index: int | None = None) -> Backend:
         """The device of that name and index, made on first use; see the function ``device``."""
@@ -115,13 +100,13 @@ class Registry:
 
     def backends(self) -> list[str]:
         """The names of devices that can be used now; see the function ``backends``."""
-        self._load_all()
+        self._plugins.load_all()
         names = [name for name in self._names("device") if name not in self._unlisted]
         return [name for name in names if self.why_not(name) is None]
 
     def communicators(self) -> list[str]:
         """The names of transports that can be used now."""
-        self._load_all()
+        self._plugins.load_all()
         return [name for name in self._names("communicator") if self._reason("communicator", name) is None]
 
     def why_not(self, name: str, kind: Kind = "device") -> str | None:
@@ -130,7 +115,13 @@ class Registry:
 
     def plugins(self) -> list[PluginState]:
         """What is known of each plugin; imports none."""
-        return [state_of(plugin) for plugin in self._discovered()]
+        return [state_of(plugin) for plugin in self._plugins.found()]
+
+    def attempt(self, name: str) -> PluginState:
+        """Load one plugin; see the function ``attempt``."""
+        plugin = next(one for one in self._plugins.found() if state_of(one).name == name)
+        self._plugins.load(plugin)
+        return state_of(plugin)
 
     def isolated(self, plugins: list[Plugin]) -> Registry:
         """A registry of these plugins alone, with the builtin devices of this one."""
@@ -144,24 +135,13 @@ class Registry:
     def _find(self, kind: Kind, name: str) -> Offer:
         if kind == "device" and name in self._builtins:
             return self._builtins[name]
-        plugins = self._discovered()
-        named = [plugin for plugin in plugins if name in plugin.names]
-        failures = [failure for plugin in named if (failure := self._load(plugin, again=True))]
-        offers = self._offers(kind, name, named)
-        if not offers and failures:
-            raise failures[0]
-        if not offers and not (offers := self._offers(kind, name, plugins)):
-            failures = self._load_all()
-            offers = self._offers(kind, name, plugins)
+        offers, failures = self._plugins.offers(kind, name)
         if len(offers) == 1:
             return offers[0]
-        raise conflict(offers) if offers else unknown(kind, name, self._names(kind), self._discovered(), failures)
-
-    def _offers(self, kind: Kind, name: str, plugins: list[Plugin]) -> list[Offer]:
-        return [offer for plugin in plugins for offer in _offered(plugin, kind) if offer.name == name]
+        raise conflict(offers) if offers else unknown(kind, name, self._names(kind), self._plugins.found(), failures)
 
     def _names(self, kind: Kind) -> list[str]:
-        names = {offer.name for plugin in self._discovered() for offer in _offered(plugin, kind)}
+        names = self._plugins.names(kind)
         return sorted(names | set(self._builtins) if kind == "device" else names)
 
     # Using what is offered
@@ -245,63 +225,6 @@ class Registry:
         except Circle:
             return f"expected '{name}' to be loaded, got a request for it from within its own plugin; ask later"
         return None
-
-    # Loading, one thread at a time for each plugin
-
-    def _discovered(self) -> list[Plugin]:
-        if self._plugins is None:
-            with self._turns.take("discovery"):
-                if self._plugins is None:
-                    self._strict = switched_on("TENSORCORE_STRICT")
-                    self._plugins = discover()
-        if self._strict:
-            try:
-                with self._turns.take("strict"):
-                    if self._strict:
-                        self._load_strictly(self._plugins)
-                        self._strict = False
-            except Circle:  # a plugin asks for a device while it is being loaded here
-                pass
-        return self._plugins
-
-    def _load_strictly(self, plugins: list[Plugin]) -> None:
-        failures = [failure for plugin in plugins if (failure := self._load(plugin, again=True))]
-        broken = [f"{plugin.reason}; {plugin.remedy}" for plugin in plugins if plugin.state == "broken"]
-        if broken:
-            raise PluginError(
-                f"TENSORCORE_STRICT: expected every plugin to load, got {len(broken)} broken: {'; '.join(broken)}"
-            ) from failures[0].__cause__
-
-    def _load_all(self) -> list[Failure]:
-        failures = []
-        for plugin in self._discovered():
-            try:
-                failure = self._load(plugin)
-            except Circle:
-                continue
-            if failure:
-                failures.append(failure)
-        return failures
-
-    def _load(self, plugin: Plugin, again: bool = False) -> Failure | None:
-        """Load a plugin unless that is done; its failure, if it was tried now. ``again`` tries a broken one."""
-        tried = ("loaded", "blocked") if again else ("loaded", "blocked", "broken")
-        if plugin.state in tried:
-            return None
-        with self._turns.take(plugin):
-            if plugin.state in tried:
-                return None
-            try:
-                backends, communicators, plugin.interface = load(plugin)
-            except Failure as failure:
-                plugin.state, plugin.reason, plugin.remedy = "broken", failure.reason, failure.remedy
-                trace("broken: %s", failure.reason)
-                return failure
-            plugin.backends = tuple(backends)
-            plugin.communicators = tuple(communicators)
-            plugin.state, plugin.reason, plugin.remedy = "loaded", None, None
-            trace("loaded: %s", plugin)
-            return None
 
 
 # Who remembers devices elsewhere: called at the start of an isolated registry, each answers with what to call at its end.
@@ -389,14 +312,12 @@ def plugins() -> list[PluginState]:
 
 def attempt(name: str) -> PluginState:
     """Load the plugin of that name, as ``plugins`` gives it, and no other; what is known of it then."""
-    plugin = next(one for one in _current._discovered() if state_of(one).name == name)
-    _current._load(plugin)
-    return state_of(plugin)
+    return _current.attempt(name)
 
 
 def own_names() -> set[str]:
     """The names of devices that come with tensorcore: builtin ones, those that wrap others, and its own plugins'."""
-    own = [plugin for plugin in _process._discovered() if plugin.package and plugin.package[0] == "tensorcore"]
+    own = [plugin for plugin in _process._plugins.found() if plugin.package and plugin.package[0] == "tensorcore"]
     return {*_process._builtins, *_wrappers, *[name for plugin in own for name in plugin.names]}
 
 
@@ -453,7 +374,3 @@ def _public(op: str, name: str) -> Iterator[None]:
             f"{op}: expected '{name}' to be made without itself, got a request for it from within its own plugin; "
             f"ask for it on first use instead"
         ) from None
-
-
-def _offered(plugin: Plugin, kind: Kind) -> tuple[Offer, ...]:
-    return plugin.backends if kind == "device" else plugin.communicators

@@ -75,8 +75,9 @@ class StridedBackend(Backend):
 
     The author writes ``dense``, ``host``, ``read``, ``write`` and a table ``dense_kernels``: what kernels are to a
     backend, on the library's own arrays, without ``out=``, answering with new arrays, or with NotImplemented for
-    dtypes that it leaves to others. An array of the library has ``shape`` and a NumPy ``dtype``. Kernels that need the
-    strides themselves are methods ``kernel_{name}``, as in any backend, that take ``StridedArray``.
+    dtypes that it leaves to others. An array of the library has ``shape``, a NumPy ``dtype`` and ``reshape``, for which
+    ``flattened`` stands in where it has none. Kernels that need the strides themselves are methods ``kernel_{name}``, as
+    in any backend, that take ``StridedArray``.
     """
 
     array: Any = StridedArray

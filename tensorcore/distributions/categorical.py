@@ -10,11 +10,11 @@ from tensorcore.distributions.distribution import Distribution
 from tensorcore.distributions.odds import Odds, chosen
 from tensorcore.dtypes import finfo
 from tensorcore.errors import ArgumentError
+from tensorcore.formats import Size
 from tensorcore.ops.creation.create import arange
 from tensorcore.ops.creation.random import multinomial
 from tensorcore.ops.shapes.combine import broadcast_shapes
 from tensorcore.tape.mode import no_grad
-from tensorcore.tensor import Size
 
 __all__ = ["Categorical", "OverCategories"]
 

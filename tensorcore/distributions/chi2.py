@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorcore.distributions import constraints
 from tensorcore.distributions.gamma import Gamma
-from tensorcore.tensor import Size
+from tensorcore.formats import Size
 
 __all__ = ["Chi2"]
 

@@ -8,10 +8,11 @@ from typing import Any
 from tensorcore.distributions import constraints
 from tensorcore.distributions.utils import broadcast_all, lazy_property
 from tensorcore.errors import ArgumentError
+from tensorcore.formats import Size
 from tensorcore.ops.creation.create import empty
 from tensorcore.ops.operands import everywhere
 from tensorcore.tape.mode import no_grad
-from tensorcore.tensor import Size, Tensor
+from tensorcore.tensor import Tensor
 
 __all__ = ["Distribution"]
 

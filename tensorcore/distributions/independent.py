@@ -8,7 +8,7 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.distribution import Distribution
 from tensorcore.distributions.utils import _sum_rightmost
 from tensorcore.errors import ArgumentError
-from tensorcore.tensor import Size
+from tensorcore.formats import Size
 
 __all__ = ["Independent"]
 

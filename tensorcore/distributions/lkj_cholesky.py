@@ -11,11 +11,11 @@ from tensorcore.distributions.distribution import Distribution
 from tensorcore.distributions.utils import broadcast_all
 from tensorcore.dtypes import finfo
 from tensorcore.errors import ArgumentError
+from tensorcore.formats import Size
 from tensorcore.ops.creation.create import arange
 from tensorcore.ops.creation.random import randn
 from tensorcore.ops.pointwise.explog import mvlgamma
 from tensorcore.tape.mode import no_grad
-from tensorcore.tensor import Size
 
 __all__ = ["LKJCholesky"]
 

@@ -8,8 +8,8 @@ from tensorcore.distributions import constraints
 from tensorcore.distributions.categorical import Categorical
 from tensorcore.distributions.distribution import Distribution
 from tensorcore.errors import ArgumentError
+from tensorcore.formats import Size
 from tensorcore.tape.mode import no_grad
-from tensorcore.tensor import Size
 
 __all__ = ["MixtureSameFamily"]
 

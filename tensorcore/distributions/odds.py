@@ -7,7 +7,7 @@ from typing import Any
 from tensorcore.distributions.distribution import Distribution
 from tensorcore.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 from tensorcore.errors import ArgumentError
-from tensorcore.tensor import Size
+from tensorcore.formats import Size
 
 __all__ = ["Odds", "binary_cross_entropy", "chosen"]
 

@@ -10,8 +10,8 @@ from tensorcore.distributions.independent import Independent
 from tensorcore.distributions.transform import ComposeTransform, Transform
 from tensorcore.distributions.utils import _sum_rightmost
 from tensorcore.errors import ArgumentError
+from tensorcore.formats import Size
 from tensorcore.tape.mode import no_grad
-from tensorcore.tensor import Size
 
 __all__ = ["TransformedDistribution"]
 

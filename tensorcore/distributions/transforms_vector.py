@@ -12,13 +12,13 @@ from tensorcore.distributions.transforms_number import clipped_sigmoid
 from tensorcore.distributions.utils import _sum_rightmost, tril_matrix_to_vec, vec_to_tril_matrix
 from tensorcore.dtypes import finfo
 from tensorcore.errors import ArgumentError
+from tensorcore.formats import Size
 from tensorcore.ops.creation.create import arange
 from tensorcore.ops.creation.grids import eye
 from tensorcore.ops.layers.activation import logsigmoid, softplus
 from tensorcore.ops.linalg.cholesky import cholesky
 from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.ops.shapes.pad import pad
-from tensorcore.tensor import Size
 
 __all__ = [
     "CatTransform", "CorrCholeskyTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform", "ReshapeTransform",

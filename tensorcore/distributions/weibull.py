@@ -9,8 +9,8 @@ from tensorcore.distributions.exponential import Exponential
 from tensorcore.distributions.transformed_distribution import TransformedDistribution
 from tensorcore.distributions.transforms import AffineTransform, PowerTransform
 from tensorcore.distributions.utils import broadcast_all, euler_constant
+from tensorcore.formats import Size
 from tensorcore.ops.creation.create import ones_like
-from tensorcore.tensor import Size
 
 __all__ = ["Weibull"]
 

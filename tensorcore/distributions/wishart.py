@@ -14,6 +14,7 @@ from tensorcore.distributions.multivariate_normal import chosen_matrix, factor_o
 from tensorcore.distributions.utils import lazy_property, vec_to_tril_matrix
 from tensorcore.dtypes import finfo
 from tensorcore.errors import ArgumentError
+from tensorcore.formats import Size
 from tensorcore.ops.creation.create import arange
 from tensorcore.ops.creation.create import tensor as tensor_of
 from tensorcore.ops.creation.random import randn
@@ -21,7 +22,7 @@ from tensorcore.ops.linalg.cholesky import cholesky_inverse, cholesky_solve
 from tensorcore.ops.linalg.determinant import slogdet
 from tensorcore.ops.pointwise.explog import mvlgamma
 from tensorcore.ops.shapes.combine import broadcast_shapes
-from tensorcore.tensor import Size, Tensor
+from tensorcore.tensor import Tensor
 
 __all__ = ["Wishart"]
 

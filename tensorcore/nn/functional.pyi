@@ -10,7 +10,8 @@ import numpy as _np
 
 from tensorcore.backend.base import Backend
 from tensorcore.dtypes import dtype as _dtype
-from tensorcore.tensor import Size, Tensor
+from tensorcore.formats import Size
+from tensorcore.tensor import Tensor
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor: ...
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor: ...

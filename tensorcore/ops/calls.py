@@ -16,6 +16,7 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.dtypes import dtype, kind_of
 from tensorcore.errors import ArgumentTypeError, ShapeError
+from tensorcore.formats import Size
 from tensorcore.ops import rules
 from tensorcore.ops.creation.arrays import from_numpy
 from tensorcore.ops.define import Op
@@ -27,7 +28,7 @@ from tensorcore.shortcuts import before, learn, usual_way
 from tensorcore.tape.memory import Version, next_order
 from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import Node
-from tensorcore.tensor import Size, Tensor, new_tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["PLAIN_FLOATS", "apply", "binary", "elementwise", "foreign", "reduction", "reflected", "unary"]
 

@@ -15,10 +15,11 @@ from tensorcore import dtypes, formats
 from tensorcore.backend.base import Backend
 from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import DeviceError, LoadError
+from tensorcore.formats import Size
 from tensorcore.parameter import Parameter
 from tensorcore.storage import TypedStorage, UntypedStorage, tensor_over
 from tensorcore.tape.mode import no_grad
-from tensorcore.tensor import Size, Tensor, new_tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "BUILDERS", "CLASSES", "PLAIN", "STORAGES", "Global", "StorageType", "device_name", "storage_name", "values_to_come",

@@ -10,12 +10,13 @@ from typing import Any
 from tensorcore import dtypes, formats
 from tensorcore.backend.base import Backend
 from tensorcore.errors import ArgumentError
+from tensorcore.formats import Size
 from tensorcore.parameter import Parameter
 from tensorcore.serialization.copies import warn_of_hooks
 from tensorcore.serialization.names import STORAGES, Global, device_name, storage_name
 from tensorcore.serialization.options import location_tag
 from tensorcore.storage import TypedStorage, UntypedStorage, storage_of
-from tensorcore.tensor import Size, Tensor
+from tensorcore.tensor import Tensor
 
 __all__ = ["pickler_class"]
 

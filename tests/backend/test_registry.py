@@ -140,35 +140,22 @@ def test_a_device_pickles_by_name():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "expected"),
+    ("wrong", "advice"),
     [
-        ("", "device: expected 'name' or 'name:index' with an index of digits, got ''; name a device, see backends()"),
-        (
-            "cuda:",
-            "device: expected 'name' or 'name:index' with an index of digits, got 'cuda:'; write 'cuda' or 'cuda:0'",
-        ),
-        (
-            "cuda:-1",
-            "device: expected 'name' or 'name:index' with an index of digits, got 'cuda:-1'; write 'cuda' or 'cuda:0'",
-        ),
-        (
-            "cpu:x",
-            "device: expected 'name' or 'name:index' with an index of digits, got 'cpu:x'; write 'cpu' or 'cpu:0'",
-        ),
-        (
-            " CPU",
-            "device: expected 'name' or 'name:index' with an index of digits, got ' CPU'; write 'cpu' or 'cpu:0'",
-        ),
-        (
-            "toy:\u0661",
-            "device: expected 'name' or 'name:index' with an index of digits, got 'toy:\u0661'; write 'toy' or 'toy:0'",
-        ),
+        ("", "name a device, see backends()"),
+        ("cuda:", "write 'cuda' or 'cuda:0'"),
+        ("cuda:-1", "write 'cuda' or 'cuda:0'"),
+        ("cpu:x", "write 'cpu' or 'cpu:0'"),
+        (" CPU", "write 'cpu' or 'cpu:0'"),
+        ("toy:\u0661", "write 'toy' or 'toy:0'"),
     ],
 )
-def test_a_bad_string_says_the_form(wrong, expected):
+def test_a_bad_string_says_the_form(wrong, advice):
     """A string of another form is refused with the form and the nearest right one."""
     with isolated_registry(Offering("toy")):
-        assert message(UnknownDevice, device, wrong) == expected
+        assert message(UnknownDevice, device, wrong) == (
+            f"device: expected 'name' or 'name:index' with an index of digits, got {wrong!r}; {advice}"
+        )
 
 
 @pytest.mark.parametrize(
@@ -277,11 +264,20 @@ def test_a_probe_may_change_its_mind():
         assert device("toy").name == "toy"
 
 
-def test_an_unknown_name_suggests_a_near_one():
-    """A misspelt name is answered with the names there are and the likely one."""
-    with isolated_registry(Offering("gadget", "toy")):
-        assert message(UnknownDevice, device, "gadgte") == (
-            "device: expected one of 'gadget', 'meta', 'null', 'pyref', 'sim', 'toy', got 'gadgte'; did you mean 'gadget'"
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("gadgte", "did you mean 'gadget'"),
+        ("gpu", "a GPU goes by its plugin's name; tensorcore doctor lists those there are"),
+        ("float16", "that is a dtype's name: write torch.float16"),
+        ("half", "that is a dtype's name: write torch.half"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_what_it_may_have_meant(name, advice):
+    """A misspelt name, what other libraries call a GPU, and a dtype's name get the names there are and the likely one."""
+    with isolated_registry(Offering("gadget", "gqu")):
+        assert message(UnknownDevice, device, name) == (
+            f"device: expected one of 'gadget', 'gqu', 'meta', 'null', 'pyref', 'sim', got '{name}'; {advice}"
         )
 
 

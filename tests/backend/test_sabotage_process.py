@@ -117,7 +117,7 @@ def test_importing_tensorcore_does_not_discover(site):
         import sys
         import tensorcore.backend.registry
         import tensorcore.plugin
-        print("bad" in sys.modules, tensorcore.backend.registry._process._plugins)
+        print("bad" in sys.modules, tensorcore.backend.registry._process._plugins._found)
         """,
         TENSORCORE_STRICT="1",
     )

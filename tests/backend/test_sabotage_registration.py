@@ -77,13 +77,13 @@ def test_a_hook_with_other_arguments_is_refused(site):
 
 def test_a_half_registration_is_rolled_back(site):
     """A hook that raises after its first registration leaves nothing behind."""
-    source = GOOD.format(name="half") + "    raise RuntimeError('half-way')\n"
+    source = GOOD.format(name="torn") + "    raise RuntimeError('half-way')\n"
     site.install("bad", source)
     registry = Registry()
     assert registry.backends() == []
     assert registry.plugins()[0].devices == ()
-    assert str(failure(UnknownDevice, registry.device, "half")) == (
-        "device: expected a plugin that offers a device, got 'half'; it may be one of plugin 'bad' (package bad 1.0), "
+    assert str(failure(UnknownDevice, registry.device, "torn")) == (
+        "device: expected a plugin that offers a device, got 'torn'; it may be one of plugin 'bad' (package bad 1.0), "
         "which is broken: expected the hooks of plugin 'bad' (package bad 1.0) to return, "
         "got RuntimeError: half-way; this is an error in the plugin, type: pip install --upgrade bad, or tell its authors"
     )

@@ -27,6 +27,8 @@ def narrow():
         lambda device: tc.tensor([0.5], dtype=tc.float64, device=device),
         lambda device: tc.ones(3, dtype=tc.float64).to(device),
         lambda device: tc.nn.Linear(2, 2).double().to(device),
+        lambda device: tc.ones(3, device=device).double(),
+        lambda device: tc.ones(3, device=device, requires_grad=True).to(tc.float64),
     ],
 )
 def test_another_dtype_is_refused(narrow, call):

@@ -375,3 +375,16 @@ def test_many_steps_and_many_arrays():
         values.append(t)
     for value, got in zip(values, compiled(made.program(*values))(*arrays), strict=True):
         same_bits(got, made.values[value.number])
+
+
+@pytest.mark.parametrize("name, options", [("gelu", {}), ("gelu", {"approximate": "tanh"}), ("silu", {}), ("leaky_relu", {}),
+                                           ("leaky_relu", {"negative_slope": 2.0})])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_activations_write_where_they_are_told(name, options, dtype):
+    """A compiled plan gives each elementwise kernel a place: the array it is given, or another, gets the whole result."""
+    kernel = tc.device("cpu").kernels[name]
+    x = np.linspace(-3, 3, 24).astype(dtype)[::2]
+    expected = np.array(kernel(x.copy(), **options))
+    for place in (np.empty(12, dtype), np.empty(24, dtype)[::2], x):
+        kernel(x, out=place, **options)
+        np.testing.assert_allclose(place, expected, rtol=1e-5, atol=1e-6)

@@ -189,8 +189,16 @@ def sgn(k: Kernels, x: Native) -> Native:
 
 @_with_out
 def signbit(k: Kernels, x: Native) -> Native:
-    """By the bits, where that of the sign stands in front in floats as in integers."""
-    return k.lt(k.reinterpret(x, dtype=_SAME_BITS[k.dtype(x).itemsize]) if k.kind(x) == "floating" else x, 0)
+    """By the bits, where that of the sign stands in front in floats as in integers.
+
+    Where the device has no such integers, by the infinity that 1 divided by a zero is; a NaN then has no sign.
+    """
+    if k.kind(x) != "floating":
+        return k.lt(x, 0)
+    bits = _SAME_BITS[k.dtype(x).itemsize]
+    if bits.name in k.backend.capabilities.dtypes:
+        return k.lt(k.reinterpret(x, dtype=bits), 0)
+    return k.logical_or(k.lt(x, 0), k.lt(k.div(1.0, x), 0))
 
 
 @_with_out

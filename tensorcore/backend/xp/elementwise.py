@@ -90,7 +90,7 @@ def _arithmetic(backend: XPBackend) -> tuple[Kernel, ...]:
         return exp(x * np.log(x.dtype.type(2)), out=out) if x.dtype.kind == "c" else xp.exp2(x, out=out)
 
     def sign(x: Native, out: Any = None) -> Native:
-        """The sign of NaN is 0, and bools are their own."""
+        """The sign of each element: that of NaN is 0, and bools are their own."""
         if x.dtype.kind == "b":
             return _into(xp.array(x), out)
         result = xp.asarray(xp.sign(x))
@@ -112,6 +112,7 @@ def _powers(backend: XPBackend) -> tuple[Kernel, ...]:
     power, square, sqrt, divide, multiply = xp.power, xp.square, xp.sqrt, xp.true_divide, xp.multiply
 
     def pow(x: Native, y: Native, out: Any = None) -> Native:
+        """``x`` to the power of ``y``; of integers to negative ones the quotient cut off, and DtypeError for a negative number."""
         if type(y) is int or type(y) is float:
             if y == 2:
                 return square(x, out=out)

@@ -113,11 +113,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return xp.copy(x[(*key, ...)], order="C")
 
     def roll(x: Native, *, shifts: Any, dims: Any) -> Native:
-        """Along ``dims``; one shift of all elements in a row where that is None."""
+        """The elements moved on along ``dims``; one shift of all elements in a row where that is None."""
         return xp.ascontiguousarray(xp.roll(x, shifts, dims)).reshape(x.shape)
 
     def rot90(x: Native, *, k: int, dims: tuple[int, int]) -> Native:
-        """A flipped copy whose strides are swapped, as PyTorch's are."""
+        """``k`` quarter turns in the plane of ``dims``: a flipped copy whose strides are swapped, as PyTorch's are."""
         if k % 2 == 0:
             return flip(x, dims=dims if k else ())
         return flip(x, dims=(dims[1] if k == 1 else dims[0],)).swapaxes(*dims)

@@ -34,7 +34,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return x.shape[dim] - 1 - xp.flip(xp.argsort(turned, axis=dim, kind="stable"), dim)
 
     def sort(x: Native, *, dim: int, descending: bool = False, stable: bool = False) -> tuple[Native, Native]:
-        """The sorted elements and where they came from. Always stable: PyTorch's order of ties is not promised."""
+        """The sorted elements, NaN the largest, and where they came from. Always stable: PyTorch's order of ties is not promised."""
         if not x.ndim:
             return xp.copy(x), xp.zeros((), np.int64)
         at = xp.ascontiguousarray(order(x, dim, descending))

@@ -9,11 +9,12 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.backend.registry import device as find_device
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DeviceError
+from tensorcore.formats import Size
 from tensorcore.ops.creation.create import empty, tensor
 from tensorcore.ops.kinds import method
 from tensorcore.ops.placement import as_device, host_device, set_default_device
 from tensorcore.storage import TypedStorage, UntypedStorage
-from tensorcore.tensor import Size, Tensor, new_tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor",

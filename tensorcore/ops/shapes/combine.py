@@ -12,7 +12,7 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UsageError
-from tensorcore.formats import only_strided
+from tensorcore.formats import Size, only_strided
 from tensorcore.ops import rules
 from tensorcore.ops.creation.create import arange, empty_like, from_numpy
 from tensorcore.ops.indexing.buckets import searchsorted
@@ -21,7 +21,7 @@ from tensorcore.ops.operands import check_tensors, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.ops.shapes.join import cat
-from tensorcore.tensor import Size, Tensor, new_tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
     "block_diag", "broadcast_shapes", "combinations", "constant_pad_nd", "fill", "is_neg", "is_nonzero",

@@ -60,8 +60,11 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if one is input.device or one is input.dtype:
             return input
         if type(one) is dtypes.dtype and type(input) is Tensor and input.node is None:  # nothing to record
+            device = input.device
+            if one.name not in device.capabilities.dtypes:
+                raise not_stored("to", one, device)
             try:
-                return new_tensor(input.device.kernels["cast"](input.native, dtype=one), one, input.device)
+                return new_tensor(device.kernels["cast"](input.native, dtype=one), one, device)
             except MemoryError:
                 pass  # tried once more, with the caches freed
     given = dict(zip(_SWITCHES, [one for one in args if isinstance(one, bool)], strict=False)) | kwargs
@@ -106,6 +109,8 @@ def to(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     if dtype is not None:
         dtype = dtypes.as_dtype(dtype, "to")
         if dtype is not made.dtype:
+            if dtype.name not in made.device.capabilities.dtypes:
+                raise not_stored("to", dtype, made.device)
             made = apply(_cast, (made,), {"dtype": dtype}, dtype=dtype)
     format = kwargs.get("memory_format")
     if format is not None and format is not preserve_format:

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 from tensorcore import dtypes, printing
 from tensorcore.errors import ArgumentTypeError, KernelMissing, ShapeError, UsageError
-from tensorcore.formats import sparse_bsc, sparse_bsr, sparse_coo, strided
+from tensorcore.formats import Size, sparse_bsc, sparse_bsr, sparse_coo, strided
 from tensorcore.ops.creation.create import zeros
 from tensorcore.tape.mode import mode as grad_mode
 from tensorcore.tape.mode import no_grad
-from tensorcore.tensor import Size, Tensor
+from tensorcore.tensor import Tensor
 
 __all__ = ["ZERO_AT_ZERO", "Sparse", "count_of", "linear"]
 

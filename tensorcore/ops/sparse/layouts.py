@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 from tensorcore.errors import DimensionError, KernelMissing, ShapeError, UsageError
-from tensorcore.formats import sparse_coo
+from tensorcore.formats import Size, sparse_coo
 from tensorcore.ops import rules
 from tensorcore.ops.creation.create import arange, tensor, zeros
 from tensorcore.ops.indexing.buckets import searchsorted
@@ -13,7 +13,6 @@ from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.sort import unique
 from tensorcore.ops.shapes.join import cat, stack
 from tensorcore.ops.sparse.base import Sparse, linear
-from tensorcore.tensor import Size
 
 __all__ = ["Coo", "unraveled"]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tensorcore import dtypes
 from tensorcore.errors import DtypeError, ShapeError, UsageError
-from tensorcore.formats import sparse_coo, strided
+from tensorcore.formats import Size, sparse_coo, strided
 from tensorcore.ops.creation.create import as_tensor, tensor, zeros
 from tensorcore.ops.kinds import method
 from tensorcore.ops.linalg.products import mm
@@ -25,7 +25,7 @@ from tensorcore.ops.sparse.compressed import (
     compress_blocks,
 )
 from tensorcore.ops.sparse.layouts import Coo, unraveled
-from tensorcore.tensor import Size, Tensor
+from tensorcore.tensor import Tensor
 
 __all__ = [
     "ccol_indices_copy", "col_indices_copy", "crow_indices_copy", "dsmm", "hsmm", "hspmm", "indices_copy", "resize_as_sparse_",

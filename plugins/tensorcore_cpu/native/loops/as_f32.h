@@ -3,13 +3,17 @@
 #undef WIDE
 #undef INT
 #undef F
-#undef VEC
-#undef VEC_U
+#undef V
+#undef V_U
+#undef VI
 #undef LANES
+#undef ZIP
 #define REAL float
 #define WIDE double
 #define INT int32_t
 #define F(name) name##_f32
-#define VEC vf
-#define VEC_U vf_u
+#define V vf
+#define V_U vf_u
+#define VI vi
 #define LANES LANES_F32
+#define ZIP ZIP_FLOAT

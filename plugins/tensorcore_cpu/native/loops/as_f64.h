@@ -3,13 +3,17 @@
 #undef WIDE
 #undef INT
 #undef F
-#undef VEC
-#undef VEC_U
+#undef V
+#undef V_U
+#undef VI
 #undef LANES
+#undef ZIP
 #define REAL double
 #define WIDE long double
 #define INT int64_t
 #define F(name) name##_f64
-#define VEC vd
-#define VEC_U vd_u
+#define V vd
+#define V_U vd_u
+#define VI vl
 #define LANES LANES_F64
+#define ZIP ZIP_DOUBLE

@@ -5,7 +5,7 @@
 #define ALONE(name, expression)                                                                               \
     case CHAIN_##name:                                                                                        \
         TILED {                                                                                               \
-            VEC x = value[k];                                                                                 \
+            V x = value[k];                                                                                   \
             value[k] = expression;                                                                            \
         }                                                                                                     \
         break;
@@ -13,13 +13,13 @@
     case CHAIN_##name:                                                                                        \
         if (step) {                                                                                           \
             TILED {                                                                                           \
-                VEC x = value[k], y = ((const VEC_U *)at)[k];                                                 \
+                V x = value[k], y = ((const V_U *)at)[k];                                                     \
                 value[k] = expression;                                                                        \
             }                                                                                                 \
         } else {                                                                                              \
-            VEC y = *(const REAL *)at - (VEC){0};                                                             \
+            V y = *(const REAL *)at - (V){0};                                                                 \
             TILED {                                                                                           \
-                VEC x = value[k];                                                                             \
+                V x = value[k];                                                                               \
                 value[k] = expression;                                                                        \
             }                                                                                                 \
         }                                                                                                     \
@@ -36,7 +36,7 @@
         else                                                                                                  \
             _Pragma("GCC unroll 8") for (int k = 0; k < vectors; k += SIDE)                                   \
                 name##_wide(x + k, SIDE);                                                                     \
-        TILED value[k] = (VEC)x[k];                                                                           \
+        TILED value[k] = (V)x[k];                                                                             \
         break;                                                                                                \
     }
 #else
@@ -50,9 +50,9 @@ CHAIN_FUNCTION(OF_ELEMENTS)
 #define FUNCTION(name)                                                                                        \
     case CHAIN_##name: {                                                                                      \
         _Alignas(VECTOR) REAL space[TILE * LANES];                                                            \
-        TILED ((VEC_U *)space)[k] = value[k];                                                                 \
+        TILED ((V_U *)space)[k] = value[k];                                                                   \
         F(name##_of_elements)(space, vectors * LANES);                                                        \
-        TILED value[k] = ((VEC_U *)space)[k];                                                                 \
+        TILED value[k] = ((V_U *)space)[k];                                                                   \
         break;                                                                                                \
     }
 #endif
@@ -60,15 +60,15 @@ CHAIN_FUNCTION(OF_ELEMENTS)
 /* So many vectors, a constant where this is called, through all ops; `offset` in bytes. */
 ALWAYS_INLINE void F(chain_through)(const chain_op *ops, int count, const char *const *operands,
                                     const ptrdiff_t *steps, char *const *places, ptrdiff_t offset, int vectors) {
-    const VEC zero = {0};
-    VEC value[TILE];
+    const V zero = {0};
+    V value[TILE];
     if (steps[0])
-        TILED value[k] = ((const VEC_U *)(operands[0] + offset))[k];
+        TILED value[k] = ((const V_U *)(operands[0] + offset))[k];
     else
         TILED value[k] = *(const REAL *)operands[0] - zero;
     for (const chain_op *op = ops, *end = ops + count; op < end; op++) {
         if (chain_stores(op->code)) {
-            VEC_U *to = (VEC_U *)(places[op->operand] + offset);
+            V_U *to = (V_U *)(places[op->operand] + offset);
             if (op->code == CHAIN_stream && (uintptr_t)to % VECTOR == 0)
                 TILED STREAM((REAL *)(to + k), value[k]);
             else
@@ -79,7 +79,7 @@ ALWAYS_INLINE void F(chain_through)(const chain_op *ops, int count, const char *
         const char *at = operands[op->operand] + (step ? offset : 0);
         switch (op->code) {
             ALONE(neg, -x)
-            ALONE(abs, (VEC)((MASK)x & WITHOUT_SIGN))
+            ALONE(abs, (V)((MASK)x & WITHOUT_SIGN))
             ALONE(square, x * x)
             ALONE(cube, x * x * x)
             ALONE(relu, CHOOSE(x <= zero, zero, x))

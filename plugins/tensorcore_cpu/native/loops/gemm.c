@@ -79,26 +79,10 @@ COMPRESS(compress_f32, float)
 COMPRESS(compress_f64, double)
 #endif
 
-#define REAL float
-#define V vf
-#define V_U vf_u
-#define LANES LANES_F32
-#define F(name) name##_f32
-#define ZIP ZIP_FLOAT
+#include "as_f32.h"
 #include "gemm_of_real.h"
 #include "gemm_lists_of_real.h"
-#undef REAL
-#undef V
-#undef V_U
-#undef LANES
-#undef F
-#undef ZIP
-#define REAL double
-#define V vd
-#define V_U vd_u
-#define LANES LANES_F64
-#define F(name) name##_f64
-#define ZIP ZIP_DOUBLE
+#include "as_f64.h"
 #include "gemm_of_real.h"
 #include "gemm_lists_of_real.h"
 

@@ -1,6 +1,6 @@
 /* Sums and extremes of rows. A template of loops is included after as_f32.h and again after as_f64.h, which name the
-   element type REAL, a wider one WIDE, an integer of its size INT, vectors VEC of LANES elements (VEC_U anywhere in
-   memory), and the functions for it F(name). */
+   element type REAL, a wider one WIDE, an integer of its size INT, vectors V of LANES elements (V_U anywhere in memory,
+   VI of integers), ZIP of zip.h for them, and the functions for it F(name). */
 #ifndef TENSORCORE_NATIVE_ROWS_LOOPS_H
 #define TENSORCORE_NATIVE_ROWS_LOOPS_H
 
@@ -13,23 +13,23 @@
 
 enum { ROW_BLOCK = 2048 }; /* elements summed in their own precision; the sums of blocks are added in the wider one */
 
-#define VEC_AT(x, i) (*(const VEC_U *)((x) + (i)))
+#define V_AT(x, i) (*(const V_U *)((x) + (i)))
 #define REAL_AT(x, i) ((x)[i])
 
 /* Adds TERM(AT, i), an expression in AT(array, i), for i below n to `total`. Error: that of a block's LANES * 4 sums. */
 #define ADD_UP(total, n, TERM)                                                                                \
     for (ptrdiff_t begin = 0; begin < (n); begin += ROW_BLOCK) {                                              \
         ptrdiff_t end = (n) - begin < ROW_BLOCK ? (n) : begin + ROW_BLOCK, i = begin;                         \
-        VEC a = {0}, b = {0}, c = {0}, d = {0};                                                               \
+        V a = {0}, b = {0}, c = {0}, d = {0};                                                                 \
         REAL rest = 0;                                                                                        \
         for (; i + 4 * LANES <= end; i += 4 * LANES) {                                                        \
-            a += TERM(VEC_AT, i);                                                                             \
-            b += TERM(VEC_AT, i + LANES);                                                                     \
-            c += TERM(VEC_AT, i + 2 * LANES);                                                                 \
-            d += TERM(VEC_AT, i + 3 * LANES);                                                                 \
+            a += TERM(V_AT, i);                                                                               \
+            b += TERM(V_AT, i + LANES);                                                                       \
+            c += TERM(V_AT, i + 2 * LANES);                                                                   \
+            d += TERM(V_AT, i + 3 * LANES);                                                                   \
         }                                                                                                     \
         for (; i + LANES <= end; i += LANES)                                                                  \
-            a += TERM(VEC_AT, i);                                                                             \
+            a += TERM(V_AT, i);                                                                               \
         for (; i < end; i++)                                                                                  \
             rest += TERM(REAL_AT, i);                                                                         \
         total += F(lanes_sum)((a + b) + (c + d)) + rest;                                                      \
@@ -39,17 +39,17 @@ enum { ROW_BLOCK = 2048 }; /* elements summed in their own precision; the sums o
 #define ADD_UP_BOTH(total, n, TERM, other, OTHER)                                                             \
     for (ptrdiff_t begin = 0; begin < (n); begin += ROW_BLOCK) {                                              \
         ptrdiff_t end = (n) - begin < ROW_BLOCK ? (n) : begin + ROW_BLOCK, i = begin;                         \
-        VEC a = {0}, b = {0}, c = {0}, d = {0};                                                               \
+        V a = {0}, b = {0}, c = {0}, d = {0};                                                                 \
         REAL rest = 0, other_rest = 0;                                                                        \
         for (; i + 2 * LANES <= end; i += 2 * LANES) {                                                        \
-            a += TERM(VEC_AT, i);                                                                             \
-            b += TERM(VEC_AT, i + LANES);                                                                     \
-            c += OTHER(VEC_AT, i);                                                                            \
-            d += OTHER(VEC_AT, i + LANES);                                                                    \
+            a += TERM(V_AT, i);                                                                               \
+            b += TERM(V_AT, i + LANES);                                                                       \
+            c += OTHER(V_AT, i);                                                                              \
+            d += OTHER(V_AT, i + LANES);                                                                      \
         }                                                                                                     \
         for (; i + LANES <= end; i += LANES) {                                                                \
-            a += TERM(VEC_AT, i);                                                                             \
-            c += OTHER(VEC_AT, i);                                                                            \
+            a += TERM(V_AT, i);                                                                               \
+            c += OTHER(V_AT, i);                                                                              \
         }                                                                                                     \
         for (; i < end; i++) {                                                                                \
             rest += TERM(REAL_AT, i);                                                                         \

@@ -1,6 +1,6 @@
 /* The functions of rows.h for one type. */
 
-ALWAYS_INLINE REAL F(lanes_sum)(VEC v) {
+ALWAYS_INLINE REAL F(lanes_sum)(V v) {
     REAL at[LANES];
     memcpy(at, &v, sizeof at);
     for (int half = LANES / 2; half; half /= 2)
@@ -22,13 +22,13 @@ ALWAYS_INLINE REAL F(row_max)(const REAL *x, ptrdiff_t n) {
     REAL top = -(REAL)INFINITY, at[LANES];
     ptrdiff_t i = 0;
     if (n >= LANES) {
-        VEC a = top - (VEC){0}, b = a;
+        V a = top - (V){0}, b = a;
         for (; i + 2 * LANES <= n; i += 2 * LANES) {
-            a = F(larger)(VEC_AT(x, i), a);
-            b = F(larger)(VEC_AT(x, i + LANES), b);
+            a = F(larger)(V_AT(x, i), a);
+            b = F(larger)(V_AT(x, i + LANES), b);
         }
         if (i + LANES <= n) {
-            a = F(larger)(VEC_AT(x, i), a);
+            a = F(larger)(V_AT(x, i), a);
             i += LANES;
         }
         a = F(larger)(a, b);

@@ -15,7 +15,7 @@ ALWAYS_INLINE WIDE F(powers)(const REAL *x, REAL *out, ptrdiff_t n, REAL top) {
     }
     if (n) {
         REAL tail[LANES];
-        VEC fill = -(REAL)INFINITY - (VEC){0};
+        V fill = -(REAL)INFINITY - (V){0};
         memcpy(tail, &fill, sizeof tail);
         memcpy(tail, x, (size_t)n * sizeof *tail);
         F(exp_less)(tail, top, tail, LANES);

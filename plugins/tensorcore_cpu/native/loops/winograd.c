@@ -48,25 +48,9 @@ static bool next_piece(const winograd_job *job, ptrdiff_t block, ptrdiff_t *at, 
     return true;
 }
 
-#define REAL float
-#define V vf
-#define V_U vf_u
-#define LANES LANES_F32
-#define F(name) name##_f32
-#define ZIP ZIP_FLOAT
+#include "as_f32.h"
 #include "winograd_of_real.h"
-#undef REAL
-#undef V
-#undef V_U
-#undef LANES
-#undef F
-#undef ZIP
-#define REAL double
-#define V vd
-#define V_U vd_u
-#define LANES LANES_F64
-#define F(name) name##_f64
-#define ZIP ZIP_DOUBLE
+#include "as_f64.h"
 #include "winograd_of_real.h"
 
 const winograd_loops ISA(winograd_loops) = {.real = {WINOGRAD_LOOPS(f32), WINOGRAD_LOOPS(f64)}};

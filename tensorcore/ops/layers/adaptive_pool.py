@@ -87,7 +87,12 @@ def _adaptive_max(op: str, ndim: int, input: Tensor, output_size: Any, return_in
     wanted = _wanted(op, sizes, output_size)
     uneven = any([not count or n % count for n, count in zip(sizes, wanted, strict=True)])
     long = wanted[-1] and sizes[-1] >= _WIDE * wanted[-1]  # rows of a window that the search takes in vectors
-    if (return_indices or uneven or long) and input.dtype in PLAIN_FLOATS and 0 not in input.native.shape and 0 not in wanted:
+    if (
+        (return_indices or uneven or long)
+        and input.dtype in PLAIN_FLOATS
+        and 0 not in input.native.shape
+        and 0 not in wanted
+    ):
         search = input.device.kernels["adaptive_max"]
         if search:
             made, indices = placed(input, search(input.native, counts=wanted), batched)

@@ -102,10 +102,10 @@ typedef INT F(places) __attribute__((vector_size(VECTOR)));
 ALWAYS_INLINE void F(max_pairs)(const REAL *x, REAL *made, ptrdiff_t count) {
     for (ptrdiff_t i = 0; i < count && count >= LANES; i += LANES) {
         const ptrdiff_t at = i + LANES <= count ? i : count - LANES;
-        const VEC low = VEC_AT(x, 2 * at), high = VEC_AT(x, 2 * at + LANES);
-        const VEC even = F(unzip)(low, high, 0), odd = F(unzip)(low, high, 1);
+        const V low = V_AT(x, 2 * at), high = V_AT(x, 2 * at + LANES);
+        const V even = F(unzip)(low, high, 0), odd = F(unzip)(low, high, 1);
         const F(places) first = (even > odd) | (even != even);
-        *(VEC_U *)(made + at) = (VEC)(((F(places))even & first) | ((F(places))odd & ~first));
+        *(V_U *)(made + at) = (V)(((F(places))even & first) | ((F(places))odd & ~first));
     }
     for (ptrdiff_t i = 0; i < count && count < LANES; i++)
         made[i] = F(maximum_of)(x[2 * i], x[2 * i + 1]);
@@ -154,7 +154,7 @@ static ptrdiff_t F(largest)(const void *row, ptrdiff_t count) {
     ptrdiff_t found = count;
     for (ptrdiff_t i = count; i > 0; i -= LANES) { /* backwards: what is found first is written last */
         const ptrdiff_t begin = i > LANES ? i - LANES : 0;
-        const VEC here = VEC_AT(x, begin);
+        const V here = V_AT(x, begin);
         const F(places) same = here == top;
         at = (same & ((INT)begin + 1)) | (~same & at);
         odd |= here != here;

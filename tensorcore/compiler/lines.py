@@ -101,7 +101,8 @@ class Lines:
 
     def members(self, value: Any, path: str, text: str) -> bool:
         """Guard a set of numbers and strings; whether it is such."""
-        if type(value) not in (set, frozenset) or len(value) > MANY or not all(type(one) in PLAIN for one in value):
+        kind = type(value)
+        if kind not in (set, frozenset) or len(value) > MANY or not all(type(one) in PLAIN for one in value):
             return False
-        self.add(f"type({path}) is {type(value).__name__} and exact({path}) == {self.name(exact(value))}", text, path)
+        self.add(f"type({path}) is {self.name(kind)} and exact({path}) == {self.name(exact(value))}", text, path)
         return True

@@ -88,13 +88,13 @@ class Lines:
 
     def many(self, value: Any, name: str, text: str) -> bool:
         """Guard the items of a long list or dict of numbers and strings in one look; whether it is such."""
-        keyed = isinstance(value, dict)
         if len(value) <= MANY or not isinstance(value, dict | list | tuple | deque):
             return False
-        if not all(type(one) in PLAIN for one in (dict.values(value) if keyed else value)):
+        held = list(value.items()) if isinstance(value, dict) else list(value)
+        if not all(type(one) in PLAIN for one in (dict.values(value) if isinstance(value, dict) else value)):
             return False
         # As bytes: -0.0, 0.0, 0 and False are alike where they are compared.
-        items, held = (f"list({name}.items())", list(value.items())) if keyed else (f"list({name})", list(value))
+        items = f"list({name}.items())" if isinstance(value, dict) else f"list({name})"
         dumps = self.name(marshal.dumps)
         self.add(f"{dumps}({items}, 2) == {self.name(marshal.dumps(held, 2))}", f"the items of {text}", "")
         return True

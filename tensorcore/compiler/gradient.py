@@ -157,7 +157,7 @@ def reads_of(
     """
     found = []
     for function, left in custom:
-        guards = Guards(function, (), {}, named, (), ran)
+        guards = Guards(function, (), {}, named, call.states, ran)
         for key, value in left.items():
             if call.reaches(value) and not isinstance(value, Tensor):
                 guards.walk(value, f"ctx.{key}")

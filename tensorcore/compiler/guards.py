@@ -46,7 +46,7 @@ class Guards(Walk):
         super().__init__(named, ran)
         self._call = (function, args, kwargs)
         self._states = {(id(one), key): i for i, (one, key) in enumerate(states)}
-        self._state_places = states
+        self.states = states
         self._places: list[tuple[Any, Any, Any]] = []  # where tensors and None are, and these
         self._first: list[tuple[str, str, str]] = []  # guards of state, which the call itself may change
         held = tuple([one for one, _ in states])
@@ -86,7 +86,7 @@ class Guards(Walk):
         Args:
             needed: tensors, by their ``id``, that a replay reads; where one of them would be let go, nothing is.
         """
-        found = Guards(*self._call, None if self._computed else named, self._state_places, ran)
+        found = Guards(*self._call, None if self._computed else named, self.states, ran)
         held = {id(one) for _, one in (*found.arguments, *found.tensors)}
         if needed - held:
             return

@@ -88,20 +88,21 @@ class Lines:
 
     def many(self, value: Any, name: str, text: str) -> bool:
         """Guard the items of a long list or dict of numbers and strings in one look; whether it is such."""
-        keyed = isinstance(value, dict)
         if len(value) <= MANY or not isinstance(value, dict | list | tuple | deque):
             return False
-        if not all(type(one) in PLAIN for one in (dict.values(value) if keyed else value)):
+        held = list(value.items()) if isinstance(value, dict) else list(value)
+        if not all(type(one) in PLAIN for one in (dict.values(value) if isinstance(value, dict) else value)):
             return False
         # As bytes: -0.0, 0.0, 0 and False are alike where they are compared.
-        items, held = (f"list({name}.items())", list(value.items())) if keyed else (f"list({name})", list(value))
+        items = f"list({name}.items())" if isinstance(value, dict) else f"list({name})"
         dumps = self.name(marshal.dumps)
         self.add(f"{dumps}({items}, 2) == {self.name(marshal.dumps(held, 2))}", f"the items of {text}", "")
         return True
 
     def members(self, value: Any, path: str, text: str) -> bool:
         """Guard a set of numbers and strings; whether it is such."""
-        if type(value) not in (set, frozenset) or len(value) > MANY or not all(type(one) in PLAIN for one in value):
+        kind = type(value)
+        if kind not in (set, frozenset) or len(value) > MANY or not all(type(one) in PLAIN for one in value):
             return False
-        self.add(f"type({path}) is {type(value).__name__} and exact({path}) == {self.name(exact(value))}", text, path)
+        self.add(f"type({path}) is {self.name(kind)} and exact({path}) == {self.name(exact(value))}", text, path)
         return True

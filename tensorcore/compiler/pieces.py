@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +20,12 @@ from tensorcore.backend.kernels import EAGER, NEEDS_VALUES
 from tensorcore.backend.shapes import VIEWS
 from tensorcore.backend.watch import Replaced, unwatch, watch
 from tensorcore.compiler.build import needed_steps, program_of
+from tensorcore.compiler.log import Call, Log, arrays
 from tensorcore.compiler.tracer import UPDATES, Tracer
 from tensorcore.dtypes import from_numpy_dtype
 from tensorcore.lazy.kinds import ACTIVATIONS, ELEMENTWISE, REDUCTIONS, ROWS
 from tensorcore.lazy.plan import prepare
-from tensorcore.lazy.record import frozen, line_of, user_line
+from tensorcore.lazy.record import line_of, user_line
 from tensorcore.tape.aside import Event
 from tensorcore.tape.mode import mode
 
@@ -39,17 +40,6 @@ _PUT_OFF = (ELEMENTWISE | ACTIVATIONS | REDUCTIONS | ROWS | {"clone", "contiguou
 # Methods that look at values, and which of their arguments are arrays.
 _METHODS = {"to_host": (0,), "draw": (1, 2, 3, 4), "copy_from": ()}
 _MISSING = object()
-_NUMBERS = frozenset([int, float, bool, complex])
-
-
-class Call(NamedTuple):
-    """What was put off: ``results`` are arrays without values; a view has one that is there, a write none."""
-
-    name: str
-    kernel: Callable[..., Any]
-    natives: tuple[Any, ...]
-    options: dict[str, Any]
-    results: tuple[Any, ...]
 
 
 class Known:
@@ -95,30 +85,21 @@ class Pieces:
             return function(*args, **kwargs)
 
 
-class _Run:
+class _Run(Log):
     """One call."""
 
     def __init__(self, pieces: Pieces) -> None:
-        self.pieces, self.device = pieces, pieces.device
+        self.pieces, self.last = pieces, pieces.first
+        super().__init__(pieces.device)
         self.busy = False
         self.replaced = Replaced()
         self._thread = threading.get_ident()
-        self.last = pieces.first
-        self._begin()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
         """A new log, which will likely be that of the program that came after the last one before."""
         then = self.last.then
         self.likely: frozenset[int] = frozenset() if then is None else then.wanted
-        self.log: list[Call] = []
-        self.key: list[Any] = []
-        # The arrays of the log as they were met, how they lie, and how often the log itself refers to each.
-        self.order: list[Any] = []
-        self.forms: list[Any] = []
-        self.own: list[int] = []
-        self.places: dict[int, int] = {}
-        self.made: set[int] = set()  # those of them that have no values yet, and views of these
-        self.written: set[Any] = set()  # memory from outside that is to be written
+        super().begin()
 
     def __enter__(self) -> _Run:
         watch(self._around, self.device)
@@ -166,7 +147,7 @@ class _Run:
     def _view(self, name: str, kernel: Kernel, natives: tuple[Any, ...], options: dict[str, Any]) -> Any:
         result = kernel(*natives, **options)
         if result is not None and result is not natives[0]:
-            self._note(Call(name, kernel, natives, options, (result,)))
+            self.note(Call(name, kernel, natives, options, (result,)))
             if id(natives[0]) in self.made:
                 self.made.add(id(result))
         return result
@@ -175,7 +156,7 @@ class _Run:
         for one in natives[: UPDATES.get(name, 1)]:
             if one is not None and id(one) not in self.made:
                 self.written.add(self.device.storage_key(one))
-        self._note(Call(name, kernel, natives, options, ()))
+        self.note(Call(name, kernel, natives, options, ()))
         return natives[0] if name not in UPDATES else None
 
     def _plain(self, name: str, kernel: Kernel, natives: tuple[Any, ...], options: dict[str, Any]) -> Any:
@@ -186,17 +167,17 @@ class _Run:
         if out is not None:
             if id(out) not in self.made:
                 self.written.add(self.device.storage_key(out))
-            self._note(Call(name, kernel, natives, options, ()))
+            self.note(Call(name, kernel, natives, options, ()))
             return out
-        codes, forms = self._codes(natives, numbers=name not in ELEMENTWISE)
-        also, others = self._codes(tuple(options.values())) if options else ((), ())
+        codes, forms = self.codes(natives, numbers=name not in ELEMENTWISE)
+        also, others = self.codes(tuple(options.values())) if options else ((), ())
         try:
             key = name, forms, *options, others
             layouts = self.pieces.layouts.get(key, _MISSING)
         except TypeError:
             layouts = None
         if layouts is None or layouts is _MISSING:
-            self._uncount(natives, options)
+            self.uncount(natives, options)
             made = self._at_once(name, kernel, natives, options)
             if layouts is _MISSING:
                 if len(self.pieces.layouts) >= _LAYOUTS:
@@ -205,20 +186,20 @@ class _Run:
             return made
         several, each = layouts
         if not several and each[0] is None:  # it leaves such a call to others
-            self._uncount(natives, options)
+            self.uncount(natives, options)
             return None
         made = tuple([None if one is None else self._empty(i, *one) for i, one in enumerate(each, len(self.order))])
-        self.log.append(Call(name, kernel, natives, options, made))
+        self.calls.append(Call(name, kernel, natives, options, made))
         self.key += (name, codes, *options, also)
         for one, layout in zip(made, each, strict=True):
             if one is not None:
-                self._enter(one, layout[3])
+                self.enter(one, layout[3])
                 self.made.add(id(one))
         return made if several else made[0]
 
     def _at_once(self, name: str, kernel: Kernel, natives: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        given = [*_arrays(natives), *_arrays(tuple(options.values()))]
-        if any(map(self._waits, given)):
+        given = [*arrays(natives), *arrays(tuple(options.values()))]
+        if any(map(self.waits, given)):
             self.settle(name in NEEDS_VALUES)
         self.busy = True
         try:
@@ -230,7 +211,7 @@ class _Run:
         def settling(*args: Any, **options: Any) -> Any:
             if not self.busy and threading.get_ident() == self._thread:
                 given = [args[i] for i in places if i < len(args)]
-                if not places or any(map(self._waits, _arrays(tuple(given)))):
+                if not places or any(map(self.waits, arrays(tuple(given)))):
                     self.settle(reads=True)
             return own(*args, **options)
 
@@ -239,63 +220,11 @@ class _Run:
     def _as_strided(self, own: Callable[..., Any]) -> Callable[..., Any]:
         def as_strided(native: Any, shape: Any, strides: Any, offset: int) -> Any:
             made = own(native, shape, strides, offset)
-            if not self.busy and threading.get_ident() == self._thread and self._waits(native):
+            if not self.busy and threading.get_ident() == self._thread and self.waits(native):
                 self.settle(reads=True)
             return made
 
         return as_strided
-
-    def _note(self, call: Call) -> None:
-        codes, _ = self._codes(call.natives)
-        also, _ = self._codes(tuple(call.options.values()))
-        self.log.append(call)
-        self.key += (call.name, codes, *call.options, also)
-        for one in call.results:  # a view, which is there
-            place = self._enter(one, (one.shape, one.strides, one.dtype))
-            self.key.append(place)
-            base = self.places.get(id(one.base))
-            if base is not None:
-                self.own[base] += 1
-
-    def _codes(self, values: tuple[Any, ...], numbers: bool = True) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """What tells operands apart in a program, and how they lie; arrays that are new are met here.
-
-        Without ``numbers`` the second says of these no more than their types.
-        """
-        codes, forms = [], []
-        for one in values:
-            kind = type(one)
-            if kind is np.ndarray:
-                place = self.places.get(id(one))
-                if place is None:
-                    place = self._enter(one, (one.shape, one.strides, one.dtype))
-                    codes.append((place, self.forms[place]))
-                else:
-                    self.own[place] += 1
-                    codes.append(place)
-                forms.append(self.forms[place])
-            elif kind is list or kind is tuple:
-                some, lie = self._codes(tuple(one))
-                codes.append(some)
-                forms.append(lie)
-            else:
-                code = frozen(one)
-                codes.append(code)
-                forms.append(code if kind not in _NUMBERS else (kind, code) if numbers else kind)
-        return tuple(codes), tuple(forms)
-
-    def _enter(self, native: Any, form: Any) -> int:
-        """Meet an array, which something in the log refers to."""
-        place = self.places[id(native)] = len(self.order)
-        self.order.append(native)
-        self.forms.append(form)
-        self.own.append(1)
-        return place
-
-    def _uncount(self, natives: tuple[Any, ...], options: dict[str, Any]) -> None:
-        """What was met for a call that is not put off is in no log."""
-        for one in _arrays((natives, tuple(options.values()))):
-            self.own[self.places[id(one)]] -= 1
 
     def _layouts(self, made: Any, natives: tuple[Any, ...]) -> Any:
         """Of what a kernel gave; None where it has to run at once: it gave numbers, or memory that was there."""
@@ -303,7 +232,7 @@ class _Run:
         if several and len(made) < 2:
             return None
         device, each = self.device, made if several else (made,)
-        keys = {device.storage_key(one) for one in _arrays(natives)}
+        keys = {device.storage_key(one) for one in arrays(natives)}
         found = []
         for one in each:
             native = device.as_native(one) if hasattr(one, "shape") else one
@@ -326,20 +255,11 @@ class _Run:
         order = sorted(range(len(shape)), key=lambda i: -strides[i])
         return make(tuple([shape[i] for i in order]), dtype).transpose(np.argsort(order))
 
-    def _waits(self, native: Any) -> bool:
-        """Whether the values of an array are not there yet."""
-        base = native.base
-        return (
-            id(native) in self.made
-            or (base is not None and id(base) in self.made)
-            or (bool(self.written) and self.device.storage_key(native) in self.written)
-        )
-
     # Computing what was put off
 
     def settle(self, reads: bool = False) -> None:
         """Compute all that was put off; ``reads`` says that Python needs a value, at the line where it is."""
-        if not self.log or self.busy:
+        if not self.calls or self.busy:
             return
         self.busy = True
         try:
@@ -350,7 +270,7 @@ class _Run:
                     one[...] = np.nan  # whoever goes on with it shall see it
             raise
         finally:
-            self._begin()
+            self.begin()
             self.busy = False
         if reads:
             line = line_of(*user_line(sys._getframe(1)))
@@ -358,7 +278,7 @@ class _Run:
 
     def _compute(self) -> None:
         pieces, order = self.pieces, self.order
-        wanted = self._wanted()
+        wanted = self.wanted()
         keys = list(map(self.device.storage_key, order)) if self.written else []
         known = None
         try:
@@ -379,7 +299,7 @@ class _Run:
                 plan(*[order[i] for i in places])
                 pieces.replays += 1
                 return
-        for call in self.log:
+        for call in self.calls:
             if call.name in VIEWS:
                 continue
             made = call.kernel(*call.natives, **call.options)
@@ -387,30 +307,11 @@ class _Run:
                 if place is not None:
                     place[...] = one
 
-    def _wanted(self) -> list[int]:
-        """The places of the arrays without values that somebody else has, or has a view of."""
-        roots = self._roots()
-        found = set()
-        made, own = self.made, self.own
-        for place, one in enumerate(self.order):
-            # Besides the log and views: the list, the name, the pair that ``enumerate`` makes, and the argument.
-            if id(one) in made and sys.getrefcount(one) > own[place] + _HELD:
-                found.add(roots[place])
-        return sorted(found)
-
-    def _roots(self) -> list[int]:
-        """For each array the place of the one that it is a view of, in the end."""
-        roots = list(range(len(self.order)))
-        for call in self.log:
-            if call.name in VIEWS:
-                roots[self.places[id(call.results[0])]] = roots[self.places[id(call.natives[0])]]
-        return roots
-
     def _planned(self, wanted: list[int]) -> tuple[Callable[..., Any], list[int]] | None:
         """A plan of what is in the log, and the places of the arrays that it takes; None where there can be none."""
         tracer, device = Tracer(), self.device
         tracer.device = device
-        for call in self.log:
+        for call in self.calls:
             made = call.results or (call.options.get("out"),)
             tracer.note(device, call.name, call.natives, dict(call.options), made if len(made) > 1 else made[0])
         if tracer.reason is not None:
@@ -437,22 +338,3 @@ class _Run:
 
 def _untouched(shape: tuple[int, ...], dtype: Any) -> Any:
     return np.empty(shape, dtype.numpy)
-
-
-def _arrays(values: Any) -> Iterator[Any]:
-    for one in values:
-        if type(one) is np.ndarray:
-            yield one
-        elif type(one) is tuple or type(one) is list:
-            yield from _arrays(one)
-
-
-def _held() -> int:
-    """What getrefcount says of something that one list has, in a loop such as that of ``_Run._wanted``."""
-    order = [object()]
-    for _place, one in enumerate(order):
-        found = sys.getrefcount(one)
-    return found
-
-
-_HELD = _held()

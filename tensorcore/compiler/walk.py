@@ -174,7 +174,10 @@ class Walk(Lines):
         elif isinstance(value, list | tuple | deque):
             self._items(value, enumerate(value), name, text)
         elif isinstance(value, set | frozenset):
-            self.add(f"{name} == {self.name(frozenset(value))}", text, name)
+            if not self.members(
+                value, name, text
+            ):  # in the order in which a program sees them, which equal sets may not share
+                self.add(f"tuple({name}) == {self.name(tuple(value))}", text, name)
             self._each(value, text)
         elif isinstance(value, NUMBERS):
             self.numbers(value, name, text)

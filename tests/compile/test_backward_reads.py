@@ -10,6 +10,7 @@ import tensorcore as tc
 from tensorcore import nn
 from tensorcore.errors import UsageError
 from tests.compile import elsewhere
+from tests.compile.stepwise import stepwise
 
 
 class Settings:
@@ -139,3 +140,38 @@ def test_what_the_backward_pass_does_not_read_may_change() -> None:
     y = compiled(x.detach().requires_grad_()).sum()
     model.eval()
     y.backward()
+
+
+class Counting(Scaled):
+    """Puts another tensor in the place of its state in each call, and reads it there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.into = nn.Linear(3, 3)
+        self.h: Any = None
+        self.register_buffer("mean", tc.zeros(3))
+
+    def forward(self, x: Any) -> Any:
+        y = FromContext.apply(self.into(x), self)
+        self.mean = self.mean * 0.9 + y.detach().mean(0) * 0.1
+        self.h = y.detach() if self.h is None else self.h * 0.5 + y.detach()
+        return y + self.h
+
+
+def test_state_that_the_call_puts_in_place_is_no_change() -> None:
+    """Of a module that the backward pass is handed: training in replays is that of eager."""
+
+    def train(compiled: bool) -> tuple[list[Any], Any]:
+        tc.manual_seed(0)
+        model = Counting()
+        run = tc.compile(model, backend=stepwise) if compiled else model
+        optimizer = tc.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        for _ in range(6):
+            optimizer.zero_grad()
+            run(tc.rand(2, 3)).sum().backward()
+            optimizer.step()
+        return [one.tolist() for one in (*model.parameters(), model.mean, model.h)], run
+
+    found, compiled = train(True)
+    assert found == train(False)[0]
+    assert compiled.explain().replays == 4, compiled.explain()

@@ -236,3 +236,21 @@ def test_a_view_of_a_long_dict_is_looked_into() -> None:
     assert [compiled(tc.zeros(1)).item() for _ in range(2)] == [3.0, 3.0]
     held[3] = 7.0
     assert compiled(tc.zeros(1)).item() == 7.0
+
+
+@pytest.mark.parametrize("members", [(0, 8), ("a", "b", 2.0), (1, True)])
+def test_the_order_of_a_set_is_part_of_a_call(members: Any) -> None:
+    """Sets may be equal and give their members in different orders, which a call may go by."""
+    held = set(members)
+
+    def f(x: Any) -> Any:
+        for one in held:
+            x = x * 2 if one == 0 else x + (1 if one is True else 3)
+        return x
+
+    compiled = tc.compile(f)
+    for order in (members, members, members[::-1], members[:1], members[1:]):
+        held.clear()
+        for one in order:
+            held.add(one)
+        assert compiled(tc.ones(1)).item() == f(tc.ones(1)).item()

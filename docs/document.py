@@ -184,15 +184,12 @@ def _definition(name: str, function: Callable[..., Any], owner: str | None) -> s
     parameters, result = _signature(name, function)
     if owner is not None:
         parameters = parameters[1:]
-    words, star = [owner] if owner else [], False
-    for one in parameters:
-        if one.kind is one.KEYWORD_ONLY and not star:
-            words.append("*")
-            star = True
-        star = star or one.kind is one.VAR_POSITIONAL
-        mark = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+
+    def show(one: inspect.Parameter) -> str:
         default = "" if one.default is one.empty else f" = {_default(one.default)}"
-        words.append(f"{mark}{one.name}: {_annotation(one.annotation, function)}{default}")
+        return f"{one.name}: {_annotation(one.annotation, function)}{default}"
+
+    words = [*([owner] if owner else []), *kernels.listed(parameters, show)]
     note = "  # type: ignore[override]" if name in ("__eq__", "__ne__") else ""
     return f"def {name}({', '.join(words)}) -> {_result(name, result, function)}: ...{note}"
 
@@ -286,15 +283,9 @@ def _page() -> str:
 
 def _row(name: str, function: Callable[..., Any]) -> str:
     parameters, _ = _signature(name, function)
-    words, star = [], False
-    for one in parameters:
-        if one.kind is one.KEYWORD_ONLY and not star:
-            words.append("*")
-            star = True
-        star = star or one.kind is one.VAR_POSITIONAL
-        mark = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
-        default = "" if one.default is one.empty else f"={_default(one.default)}"
-        words.append(f"{mark}{one.name}{default}")
+    words = kernels.listed(
+        parameters, lambda one: one.name + ("" if one.default is one.empty else f"={_default(one.default)}")
+    )
     forms = ["."] if callable(getattr(Tensor, name, None)) else []
     forms += ["`_`"] if hasattr(Tensor, f"{name}_") else []
     forms += ["out"] if any(one.name == "out" for one in parameters) else []

@@ -16,7 +16,7 @@ from tensorcore.backend.shapes import VIEWS
 from tensorcore.backend.xp import XPBackend
 from tensorcore.ops.define import OPS
 
-__all__ = ["needed", "page"]
+__all__ = ["listed", "needed", "page"]
 
 _HEAD = """# Kernels
 
@@ -53,6 +53,17 @@ def needed() -> set[str]:
     return _EVERY - OPTIONAL - COMPOSED - set(VIEWS)
 
 
+def listed(parameters: Iterable[inspect.Parameter], show: Callable[[inspect.Parameter], str]) -> list[str]:
+    """The parameters as a definition has them: as ``show`` writes each, with the stars."""
+    words, star = [], False
+    for one in parameters:
+        if one.kind is one.KEYWORD_ONLY and not star:
+            words.append("*")
+        star = star or one.kind in (one.KEYWORD_ONLY, one.VAR_POSITIONAL)
+        words.append({one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "") + show(one))
+    return words
+
+
 def page() -> str:
     """The text of the page."""
     backend = XPBackend(np, "page")
@@ -86,14 +97,10 @@ def _parameters(name: str, kernel: Callable[..., Any]) -> Iterable[str]:
     function = getattr(kernel, "func", kernel)
     if isinstance(function, np.ufunc):
         return [*("x", "y")[: function.nin], "out=None"]
-    words, star = [], False
-    for one in inspect.signature(kernel).parameters.values():
-        if one.kind is one.KEYWORD_ONLY and not star:
-            words.append("*")
-            star = True
-        mark = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
-        words.append(f"{mark}{one.name}" + ("" if one.default is one.empty else f"={one.default!r}"))
-    return words
+    return listed(
+        inspect.signature(kernel).parameters.values(),
+        lambda one: one.name + ("" if one.default is one.empty else f"={one.default!r}"),
+    )
 
 
 def _text(name: str, kernel: Callable[..., Any]) -> str:

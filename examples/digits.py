@@ -405,13 +405,14 @@ def main(argv: list[str] | None = None) -> int:
             print(f"stopped in epoch {training.epoch + 1} after {training.step} of {len(training.loader)} steps; "
                   f"go on with --resume (checkpoint: {checkpoint})")  # fmt: skip
             return 130
+        took = time.perf_counter() - began
         account = way.account()
         picture = given.out / f"digits-{given.model}.png"
         draw(training, digits, picture)
     count = len(digits.test_y)
     right = round(training.accuracies[-1] * count)
     print(f"test accuracy {training.accuracies[-1]:.2%} ({right} of {count} digits) after {training.epoch} epochs, "
-          f"trained in {time.perf_counter() - began:.1f} s on {training.device}")  # fmt: skip
+          f"trained in {took:.1f} s on {training.device}")  # fmt: skip
     print(f"checkpoint {checkpoint}, picture {picture}")
     if account:
         print(account)

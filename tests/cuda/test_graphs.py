@@ -197,9 +197,10 @@ def test_an_empty_graph_is_not_replayed() -> None:
 
 def test_host_memory_is_read_and_written_by_each_replay() -> None:
     """Copies from and to page-locked memory are part of a graph, and so are numbers that the host knows."""
-    x, graph = tc.arange(4.0).pin_memory(), tc.cuda.CUDAGraph()
+    device, graph = tc.device("cuda"), tc.cuda.CUDAGraph()  # in use, so that memory is pinned for it
+    x = tc.arange(4.0).pin_memory()
     with tc.cuda.graph(graph):
-        y = (x.to("cuda", non_blocking=True) * tc.tensor([1.0, 2.0, 3.0, 4.0], device="cuda")).to(
+        y = (x.to(device, non_blocking=True) * tc.tensor([1.0, 2.0, 3.0, 4.0], device=device)).to(
             "cpu", non_blocking=True
         )
     for value in (1.0, 2.0):

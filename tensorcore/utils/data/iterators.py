@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
+from tensorcore.backend.registry import accelerator
 from tensorcore.ops.creation.random import default_generator
 from tensorcore.utils.data.fetch import Fetcher, Recipe
 from tensorcore.utils.data.sampler import drawn_seed
@@ -263,8 +264,6 @@ def _close(pinner: Any, crew: Any) -> None:
 
 
 def _pin_device(named: str) -> Any:
-    from tensorcore.utils.data.pinning import accelerator
-
     if named:
         warnings.warn(
             "pin_memory_device is deprecated, the current accelerator will be used as the device, "

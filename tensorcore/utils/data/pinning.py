@@ -9,21 +9,10 @@ import threading
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
-from tensorcore.backend.base import Backend
-from tensorcore.backend.registry import backends, device
 from tensorcore.tensor import Tensor
 from tensorcore.utils.data.crew import Cancelled, Crew
 
-__all__ = ["Pinner", "accelerator", "each", "pinned"]
-
-
-def accelerator() -> Backend | None:
-    """The first device here whose memory is not the host's; None where there is none."""
-    for name in backends():
-        found = device(name)
-        if found.capabilities.values and not found.capabilities.host:
-            return found
-    return None
+__all__ = ["Pinner", "each", "pinned"]
 
 
 def pinned(data: Any, device: Any = None) -> Any:

@@ -14,7 +14,25 @@ from .test_shortcuts import HUGE, Whole, outcome
 
 pytestmark = pytest.mark.skipif(not hasattr(conv.spread, "__wrapped__"), reason="built without a compiler")
 
-VALUES = (2, (2, 3), [2, 3], (2,), (1, 2, 3), (), True, (True, 2), 2.0, (2.0, 1), Whole(3), np.int64(3), None, "ab", HUGE, (HUGE, 1), -1)
+VALUES = (
+    2,
+    (2, 3),
+    [2, 3],
+    (2,),
+    (1, 2, 3),
+    (),
+    True,
+    (True, 2),
+    2.0,
+    (2.0, 1),
+    Whole(3),
+    np.int64(3),
+    None,
+    "ab",
+    HUGE,
+    (HUGE, 1),
+    -1,
+)
 
 
 def two_ways(function, *args):
@@ -96,7 +114,9 @@ def test_means_of_windows_by_both_ways(args) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 0, -1, True, 2.0, None, HUGE])
-@pytest.mark.parametrize("shape", [(8, 2, 4), (2, 9, 3, 6), (4, 6), (0, 4, 2, 2), (2, 1, 4, 2, 6), (1, 1, 1, 1, 4, 2, 2)])
+@pytest.mark.parametrize(
+    "shape", [(8, 2, 4), (2, 9, 3, 6), (4, 6), (0, 4, 2, 2), (2, 1, 4, 2, 6), (1, 1, 1, 1, 4, 2, 2)]
+)
 def test_elements_are_dealt_by_both_ways(shape, number) -> None:
     """Values, shapes, strides and errors of shuffles, dense or not, recorded or not; what is made is new memory."""
     x = torch.arange(float(np.prod(shape))).view(shape)

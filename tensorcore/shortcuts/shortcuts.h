@@ -37,7 +37,7 @@ typedef struct {
 } shortcut_spec;
 
 /* Tables that end with a NULL name. */
-extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[];
+extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. */
 enum { NATIVE, DTYPE, DEVICE, NODE, VERSION, TRAIL, SLOTS };

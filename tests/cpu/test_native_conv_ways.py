@@ -19,6 +19,7 @@ SOME = (
     "line", "picture", "steps", "dilated", "one by one", "few out", "groups", "each channel its own, steps",
     "each channel its own", "each channel its own, short rows",
     "many weights, steps", "one by one, steps", "one by one, steps in groups", "one by one, steps in a volume", "volume",
+    "windows as large as images", "windows as large as images, steps", "windows as large as volumes", "images of one window",
     "steps of two, many taps", "three by three, odd sizes", "three by three in groups",
     "three by three, steps of two, odd sizes", "three by three, steps of two in groups", "three by three, steps of two, paddings",
 )  # fmt: skip

@@ -37,6 +37,23 @@ def test_windows_as_columns_and_back(shape, window, stride, padding, dilation, d
         np.testing.assert_allclose(got, expected, rtol=4 * np.finfo(dtype).eps, atol=4 * np.finfo(dtype).eps)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int64", "bool", "complex64"])
+def test_values_put_into_larger_planes_and_back(dtype):
+    """Each at its number in its plane, of equal numbers the last; numbers outside are NumPy's to refuse."""
+    put, back = kernel("max_unpool"), kernel("max_unpool_gradient")
+    x = np.resize(awkward(dtype, 60), (2, 3, 2, 5))
+    indices = np.random.default_rng(8).integers(0, 42, x.shape)
+    shape = (2, 3, 6, 7)
+    for one, at in ((x, indices), (np.asfortranarray(x), indices[..., ::-1]), (x[:0], indices[:0])):
+        made = put[0](one, at, shape=(len(one), *shape[1:]))
+        np.testing.assert_array_equal(made, put[1](one, at, shape=(len(one), *shape[1:])))
+        np.testing.assert_array_equal(back[0](made, at), back[1](made, at))
+    indices[1, 2, 0, 0] = 42
+    for function, first in ((put, x), (back, np.zeros(shape, dtype))):
+        with pytest.raises(IndexError):
+            function[0](first, indices, **({"shape": shape} if function is put else {}))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"])
 def test_whether_each_is_among_a_few(dtype):
     """NaN is none of any, the two zeros are one; among nothing is nothing."""

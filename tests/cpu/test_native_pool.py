@@ -24,6 +24,9 @@ WINDOWS = [
     ((5, 40), (5, 40), (5, 40), (0, 0), (1, 1)),
     ((12, 12), (9, 8), (1, 3), (4, 0), (1, 1)),
     ((4, 5, 6), (2, 2, 2), (2, 1, 2), (1, 0, 1), (1, 2, 1)),
+    ((93,), (2,), (2,), (0,), (1,)),
+    ((3, 35), (1, 2), (2, 2), (0, 0), (1, 1)),
+    ((5, 9), (2, 3), (2, 2), (1, 1), (1, 1)),
 ]
 
 
@@ -66,7 +69,7 @@ def test_maxima(case, ties, dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_maxima_of_awkward_values(dtype):
     """NaN is the largest, the last of them the one that gets the gradient; minus infinity can be a maximum."""
-    for case in (WINDOWS[0], WINDOWS[3], WINDOWS[6]):
+    for case in (WINDOWS[0], WINDOWS[3], WINDOWS[6], WINDOWS[9]):
         sizes, options = case[0], windows(case)
         count = int(np.prod(sizes))
         x = np.stack([

@@ -146,7 +146,8 @@ bool folded_run(const convolution *c) {
     for (ptrdiff_t t = 0; t < c->taps; t++) {
         const ptrdiff_t z = t / (c->kernel[1] * c->kernel[2]), y = t / c->kernel[2] % c->kernel[1];
         const ptrdiff_t x = t % c->kernel[2] * c->dilation[2];
-        work.offsets[t] = (z * c->dilation[0] * sizes[1] + y * c->dilation[1]) * fold->row + x % fold->phases * fold->phase + x / fold->phases;
+        work.offsets[t] = (z * c->dilation[0] * sizes[1] + y * c->dilation[1]) * fold->row + x % fold->phases * fold->phase +
+                          x / fold->phases;
     }
     const ptrdiff_t size = (ptrdiff_t)c->size;
     work.images = at_least(1, at_most(c->images, COLUMNS / work.positions));

@@ -289,8 +289,14 @@ static bool make_sums(const convolution *c, taps_way how) {
 
 static ptrdiff_t floor_divide(ptrdiff_t a, ptrdiff_t b) { return a / b - (a % b < 0); }
 
+/* Of a tap along one dim: the phase of inputs that it reaches, and the output that the first of them meets. */
+typedef struct {
+    ptrdiff_t phase, reach;
+} tap_meeting;
+
 static bool make_input_gradient(const convolution *c, taps_way how) {
     ptrdiff_t least[3];
+    tap_meeting meetings[CONV_MOST_TAPS + 2], *meets[3];
     conv_images m = {.data = c->y, .images = c->images, .channels = c->outs * c->groups, .phases = 1};
     memcpy(m.steps, c->steps, sizeof m.steps);
     for (int d = 0; d < 3; d++) {
@@ -300,12 +306,18 @@ static bool make_input_gradient(const convolution *c, taps_way how) {
         ptrdiff_t most = floor_divide(c->sizes[d] - 1 + c->padding[d], c->stride[d]);
         m.before[d] = -least[d];
         m.padded[d] = most - least[d] + 1;
+        meets[d] = d ? meets[d - 1] + c->kernel[d - 1] : meetings;
+        for (ptrdiff_t k = 0; k < c->kernel[d]; k++) {
+            const ptrdiff_t from = c->padding[d] - k * c->dilation[d], phase = -from - floor_divide(-from, c->stride[d]) * c->stride[d];
+            meets[d][k] = (tap_meeting){phase, (phase + from) / c->stride[d] - least[d]};
+        }
     }
     rooms all = {.count = 0};
     ptrdiff_t offsets[CONV_MOST_TAPS], places[CONV_MOST_TAPS], plane = c->sizes[0] * c->sizes[1] * c->sizes[2];
     const void *padded = make_padded(&all, &m, c->size);
     conv_job job = {.image = m.image, .channel = m.channel, .move = {m.padded[1] * m.row, m.row, 1}, .count = c->images,
-                    .channels = c->outs, .row_taps = at_least(1, c->kernel[2] / c->stride[2]), .offsets = offsets, .weight_out = c->taps, .weight_channel = c->channels * c->taps,
+                    .channels = c->outs, .row_taps = at_least(1, c->kernel[2] / c->stride[2]), .offsets = offsets,
+                    .weight_out = c->taps, .weight_channel = c->channels * c->taps,
                     .weight_at = places, .outs = c->channels, .made_image = c->channels * c->groups * plane,
                     .made_out = plane,
                     .made_step = {c->stride[0] * c->sizes[1] * c->sizes[2], c->stride[1] * c->sizes[2], c->stride[2]}};
@@ -322,20 +334,15 @@ static bool make_input_gradient(const convolution *c, taps_way how) {
         for (int d = 0; d < 3; d++)
             job.counts[d] = f[d] < c->sizes[d] ? (c->sizes[d] - f[d] - 1) / s[d] + 1 : 0;
         job.taps = 0;
-        for (ptrdiff_t tap = 0; tap < c->taps; tap++) {
-            const ptrdiff_t k[3] = {tap / (c->kernel[1] * c->kernel[2]), tap / c->kernel[2] % c->kernel[1], tap % c->kernel[2]};
-            ptrdiff_t reach[3];
-            bool meets = true;
-            for (int d = 0; d < 3; d++) {
-                ptrdiff_t distance = f[d] + c->padding[d] - k[d] * c->dilation[d];
-                meets &= distance % s[d] == 0;
-                reach[d] = floor_divide(distance, s[d]) - least[d];
-            }
-            if (!meets)
-                continue;
-            offsets[job.taps] = (reach[0] * m.padded[1] + reach[1]) * m.row + reach[2];
-            places[job.taps++] = tap;
-        }
+        for (ptrdiff_t z = 0, tap = 0; z < c->kernel[0]; z++)
+            for (ptrdiff_t y = 0; y < c->kernel[1]; y++)
+                for (ptrdiff_t x = 0; x < c->kernel[2]; x++, tap++) {
+                    const tap_meeting *const of[3] = {&meets[0][z], &meets[1][y], &meets[2][x]};
+                    if (of[0]->phase != f[0] || of[1]->phase != f[1] || of[2]->phase != f[2])
+                        continue;
+                    offsets[job.taps] = (of[0]->reach * m.padded[1] + of[1]->reach) * m.row + of[2]->reach;
+                    places[job.taps++] = tap;
+                }
         job.made = (void *)conv_at(c->x, (f[0] * c->sizes[1] + f[1]) * c->sizes[2] + f[2], c->size);
         done = run_groups(&work, c->groups);
     }

@@ -1,12 +1,13 @@
-/* Small kernels that take an array as one row of elements: which of them are among a few, elements put by number, the exclusive or
-   of all bits; and the elements of a diagonal. */
+/* Small kernels that take an array as one row of elements: which of them are among a few, elements put by number, also plane by
+   plane, the exclusive or of all bits; and the elements of a diagonal. */
 #include "rows.h"
 
 #include <string.h>
 
-enum { DIM, KEEPDIM, ACCUMULATE, DIM1, DIM2, OPTIONS };
+enum { DIM, KEEPDIM, ACCUMULATE, DIM1, DIM2, SHAPE, OPTIONS };
+enum { GRAIN = 1 << 14 }; /* elements a thread */
 static PyObject *names[OPTIONS];
-static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "accumulate", "dim1", "dim2"};
+static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "accumulate", "dim1", "dim2", "shape"};
 
 static bool of_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **options) {
     return !kwnames || native_options(args, nargs, kwnames, names, OPTIONS, options);
@@ -78,6 +79,68 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
     return (PyObject *)made;
 }
 
+/* Planes of values, and larger ones in which `at` says where each of them is. */
+typedef struct {
+    const int64_t *at;
+    char *values, *all;
+    npy_intp count, plane, bytes; /* elements of each, and bytes of one */
+    bool back;                    /* from the larger ones to the values */
+    _Atomic bool outside;
+} unpooling;
+
+static void unpool_planes(void *context, npy_intp begin, npy_intp end) {
+    unpooling *run = context;
+    for (npy_intp i = begin; i < end; i++) {
+        char *all = run->all + i * run->plane * run->bytes, *value = run->values + i * run->count * run->bytes;
+        const int64_t *at = run->at + i * run->count;
+        if (!run->back)
+            memset(all, 0, (size_t)(run->plane * run->bytes));
+        for (npy_intp k = 0; k < run->count; k++, value += run->bytes) {
+            if (at[k] < 0 || at[k] >= run->plane)
+                run->outside = true;
+            else if (run->bytes == 4)
+                memcpy(run->back ? value : all + at[k] * 4, run->back ? all + at[k] * 4 : value, 4);
+            else
+                memcpy(run->back ? value : all + at[k] * run->bytes, run->back ? all + at[k] * run->bytes : value, (size_t)run->bytes);
+        }
+    }
+}
+
+/* max_unpool(x, indices, shape=...), and its adjoint of the larger planes. */
+static PyObject *run_unpool(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const bool back = kernel->data != NULL;
+    PyObject *options[OPTIONS] = {NULL};
+    const native_type type = nargs == 2 ? native_array_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || native_array_type(args[1]) != TYPE_I64 || !of_options(args, nargs, kwnames, options))
+        return NULL;
+    PyArrayObject *given = (PyArrayObject *)args[0], *indices = (PyArrayObject *)args[1];
+    const int ndim = PyArray_NDIM(given);
+    npy_intp shape[NATIVE_DIMS];
+    unpooling run = {.count = 1, .plane = 1, .bytes = TYPE_SIZE[type], .back = back};
+    if (ndim < 3 || PyArray_NDIM(indices) != ndim || (!back && native_sizes(options[SHAPE], shape, NATIVE_DIMS) != ndim))
+        return NULL;
+    for (int i = 0; i < ndim; i++) {
+        const npy_intp small = PyArray_DIM(indices, i), large = back ? PyArray_DIM(given, i) : shape[i];
+        if ((!back && PyArray_DIM(given, i) != small) || (i < 2 && small != large) || large < 0)
+            return NULL;
+        run.count *= i < 2 ? 1 : small;
+        run.plane *= i < 2 ? 1 : large;
+    }
+    PyArrayObject *from = native_dense(args[0]), *at = from ? native_dense(args[1]) : NULL;
+    PyArrayObject *made = at ? native_empty(ndim, back ? PyArray_DIMS(indices) : shape, type) : NULL;
+    if (made) {
+        run.at = PyArray_DATA(at);
+        run.values = PyArray_BYTES(back ? made : from);
+        run.all = PyArray_BYTES(back ? from : made);
+        native_parallel(PyArray_DIM(indices, 0) * PyArray_DIM(indices, 1), native_grain(GRAIN, run.count + run.plane), unpool_planes, &run);
+        if (run.outside)
+            Py_CLEAR(made); /* NumPy's turn, which says so */
+    }
+    Py_XDECREF(from);
+    Py_XDECREF(at);
+    return (PyObject *)made;
+}
+
 /* xor_bits of 64-bit elements, over all dims. */
 static PyObject *run_xor(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
@@ -125,5 +188,6 @@ int flat_init(void) {
 }
 
 const native_spec flat_kernels[] = {
-    {"isin", run_isin, NULL}, {"put", run_put, NULL}, {"xor_bits", run_xor, NULL}, {"take_diagonal", run_diagonal, NULL}, {NULL, NULL, NULL},
+    {"isin", run_isin, NULL}, {"put", run_put, NULL}, {"xor_bits", run_xor, NULL}, {"take_diagonal", run_diagonal, NULL},
+    {"max_unpool", run_unpool, NULL}, {"max_unpool_gradient", run_unpool, "g"}, {NULL, NULL, NULL},
 };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from tensorcore.ops.layers.pool import _avg, _batched, _max, _max_indices, _wind
 from tensorcore.ops.operands import plain
 from tensorcore.ops.reductions.reduce import check_real
 from tensorcore.ops.samples import nn as samples
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -40,6 +42,7 @@ _adaptive_gradient = Op(
 )  # fmt: skip
 
 
+@before("wanted_sizes")
 def _wanted(op: str, sizes: Ints, output_size: Any) -> Ints:
     ndim = len(sizes)
     output_size = plain(output_size)
@@ -61,22 +64,39 @@ def _wanted(op: str, sizes: Ints, output_size: Any) -> Ints:
     return wanted
 
 
+@lru_cache(maxsize=512)
+def _even(sizes: Ints, wanted: Ints) -> dict[str, Any] | None:
+    """The options of a pool whose windows are those, where they are equal and short; not to be changed, because others get the same."""
+    kernel = tuple([n // count if count and not n % count else 0 for n, count in zip(sizes, wanted, strict=True)])
+    if 0 in kernel or kernel[-1] >= _WIDE:
+        return None
+    return _window(wanted, kernel, kernel, (0,) * len(kernel), (1,) * len(kernel))
+
+
+@lru_cache(maxsize=512)
+def _even_means(sizes: Ints, wanted: Ints) -> dict[str, Any] | None:
+    """As ``_even``, of a pool of means."""
+    found = _even(sizes, wanted)
+    return found and {
+        **{name: found[name] for name in found if name != "dilation"},
+        "count_padding": True,
+        "divisor": None,
+    }
+
+
 def _adaptive_avg(op: str, ndim: int, input: Tensor, output_size: Any) -> Tensor:
     if isinstance(input, Tensor):
-        shape = tuple(input.native.shape)
+        shape = input.native.shape
         if input.dtype.kind in ("bool", "integer"):
             raise UnsupportedDtype(f'{op}: "{op}" not implemented for {input.dtype.name}, got one; use .float()')
-        if len(shape) in (ndim + 1, ndim + 2) and set(_wanted(op, shape[-ndim:], output_size)) == {1}:
-            # The mean of nothing is NaN, where windows of nothing are an error.
-            return input.mean(tuple(range(-ndim, 0)), True)  # type: ignore[attr-defined, no-any-return]
-    input, batched = _batched(op, input, ndim)
-    wanted = _wanted(op, sizes := tuple(input.native.shape[2:]), output_size)
-    kernel = tuple([n // count if count and not n % count else 0 for n, count in zip(sizes, wanted, strict=True)])
-    if 0 not in kernel and kernel[-1] < _WIDE:
-        options = dict(kernel=kernel, stride=kernel, padding=(0,) * ndim, count_padding=True, divisor=None)
-        made = apply(_avg, (input,), {"counts": wanted, **options})
-    else:
-        made = apply(_adaptive, (input,), {"counts": wanted})
+        if len(shape) in (ndim + 1, ndim + 2):
+            wanted = _wanted(op, sizes := tuple(shape[-ndim:]), output_size)
+            if set(wanted) == {1}:
+                # The mean of nothing is NaN, where windows of nothing are an error.
+                return input.mean(tuple(range(-ndim, 0)), True)  # type: ignore[attr-defined, no-any-return]
+    input, batched = _batched(op, input, ndim)  # which refuses what has no `wanted`
+    options = _even_means(sizes, wanted)
+    made = apply(_avg, (input,), options) if options else apply(_adaptive, (input,), {"counts": wanted})
     return made if batched else made.squeeze(0)
 
 
@@ -85,14 +105,11 @@ def _adaptive_max(op: str, ndim: int, input: Tensor, output_size: Any, return_in
     check_real(op, input)
     sizes = tuple(input.native.shape[2:])
     wanted = _wanted(op, sizes, output_size)
-    uneven = any([not count or n % count for n, count in zip(sizes, wanted, strict=True)])
-    long = wanted[-1] and sizes[-1] >= _WIDE * wanted[-1]  # rows of a window that the search takes in vectors
-    if (
-        (return_indices or uneven or long)
-        and input.dtype in PLAIN_FLOATS
-        and 0 not in input.native.shape
-        and 0 not in wanted
-    ):
+    options = None if return_indices else _even(sizes, wanted)
+    if options:
+        made = apply(_max, (input,), options)
+        return made if batched else made.squeeze(0)
+    if input.dtype in PLAIN_FLOATS and 0 not in input.native.shape and 0 not in wanted:
         search = input.device.kernels["adaptive_max"]
         if search:
             made, indices = placed(input, search(input.native, counts=wanted), batched)

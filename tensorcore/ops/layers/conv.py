@@ -15,6 +15,7 @@ from tensorcore.ops.linalg.products import matmul
 from tensorcore.ops.operands import check_optional, check_tensors
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.views_part import slice_op, unindex
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -76,6 +77,7 @@ def _run(
     return apply(_conv, (input, weight, bias), options)  # type: ignore[no-any-return]
 
 
+@before("window_counts")
 def window_counts(sizes: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
     """How many windows there are along each dim."""
     return tuple(
@@ -140,6 +142,7 @@ def _transposed_in_products(input: Tensor, weight: Tensor, shape: Ints, stride: 
 # Arguments
 
 
+@before("spread")
 def spread(op: str, name: str, value: Any, ndim: int) -> Ints:
     """One int for all dims or one for each, as a tuple."""
     if type(value) is int:
@@ -161,6 +164,7 @@ def spread(op: str, name: str, value: Any, ndim: int) -> Ints:
     return found
 
 
+@before("convolution_checked")
 def _checked(op: str, ndim: int, input: Any, weight: Any, bias: Any, transposed: bool, groups: int) -> None:
     check_tensors(op, input=input, weight=weight)
     check_optional(op, bias=bias)
@@ -214,6 +218,7 @@ def _checked(op: str, ndim: int, input: Any, weight: Any, bias: Any, transposed:
         )
 
 
+@before("positive")
 def _positive(op: str, name: str, values: Ints, least: int = 1) -> None:
     if values and min(values) < least:
         raise UsageError(

@@ -73,7 +73,7 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
         # PyTorch's roundings: of a line that nothing moves, the gradient of grid_sample has a jump at each place.
         line = linspace(-1, 1, n, dtype=theta.dtype, device=device) if n > 1 else theta.new_zeros(1)
         line = line if align_corners else line * (n - 1) / n
-        lines.insert(0, line.reshape(-1, *[1] * (ndim - 1 - i)).expand(size[2:]))
+        lines.insert(0, line.reshape(-1, *[1] * (ndim - 1 - i)).expand(size[2:]).contiguous())
     places = stack([*lines, ones_like(lines[0])], -1).reshape(1, -1, ndim + 1)
     return matmul(places, theta.transpose(1, 2)).reshape(size[0], *size[2:], ndim)
 

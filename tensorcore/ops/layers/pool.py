@@ -21,6 +21,7 @@ from tensorcore.ops.output import store
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import check_real
 from tensorcore.ops.samples import nn as samples
+from tensorcore.shortcuts import before
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -109,6 +110,7 @@ def taken(input: Tensor, dim: int, index: np.ndarray) -> Tensor:
     return apply(take_rows, (input,), {"dim": dim, "index": index, "size": input.native.shape[dim]})  # type: ignore[no-any-return]
 
 
+@before("batched")
 def _batched(op: str, input: Any, ndim: int) -> tuple[Tensor, bool]:
     """The input with a batch dim, and whether it had one."""
     if not isinstance(input, Tensor):
@@ -232,6 +234,7 @@ def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
+@before("avg_pool", _checked, _avg, apply)
 def _avg_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
               count_include_pad: bool, divisor: Any = None) -> Tensor:  # fmt: skip
     input, batched = _batched(op, input, ndim)
@@ -288,7 +291,7 @@ def _lp_pool(
     kernel = spread(op, "kernel_size", kernel_size, ndim)
     power = (input**norm_type) if norm_type != 1 else input  # type: ignore[operator]
     mean = _avg_pool(op, ndim, power, kernel, stride, 0, ceil_mode, True, None)
-    count = int(np.prod(kernel))
+    count = prod(kernel)
     # PyTorch's formula: where a sum is negative its root is 0.
     return (mean.sign() * mean.abs().relu() * count).pow(1.0 / norm_type)  # type: ignore[attr-defined,no-any-return]
 
@@ -341,7 +344,7 @@ def _unpooled(
         sizes = wanted
     if indices.device.capabilities.values:
         low, high = indices.device.kernels["index_bounds"](indices.native)
-        if low < 0 or high >= int(np.prod(sizes)):
+        if low < 0 or high >= prod(sizes):
             raise UsageError(f"{op}: found an invalid max index: {high} (output volumes are of size {list(sizes)})")
     made = apply(_unpool, (input, indices), {"shape": (*input.native.shape[:2], *sizes)})
     return made if batched else made.squeeze(0)  # type: ignore[no-any-return]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import lru_cache
 from math import floor
 from typing import Any
 
@@ -94,6 +95,11 @@ def _wanted(sizes: tuple[int, ...], size: Any, scale_factor: Any, recompute: boo
         raise ArgumentError(
             f"interpolate: only one of size or scale_factor should be defined, got {size} and {scale_factor}; pass one"
         )
+    if type(scale_factor) in (int, float):
+        by = None if recompute else scale_factor
+        return tuple([floor(n * float(scale_factor)) for n in sizes]), [by] * ndim
+    if type(size) is int:
+        return (size,) * ndim, [None] * ndim
     given = plain(scale_factor if size is None else size)
     each = [plain(one) for one in given] if isinstance(given, (list, tuple)) else [given] * ndim
     if len(each) != ndim:
@@ -128,7 +134,8 @@ def _resized(
     for i, (n, out, by) in reversed(list(enumerate(zip(sizes, wanted, scales, strict=True)))):
         dim = i + 2
         if mode.startswith("nearest"):
-            made = taken(made, dim, _nearest(n, out, by, mode == "nearest-exact"))
+            find = _nearest_of_few if out <= _FEW else _nearest
+            made = taken(made, dim, find(n, out, by, mode == "nearest-exact"))
             continue
         step = _step(n, out, by, align_corners, real)
         if antialias:
@@ -158,6 +165,9 @@ def _nearest(n: int, out: int, by: Any, exact: bool) -> np.ndarray:
     where = (at.astype(np.float32) + np.float32(0.5)) * step if exact else at.astype(np.float32) * step
     return np.minimum(np.floor(where).astype(np.int64), n - 1)
 
+
+_FEW = 4096  # numbers that are worth keeping for the next call
+_nearest_of_few = lru_cache(maxsize=128)(_nearest)
 
 Taps = list[tuple[np.ndarray, np.ndarray]]
 

@@ -99,5 +99,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
             )
         if len(one.native.shape) != dims:
             raise ShapeError(f"conv_tbc: {name} must have {dims} dims, got {list(one.native.shape)}; reshape it")
-    made = conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)  # type: ignore[attr-defined]
+    # Copies, since a kernel would lay its result out as what it gets, and that takes longer.
+    lines, windows = input.permute(1, 2, 0).contiguous(), weight.permute(2, 1, 0).contiguous()  # type: ignore[attr-defined]
+    made = conv1d(lines, windows, bias, padding=pad)
     return made.permute(2, 0, 1).contiguous()  # type: ignore[attr-defined, no-any-return]

@@ -17,6 +17,7 @@ from tensorcore.ops.operands import check_tensors, factor
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.convert import contiguous, with_channels_of
 from tensorcore.ops.shapes.views_part import slice_op
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["channel_shuffle", "native_channel_shuffle", "pad", "pixel_shuffle", "pixel_unshuffle"]
@@ -67,9 +68,9 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
             f"{list(shape)} and {amounts}; take away less"
         )
     made = input
-    for dim, (before, after) in enumerate(pairs):
-        if before or after:
-            made = taken(made, dim, _SOURCES[mode](dim, shape, before, after))
+    for dim, (ahead, behind) in enumerate(pairs):
+        if ahead or behind:
+            made = taken(made, dim, _SOURCES[mode](dim, shape, ahead, behind))
     if mode == "circular":
         made = contiguous(made)
     return made.clone() if made is input else made  # type: ignore[attr-defined,no-any-return]
@@ -78,22 +79,22 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = N
 def _constant(input: Tensor, pairs: list[tuple[int, int]], value: Any) -> Tensor:
     shape = tuple(input.native.shape)
     key, whole, negative = [], [], False
-    for n, (before, after) in zip(shape, pairs, strict=True):
-        if before < 0 or after < 0:
+    for n, (ahead, behind) in zip(shape, pairs, strict=True):
+        if ahead < 0 or behind < 0:
             negative = True
-            if n + before + after < 0 or n + min(before, 0) + min(after, 0) < 0:
+            if n + ahead + behind < 0 or n + min(ahead, 0) + min(behind, 0) < 0:
                 raise ShapeError(
-                    f"pad: The input size {n}, plus negative padding {before} and {after}, resulted in a negative output size, "
+                    f"pad: The input size {n}, plus negative padding {ahead} and {behind}, resulted in a negative output size, "
                     f"got {list(shape)}; take away less"
                 )
-        key.append(slice(before, before + n))
-        whole.append(n + before + after)
+        key.append(slice(ahead, ahead + n))
+        whole.append(n + ahead + behind)
     if negative:
         left = tuple(
-            [slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(shape, pairs, strict=True)]
+            [slice(max(-ahead, 0), n - max(-behind, 0)) for n, (ahead, behind) in zip(shape, pairs, strict=True)]
         )
         kept = slice_op.view(input, {"key": left})
-        return _constant(kept, [(max(before, 0), max(after, 0)) for before, after in pairs], value)
+        return _constant(kept, [(max(ahead, 0), max(behind, 0)) for ahead, behind in pairs], value)
     options = {"shape": tuple(whole), "key": tuple(key), "value": factor("pad", "value", value, input.dtype)}
     return apply(_pad, (input,), options)  # type: ignore[no-any-return]
 
@@ -134,6 +135,11 @@ _SOURCES = {"reflect": _reflected, "replicate": _replicated, "circular": _circle
 @operation(samples=samples.pixel_shuffle, method=False)
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(..., channels * r**2, height, width) as (..., channels, height * r, width * r)."""
+    return _pixel_shuffle(input, upscale_factor)
+
+
+@before("pixel_shuffle", "contiguous")
+def _pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     if type(input) is not Tensor:
         check_tensors("pixel_shuffle", input=input)
     shape, r = tuple(input.native.shape), rules.whole("pixel_shuffle", "upscale_factor", upscale_factor)
@@ -155,6 +161,11 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 @operation(samples=samples.pixel_unshuffle, method=False)
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(..., channels, height * r, width * r) as (..., channels * r**2, height, width)."""
+    return _pixel_unshuffle(input, downscale_factor)
+
+
+@before("pixel_unshuffle", "contiguous")
+def _pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     if type(input) is not Tensor:
         check_tensors("pixel_unshuffle", input=input)
     shape, r = tuple(input.native.shape), rules.whole("pixel_unshuffle", "downscale_factor", downscale_factor)
@@ -178,7 +189,10 @@ def _dealt(input: Tensor, split: tuple[int, ...], order: tuple[int, ...], shape:
         kernels = input.device.kernels
         native = kernels["view"](input.native, shape=split)
         if native is not None:
-            native = kernels["contiguous"](kernels["permute"](native, dims=order))
+            turned = kernels["permute"](native, dims=order)
+            native = kernels["contiguous"](turned)
+            if native is turned:  # dims of one element changed places: that moves nothing
+                native = kernels["clone"](native)
             made = new_tensor(kernels["view"](native, shape=shape), input.dtype, input.device)
             return with_channels_of(made, input)
     return with_channels_of(input.reshape(split).permute(order).reshape(shape), input)  # type: ignore[attr-defined]
@@ -190,6 +204,11 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
 
     From "ShuffleNet", Zhang et al. 2017.
     """
+    return _channel_shuffle(input, groups)
+
+
+@before("channel_shuffle", "contiguous")
+def _channel_shuffle(input: Tensor, groups: int) -> Tensor:
     if type(input) is not Tensor:
         check_tensors("channel_shuffle", input=input)
     shape = tuple(input.native.shape)

@@ -29,7 +29,8 @@ enum { WIDE_LEAST = 2, WIDE_HEIGHT = 4 };
 #define WIDE_HEIGHTS(X) X(2) X(3) X(4)
 #endif
 enum {
-    COPY = 1 << 15, /* bytes of windows side by side, */
+    COPY = 1 << 15, /* bytes of windows side by side that stay in the first cache, */
+    COPIES = 1 << 18, /* of those of several tiles, */
     SENT = VECTOR == 64 ? 1 << 19 : 1 << 18, /* and of what was sent, that stay in the second cache */
     GATHERED = 32,  /* pairs of a channel and a tap */
     DIRECT_TAPS = 9,
@@ -161,8 +162,8 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
         .wide_least = WIDE_LEAST, .wide_pack = wide_pack_##suffix, .wide_room = wide_room_##suffix, .wide = wide_##suffix,\
         .plane_strip = PLANE_STRIP, .planes_room = planes_room_##suffix, .planes = planes_##suffix,                    \
         .weight_columns = WEIGHT_COLUMNS_##suffix, .turn = turn_sent_##suffix, .weight_rows = WEIGHT_ROWS,             \
-        .weight_tiles = weight_tiles_##suffix, .weight_direct = weight_direct_##suffix, \
-        .fold = fold_##suffix, .unfold_planes = unfold_planes_##suffix, \
+        .weight_tiles = weight_tiles_##suffix, .weight_direct = weight_direct_##suffix,                                \
+        .fold = fold_##suffix, .unfold_planes = unfold_planes_##suffix,                                                \
     }
 
 const conv_loops ISA(conv_loops) = {.pad = pad, .real = {CONV_LOOPS(f32), CONV_LOOPS(f64)}};

@@ -57,9 +57,10 @@ typedef struct {
     F(run) runs[F(COLUMNS)], joined[F(COLUMNS)];
 } F(cut);
 
-/* Pairs of a channel and a tap whose copy stays in the second cache while all outs go over it. */
+/* Pairs of a channel and a tap whose copy stays in a cache while all outs go over it. */
 static ptrdiff_t F(pairs_at_once)(const conv_job *job) {
-    return at_most(at_least(job->channels * job->taps, 1), (job->shares > 1 ? 8 : 1) * COPY / (job->shares * F(STRIDE) * (ptrdiff_t)sizeof(REAL)));
+    const ptrdiff_t bytes = job->shares > 1 ? COPIES / job->shares : COPY;
+    return at_most(at_least(job->channels * job->taps, 1), bytes / (F(STRIDE) * (ptrdiff_t)sizeof(REAL)));
 }
 
 /* Of one tile: elements of its copy and of its products. */

@@ -4,6 +4,8 @@
 
 #include "../pool.h"
 
+enum { NARROW_TAPS = 16 }; /* windows of so many elements are summed one by one where a row has few of them */
+
 /* The flat index of each position of the window of output (0, 0, 0), which may lie outside. */
 static void lay_out(const pool_windows *of, ptrdiff_t *offsets) {
     for (ptrdiff_t kd = 0; kd < of->kernel[0]; kd++)

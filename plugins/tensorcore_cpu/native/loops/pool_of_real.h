@@ -299,6 +299,25 @@ ALWAYS_INLINE REAL F(height)(const pool_windows *of, ptrdiff_t od, ptrdiff_t oh)
     return of->divisor ? 1 : (REAL)(window_length(of, 0, od) * window_length(of, 1, oh));
 }
 
+/* Few windows in a row, and small ones: element by element, in the order in which whole rows are summed. */
+static void F(mean_narrow)(const pool_windows *of, const REAL *x, REAL *made) {
+    for (ptrdiff_t od = 0; od < of->count[0]; od++)
+        for (ptrdiff_t oh = 0; oh < of->count[1]; oh++) {
+            const REAL height = F(height)(of, od, oh);
+            for (ptrdiff_t ow = 0; ow < of->count[2]; ow++) {
+                const ptrdiff_t start = ow * of->stride[2] - of->padding[2];
+                const REAL by = of->divisor ? (REAL)of->divisor : (REAL)window_length(of, 2, ow);
+                REAL sum = 0;
+                for (ptrdiff_t at = start < 0 ? 0 : start; at < start + of->kernel[2] && at < of->size[2]; at++) {
+                    REAL rows = 0;
+                    EACH_ROW(of, od, oh, { rows += x[at_row + at]; })
+                    sum += rows;
+                }
+                *made++ = sum / (by * height);
+            }
+        }
+}
+
 static void F(mean_plane)(const pool_windows *of, const void *from, void *to, void *scratch) {
     const REAL *x = from;
     ptrdiff_t count = of->count[2], elements = of->size[0] * of->size[1] * of->size[2];
@@ -306,6 +325,10 @@ static void F(mean_plane)(const pool_windows *of, const void *from, void *to, vo
     if (of->kernel[0] == of->size[0] && of->kernel[1] == of->size[1] && of->kernel[2] == of->size[2] &&
         of->count[0] * of->count[1] * count == 1 && !of->padding[0] && !of->padding[1] && !of->padding[2]) {
         *made = (REAL)(F(row_sum)(x, elements) / (of->divisor ? (WIDE)of->divisor : (WIDE)elements));
+        return;
+    }
+    if (count < POOL_LANES / 2 && of->kernel[0] * of->kernel[1] * of->kernel[2] <= NARROW_TAPS) {
+        F(mean_narrow)(of, x, made);
         return;
     }
     F(pool_space) space = F(space_of)(of, scratch, 0);

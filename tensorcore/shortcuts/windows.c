@@ -1,0 +1,297 @@
+/* Looks at the windows of convolutions and pools that find nothing wrong, and images whose elements are dealt out; what may be
+   wrong, the function in Python says. */
+#include "shortcuts.h"
+
+enum { DIMS = 3 };
+
+static bool all_ints(PyObject *sizes) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sizes); i++)
+        if (!PyLong_CheckExact(PySequence_Fast_GET_ITEM(sizes, i)))
+            return false;
+    return true;
+}
+
+/* An int for each of some dims, or a tuple or list of one for each, as a tuple; NULL where it is neither. */
+static PyObject *spread(PyObject *value, Py_ssize_t ndim) {
+    const bool one = PyLong_CheckExact(value);
+    if (!one && ((!PyTuple_CheckExact(value) && !PyList_CheckExact(value)) || PySequence_Fast_GET_SIZE(value) != ndim ||
+                 !all_ints(value)))
+        return NULL;
+    if (PyTuple_CheckExact(value))
+        return Py_NewRef(value);
+    PyObject *made = PyTuple_New(ndim);
+    for (Py_ssize_t i = 0; made && i < ndim; i++)
+        PyTuple_SET_ITEM(made, i, Py_NewRef(one ? value : PyList_GET_ITEM(value, i)));
+    return made;
+}
+
+/* conv.py: spread(op, name, value, ndim) */
+static PyObject *run_spread(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const long ndim = nargs == 4 && !kwnames && PyLong_CheckExact(args[3]) ? PyLong_AsLong(args[3]) : 0;
+    return ndim < 1 || ndim > DIMS ? NULL : spread(args[2], ndim);
+}
+
+/* Numbers of a tuple of `count` ints that are small enough for sums of their products; false where it is none. */
+static bool numbers(PyObject *tuple, Py_ssize_t count, Py_ssize_t *made) {
+    if (!PyTuple_CheckExact(tuple) || PyTuple_GET_SIZE(tuple) != count)
+        return false;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        int overflow;
+        PyObject *one = PyTuple_GET_ITEM(tuple, i);
+        made[i] = PyLong_CheckExact(one) ? PyLong_AsLongAndOverflow(one, &overflow) : INT64_MIN;
+        if (made[i] < INT32_MIN || made[i] > INT32_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* conv.py: positive(op, name, values, least=1) */
+static PyObject *run_positive(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs < 3 || nargs > 4 || kwnames || !PyTuple_CheckExact(args[2]) || (nargs == 4 && !PyLong_CheckExact(args[3])))
+        return NULL;
+    Py_ssize_t values[DIMS];
+    const Py_ssize_t count = PyTuple_GET_SIZE(args[2]), least = nargs == 4 ? PyLong_AsLong(args[3]) : 1;
+    if (count > DIMS || !numbers(args[2], count, values))
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (values[i] < least)
+            return NULL;
+    Py_RETURN_NONE;
+}
+
+/* conv.py: window_counts(sizes, kernel, stride, padding, dilation), of steps of at least one */
+static PyObject *run_window_counts(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    Py_ssize_t given[5][DIMS];
+    const Py_ssize_t count = nargs == 5 && !kwnames && PyTuple_CheckExact(args[0]) ? PyTuple_GET_SIZE(args[0]) : 0;
+    if (count < 1 || count > DIMS)
+        return NULL;
+    for (int i = 0; i < 5; i++)
+        if (!numbers(args[i], count, given[i]))
+            return NULL;
+    PyObject *made = PyTuple_New(count);
+    for (Py_ssize_t i = 0; made && i < count; i++) {
+        const Py_ssize_t free = given[0][i] + 2 * given[3][i] - given[4][i] * (given[1][i] - 1) - 1;
+        PyObject *one = given[2][i] < 1 || free < 0 ? NULL : PyLong_FromSsize_t(free / given[2][i] + 1);
+        if (one)
+            PyTuple_SET_ITEM(made, i, one);
+        else
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* The array of a tensor of that dtype and so many dims; NULL where it is none. */
+static PyArrayObject *array_of(PyObject *tensor, PyObject *dtype, Py_ssize_t ndim) {
+    if (!is_whole(tensor) || SLOT(tensor, DTYPE) != dtype || !PyArray_CheckExact(SLOT(tensor, NATIVE)))
+        return NULL;
+    PyArrayObject *array = (PyArrayObject *)SLOT(tensor, NATIVE);
+    return PyArray_NDIM(array) == ndim ? array : NULL;
+}
+
+/* conv.py: checked(op, ndim, input, weight, bias, transposed, groups) of tensors with a batch dim */
+static PyObject *run_checked(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    int overflow;
+    if (nargs != 7 || kwnames || !PyLong_CheckExact(args[1]) || !PyLong_CheckExact(args[6]) || !is_whole(args[2]))
+        return NULL;
+    const Py_ssize_t ndim = PyLong_AsLong(args[1]), groups = PyLong_AsLongAndOverflow(args[6], &overflow);
+    PyObject *dtype = SLOT(args[2], DTYPE);
+    PyArrayObject *x = array_of(args[2], dtype, ndim + 2), *weight = array_of(args[3], dtype, ndim + 2);
+    PyArrayObject *bias = args[4] == Py_None ? NULL : array_of(args[4], dtype, 1);
+    if (!x || !weight || (!bias && args[4] != Py_None) || PyArray_TYPE(x) == NPY_BOOL || groups < 1 || overflow)
+        return NULL;
+    for (int i = 2; i < ndim + 2; i++)
+        if (PyArray_DIM(weight, i) < 1)
+            return NULL;
+    const npy_intp first = PyArray_DIM(weight, 0), second = PyArray_DIM(weight, 1);
+    npy_intp both;
+    if (first % groups || __builtin_mul_overflow(second, groups, &both))
+        return NULL;
+    const bool transposed = args[5] == Py_True;
+    const npy_intp outs = transposed ? both : first;
+    if (PyArray_DIM(x, 1) != (transposed ? first : both) || !outs || (bias && PyArray_DIM(bias, 0) != outs))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* pool.py: batched(op, input, ndim) of a tensor that has a batch dim */
+static PyObject *run_batched(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 3 || kwnames || !is_whole(args[1]) || !PyArray_CheckExact(SLOT(args[1], NATIVE)) || !PyLong_CheckExact(args[2]))
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)SLOT(args[1], NATIVE);
+    if (PyArray_NDIM(x) != PyLong_AsLong(args[2]) + 2)
+        return NULL;
+    for (int i = 1; i < PyArray_NDIM(x); i++)
+        if (!PyArray_DIM(x, i))
+            return NULL;
+    return PyTuple_Pack(2, args[1], Py_True);
+}
+
+/* pool.py: _avg_pool(op, ndim, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor) of floats with a batch
+   dim and windows in ints; it knows _checked, the op and apply */
+static PyObject *run_avg_pool(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs < 8 || nargs > 9 || kwnames || (nargs == 9 && args[8] != Py_None) || !PyLong_CheckExact(args[1]) ||
+        !PyLong_CheckExact(args[3]) || (args[4] != Py_None && !PyLong_CheckExact(args[4])) || !PyLong_CheckExact(args[5]) ||
+        !PyBool_Check(args[6]) || !PyBool_Check(args[7]) || !is_whole(args[2]) || !PyArray_CheckExact(SLOT(args[2], NATIVE)))
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)SLOT(args[2], NATIVE);
+    const int ndim = PyArray_NDIM(x);
+    if (ndim != PyLong_AsLong(args[1]) + 2 || (PyArray_TYPE(x) != NPY_FLOAT && PyArray_TYPE(x) != NPY_DOUBLE))
+        return NULL;
+    static PyObject *one;
+    PyObject *sizes = one || (one = PyLong_FromLong(1)) ? PyTuple_New(ndim - 2) : NULL, *made = NULL;
+    for (int i = 1; sizes && i < ndim; i++) {
+        PyObject *size = PyArray_DIM(x, i) ? PyLong_FromSsize_t(PyArray_DIM(x, i)) : NULL;
+        if (!size)
+            Py_CLEAR(sizes);
+        else if (i == 1)
+            Py_DECREF(size);
+        else
+            PyTuple_SET_ITEM(sizes, i - 2, size);
+    }
+    PyObject *means = sizes ? PyTuple_Pack(2, args[7], Py_None) : NULL;
+    PyObject *const given[] = {args[0], sizes, args[3], args[4], args[5], one, args[6], Py_None, means};
+    PyObject *options = means ? PyObject_Vectorcall(self->known[0], given, 9, NULL) : NULL;
+    PyObject *inputs = options ? PyTuple_Pack(1, args[2]) : NULL, *const call[] = {self->known[1], inputs, options};
+    if (inputs)
+        made = PyObject_Vectorcall(self->known[2], call, 3, NULL);
+    Py_XDECREF(sizes);
+    Py_XDECREF(means);
+    Py_XDECREF(options);
+    Py_XDECREF(inputs);
+    return made;
+}
+
+/* adaptive_pool.py: _wanted(op, sizes, output_size), of an int, a tuple or a list, in which None keeps a size */
+static PyObject *run_wanted(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const bool usual = nargs == 3 && !kwnames && PyTuple_CheckExact(args[1]);
+    const Py_ssize_t ndim = usual ? PyTuple_GET_SIZE(args[1]) : 0;
+    if (ndim < 1 || ndim > DIMS)
+        return NULL;
+    const bool one = PyLong_CheckExact(args[2]), several = PyTuple_CheckExact(args[2]) || PyList_CheckExact(args[2]);
+    if (!one && (!several || PySequence_Fast_GET_SIZE(args[2]) != ndim))
+        return NULL;
+    PyObject *made = PyTuple_New(ndim);
+    for (Py_ssize_t i = 0; made && i < ndim; i++) {
+        PyObject *size = one ? args[2] : PySequence_Fast_GET_ITEM(args[2], i);
+        int overflow;
+        size = size == Py_None ? PyTuple_GET_ITEM(args[1], i) : size;
+        if (PyLong_CheckExact(size) && PyLong_AsLongAndOverflow(size, &overflow) >= 0 && !overflow)
+            PyTuple_SET_ITEM(made, i, Py_NewRef(size));
+        else
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* A dense array seen in other sizes. */
+static PyArrayObject *seen(PyArrayObject *x, int ndim, const npy_intp *shape, const npy_intp *strides) {
+    PyArray_Descr *dtype = PyArray_DESCR(x);
+    Py_INCREF(dtype);
+    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, shape, strides, PyArray_DATA(x), PyArray_FLAGS(x) & NPY_ARRAY_WRITEABLE, NULL);
+    if (made && PyArray_SetBaseObject((PyArrayObject *)made, Py_NewRef(x)))
+        Py_CLEAR(made);
+    return (PyArrayObject *)made;
+}
+
+enum { DEALT_DIMS = 8 };
+
+/* A dense tensor off the tape in the shape `split`, its dims in another order, as new memory of `shape`, which has `ndim` dims. */
+static PyObject *dealt(const shortcut *self, PyObject *input, int count, const npy_intp *split, const int *order, int ndim,
+                       const npy_intp *shape) {
+    PyArrayObject *x = (PyArrayObject *)SLOT(input, NATIVE), *turned, *whole = NULL;
+    npy_intp steps[DEALT_DIMS], sizes[DEALT_DIMS], strides[DEALT_DIMS], step = PyArray_ITEMSIZE(x);
+    for (int i = count - 1; i >= 0; step *= split[i--])
+        steps[i] = step;
+    for (int i = 0; i < count; i++) {
+        sizes[i] = split[order[i]];
+        strides[i] = steps[order[i]];
+    }
+    PyObject *kernel = kernel_of(SLOT(input, DEVICE), self->known[0]), *copy = NULL, *made = NULL;
+    turned = kernel ? seen(x, count, sizes, strides) : NULL;
+    if (turned)
+        copy = PyObject_CallOneArg(kernel, (PyObject *)turned);
+    if (copy && copy != (PyObject *)turned && PyArray_CheckExact(copy) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)copy))
+        whole = seen((PyArrayObject *)copy, ndim, shape, NULL);
+    if (whole)
+        made = new_tensor((PyObject *)whole, SLOT(input, DTYPE), SLOT(input, DEVICE));
+    if (!made && PyErr_ExceptionMatches(PyExc_MemoryError))
+        PyErr_Clear(); /* the function makes room, and asks again */
+    Py_XDECREF(kernel);
+    Py_XDECREF(turned);
+    Py_XDECREF(copy);
+    Py_XDECREF(whole);
+    return made;
+}
+
+/* The array of a dense tensor with elements, off the tape, and a number over 1; NULL where it is none. */
+static PyArrayObject *dealt_of(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, int least, npy_intp *number) {
+    if (nargs != 2 || kwnames || !is_whole(args[0]) || SLOT(args[0], NODE) != Py_None || counts(INFERENCE) ||
+        !PyArray_CheckExact(SLOT(args[0], NATIVE)) || !PyLong_CheckExact(args[1]))
+        return NULL;
+    int overflow;
+    PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE);
+    *number = PyLong_AsLongAndOverflow(args[1], &overflow);
+    return PyArray_NDIM(x) < least || PyArray_NDIM(x) > DEALT_DIMS - 2 || !PyArray_SIZE(x) || !PyArray_IS_C_CONTIGUOUS(x) ||
+                   *number < 2 || *number > INT32_MAX
+               ? NULL
+               : x;
+}
+
+/* pad.py: _pixel_shuffle(input, upscale_factor), and the other way; they know the name of the kernel that copies */
+static PyObject *run_pixels(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, bool back) {
+    npy_intp r, split[DEALT_DIMS], shape[DEALT_DIMS];
+    PyArrayObject *x = dealt_of(args, nargs, kwnames, 3, &r);
+    if (!x)
+        return NULL;
+    const int ndim = PyArray_NDIM(x), n = ndim - 3;
+    int order[DEALT_DIMS];
+    const npy_intp *sizes = PyArray_DIMS(x);
+    if (back ? sizes[n + 1] % r || sizes[n + 2] % r : sizes[n] % (r * r))
+        return NULL;
+    for (int i = 0; i < n; i++) {
+        order[i] = i;
+        split[i] = shape[i] = sizes[i];
+    }
+    static const int orders[2][5] = {{0, 3, 1, 4, 2}, {0, 2, 4, 1, 3}};
+    for (int i = 0; i < 5; i++)
+        order[n + i] = n + orders[back][i];
+    const npy_intp channels = sizes[n], height = sizes[n + 1], width = sizes[n + 2];
+    const npy_intp parts[2][5] = {{channels / (r * r), r, r, height, width}, {channels, height / r, r, width / r, r}};
+    const npy_intp ends[2][3] = {{channels / (r * r), height * r, width * r}, {channels * r * r, height / r, width / r}};
+    memcpy(split + n, parts[back], sizeof parts[back]);
+    memcpy(shape + n, ends[back], sizeof ends[back]);
+    return dealt(self, args[0], n + 5, split, order, ndim, shape);
+}
+
+static PyObject *run_pixel_shuffle(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return run_pixels(self, args, nargs, kwnames, false);
+}
+
+static PyObject *run_pixel_unshuffle(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return run_pixels(self, args, nargs, kwnames, true);
+}
+
+/* pad.py: _channel_shuffle(input, groups) */
+static PyObject *run_channel_shuffle(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    npy_intp groups, split[DEALT_DIMS];
+    PyArrayObject *x = dealt_of(args, nargs, kwnames, 3, &groups);
+    if (!x || PyArray_DIM(x, 1) % groups)
+        return NULL;
+    const int ndim = PyArray_NDIM(x);
+    int order[DEALT_DIMS] = {0, 2, 1};
+    split[0] = PyArray_DIM(x, 0);
+    split[1] = groups;
+    split[2] = PyArray_DIM(x, 1) / groups;
+    for (int i = 3; i <= ndim; i++) {
+        order[i] = i;
+        split[i] = PyArray_DIM(x, i - 1);
+    }
+    return dealt(self, args[0], ndim + 1, split, order, ndim, PyArray_DIMS(x));
+}
+
+const shortcut_spec window_shortcuts[] = {
+    {"spread", run_spread}, {"positive", run_positive}, {"window_counts", run_window_counts}, {"batched", run_batched},
+    {"wanted_sizes", run_wanted}, {"convolution_checked", run_checked}, {"avg_pool", run_avg_pool},
+    {"pixel_shuffle", run_pixel_shuffle}, {"pixel_unshuffle", run_pixel_unshuffle}, {"channel_shuffle", run_channel_shuffle},
+    {NULL, NULL},
+};

@@ -1,0 +1,137 @@
+"""The short ways through windows and shuffles in C answer as the functions in Python, errors included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorcore as torch
+import tensorcore.nn.functional as F
+from tensorcore.ops.layers import adaptive_pool, conv, pool
+from tensorcore.ops.shapes import pad
+
+from .test_shortcuts import HUGE, Whole, outcome
+
+pytestmark = pytest.mark.skipif(not hasattr(conv.spread, "__wrapped__"), reason="built without a compiler")
+
+VALUES = (
+    2,
+    (2, 3),
+    [2, 3],
+    (2,),
+    (1, 2, 3),
+    (),
+    True,
+    (True, 2),
+    2.0,
+    (2.0, 1),
+    Whole(3),
+    np.int64(3),
+    None,
+    "ab",
+    HUGE,
+    (HUGE, 1),
+    -1,
+)
+
+
+def two_ways(function, *args):
+    """The outcomes of a call by the short way and by the function alone."""
+    return outcome(function, *args), outcome(function.__wrapped__, *args)
+
+
+def values(found):
+    """What a call gave, in a form that `==` compares."""
+    if isinstance(found, torch.Tensor):
+        return found.tolist(), found.dtype, tuple(found.shape), found.stride(), found.requires_grad
+    return found
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_sizes_of_windows_say_the_same_by_both_ways(value) -> None:
+    """An int, one for each dim, and all that is neither: as a size, as a step that has a least value, as sizes wanted."""
+    for function, args in (
+        (conv.spread, ("op", "stride", value, 2)),
+        (conv._positive, ("op", "stride", value)),
+        (conv._positive, ("op", "padding", value, 0)),
+        (adaptive_pool._wanted, ("op", (5, 6), value)),
+    ):
+        short, long = two_ways(function, *args)
+        assert short == long
+        assert type(short) is type(long)
+        if isinstance(short, tuple):
+            assert [type(one) for one in short] == [type(one) for one in long]
+
+
+@pytest.mark.parametrize("sizes, kernel, stride, padding, dilation", [
+    ((7,), (3,), (2,), (1,), (1,)), ((7, 9), (3, 2), (2, 1), (0, 1), (1, 3)), ((2,), (5,), (1,), (0,), (1,)),
+    ((2,), (5,), (3,), (1,), (1,)), ((HUGE,), (2,), (1,), (0,), (1,)), ((4, 4), (2,), (1, 1), (0, 0), (1, 1)),
+    ((0,), (1,), (1,), (0,), (1,)), ((3,), (1,), (0,), (0,), (1,)),
+])  # fmt: skip
+def test_windows_are_counted_by_both_ways(sizes, kernel, stride, padding, dilation) -> None:
+    """How many fit, none or less than none where they do not; numbers of any length."""
+    short, long = two_ways(conv.window_counts, sizes, kernel, stride, padding, dilation)
+    assert short == long
+
+
+@pytest.mark.parametrize("shape, weight, bias, groups", [
+    ((2, 4, 5), (6, 4, 3), 6, 1), ((2, 4, 5), (6, 2, 3), 6, 2), ((4, 5), (6, 4, 3), None, 1), ((2, 4, 5), (6, 3, 3), None, 1),
+    ((2, 4, 5), (6, 4, 0), None, 1), ((2, 4, 5), (6, 4, 3), 5, 1), ((2, 4, 5), (5, 2, 3), None, 2), ((2, 4, 5), (4, 4, 3), None, 1),
+    ((2, 0, 5), (0, 4, 3), None, 1), ((2, 4, 5), (6, 4, 3), None, 0), ((2, 4, 5), (6, 4, 3), None, True), ((2, 4), (6, 4, 3), None, 1),
+    ((2, 4, 5), (6, 4), None, 1), ((2, 4, 5), (6, 4, 3), None, HUGE),
+])  # fmt: skip
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_convolution_is_looked_at_by_both_ways(shape, weight, bias, groups, transposed) -> None:
+    """Dims, channels, groups, a bias, windows of nothing; and inputs of another dtype or kind."""
+    x, w = torch.zeros(shape), torch.zeros(weight)
+    b = None if bias is None else torch.zeros(bias)
+    for args in ((x, w, b), (x.double(), w, b), (x.bool(), w.bool(), None), (x.numpy(), w, b), (x, None, b)):
+        short, long = two_ways(conv._checked, "conv1d", 1, *args, transposed, groups)
+        assert short == long
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (3, 4), (0, 3, 4), (2, 0, 4), (2, 3, 0), (4,), (2, 3, 4, 5)])
+def test_a_batch_dim_is_seen_by_both_ways(shape) -> None:
+    """A tensor with a batch dim is passed on as it is; one without gets one; empty planes are errors."""
+    x = torch.zeros(shape)
+    short, long = two_ways(pool._batched, "pool", x, 1)
+    if isinstance(long[0], torch.Tensor):
+        assert (values(short[0]), short[1]) == (values(long[0]), long[1])
+    else:
+        assert short == long
+    assert two_ways(pool._batched, "pool", [1.0], 1)[0] == two_ways(pool._batched, "pool", [1.0], 1)[1]
+
+
+@pytest.mark.parametrize("args", [
+    (2, None, 0, False, True), (2, 1, 1, True, False), (3, 2, 1, True, True, 5), ((2,), 2, 0, False, True), (9, None, 0, False, True),
+    (2, 0, 0, False, True), (2, None, 2, False, True), (True, None, 0, False, True), (2, None, 0, 1, True), (2, 2, 0, False, True, 0),
+])  # fmt: skip
+def test_means_of_windows_by_both_ways(args) -> None:
+    """Values, gradients and errors; of other dtypes and of views too."""
+    y = torch.arange(14.0).view(1, 2, 7)
+    for x in (y, y[0], y.reshape(1, 7, 2).mT, y.long(), y.double().requires_grad_(), y[:0]):
+        short, long = two_ways(pool._avg_pool, "avg_pool1d", 1, x, *args)
+        assert values(short) == values(long)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 0, -1, True, 2.0, None, HUGE])
+@pytest.mark.parametrize(
+    "shape", [(8, 2, 4), (2, 9, 3, 6), (4, 6), (0, 4, 2, 2), (2, 1, 4, 2, 6), (1, 1, 1, 1, 4, 2, 2)]
+)
+def test_elements_are_dealt_by_both_ways(shape, number) -> None:
+    """Values, shapes, strides and errors of shuffles, dense or not, recorded or not; what is made is new memory."""
+    x = torch.arange(float(np.prod(shape))).view(shape)
+    for one in (x, x.to(torch.int16), x.mT.contiguous().mT, x.clone().requires_grad_()):
+        for function in (pad._pixel_shuffle, pad._pixel_unshuffle, pad._channel_shuffle):
+            short, long = two_ways(function, one, number)
+            assert values(short) == values(long)
+            if isinstance(short, torch.Tensor) and not one.requires_grad and short.numel():
+                assert short.data_ptr() != one.data_ptr()
+                assert long.data_ptr() != one.data_ptr()
+
+
+def test_a_shuffle_knows_inference_mode() -> None:
+    """What is made there is marked."""
+    with torch.inference_mode():
+        assert F.pixel_shuffle(torch.zeros(1, 4, 2, 2), 2).is_inference()
+    assert not F.pixel_shuffle(torch.zeros(1, 4, 2, 2), 2).is_inference()

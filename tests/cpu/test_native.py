@@ -291,6 +291,27 @@ def test_a_block_serves_an_array_that_is_a_little_smaller():
         assert device.memory_stats()["cache.hits"] == before + hits
 
 
+def test_many_blocks_of_many_sizes_are_kept():
+    """A thousand freed blocks are all found again, the one that fits best for each array."""
+    device = tensorcore.device("cpu")
+    device.empty_cache()
+    add, _ = kernel("add")
+    values = [np.ones(70_000 + 70 * i, np.float32) for i in range(100)]
+    for _ in range(2):
+        before = device.memory_stats()
+        made = [add(one, one) for _ in range(10) for one in values]
+        assert all(one[0] == one[-1] == 2 for one in made)
+        del made
+    after = device.memory_stats()
+    assert after["cache.hits"] == before["cache.hits"] + 1000
+    assert after["cached_bytes.current"] == before["cached_bytes.current"] > 0
+    assert device.empty_cache() == after["cached_bytes.current"]
+    assert (
+        device.memory_stats()["reserved_bytes.current"]
+        == before["reserved_bytes.current"] - after["cached_bytes.current"]
+    )
+
+
 def test_the_cache_of_results_is_bounded():
     """Over the limit, the blocks that came back longest ago are unmapped."""
     library = native._library

@@ -96,6 +96,27 @@ def test_an_index_outside_is_refused(name, wrong):
         kernel(name)[0](np.arange(4.0), index, dim=0)
 
 
+@pytest.mark.parametrize("width", [*range(1, 100), 127, 128, 300, 2049, 16_384, 20_001])
+def test_rows_of_any_width_are_picked(isa, width):  # noqa: F811
+    """Rows are copied in parts that may overlap; none is read or written beyond its end."""
+    rng = np.random.default_rng(width)
+    table, index = rng.integers(0, 255, (19, width), dtype=np.uint8), rng.integers(0, 19, (3, 7))
+    np.testing.assert_array_equal(kernel("embedding")[0](table, index, padding=None, by_count=False), table[index])
+    values = np.stack([table, table[::-1]])
+    np.testing.assert_array_equal(kernel("index_select")[0](values, index[0], dim=1), values[:, index[0]])
+
+
+@pytest.mark.parametrize("width", [63, 64, 200, 1500])
+def test_rows_of_a_large_table_are_picked(isa, width):  # noqa: F811
+    """Rows that are asked for early, from both ends of a table that no second cache holds, few and many, in several batches."""
+    rows = (5 << 20) // width // 2 * 2
+    table = np.arange(rows * width, dtype=np.float32).reshape(2, rows // 2, width)
+    for count in (1, 2, 30, 2000):
+        index = np.random.default_rng(count).integers(0, rows // 2, count)
+        index[-1] = rows // 2 - 1
+        np.testing.assert_array_equal(kernel("index_select")[0](table, index, dim=1), table[:, index])
+
+
 def test_long_gathers_run_on_threads():
     """All rows of a large matrix, along both dims."""
     values = np.random.default_rng(8).random((1003, 517), np.float32)

@@ -21,7 +21,7 @@ enum {
     HARDLY = 16, /* one part in so many */
     HEADER = 64, /* keeps the array on a cache line */
     COLOURS = 16, COLOUR = 320, /* streams that begin at one place of a page each wait for one another's stores */
-    ENTRIES = 512,
+    SIZES = 32, DOUBLINGS = 48, /* classes to each doubling of a size, and how many of those there may be */
     TRACE_DOMAIN = 389047, /* numpy.lib.tracemalloc_domain */
 };
 
@@ -31,20 +31,32 @@ typedef struct {
     size_t asked;
 } header;
 
-typedef struct {
-    char *start;
+/* An unused block, written at its own start: in the list of its class, and in that of all, by when they came back. */
+typedef struct free_block {
+    struct free_block *next, *before, *younger, *older;
     size_t size;
 } free_block;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static free_block cached[ENTRIES]; /* the one that came back longest ago first */
-static int cached_count, colour;
+static free_block *latest[SIZES * (DOUBLINGS + 1) + 1], *oldest, *youngest; /* of each class the one that came back last */
+static int colour;
 static char *region; /* where the next block is cut, */
 static size_t region_left, smallest_step = SMALLEST_STEP;
 static struct {
     size_t allocated, allocated_peak, reserved, reserved_peak, cached, limit, active, active_peak, hits, misses;
     size_t ever_allocated, ever_freed;
 } counts;
+
+/* How far apart sizes are around one, and how often the smallest of such steps was doubled. */
+static size_t step_of(size_t size, int *doublings) {
+    size_t step = smallest_step;
+    int count = 0;
+    for (; step * 2 * SIZES < size; step *= 2)
+        count++;
+    if (doublings)
+        *doublings = count;
+    return step;
+}
 
 /* Thirty-two sizes to each doubling. What is beyond the last whole huge page of a very large one lies on small pages, of which
    those that are used count; where whole ones take hardly more, all are huge: what does not lie in the caches is read and
@@ -53,30 +65,53 @@ static size_t size_class(size_t size) {
     const size_t whole = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     if (size > LARGEST_CUT && whole - size <= size / HARDLY)
         return whole;
-    size_t step = smallest_step;
-    while (step * 64 < size)
-        step *= 2;
+    const size_t step = step_of(size, NULL);
     return (size + step - 1) / step * step;
 }
 
-/* The place of the unused block that fits best, the one that came back last of those; -1 where all are smaller, or larger
-   by more than an eighth. */
-static int fitting(size_t size) {
-    int found = -1;
-    for (int i = cached_count - 1; i >= 0; i--)
-        if (cached[i].size >= size && cached[i].size <= size + size / 8 && (found < 0 || cached[i].size < cached[found].size)) {
-            found = i;
-            if (cached[i].size == size)
-                break;
-        }
-    return found;
+/* The class of a size: larger for a larger one. */
+static int class_of(size_t size) {
+    int doublings;
+    const size_t step = step_of(size, &doublings), steps = (size + step - 1) / step;
+    return doublings < DOUBLINGS ? doublings * SIZES + (int)steps : SIZES * (DOUBLINGS + 1);
 }
 
-static void unmap(int i) {
-    munmap(cached[i].start, cached[i].size);
-    counts.cached -= cached[i].size;
-    counts.reserved -= cached[i].size;
-    memmove(cached + i, cached + i + 1, (size_t)(--cached_count - i) * sizeof *cached);
+static void keep(char *start, size_t size) {
+    free_block *const block = (free_block *)start, **const first = latest + class_of(size);
+    *block = (free_block){.next = *first, .older = youngest, .size = size};
+    if (*first)
+        (*first)->before = block;
+    *first = block;
+    *(youngest ? &youngest->younger : &oldest) = block;
+    youngest = block;
+    counts.cached += size;
+}
+
+static void let_go(free_block *block) {
+    *(block->before ? &block->before->next : latest + class_of(block->size)) = block->next;
+    if (block->next)
+        block->next->before = block->before;
+    *(block->older ? &block->older->younger : &oldest) = block->younger;
+    *(block->younger ? &block->younger->older : &youngest) = block->older;
+    counts.cached -= block->size;
+}
+
+/* The unused block that fits best, the one that came back last of those; NULL where all are smaller, or larger by more than an
+   eighth. */
+static free_block *fitting(size_t size) {
+    const size_t most = size + size / 8;
+    for (int class = class_of(size), last = class_of(most); class <= last; class++)
+        for (free_block *block = latest[class]; block; block = block->next)
+            if (block->size >= size && block->size <= most)
+                return block;
+    return NULL;
+}
+
+static void unmap(free_block *block) {
+    const size_t size = block->size;
+    let_go(block);
+    munmap(block, size);
+    counts.reserved -= size;
 }
 
 static char *map_huge(size_t size) {
@@ -118,19 +153,16 @@ static void *take(void *context, size_t asked) {
         return NULL;
     size_t size = size_class(asked + HEADER + COLOURS * COLOUR);
     pthread_mutex_lock(&lock);
-    char *start = NULL;
-    const int place = fitting(size);
-    if (place >= 0) {
-        start = cached[place].start;
-        size = cached[place].size;
-        memmove(cached + place, cached + place + 1, (size_t)(--cached_count - place) * sizeof *cached);
-        counts.cached -= size;
+    free_block *const unused = fitting(size);
+    char *start = (char *)unused;
+    if (unused) {
+        size = unused->size;
+        let_go(unused);
         counts.hits++;
-    }
-    if (!start) {
+    } else {
         start = map(size);
-        while (!start && cached_count) { /* what lies unused may be what is missing */
-            unmap(0);
+        while (!start && oldest) { /* what lies unused may be what is missing */
+            unmap(oldest);
             start = map(size);
         }
         if (!start) {
@@ -160,14 +192,13 @@ static void give_back(void *context, void *data, size_t unused) {
     counts.allocated -= of.asked;
     counts.ever_freed += of.asked;
     counts.active--;
-    while (cached_count && (cached_count == ENTRIES || counts.cached + of.size > counts.limit))
-        unmap(0);
+    while (oldest && counts.cached + of.size > counts.limit)
+        unmap(oldest);
     if (of.size > counts.limit) {
         munmap(of.start, of.size);
         counts.reserved -= of.size;
     } else {
-        cached[cached_count++] = (free_block){of.start, of.size};
-        counts.cached += of.size;
+        keep(of.start, of.size);
     }
     pthread_mutex_unlock(&lock);
 }
@@ -292,8 +323,8 @@ PyObject *native_memory_reset_peaks(PyObject *module, PyObject *unused) {
 PyObject *native_memory_empty_cache(PyObject *module, PyObject *unused) {
     pthread_mutex_lock(&lock);
     size_t given = counts.cached;
-    while (cached_count)
-        unmap(cached_count - 1);
+    while (oldest)
+        unmap(oldest);
     pthread_mutex_unlock(&lock);
     return PyLong_FromSize_t(given);
 }
@@ -306,8 +337,8 @@ PyObject *native_memory_limit(PyObject *module, PyObject *bytes) {
             return NULL;
         pthread_mutex_lock(&lock);
         counts.limit = limit;
-        while (cached_count && counts.cached > limit)
-            unmap(0);
+        while (oldest && counts.cached > limit)
+            unmap(oldest);
         pthread_mutex_unlock(&lock);
     }
     return PyLong_FromSize_t(counts.limit);

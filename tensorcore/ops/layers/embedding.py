@@ -14,9 +14,13 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.output import written
 from tensorcore.ops.samples import nn as samples
+from tensorcore.tape.mode import makers
 from tensorcore.tensor import Tensor
 
 __all__ = ["embedding"]
+
+new = object.__new__
+makers.append(globals())
 
 _embedding = Op(
     "embedding", "weight indices", "Rows of a table.", backward_name="EmbeddingBackward0", register=False,
@@ -65,6 +69,44 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
         scale_grad_by_freq: divide each row's gradient by how often it was asked for.
         sparse: let the gradient of ``weight`` be a sparse tensor of the rows that were asked for.
     """
+    if (
+        type(input) is not Tensor
+        or type(weight) is not Tensor
+        or input.dtype is not dtypes.int64
+        or len(weight.native.shape) != 2
+        or padding_idx is not None
+    ):
+        padding_idx = _checked(input, weight, padding_idx)
+    device, rows = input.device, weight.native.shape[0]
+    if device.capabilities.values and not device.checks_indices:
+        lowest, highest = device.kernels["index_bounds"](input.native)
+        if lowest < 0 or highest >= rows:
+            raise DimensionError(
+                f"embedding: index out of range in self, got {lowest if lowest < 0 else highest} for {rows} rows; "
+                f"pass indices from 0 to {rows - 1}"
+            )
+    if max_norm is not None:
+        _renorm(weight, input, float(max_norm), float(norm_type))
+    if weight.node is None and type(weight) is Tensor and weight.device is device:
+        try:
+            native = device.kernels["embedding"](
+                weight.native, input.native, padding=padding_idx, by_count=scale_grad_by_freq
+            )
+        except MemoryError:
+            pass  # ``apply`` makes room
+        else:
+            made = new(Tensor)
+            made.native = native
+            made.dtype = weight.dtype
+            made.device = device
+            made.node = made.version = made.trail = None
+            return made
+    options = {"padding": padding_idx, "by_count": scale_grad_by_freq}
+    return apply(_embedding_sparse if sparse else _embedding, (weight, input), options, dtype=weight.dtype)  # type: ignore[no-any-return]
+
+
+def _checked(input: Any, weight: Any, padding_idx: int | None) -> int | None:
+    """The padding's row, counted from the first one; refuses what cannot be looked up."""
     for name, one in (("input", input), ("weight", weight)):
         if not isinstance(one, Tensor):
             raise ArgumentTypeError(
@@ -78,22 +120,11 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None, max
     shape = weight.native.shape
     if len(shape) != 2:
         raise ShapeError(f"embedding: 'weight' must be 2-D, got {list(shape)}; reshape it")
-    rows = shape[0]
-    if padding_idx is not None:
-        if not -rows <= padding_idx < rows:
-            raise _NoSuchRow(f"embedding: Padding_idx must be within num_embeddings, got {padding_idx} for {rows} rows")
-        padding_idx %= rows
-    if input.device.capabilities.values and not input.device.checks_indices:
-        lowest, highest = input.device.kernels["index_bounds"](input.native)
-        if lowest < 0 or highest >= rows:
-            raise DimensionError(
-                f"embedding: index out of range in self, got {lowest if lowest < 0 else highest} for {rows} rows; "
-                f"pass indices from 0 to {rows - 1}"
-            )
-    if max_norm is not None:
-        _renorm(weight, input, float(max_norm), float(norm_type))
-    options = {"padding": padding_idx, "by_count": bool(scale_grad_by_freq)}
-    return apply(_embedding_sparse if sparse else _embedding, (weight, input), options, dtype=weight.dtype)  # type: ignore[no-any-return]
+    if padding_idx is None:
+        return None
+    if not -shape[0] <= padding_idx < shape[0]:
+        raise _NoSuchRow(f"embedding: Padding_idx must be within num_embeddings, got {padding_idx} for {shape[0]} rows")
+    return padding_idx % int(shape[0])
 
 
 class _NoSuchRow(DimensionError, AssertionError):

@@ -24,7 +24,65 @@ static bool inside(const int64_t *index, ptrdiff_t count, ptrdiff_t size) {
         begin += count;                                                                                        \
     }
 
-enum { AHEAD = 2, AHEAD_BYTES = 512 }; /* rows, and how much of one */
+/* Of a table that does not fit the second cache rows are asked for early, and pass it by: what is made stays there. Of 512 bytes
+   they took 0.94 of the time so in the third cache and 0.88 in memory; short ones come soon enough. */
+enum {
+    FAR_BYTES = 4 << 20, FAR_ROW = 256,
+    AHEAD_BYTES = 6 << 10, ASKED_BYTES = 1 << 10, /* so far ahead, and so much of a row: the rest is foreseen */
+    LONG_ROW = 16 << 10,                          /* from which on the start of memcpy does not count */
+};
+
+/* Two parts of one row, the second up to its end: what both have is copied twice. */
+#define COPY_ENDS(size)                                                                                        \
+    do {                                                                                                       \
+        char first[size], last[size];                                                                          \
+        memcpy(first, from, size);                                                                             \
+        memcpy(last, from + bytes - (size), size);                                                             \
+        memcpy(to, first, size);                                                                               \
+        memcpy(to + bytes - (size), last, size);                                                               \
+    } while (0)
+
+/* Halves of lines: a call of memcpy for rows of 64 bytes took twice the time, and whole lines of 512 bytes 1.04 of it. */
+ALWAYS_INLINE void copy_row(char *to, const char *from, ptrdiff_t bytes) {
+    typedef int64_t part __attribute__((vector_size(32), aligned(1), may_alias));
+    if (bytes < 32) {
+        if (bytes >= 16)
+            COPY_ENDS(16);
+        else if (bytes >= 8)
+            COPY_ENDS(8);
+        else
+            memcpy(to, from, (size_t)bytes);
+        return;
+    }
+    ptrdiff_t at = 0;
+    for (; at + 64 <= bytes; at += 64) {
+        const part low = *(const part *)(from + at), high = *(const part *)(from + at + 32);
+        *(part *)(to + at) = low;
+        *(part *)(to + at + 32) = high;
+    }
+    if (at + 32 <= bytes)
+        *(part *)(to + at) = *(const part *)(from + at);
+    if (bytes % 32)
+        *(part *)(to + bytes - 32) = *(const part *)(from + bytes - 32);
+}
+
+/* `count` rows of a table one after the other; `rest` numbers may be read. */
+static void copy_rows(const char *table, const int64_t *index, ptrdiff_t count, ptrdiff_t rest, ptrdiff_t bytes, bool far,
+                      char *made) {
+    const ptrdiff_t ahead = bytes < AHEAD_BYTES / 2 ? AHEAD_BYTES / (bytes + !bytes) : 2;
+    const ptrdiff_t asked = far && bytes >= FAR_ROW ? rest - ahead : 0;
+    for (ptrdiff_t i = 0; i < count; i++) {
+        if (i < asked) { /* which row comes next is nothing that a processor can guess */
+            const char *next = table + index[i + ahead] * bytes;
+            for (ptrdiff_t line = 0; line < bytes && line < ASKED_BYTES; line += 64)
+                __builtin_prefetch(next + line, 0, 0);
+        }
+        if (bytes < LONG_ROW)
+            copy_row(made + i * bytes, table + index[i] * bytes, bytes);
+        else
+            memcpy(made + i * bytes, table + index[i] * bytes, (size_t)bytes);
+    }
+}
 
 /* Rows of the result from `begin` to `end`. */
 static void select_rows(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
@@ -34,18 +92,11 @@ static void select_rows(const picked *job, ptrdiff_t begin, ptrdiff_t end) {
     } else if (bytes == 8) {
         EACH(uint64_t)
     } else {
-        ptrdiff_t outer = begin / job->count, at = begin % job->count;
-        for (ptrdiff_t i = begin; i < end; i++) {
-            if (at + AHEAD < job->count) { /* which row comes next is nothing that a processor can guess */
-                const char *next = job->data + (outer * job->size + job->index[at + AHEAD]) * bytes;
-                for (ptrdiff_t line = 0; line < bytes && line < AHEAD_BYTES; line += 64)
-                    __builtin_prefetch(next + line);
-            }
-            memcpy(job->made + i * bytes, job->data + (outer * job->size + job->index[at]) * bytes, (size_t)bytes);
-            if (++at == job->count) {
-                at = 0;
-                outer++;
-            }
+        for (ptrdiff_t outer = begin / job->count, at = begin % job->count; begin < end; outer++, at = 0) {
+            const ptrdiff_t rest = job->count - at, count = rest < end - begin ? rest : end - begin;
+            copy_rows(job->data + outer * job->size * bytes, job->index + at, count, rest, bytes, job->size * bytes > FAR_BYTES,
+                      job->made + begin * bytes);
+            begin += count;
         }
     }
 }

@@ -214,7 +214,10 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
         and abs.native.shape == angle.native.shape
     ):
         kernels, native = abs.device.kernels, abs.native
-        parts = kernels["mul"](native, kernels["cos"](angle.native)), kernels["mul"](native, kernels["sin"](angle.native))
+        parts = (
+            kernels["mul"](native, kernels["cos"](angle.native)),
+            kernels["mul"](native, kernels["sin"](angle.native)),
+        )
         return new_tensor(kernels["complex"](*parts), abs.dtype.to_complex(), abs.device)
     return _joined(abs * angle.cos(), abs * angle.sin(), out)  # type: ignore[attr-defined]
 

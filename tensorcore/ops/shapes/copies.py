@@ -10,9 +10,9 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.pointwise import complex
 from tensorcore.ops.reductions.reduce import stored
+from tensorcore.ops.rules import wrap_dim
 from tensorcore.ops.samples import index as index_samples
 from tensorcore.ops.samples import numeric as samples
-from tensorcore.ops.rules import wrap_dim
 from tensorcore.ops.shapes import order, shape, split, views_part
 from tensorcore.tensor import Tensor, new_tensor
 

@@ -313,6 +313,8 @@ def _check_bce(input: Any, target: Any, weight: Any, size_average: Any, reduce: 
     check_optional("binary_cross_entropy", weight=weight)
     _chances("binary_cross_entropy", input, target)
     check_floating("binary_cross_entropy", input)
+    if weight is not None:
+        rules.broadcast("binary_cross_entropy", tuple(weight.native.shape), tuple(input.native.shape))
     if input.dtype is not target.dtype:
         raise DtypeError(
             f"binary_cross_entropy: expected input and target of one dtype, got {input.dtype} and {target.dtype}; "

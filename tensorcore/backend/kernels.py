@@ -212,7 +212,7 @@ KERNELS: dict[str, Facts] = {
     # Layers and losses
     **_optional("standardize", like.standardize, layout=lies.normalised),
     **_optional("standardize_by", like.same, layout=lies.channels_last),
-    **_optional("mse_loss smooth_l1_loss", like.lost, layout=lies.aligned),
+    **_optional("mse_loss smooth_l1_loss soft_margin_loss binary_cross_entropy", like.lost, layout=lies.aligned),
     **_optional("binary_cross_entropy_with_logits", like.lost, layout=lies.after_target),
     **_optional("multi_margin_loss multilabel_margin_loss", like.lost_by_row, stops=True),
     **_optional("nll_loss", like.nll_loss, stops=True),
@@ -224,7 +224,8 @@ KERNELS: dict[str, Facts] = {
     **_optional("gru_steps", like.gru_steps),
     **_optional("rnn_steps", like.rnn_steps),
     **_optional(
-        "standardize_backward mse_loss_backward smooth_l1_loss_backward binary_cross_entropy_with_logits_backward nll_loss_backward "
+        "standardize_backward mse_loss_backward smooth_l1_loss_backward soft_margin_loss_backward binary_cross_entropy_backward "
+        "binary_cross_entropy_with_logits_backward nll_loss_backward "
         "cross_entropy_backward attention_backward ctc_loss_backward grid_sample_backward lstm_steps_backward gru_steps_backward "
         "multi_margin_loss_backward multilabel_margin_loss_backward rnn_steps_backward sparse_matmul_backward",
         like.gradients,

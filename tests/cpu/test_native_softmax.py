@@ -151,7 +151,8 @@ def test_the_mean_over_nothing_is_nan():
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("name, options", [
-    ("mse_loss", {}), ("binary_cross_entropy_with_logits", {}), ("smooth_l1_loss", {"limit": 1.5, "scale": 2.0}),
+    ("mse_loss", {}), ("soft_margin_loss", {}), ("binary_cross_entropy", {}),
+    ("binary_cross_entropy_with_logits", {}), ("smooth_l1_loss", {"limit": 1.5, "scale": 2.0}),
     ("smooth_l1_loss", {"limit": 0.0, "scale": 1.0}),
 ])  # fmt: skip
 @pytest.mark.parametrize("shape", [(1,), (67,), (3, 50, 700), ()])
@@ -161,7 +162,9 @@ def test_losses_of_pairs(shape, name, options, reduction, dtype):
     back, fallback_back = kernel(f"{name}_backward")
     random = np.random.default_rng(8)
     x, target = (np.asarray(random.standard_normal(shape) * 4, dtype) for _ in range(2))
-    rest = (None, None) if name.startswith("binary") else ()
+    rest = (None, None) if name.endswith("logits") else (None,) if name.startswith("binary") else ()
+    if name == "binary_cross_entropy":  # of chances, some of which are certain
+        x, target = (np.asarray(np.clip(0.5 + one / 8, 0, 1), dtype) for one in (x, target))
     wide = [x.astype(np.longdouble), target.astype(np.longdouble)]
     tolerance = 10 * np.finfo(dtype).eps
     expected = np.asarray(fallback(*wide, *rest, reduction=reduction, **options))
@@ -174,6 +177,8 @@ def test_losses_of_pairs(shape, name, options, reduction, dtype):
     wanted = fallback_back(g.astype(np.longdouble), *wide, *rest, reduction=reduction, **options, needs=needs)[0]
     np.testing.assert_allclose(grad, wanted.astype(dtype), rtol=tolerance, atol=tolerance)
     corners = np.array([np.nan, 1e4, -1e4, 0, np.inf, -np.inf] * 4, dtype)
+    if name == "binary_cross_entropy":
+        corners = np.array([np.nan, 0, 1, 1e-40, 1 - 1e-7, 1e-300] * 4, dtype)
     zeros = np.full_like(corners, 0.5)
     np.testing.assert_allclose(
         native(corners, zeros, *rest, reduction="none", **options),

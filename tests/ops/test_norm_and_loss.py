@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -266,3 +267,49 @@ def test_losses_of_one_number_and_a_row(torch: Any, name: str, dtypes: tuple[str
         answers.append((str(made.dtype), numbers(made)))
     assert answers[0][0] == answers[1][0]
     np.testing.assert_allclose(answers[1][1], answers[0][1], rtol=2e-3)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0])
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
+def test_softmax_of_one_number(name: str, value: float, torch: Any) -> None:
+    """Of a tensor without dims it is 1, or 0 as a logarithm, and NaN of NaN and of the infinities."""
+    made = getattr(tc.nn.functional, name)(tc.tensor(value), 0)
+    wanted = getattr(torch.nn.functional, name)(torch.tensor(value), 0)
+    np.testing.assert_array_equal(made.numpy(), wanted.numpy())
+
+
+@pytest.mark.parametrize("target", [[1, -1, 1], [1.0, -1.0, -1.0], [[1], [-1], [1]]])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_margins_of_yes_or_no(target: Any, reduction: str, torch: Any) -> None:
+    """Integer and floating targets give PyTorch's loss and gradient, to 1e-6; a target of a larger shape is refused."""
+    made = []
+    for library in (tc, torch):
+        x = library.tensor([0.5, -200.0, 3.0], requires_grad=True)
+        try:
+            loss = library.nn.functional.soft_margin_loss(x, library.tensor(target), reduction=reduction)
+        except RuntimeError:
+            made.append(None)
+            continue
+        loss.sum().backward()
+        made.append((loss.detach().numpy(), x.grad.numpy()))
+    assert (made[0] is None) is (made[1] is None) is (target == [[1], [-1], [1]])
+    for one, other in zip(*[found or () for found in made], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_cross_entropy_of_certain_chances(torch: Any) -> None:
+    """Chances of 0 and 1 have losses of up to 100 and a large gradient, which stays finite; PyTorch's, to 1e-6. Those of an
+    empty tensor are none, and NaN or what is over 1 is refused."""
+    made = []
+    for library in (tc, torch):
+        x, weight = library.tensor([0.0, 1.0, 0.0, 0.3], requires_grad=True), library.tensor([1.0, 2.0, 3.0, 0.5])
+        target = library.tensor([1.0, 0.0, 0.0, 0.7])
+        loss = library.nn.functional.binary_cross_entropy(x, target, weight)
+        (g,) = library.autograd.grad(loss, x, create_graph=library is tc)
+        plain = library.nn.functional.binary_cross_entropy(x, target, reduction="none")
+        made.append([loss.item(), *g.tolist(), *plain.tolist()])
+        assert library.nn.functional.binary_cross_entropy(x[:0], target[:0], reduction="sum").item() == 0
+        for wrong in (math.nan, 1.5, -0.1):
+            with pytest.raises(RuntimeError):
+                library.nn.functional.binary_cross_entropy(library.tensor([wrong]), library.tensor([0.5]))
+    np.testing.assert_allclose(*made, rtol=1e-6)

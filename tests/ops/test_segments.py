@@ -7,7 +7,6 @@ import pytest
 
 import tensorcore as tc
 
-torch = pytest.importorskip("torch")
 REDUCTIONS = ["sum", "mean", "prod", "max", "min"]
 CASES = [
     ([1.0, 3.0, 3.0, 0.0, 5.0, 0.0], {"lengths": [3, 0, 1, 2]}, 0),
@@ -34,7 +33,7 @@ def reduced(library, device, case, reduce, initial, dtype):
 @pytest.mark.parametrize("initial", [None, 2, 0.0])
 @pytest.mark.parametrize("reduce", REDUCTIONS)
 @pytest.mark.parametrize("case", CASES, ids=range(len(CASES)))
-def test_segments_are_pytorchs(case, reduce, initial, place):
+def test_segments_are_pytorchs(case, reduce, initial, place, torch):
     """Values, dtypes and gradients, in kernels of the device's own and in other ops, to 1e-6 of a float32."""
     for dtype in ("float32", "float64", "bfloat16"):
         made = reduced(tc, place, case, reduce, initial, dtype)
@@ -44,7 +43,7 @@ def test_segments_are_pytorchs(case, reduce, initial, place):
             np.testing.assert_allclose(one, other, rtol=1e-6 if dtype != "bfloat16" else 1e-2)
 
 
-def test_no_number_wins_extremes_and_its_gradient_goes_there():
+def test_no_number_wins_extremes_and_its_gradient_goes_there(torch):
     """A segment with NaN has NaN as its extreme, and all of the gradient goes to the NaN."""
     for library in (tc, torch):
         data = library.tensor([1.0, math.nan, 3.0, 4.0], requires_grad=True)
@@ -80,7 +79,7 @@ def test_second_derivatives_of_segments():
         (lambda m, x: m.segment_reduce(x.reshape(2, 3), "sum", lengths=m.tensor([3]), axis=1), RuntimeError),
     ],
 )
-def test_segments_refuse(call, error):
+def test_segments_refuse(call, error, torch):
     """What PyTorch refuses, with its class of error."""
     for library in (tc, torch):
         with pytest.raises(error):

@@ -1,4 +1,4 @@
-/* mse_loss, smooth_l1_loss and its kin, binary_cross_entropy_with_logits, and their gradients. */
+/* mse_loss, smooth_l1_loss and its kin, soft_margin_loss, binary_cross_entropy of chances and of scores, and their gradients. */
 #include "losses.h"
 
 #include "rows.h"
@@ -27,7 +27,7 @@ typedef struct {
     loss_shape shape;
 } loss_run;
 
-static npy_intp grain_of(int loss) { return loss == LOGISTIC ? FUNCTION_GRAIN : GRAIN; }
+static npy_intp grain_of(int loss) { return loss == LOGISTIC || loss >= CHANCE ? FUNCTION_GRAIN : GRAIN; }
 
 /* The numbers that a loss takes: of those that take none nothing is read. */
 static bool read_shape(const loss_op *op, PyObject *const *options, loss_shape *shape) {
@@ -143,13 +143,17 @@ int losses_init(void) {
     return 0;
 }
 
-static const loss_op mse = {SQUARED_ERROR, 2}, logits = {LOGISTIC, 4}, smooth = {SMOOTH_L1, 2};
+static const loss_op mse = {SQUARED_ERROR, 2}, logits = {LOGISTIC, 4}, smooth = {SMOOTH_L1, 2}, chance = {CHANCE, 3}, margin = {SOFT_MARGIN, 2};
 
 const native_spec losses_kernels[] = {
     {"mse_loss", run_forward, &mse},
     {"mse_loss_backward", run_backward, &mse},
     {"smooth_l1_loss", run_forward, &smooth},
     {"smooth_l1_loss_backward", run_backward, &smooth},
+    {"soft_margin_loss", run_forward, &margin},
+    {"soft_margin_loss_backward", run_backward, &margin},
+    {"binary_cross_entropy", run_forward, &chance},
+    {"binary_cross_entropy_backward", run_backward, &chance},
     {"binary_cross_entropy_with_logits", run_forward, &logits},
     {"binary_cross_entropy_with_logits_backward", run_backward, &logits},
     {NULL, NULL, NULL},

@@ -4,7 +4,7 @@
 
 #include "types.h"
 
-enum { SQUARED_ERROR, LOGISTIC, SMOOTH_L1, LOSSES };
+enum { SQUARED_ERROR, LOGISTIC, SMOOTH_L1, CHANCE, SOFT_MARGIN, LOSSES };
 
 /* Of SMOOTH_L1: where a difference begins to count as itself, and what all losses are times. */
 typedef struct {

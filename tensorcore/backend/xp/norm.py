@@ -52,7 +52,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def softmax(x: Native, *, dim: int) -> Native:
         if not x.size or not x.ndim:
-            return xp.ones_like(x)
+            return xp.asarray(xp.exp(x - x))  # of the infinities and of NaN that is NaN
         full = xp.ascontiguousarray(wide(x))  # whatever it lies like, the result is row-major
         made = full - largest(full, dim, keepdims=True)
         xp.exp(made, out=made)
@@ -69,7 +69,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def log_softmax(x: Native, *, dim: int) -> Native:
         if not x.size or not x.ndim:
-            return xp.zeros_like(x)
+            return xp.asarray(x - x)
         full = xp.ascontiguousarray(wide(x))  # whatever it lies like, the result is row-major
         made = full - largest(full, dim, keepdims=True)
         made -= xp.log(over(xp.exp(made), None, (dim,)))
@@ -262,6 +262,44 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         xp.put_along_axis(rows, index, at, axis=1)
         return made.astype(x.dtype, copy=False), None, None
 
+    def binary_cross_entropy(x: Native, target: Native, weight: Any, *, reduction: str) -> Native:
+        full, wanted = wide(x), wide(target)
+        yes, no = (xp.maximum(xp.log(one), full.dtype.type(-100)) for one in (full, 1 - full))
+        made = (wanted - 1) * no - wanted * yes
+        return finish(xp.asarray(made if weight is None else made * wide(weight)), reduction).astype(
+            x.dtype, copy=False
+        )
+
+    def binary_cross_entropy_backward(
+        g: Native, x: Native, target: Native, weight: Any, *, needs: Any, reduction: str
+    ) -> Any:
+        if needs[1] or needs[2]:
+            return None  # rare: the decomposition knows those gradients
+        full = wide(x)
+        made = (full - wide(target)) / xp.maximum(full * (1 - full), full.dtype.type(1e-12))
+        if weight is not None:
+            made = made * wide(weight)
+        scale = wide(g)
+        if reduction == "mean" and made.size:
+            scale = scale / full.dtype.type(made.size)
+        return xp.asarray(made * scale).astype(x.dtype, copy=False), None, None
+
+    def soft_margin_loss(x: Native, target: Native, *, reduction: str) -> Native:
+        score = -wide(target) * wide(x)
+        made = xp.log1p(xp.exp(-xp.abs(score))) + xp.maximum(score, score.dtype.type(0))
+        return finish(xp.asarray(made), reduction).astype(x.dtype, copy=False)
+
+    def soft_margin_loss_backward(g: Native, x: Native, target: Native, *, needs: Any, reduction: str) -> Any:
+        if needs[1]:
+            return None
+        wanted = wide(target)
+        score = -wanted * wide(x)
+        made = (xp.tanh(score * score.dtype.type(0.5)) * score.dtype.type(0.5) + score.dtype.type(0.5)) * -wanted
+        scale = wide(g)
+        if reduction == "mean" and made.size:
+            scale = scale / score.dtype.type(made.size)
+        return xp.asarray(made * scale).astype(x.dtype, copy=False), None
+
     def binary_cross_entropy_with_logits(
         x: Native, target: Native, weight: Any, pos_weight: Any, *, reduction: str
     ) -> Native:
@@ -302,6 +340,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         softmax, softmax_backward, log_softmax, log_softmax_backward, standardize, standardize_backward, standardize_by,
         track_statistics, mse_loss,
         mse_loss_backward, smooth_l1_loss, smooth_l1_loss_backward, nll_loss, nll_loss_backward, cross_entropy, cross_entropy_backward,
+        binary_cross_entropy, binary_cross_entropy_backward, soft_margin_loss, soft_margin_loss_backward,
         binary_cross_entropy_with_logits, binary_cross_entropy_with_logits_backward,
     )}  # fmt: skip
 

@@ -126,7 +126,7 @@ def index_copy(name: str, write: bool, input: Tensor, dim: int, index: Tensor, s
 def index_fill(name: str, write: bool, input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """``input`` with one value (a number or a 0-d tensor) in the slices at ``index``, a vector, along ``dim``."""
     check_tensors(name, input=input, index=index)
-    if index.dtype.name not in ("int64", "int32"):
+    if index.dtype.name != "int64":
         raise DimensionError(
             f"{name}: index_fill_(): Expected dtype int64 for index, got {index!r}; convert it with .long()"
         )

@@ -160,7 +160,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     if found_states is None:
         host = _states(targets, counts, blank, classes)
         found_states = [
-            new_tensor(device.from_host(one), kind, device)
+            new_tensor(device.share_host(one), kind, device)
             for one, kind in zip(host, (dtypes.int64, dtypes.bool_), strict=True)
         ]
     each = _ctc_loss(
@@ -170,7 +170,7 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     if zero_infinity:
         each = where(each.detach() == inf, 0.0, each)
     if reduction == "mean":
-        lengths = np.maximum(np.array(counts), 1).astype(each.dtype.numpy)
+        lengths = np.array([max(one, 1) for one in counts], each.dtype.numpy)
         return (each / new_tensor(device.from_host(lengths), each.dtype, device)).mean()
     if reduction == "sum":
         return total(each)
@@ -211,16 +211,24 @@ def _states(targets: Tensor, counts: Ints, blank: int, classes: int) -> tuple[np
         raise ShapeError(
             f"ctc_loss: expected targets of (batch, labels), or in a row, got {list(host.shape)} for a batch of {len(counts)}"
         )
-    labels = np.full((len(counts), 2 * longest + 1), blank, np.int64)
+    labels = np.empty((len(counts), 2 * longest + 1), np.int64)
+    labels.fill(blank)
     for i, row in enumerate(rows):
-        if row.size and not 0 <= row.min() <= row.max() < classes:
-            raise UsageError(
-                f"ctc_loss: expected labels from 0 to {classes - 1}, got {row.min() if row.min() < 0 else row.max()}; look at them"
-            )
-        labels[i, 1 : 2 * len(row) : 2] = row
+        labels[i, 1 : 2 * counts[i] : 2] = row
+    low, high = (
+        targets.device.kernels["index_bounds"](labels) if targets.device.array is np.ndarray else _bounds(labels)
+    )
+    if low < 0 or high >= classes:
+        raise UsageError(
+            f"ctc_loss: expected labels from 0 to {classes - 1}, got {low if low < 0 else high}; look at them"
+        )
     skips = np.zeros(labels.shape, np.bool_)
-    skips[:, 3::2] = labels[:, 3::2] != labels[:, 1:-2:2]
+    np.not_equal(labels[:, 3::2], labels[:, 1:-2:2], out=skips[:, 3::2])
     return labels, skips
+
+
+def _bounds(labels: np.ndarray) -> tuple[int, int]:
+    return int(labels.min()), int(labels.max())
 
 
 def _traced_states(targets: Tensor, counts: Ints, blank: int, classes: int) -> tuple[Tensor, Tensor] | None:

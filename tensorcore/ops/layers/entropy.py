@@ -16,7 +16,7 @@ from tensorcore.ops.kinds import composite, operation
 from tensorcore.ops.layers.loss import check_reduction, reduced
 from tensorcore.ops.layers.norm import log_softmax
 from tensorcore.ops.linalg.affine import linear
-from tensorcore.ops.operands import check_optional, check_tensors, everywhere, result_type
+from tensorcore.ops.operands import check_optional, check_tensors, result_type
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import check_floating
 from tensorcore.ops.reductions.reduce import sum as total
@@ -308,46 +308,61 @@ def _chances(op: str, input: Tensor, target: Tensor) -> None:
         )
 
 
-def _check_bce(input: Any, target: Any, weight: Any, size_average: Any, reduce: Any, reduction: str) -> tuple[Any, ...]:
+def _check_bce(input: Any, target: Any, weight: Any, size_average: Any, reduce: Any, reduction: str) -> str:
     reduction = check_reduction("binary_cross_entropy", reduction, size_average, reduce)
     check_optional("binary_cross_entropy", weight=weight)
     _chances("binary_cross_entropy", input, target)
     check_floating("binary_cross_entropy", input)
+    if weight is not None:
+        rules.broadcast("binary_cross_entropy", tuple(weight.native.shape), tuple(input.native.shape))
     if input.dtype is not target.dtype:
         raise DtypeError(
             f"binary_cross_entropy: expected input and target of one dtype, got {input.dtype} and {target.dtype}; "
             "convert one"
         )
     for name, one in (("input", input), ("target", target)):
-        if one.device.capabilities.host and not everywhere((one >= 0) & (one <= 1)):
-            raise ShapeError(
-                f"binary_cross_entropy: all elements of {name} should be between 0 and 1, got others; apply sigmoid first"
-            )
-    return input, target, weight, None, None, reduction
-
-
-def _each_of(g: Tensor, input: Tensor, weight: Tensor | None, reduction: str) -> Tensor:
-    """What comes to each element's loss."""
-    g = g if weight is None else g * weight
-    return g / float(prod(input.native.shape)) if reduction == "mean" else g
+        if one.device.capabilities.host and 0 not in one.native.shape:
+            kernels, values = one.device.kernels, one.device.all_values
+            least, largest = kernels["amin"](one.native), kernels["amax"](one.native)
+            # Conditions, not the numbers, so that a replayed call goes on as long as they hold.
+            if not (values(kernels["ge"](least, 0)).all() and values(kernels["le"](largest, 1)).all()):
+                raise ShapeError(
+                    f"binary_cross_entropy: all elements of {name} should be between 0 and 1, got others; apply sigmoid first"
+                )
+    return reduction
 
 
 # Of a chance that is 0 or 1 the gradient is large, not infinite: a formula of its own, as PyTorch's.
 @composite(
-    inputs="input target weight", check=_check_bce, samples=samples.probabilities, method=False,
+    inputs="input target", name="_chance_loss", samples=samples.chances, method=False,
     grads=dict(
-        input=lambda g, input, target, weight, reduction:
-            _each_of(g, input, weight, reduction) * (input - target) / (input * (1.0 - input)).clamp(min=1e-12),
-        target=lambda g, input, weight, reduction: _each_of(g, input, weight, reduction) * ((1.0 - input).log() - input.log()),
+        input=lambda g, input, target: g * (input - target) / (input * (1.0 - input)).clamp(min=1e-12),
+        target=lambda g, input: g * ((1.0 - input).log() - input.log()),
     ),
 )  # fmt: skip
+def _chance_loss(input: Tensor, target: Tensor) -> Tensor:
+    """Cross entropy of each probability; logarithms are taken as at least -100."""
+    # input first: the result lies in memory as it does
+    return _log(1.0 - input) * (target - 1.0) - target * _log(input)
+
+
+def _bce(input: Tensor, target: Tensor, weight: Any, *, reduction: str) -> Tensor:
+    each = _chance_loss(input, target)
+    return reduced(each if weight is None else each * weight, reduction)
+
+
+_binary = Fused("binary_cross_entropy", "input target weight", "Cross entropy of probabilities.", _bce,
+                backward_name="BinaryCrossEntropyBackward0")  # fmt: skip
+
+
+@operation(samples=samples.probabilities, method=False)
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None,
                          reduce: Any = None, reduction: str = "mean") -> Tensor:  # fmt: skip
     """Cross entropy of probabilities of yes or no; logarithms are taken as at least -100."""
-    each = _log(1.0 - input) * (target - 1.0) - target * _log(
-        input
-    )  # input first: the result lies in memory as it does
-    return reduced(each if weight is None else each * weight, reduction)
+    reduction = _check_bce(input, target, weight, size_average, reduce, reduction)
+    if weight is None or weight.dtype is input.dtype:
+        return _binary((input, target, weight), {"reduction": reduction})  # type: ignore[no-any-return]
+    return _bce(input, target, weight, reduction=reduction)
 
 
 def _log(chance: Tensor) -> Tensor:

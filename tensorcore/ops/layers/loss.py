@@ -295,6 +295,15 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     return reduced((near - far + margin).clamp(min=0.0), reduction)
 
 
+def _margins(input: Tensor, target: Tensor, *, reduction: str) -> Tensor:
+    score = -target * input
+    size = score.abs()
+    return reduced((1.0 + (-size).exp()).log() + (score + size) * 0.5, reduction)
+
+
+_soft_margin = Fused("soft_margin_loss", "input target", "Margins of yes or no.", _margins)
+
+
 @operation(samples=samples.embedding, method=False)
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None,
                      reduction: str = "mean") -> Tensor:  # fmt: skip
@@ -302,9 +311,21 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: Any = None, re
     reduction = check_reduction("soft_margin_loss", reduction, size_average, reduce)
     check_tensors("soft_margin_loss", input=input, target=target)
     _float_result("soft_margin_loss", input)
-    score = -target * input
-    size = score.abs()
-    return reduced((1.0 + (-size).exp()).log() + (score + size) * 0.5, reduction)
+    if rules.broadcast("soft_margin_loss", input.native.shape, target.native.shape) != input.native.shape:
+        raise ShapeError(
+            f"soft_margin_loss: output with shape {list(input.shape)} doesn't match the broadcast shape, got a target of "
+            f"{list(target.shape)}; reshape one"
+        )
+    if (
+        target.dtype.kind == "integer"
+        and target.dtype.is_signed
+        and input.dtype.is_floating_point
+        and input.native.shape
+    ):
+        target = target.to(input.dtype)  # type: ignore[attr-defined]
+    if input.dtype is target.dtype and input.dtype.is_floating_point and input.native.shape == target.native.shape:
+        return _soft_margin((input, target), {"reduction": reduction})  # type: ignore[no-any-return]
+    return _margins(input, target, reduction=reduction)
 
 
 # Likelihoods

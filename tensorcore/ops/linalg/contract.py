@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -17,6 +18,10 @@ from tensorcore.ops.samples import nn as samples
 from tensorcore.tensor import Tensor
 
 __all__ = ["einsum", "tensordot"]
+
+Names = tuple[Any, ...]
+Shape = tuple[int, ...]
+Plan = tuple[Shape | None, Shape, Shape | None, Shape, Shape, Names]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -34,8 +39,13 @@ def einsum(*args: Any) -> Tensor:
     More than two operands are contracted from left to right, or in the order that ``opt_einsum``
     finds where that is installed.
     """
+    if len(args) == 3 and type(args[0]) is str and type(args[1]) is Tensor is type(args[2]):
+        found = _usual(args[0], tuple(args[1].native.shape), tuple(args[2].native.shape))
+        if found is not None:
+            made = _product(args[1], args[2], found[0])
+            return made if found[1] is None else made.permute(found[1])  # type: ignore[attr-defined, no-any-return]
     equation, operands = _written(args)
-    terms, result, operands = _parse(equation, operands)
+    terms, result = _parse(equation, tuple([tuple(one.native.shape) for one in operands]))
     sizes: dict[Any, int] = {}
     for term, operand in zip(terms, operands, strict=True):
         for name, size in zip(term, operand.native.shape, strict=True):
@@ -91,32 +101,32 @@ def _written(args: tuple[Any, ...]) -> tuple[str, list[Tensor]]:
     return equation, list(operands)
 
 
-def _parse(equation: str, operands: list[Tensor]) -> tuple[list[tuple[Any, ...]], list[Any], list[Tensor]]:
+def _parse(equation: str, shapes: tuple[Shape, ...]) -> tuple[list[Names], list[Any]]:
     """A tuple of dim names for each operand, and the result's; the dims under an ellipsis are named by ints from the back."""
     inputs, arrow, output = equation.replace(" ", "").partition("->")
     texts = inputs.split(",")
-    if len(texts) != len(operands):
+    if len(texts) != len(shapes):
         raise UsageError(
-            f"einsum: more operands were provided than specified in the equation, or fewer: got {len(operands)} for {equation!r}"
+            f"einsum: more operands were provided than specified in the equation, or fewer: got {len(shapes)} for {equation!r}"
         )
     terms: list[tuple[Any, ...]] = []
     widest = 0
-    for text, operand in zip(texts, operands, strict=True):
+    for text, shape in zip(texts, shapes, strict=True):
         before, dots, after = text.partition("...")
         _check_letters(equation, before + after)
-        ndim = len(operand.native.shape)
+        ndim = len(shape)
         hidden = ndim - len(before) - len(after)
         if hidden < 0 or (hidden and not dots):
             raise ShapeError(
                 f"einsum: the number of subscripts in the equation ({len(before) + len(after)}) does not match the number of "
-                f"dimensions ({ndim}) for an operand, got {text!r} for shape {list(operand.native.shape)}"
+                f"dimensions ({ndim}) for an operand, got {text!r} for shape {list(shape)}"
             )
         widest = max(widest, hidden)
         terms.append((*before, *range(hidden - 1, -1, -1), *after))
     broadcast = list(range(widest - 1, -1, -1))
     if not arrow:
         letters = [name for term in terms for name in term if isinstance(name, str)]
-        return terms, broadcast + sorted({one for one in letters if letters.count(one) == 1}), operands
+        return terms, broadcast + sorted({one for one in letters if letters.count(one) == 1})
     before, dots, after = output.partition("...")
     _check_letters(equation, before + after)
     known = {name for term in terms for name in term}
@@ -126,7 +136,28 @@ def _parse(equation: str, operands: list[Tensor]) -> tuple[list[tuple[Any, ...]]
                 f"einsum: output subscript {one} does not appear in the equation for any input operand, or appears twice, "
                 f"got {equation!r}"
             )
-    return terms, [*before, *(broadcast if dots else ()), *after], operands
+    return terms, [*before, *(broadcast if dots else ()), *after]
+
+
+@lru_cache(1024)
+def _usual(equation: str, a: Shape, b: Shape) -> tuple[Plan, tuple[int, ...] | None] | None:
+    """How two operands of these shapes are one product of matrices, and the order of its dims; None where they are not, where a
+    dim is summed by itself, a letter repeated or a size of 1 stretched, and where the equation is wrong."""
+    try:
+        terms, result = _parse(equation, (a, b))
+    except (ArgumentTypeError, ShapeError, UsageError):
+        return None
+    x, y = (dict(zip(term, shape, strict=True)) for term, shape in zip(terms, (a, b), strict=True))
+    if len(x) != len(a) or len(y) != len(b) or not x.keys() ^ y.keys() <= set(result) <= x.keys() | y.keys():
+        return None
+    if any(x[name] != y[name] for name in x.keys() & y.keys()):
+        return None
+    plan = _plan(terms[0], a, terms[1], b, frozenset(result))
+    return None if plan is None else (plan, _order(plan[-1], tuple(result)))
+
+
+def _order(have: Names, wanted: Names) -> tuple[int, ...] | None:
+    return None if have == wanted else tuple([have.index(name) for name in wanted])
 
 
 def _check_letters(equation: str, letters: str) -> None:
@@ -182,37 +213,56 @@ def _summed(operand: Tensor, term: tuple[Any, ...], kept: set[Any]) -> tuple[Ten
 
 
 def _contracted(
-    left: tuple[Tensor, tuple[Any, ...]], right: tuple[Tensor, tuple[Any, ...]], kept: set[Any], sizes: dict[Any, int]
-) -> tuple[Tensor, tuple[Any, ...]]:
+    left: tuple[Tensor, Names], right: tuple[Tensor, Names], kept: set[Any], sizes: dict[Any, int]
+) -> tuple[Tensor, Names]:
     """Two operands as one, by a batched matrix product."""
     x, x_term = _summed(*left, kept | set(right[1]))
     y, y_term = _summed(*right, kept | set(left[1]))
     both = [name for name in x_term if name in y_term]
-    batch = [name for name in both if name in kept]
-    inner = [name for name in both if name not in kept]
-    rows = [name for name in x_term if name not in both]
-    columns = [name for name in y_term if name not in both]
     # A size of 1 broadcasts against the other operand's.
     x = _expanded(x, x_term, both, sizes)
     y = _expanded(y, y_term, both, sizes)
+    plan = _plan(x_term, tuple(x.native.shape), y_term, tuple(y.native.shape), frozenset(kept))
+    if plan is not None:
+        return _product(x, y, plan), plan[-1]
+    rows = [name for name in x_term if name not in both]
+    columns = [name for name in y_term if name not in both]
+    x = _ordered(x, x_term, (*both, *rows))
+    y = _ordered(y, y_term, (*both, *columns))
+    x = x.reshape(*x.native.shape, *[1] * len(columns))
+    y = y.reshape(*y.native.shape[: len(both)], *[1] * len(rows), *y.native.shape[len(both) :])
+    return x * y, (*both, *rows, *columns)
+
+
+@lru_cache(1024)
+def _plan(x_term: Names, x_shape: Shape, y_term: Names, y_shape: Shape, kept: frozenset[Any]) -> Plan | None:
+    """How two operands become matrices, or batches of them: the order of the dims of each, and its shape; then the shape and the
+    names of their product. None where nothing is summed."""
+    both = [name for name in x_term if name in y_term]
+    batch = [name for name in both if name in kept]
+    inner = [name for name in both if name not in kept]
     if not inner:
-        x = _ordered(x, x_term, (*batch, *rows))
-        y = _ordered(y, y_term, (*batch, *columns))
-        x = x.reshape(*x.native.shape, *[1] * len(columns))
-        y = y.reshape(*y.native.shape[: len(batch)], *[1] * len(rows), *y.native.shape[len(batch) :])
-        return x * y, (*batch, *rows, *columns)
+        return None
+    rows = [name for name in x_term if name not in both]
+    columns = [name for name in y_term if name not in both]
+    sizes = dict(zip(x_term, x_shape, strict=True)) | dict(zip(y_term, y_shape, strict=True))
+    b, m, k, n = ([sizes[name] for name in names] for names in (batch, rows, inner, columns))
+    front = (prod(b),) if batch else ()
+    return (
+        _order(x_term, (*batch, *rows, *inner)), (*front, prod(m), prod(k)),
+        _order(y_term, (*batch, *inner, *columns)), (*front, prod(k), prod(n)),
+        (*b, *m, *n), (*batch, *rows, *columns),
+    )  # fmt: skip
 
-    def size(operand: Tensor, names: list[Any], term: tuple[Any, ...]) -> list[int]:
-        return [operand.native.shape[term.index(name)] for name in names]
 
-    b, m, k, n = size(x, batch, x_term), size(x, rows, x_term), size(x, inner, x_term), size(y, columns, y_term)
-    if batch:
-        x = _ordered(x, x_term, (*batch, *rows, *inner)).reshape(prod(b), prod(m), prod(k))
-        y = _ordered(y, y_term, (*batch, *inner, *columns)).reshape(prod(b), prod(k), prod(n))
-    else:
-        x = _ordered(x, x_term, (*rows, *inner)).reshape(prod(m), prod(k))
-        y = _ordered(y, y_term, (*inner, *columns)).reshape(prod(k), prod(n))
-    return matmul(x, y).reshape(*b, *m, *n), (*batch, *rows, *columns)
+def _product(x: Any, y: Any, plan: Plan) -> Tensor:
+    x_order, left, y_order, right, shape, _ = plan
+    x = x if x_order is None else x.permute(x_order)
+    y = y if y_order is None else y.permute(y_order)
+    made: Any = matmul(
+        x if x.native.shape == left else x.reshape(left), y if y.native.shape == right else y.reshape(right)
+    )
+    return made if made.native.shape == shape else made.reshape(shape)  # type: ignore[no-any-return]
 
 
 def _expanded(operand: Tensor, term: tuple[Any, ...], names: list[Any], sizes: dict[Any, int]) -> Tensor:

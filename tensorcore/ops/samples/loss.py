@@ -9,7 +9,7 @@ import numpy as np
 from tensorcore.ops.samples import Call, Make
 
 __all__ = [
-    "classification", "cosine_embedding", "divergence", "embedding", "gaussian", "linear_classification",
+    "chances", "classification", "cosine_embedding", "divergence", "embedding", "gaussian", "linear_classification",
     "log_probabilities", "multi_margin", "multilabel", "multilabel_margin", "poisson", "probabilities", "ranking",
     "regression", "rows", "scores", "triplet", "triplet_with_distance", "two_vectors",
 ]  # fmt: skip
@@ -39,6 +39,11 @@ def log_probabilities(array: Make) -> Iterator[Call]:
         yield (array(3, 4), classes), {"reduction": reduction}
     yield (array(3, 4), classes, array(4, low=0.5)), {"ignore_index": 0}
     yield (array(2, 3, 2), np.array([[0, 2], [1, 1]])), {}
+
+
+def chances(array: Make) -> Iterator[Call]:
+    """Probabilities and targets between 0 and 1, and nothing else."""
+    yield (array(3, 4, low=0.1, high=0.9), array(3, 4, low=0.0, high=1.0)), {}
 
 
 def probabilities(array: Make) -> Iterator[Call]:

@@ -32,6 +32,20 @@ static void F(squared_back)(const void *from, const void *target, const void *gr
     }
 }
 
+/* The sum of losses that were put to a buffer. */
+#define TOTAL_OF(name)                                                                                        \
+    static double F(name##_total)(const void *from, const void *target, ptrdiff_t count, loss_shape shape) {  \
+        const REAL *x = from, *y = target;                                                                    \
+        REAL space[PIECE];                                                                                    \
+        WIDE total = 0;                                                                                       \
+        for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {                                            \
+            ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;                                  \
+            F(name##_each)(x + begin, y + begin, space, piece, shape);                                        \
+            total += F(row_sum)(space, piece);                                                                \
+        }                                                                                                     \
+        return (double)total;                                                                                 \
+    }
+
 /* Half the square over the limit of a difference below it, else the difference less half the limit. */
 static void F(smooth_each)(const void *from, const void *target, void *to, ptrdiff_t count, loss_shape shape) {
     const REAL *x = from, *y = target, limit = (REAL)shape.limit, scale = (REAL)shape.scale;
@@ -43,17 +57,7 @@ static void F(smooth_each)(const void *from, const void *target, void *to, ptrdi
     }
 }
 
-static double F(smooth_total)(const void *from, const void *target, ptrdiff_t count, loss_shape shape) {
-    const REAL *x = from, *y = target;
-    REAL space[PIECE];
-    WIDE total = 0;
-    for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
-        ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
-        F(smooth_each)(x + begin, y + begin, space, piece, shape);
-        total += F(row_sum)(space, piece);
-    }
-    return (double)total;
-}
+TOTAL_OF(smooth)
 
 static void F(smooth_back)(const void *from, const void *target, const void *gradient, bool one, double factor, void *to,
                            ptrdiff_t count, loss_shape shape) {
@@ -74,17 +78,7 @@ static void F(logistic_each)(const void *from, const void *target, void *to, ptr
         out[i] = (x[i] < 0 ? 0 : x[i]) - x[i] * y[i] + F(log1p_)(F(exp_flushed)(-F(abs_)(x[i])));
 }
 
-static double F(logistic_total)(const void *from, const void *target, ptrdiff_t count, loss_shape shape) {
-    const REAL *x = from, *y = target;
-    REAL space[PIECE];
-    WIDE total = 0;
-    for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
-        ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
-        F(logistic_each)(x + begin, y + begin, space, piece, shape);
-        total += F(row_sum)(space, piece);
-    }
-    return (double)total;
-}
+TOTAL_OF(logistic)
 
 static void F(logistic_back)(const void *from, const void *target, const void *gradient, bool one, double factor, void *to,
                              ptrdiff_t count, loss_shape shape) {
@@ -99,3 +93,48 @@ static void F(logistic_back)(const void *from, const void *target, const void *g
             out[i] = (F(sigmoid_)(x[i]) - y[i]) * (g[i] * by);
     }
 }
+
+/* -(y log(x) + (1 - y) log(1 - x)), with logarithms of at least -100. */
+static void F(chance_each)(const void *from, const void *target, void *to, ptrdiff_t count, loss_shape shape) {
+    const REAL *x = from, *y = target;
+    REAL *out = to;
+    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+        const REAL yes = F(log_)(x[i]), no = F(log_)(1 - x[i]);
+        out[i] = (y[i] - 1) * (no < -100 ? -100 : no) - y[i] * (yes < -100 ? -100 : yes);
+    }
+}
+
+TOTAL_OF(chance)
+
+/* Of a chance that is 0 or 1 large, not infinite. */
+static void F(chance_back)(const void *from, const void *target, const void *gradient, bool one, double factor, void *to,
+                           ptrdiff_t count, loss_shape shape) {
+    const REAL *x = from, *y = target, *g = gradient;
+    REAL *out = to, by = (REAL)factor;
+    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+        const REAL slope = x[i] * (1 - x[i]);
+        out[i] = (one ? g[0] : g[i]) * by * (x[i] - y[i]) / (slope < (REAL)1e-12 ? (REAL)1e-12 : slope);
+    }
+}
+
+/* log(1 + e^(-x y)) */
+static void F(margin_each)(const void *from, const void *target, void *to, ptrdiff_t count, loss_shape shape) {
+    const REAL *x = from, *y = target;
+    REAL *out = to;
+    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {
+        const REAL score = -y[i] * x[i];
+        out[i] = (score < 0 ? 0 : score) + F(log1p_)(F(exp_flushed)(-F(abs_)(score)));
+    }
+}
+
+TOTAL_OF(margin)
+
+static void F(margin_back)(const void *from, const void *target, const void *gradient, bool one, double factor, void *to,
+                           ptrdiff_t count, loss_shape shape) {
+    const REAL *x = from, *y = target, *g = gradient;
+    REAL *out = to, by = (REAL)factor;
+    INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
+        out[i] = F(sigmoid_)(-y[i] * x[i]) * -y[i] * ((one ? g[0] : g[i]) * by);
+}
+
+#undef TOTAL_OF

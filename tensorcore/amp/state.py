@@ -16,6 +16,7 @@ from tensorcore.backend.registry import backends
 from tensorcore.backend.registry import device as find_device
 from tensorcore.dtypes import dtype
 from tensorcore.errors import DeviceError, DeviceUnavailable, DtypeError, UnknownDevice, UsageError
+from tensorcore.forks import renewed
 from tensorcore.ops import late
 from tensorcore.ops.define import OPS
 from tensorcore.tape.mode import mode
@@ -365,7 +366,7 @@ def _kept(leaf: Tensor, dtype: dtype) -> Tensor:
 
 # Which functions have two bodies
 
-_finding = threading.Lock()
+_finding = renewed(threading.Lock())
 _found: set[int] = set()
 _seen = -1  # how many ops there were at the last look
 

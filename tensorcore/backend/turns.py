@@ -6,6 +6,8 @@ import threading
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
+from tensorcore.forks import in_child
+
 __all__ = ["Circle", "Turns"]
 
 
@@ -20,6 +22,13 @@ class Turns:
         self._changed = threading.Condition()
         self._workers: dict[Hashable, int] = {}  # what is being done, and the thread that does it
         self._waiting: dict[int, Hashable] = {}  # threads that wait for their turn, and what for
+        in_child(self._alone)
+
+    def _alone(self) -> None:
+        """In a child of a fork nobody else goes on with what was begun."""
+        me = threading.get_ident()
+        self._changed, self._waiting = threading.Condition(), {}
+        self._workers = {work: worker for work, worker in self._workers.items() if worker == me}
 
     @contextmanager
     def take(self, work: Hashable) -> Iterator[None]:

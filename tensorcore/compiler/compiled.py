@@ -11,12 +11,13 @@ import numpy as np
 
 from tensorcore.compiler.pieces import Pieces
 from tensorcore.compiler.trace import MISSED, Entry, trace
+from tensorcore.forks import renewed
 from tensorcore.tape.mode import mode
 
 __all__ = ["Compiled", "Explanation"]
 
 _CHANGES = 3
-_tracing = threading.Lock()  # a trace looks at devices that all threads share
+_tracing = renewed(threading.Lock())  # a trace looks at devices that all threads share
 
 
 def _is_unusual() -> bool:

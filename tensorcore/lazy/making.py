@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.program import Program, Value, filled
 from tensorcore.errors import DimensionError, KernelMissing, ShapeError, UsageError
+from tensorcore.forks import renewed
 from tensorcore.lazy import account
 from tensorcore.lazy.drafts import Draft, Work, collect, pending_of
 from tensorcore.lazy.kernels import pure_kernels
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["limits", "realise", "relieve", "run_steps"]
 
-_lock = threading.RLock()
+_lock = renewed(threading.RLock())
 # Bytes and calls that are pending from which on it is worth to look for garbage among them first: 50 ms.
 _HEAVY = 1 << 26
 _MANY = 4096

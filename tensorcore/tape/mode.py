@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tensorcore.errors import not_bool
+from tensorcore.forks import renewed
 
 __all__ = [
     "enable_grad",
@@ -69,7 +70,7 @@ class Unusual:
     inferred: bool  # whether any thread has ever been in inference mode: before that, no tensor is marked
 
 
-_counting = threading.Lock()
+_counting = renewed(threading.Lock())
 unusual = Unusual()
 unusual.threads = unusual.inference = 0
 unusual.inferred = False

@@ -15,7 +15,6 @@ FLOORS = {
     "tensorcore._version": 0,
     "tensorcore.boxes": 0,
     "tensorcore.formats": 0,
-    "tensorcore.forks": 0,
     "tensorcore.shortcuts": 0,
     "tensorcore.backend": 1,
     "tensorcore.tape": 2,

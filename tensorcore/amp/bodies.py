@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
-from tensorcore.forks import renewed
+from tensorcore.backend.turns import renewed
 
 __all__ = ["Body", "count", "cover", "innermost", "interpose", "uncover"]
 

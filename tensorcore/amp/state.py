@@ -14,9 +14,9 @@ from tensorcore.amp.bodies import Body, count
 from tensorcore.amp.lists import ACCELERATOR, CPU
 from tensorcore.backend.registry import backends
 from tensorcore.backend.registry import device as find_device
+from tensorcore.backend.turns import renewed
 from tensorcore.dtypes import dtype
 from tensorcore.errors import DeviceError, DeviceUnavailable, DtypeError, UnknownDevice, UsageError
-from tensorcore.forks import renewed
 from tensorcore.ops import late
 from tensorcore.ops.define import OPS
 from tensorcore.tape.mode import mode

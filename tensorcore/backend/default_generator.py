@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from tensorcore.backend.random import Generator
-from tensorcore.forks import renewed
+from tensorcore.backend.turns import renewed
 
 __all__ = ["default_generator", "own_generator"]
 

@@ -1,14 +1,29 @@
-"""One thread at a time for each piece of work, and an error instead of a deadlock where threads wait in a ring."""
+"""One thread at a time for each piece of work, and an error instead of a deadlock where threads wait in a ring.
+
+Of a fork only the thread that forks goes on in the child, so nobody there would release what another thread held.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from tensorcore.forks import in_child
+__all__ = ["Circle", "Turns", "in_child", "renewed"]
 
-__all__ = ["Circle", "Turns"]
+
+def in_child(function: Callable[[], Any]) -> None:
+    """Call a function in each child of a fork, before it goes on."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
+
+
+def renewed(lock: Any) -> Any:
+    """The lock, which a child of a fork finds free, whoever held it."""
+    in_child(lock._at_fork_reinit)
+    return lock
 
 
 class Circle(Exception):

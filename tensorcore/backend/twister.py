@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorcore.backend import distributions as dist
+from tensorcore.backend.turns import in_child
 from tensorcore.errors import ArgumentError, ArgumentTypeError
-from tensorcore.forks import in_child
 
 __all__ = ["DEFAULT_SEED", "RandomError", "Twister"]
 

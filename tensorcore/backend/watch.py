@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tensorcore.forks import renewed
+from tensorcore.backend.turns import renewed
 
 if TYPE_CHECKING:
     from tensorcore.backend.base import Backend, Kernel

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tensorcore.backend.turns import renewed
 from tensorcore.compiler.pieces import Pieces
 from tensorcore.compiler.trace import MISSED, Entry, trace
-from tensorcore.forks import renewed
 from tensorcore.tape.mode import mode
 
 __all__ = ["Compiled", "Explanation"]

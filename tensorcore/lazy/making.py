@@ -18,8 +18,8 @@ from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.program import Program, Value, filled
+from tensorcore.backend.turns import renewed
 from tensorcore.errors import DimensionError, KernelMissing, ShapeError, UsageError
-from tensorcore.forks import renewed
 from tensorcore.lazy import account
 from tensorcore.lazy.drafts import Draft, Work, collect, pending_of
 from tensorcore.lazy.kernels import pure_kernels

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tensorcore.backend.turns import renewed
 from tensorcore.errors import not_bool
-from tensorcore.forks import renewed
 
 __all__ = [
     "enable_grad",

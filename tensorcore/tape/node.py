@@ -9,8 +9,8 @@ from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
+from tensorcore.backend.turns import renewed
 from tensorcore.errors import ArgumentTypeError, GradientError
-from tensorcore.forks import renewed
 from tensorcore.formats import contiguous_format
 from tensorcore.tape.memory import Version
 from tensorcore.tape.mode import mode

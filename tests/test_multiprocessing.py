@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -163,8 +164,6 @@ class TestSpawn:
 
     def test_from_anew(self, tmp_path: Path) -> None:
         """A program whose processes start anew shares the tensors that it gives them."""
-        import subprocess
-
         (tmp_path / "main.py").write_text(
             "import tensorcore as torch\nimport tensorcore.multiprocessing as mp\n"
             "def work(i, x): x[i] = i + 1\n"
@@ -172,3 +171,47 @@ class TestSpawn:
         )
         done = subprocess.run([sys.executable, tmp_path / "main.py"], capture_output=True, text=True, check=False)
         assert (done.stdout, done.stderr) == ("[1.0, 2.0]\n", "")
+
+
+BESIDE_THREADS = """
+import os, signal, threading
+import tensorcore as tc
+
+def work():
+    w = tc.randn(40, 40, requires_grad=True)
+    with tc.lazy():
+        (tc.randn(40, 40) @ tc.randn(40, 40)).sum().item()
+    (tc.randn(40, 40) @ w).sum().backward()
+    w.sum().backward()
+
+def on():
+    while running:
+        work()
+
+work()
+running = True
+threads = [threading.Thread(target=on) for _ in range(3)]
+for one in threads:
+    one.start()
+ended = []
+for _ in range(25):
+    child = os.fork()
+    if not child:
+        signal.alarm(60)  # ends a child that waits for a lock
+        tc.manual_seed(3)
+        first = tc.randn(5).tolist()
+        work()
+        tc.manual_seed(3)
+        os._exit(tc.randn(5).tolist() != first)
+    ended.append(os.waitpid(child, 0)[1])
+    if ended[-1]:
+        break
+running = False
+print(ended)
+"""
+
+
+def test_a_child_of_busy_threads_draws_and_trains() -> None:
+    """Whatever other threads were in the middle of, a forked child finds generators, gradients and lazy values free."""
+    done = subprocess.run([sys.executable, "-c", BESIDE_THREADS], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.returncode) == (str([0] * 25), 0), done.stderr

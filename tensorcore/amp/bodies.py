@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping
 from types import CodeType, FunctionType
 from typing import Any
 
+from tensorcore.backend.turns import renewed
+
 __all__ = ["Body", "count", "cover", "innermost", "interpose", "uncover"]
 
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 # Functions that ``cover`` took, and the twins that stand for what they ran: regions begin and end in the twins meanwhile.
 _twins: dict[FunctionType, FunctionType] = {}
 # What functions ran before ``interpose``, for good: regions begin and end in there.

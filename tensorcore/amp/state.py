@@ -14,6 +14,7 @@ from tensorcore.amp.bodies import Body, count
 from tensorcore.amp.lists import ACCELERATOR, CPU
 from tensorcore.backend.registry import backends
 from tensorcore.backend.registry import device as find_device
+from tensorcore.backend.turns import renewed
 from tensorcore.dtypes import dtype
 from tensorcore.errors import DeviceError, DeviceUnavailable, DtypeError, UnknownDevice, UsageError
 from tensorcore.ops import late
@@ -365,7 +366,7 @@ def _kept(leaf: Tensor, dtype: dtype) -> Tensor:
 
 # Which functions have two bodies
 
-_finding = threading.Lock()
+_finding = renewed(threading.Lock())
 _found: set[int] = set()
 _seen = -1  # how many ops there were at the last look
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 
 from tensorcore.backend.random import Generator
+from tensorcore.backend.turns import renewed
 
 __all__ = ["default_generator", "own_generator"]
 
 _default: Generator | None = None
-_default_lock = threading.Lock()
+_default_lock = renewed(threading.Lock())
 
 
 class _Threads(threading.local):

@@ -1,12 +1,29 @@
-"""One thread at a time for each piece of work, and an error instead of a deadlock where threads wait in a ring."""
+"""One thread at a time for each piece of work, and an error instead of a deadlock where threads wait in a ring.
+
+Of a fork only the thread that forks goes on in the child, so nobody there would release what another thread held.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["Circle", "Turns"]
+__all__ = ["Circle", "Turns", "in_child", "renewed"]
+
+
+def in_child(function: Callable[[], Any]) -> None:
+    """Call a function in each child of a fork, before it goes on."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)
+
+
+def renewed(lock: Any) -> Any:
+    """The lock, which a child of a fork finds free, whoever held it."""
+    in_child(lock._at_fork_reinit)
+    return lock
 
 
 class Circle(Exception):
@@ -20,6 +37,13 @@ class Turns:
         self._changed = threading.Condition()
         self._workers: dict[Hashable, int] = {}  # what is being done, and the thread that does it
         self._waiting: dict[int, Hashable] = {}  # threads that wait for their turn, and what for
+        in_child(self._alone)
+
+    def _alone(self) -> None:
+        """In a child of a fork nobody else goes on with what was begun."""
+        me = threading.get_ident()
+        self._changed, self._waiting = threading.Condition(), {}
+        self._workers = {work: worker for work, worker in self._workers.items() if worker == me}
 
     @contextmanager
     def take(self, work: Hashable) -> Iterator[None]:

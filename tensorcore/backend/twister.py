@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+import weakref
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Self
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tensorcore.backend import distributions as dist
+from tensorcore.backend.turns import in_child
 from tensorcore.errors import ArgumentError, ArgumentTypeError
 
 __all__ = ["DEFAULT_SEED", "RandomError", "Twister"]
@@ -44,12 +46,13 @@ class Twister:
     Each method may be called from several threads and is atomic.
     """
 
-    __slots__ = ("_bits", "_lock", "_normal", "_seed", "_single", "_uint32", "_unused")
+    __slots__ = ("__weakref__", "_bits", "_lock", "_normal", "_seed", "_single", "_uint32", "_unused")
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self._lock = threading.RLock()
         self._bits = np.random.MT19937()
         self._uint32 = np.random.Generator(self._bits).integers
+        _twisters.add(self)
         self.manual_seed(seed)
 
     def manual_seed(self, seed: int) -> Self:
@@ -165,6 +168,19 @@ class Twister:
             if n:
                 self._normal = made[-1] if missing % 2 else None
         return dist.fma_float64(np.array(made[:n], np.float64), std, mean)
+
+
+_twisters: weakref.WeakSet[Twister] = weakref.WeakSet()
+
+
+def _freed() -> None:
+    """In a child of a fork: the locks of generators that another thread was drawing from, NumPy's included."""
+    for each in list(_twisters):
+        each._lock._at_fork_reinit()  # type: ignore[attr-defined]
+        each._bits.lock._at_fork_reinit()  # type: ignore[attr-defined]
+
+
+in_child(_freed)
 
 
 def _restored(kind: type[Twister], state: Array) -> Twister:

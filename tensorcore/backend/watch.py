@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tensorcore.backend.turns import renewed
+
 if TYPE_CHECKING:
     from tensorcore.backend.base import Backend, Kernel
 
@@ -14,7 +16,7 @@ __all__ = ["Around", "Replaced", "arrivals", "arrived", "unwatch", "watch"]
 Around = Callable[["Backend", str, "Kernel"], "Kernel"]
 
 arrivals: list[Callable[[Backend], None]] = []  # called with each device that is made from now on
-_lock = threading.Lock()
+_lock = renewed(threading.Lock())
 _devices: list[tuple[Backend, Around]] = []  # who looks at one device, the outermost last
 _everywhere: list[Around] = []  # who looks at all devices, those too that are made later
 _own: dict[Backend, dict[str, Kernel]] = {}  # the tables of devices that are being looked at

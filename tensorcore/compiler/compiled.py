@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorcore.backend.turns import renewed
 from tensorcore.compiler.entry import MISSED, Entry
 from tensorcore.compiler.pieces import Pieces
 from tensorcore.compiler.trace import trace
@@ -17,7 +18,7 @@ from tensorcore.tape.mode import mode
 __all__ = ["Compiled", "Explanation"]
 
 _CHANGES = 3
-_tracing = threading.Lock()  # a trace looks at devices that all threads share
+_tracing = renewed(threading.Lock())  # a trace looks at devices that all threads share
 
 
 def _is_unusual() -> bool:

@@ -18,6 +18,7 @@ from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
 from tensorcore.backend.program import Program, Value, filled
+from tensorcore.backend.turns import renewed
 from tensorcore.errors import IndexOutside, KernelMissing, UsageError
 from tensorcore.lazy import account
 from tensorcore.lazy.drafts import Draft, Work, collect, pending_of
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["limits", "realise", "relieve", "run_steps"]
 
-_lock = threading.RLock()
+_lock = renewed(threading.RLock())
 # Bytes and calls that are pending from which on it is worth to look for garbage among them first: 50 ms.
 _HEAVY = 1 << 26
 _MANY = 4096

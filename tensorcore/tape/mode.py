@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tensorcore.backend.turns import renewed
 from tensorcore.errors import not_bool
 
 __all__ = [
@@ -69,7 +70,7 @@ class Unusual:
     inferred: bool  # whether any thread has ever been in inference mode: before that, no tensor is marked
 
 
-_counting = threading.Lock()
+_counting = renewed(threading.Lock())
 unusual = Unusual()
 unusual.threads = unusual.inference = 0
 unusual.inferred = False

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from sys import getrefcount
 from typing import Any
 
+from tensorcore.backend.turns import renewed
 from tensorcore.errors import ArgumentTypeError, GradientError
 from tensorcore.formats import contiguous_format
 from tensorcore.tape.memory import Version
@@ -329,4 +330,4 @@ def _count_alone_in_slot() -> int:
 _ALONE = _count_alone([object()])
 _ALONE_IN_SLOT = _count_alone_in_slot()
 # NumPy lets other threads run while it adds, so two walks could lose a sum to one another.
-_accumulating = threading.RLock()
+_accumulating = renewed(threading.RLock())

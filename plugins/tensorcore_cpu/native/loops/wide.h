@@ -27,16 +27,17 @@ ALWAYS_INLINE void wide_series(const __m512 *x, __m512 *made, int count, const f
 #define WIDE_SERIES(x, made, ...)                                                                             \
     wide_series(x, made, count, (const float[]){__VA_ARGS__}, sizeof((const float[]){__VA_ARGS__}) / sizeof(float))
 
-/* 2^(i / 16), and the logarithm of what rounding it to a float left out. */
+/* 2^(i / 16), and what rounding it to a float left out. */
 static const float sixteenth_power[16] = {
     1.0f, 1.04427373f, 1.09050775f, 1.13878858f, 1.18920708f, 1.24185777f, 1.29683959f, 1.35425556f,
     1.41421354f, 1.47682619f, 1.54221082f, 1.61049032f, 1.68179286f, 1.75625217f, 1.8340081f, 1.91520655f};
 static const float sixteenth_rest[16] = {
-    0.0f, 4.62854715e-8f, -1.19921575e-8f, 4.72978208e-8f, 3.19341815e-8f, 3.62105723e-8f, -3.09907229e-8f, -7.47521334e-9f,
-    1.71142709e-8f, -3.04768335e-8f, 5.23333421e-9f, 6.10759177e-9f, -1.4719606e-8f, -5.25879518e-9f, -6.12825968e-9f,
-    5.14060927e-9f};
+    0.0f, 4.8334702e-8f, -1.307754e-8f, 5.3862223e-8f, 3.7976353e-8f, 4.4968381e-8f, -4.0189995e-8f, -1.0123349e-8f,
+    2.4203235e-8f, -4.5008989e-8f, 8.0709048e-9f, 9.8362172e-9f, -2.4755327e-8f, -9.2357704e-9f, -1.1239278e-8f, 9.8453281e-9f};
 
-/* Of a table of 32 the one whose number the last five bits are. */
+/* Of a table the one whose number the last four or five bits are. A Zen 4 does the former beside multiplications, the latter
+   in their place. */
+#define WIDE_OF_16(table, x) _mm512_permutexvar_ps(_mm512_castps_si512(x), _mm512_loadu_ps(table))
 #define WIDE_OF_32(table, x)                                                                                  \
     _mm512_permutex2var_ps(_mm512_loadu_ps(table), _mm512_castps_si512(x), _mm512_loadu_ps((table) + 16))
 
@@ -45,51 +46,43 @@ static const float sixteenth_rest[16] = {
 
 /* e^x: x = n ln 2 + r, where n is a number of sixteenths, which adding `magic` rounds to and whose last four bits
    choose a factor. The exponent is made of n, so that infinities and NaN come from there; r, which they leave without
-   meaning, need only be small. Exact to 0.56 units in the last place. */
+   meaning, need only be small. What the factor's rounding left out comes in where it is multiplied by r, in the same
+   instruction. Exact to 0.57 units in the last place, and to 0.77 where that is a denormal's. */
 ALWAYS_INLINE void exp_wide(__m512 *x, int count) {
-    const __m512 magic = EACH(MAGIC_F32 / 16), factors = _mm512_loadu_ps(sixteenth_power), rests = _mm512_loadu_ps(sixteenth_rest);
-    const __m512 high = EACH(LN2_HIGH_F32), low = EACH(LN2_LOW_F32);
-    __m512 n[WIDE_MOST], r[WIDE_MOST], factor[WIDE_MOST];
+    const __m512 magic = EACH(MAGIC_F32 / 16);
+    __m512 n[WIDE_MOST], r[WIDE_MOST], factor[WIDE_MOST], part[WIDE_MOST];
     WIDE_ALL r[k] = _mm512_fmadd_ps(x[k], EACH(1.44269504088896340736f), magic);
-    WIDE_ALL factor[k] = _mm512_permutexvar_ps(_mm512_castps_si512(r[k]), factors);
+    WIDE_ALL factor[k] = WIDE_OF_16(sixteenth_power, r[k]);
+    WIDE_ALL part[k] = WIDE_OF_16(sixteenth_rest, r[k]);
     WIDE_ALL n[k] = _mm512_sub_ps(r[k], magic);
-    WIDE_ALL x[k] = _mm512_fnmadd_ps(n[k], high, x[k]);
-    WIDE_ALL r[k] = _mm512_fnmadd_ps(n[k], low, _mm512_add_ps(x[k], _mm512_permutexvar_ps(_mm512_castps_si512(r[k]), rests)));
-    WIDE_ALL r[k] = WIDE_SMALL(r[k]);
-    WIDE_SERIES(r, x, 0.16667058f, 0.50001619f, 1);
-    WIDE_ALL x[k] = _mm512_fmadd_ps(_mm512_mul_ps(factor[k], r[k]), x[k], factor[k]);
-    WIDE_ALL x[k] = _mm512_scalef_ps(x[k], n[k]);
+    WIDE_ALL r[k] = _mm512_fnmadd_ps(n[k], EACH(LN2_HIGH_F32), x[k]);
+    WIDE_ALL r[k] = WIDE_SMALL(_mm512_fnmadd_ps(n[k], EACH(LN2_LOW_F32), r[k]));
+    WIDE_ALL part[k] = _mm512_fmadd_ps(factor[k], r[k], part[k]);
+    WIDE_SERIES(r, x, 0.16667047f, 0.50001626f, 1);
+    WIDE_ALL x[k] = _mm512_scalef_ps(_mm512_fmadd_ps(part[k], x[k], factor[k]), n[k]);
 }
 
-/* The same of 2^(i / 32). */
+/* 2^(i / 32) times 1.0000012, with which the largest of their roundings is 3.7e-8 of its number and not 5.6e-8. */
 static const float power_of_32[32] = {
-    1.0f, 1.0218972f, 1.04427373f, 1.06714046f, 1.09050775f, 1.1143868f, 1.13878858f, 1.1637249f,
-    1.18920708f, 1.21524739f, 1.24185777f, 1.26905096f, 1.29683959f, 1.32523668f, 1.35425556f, 1.38390994f,
-    1.41421354f, 1.44518077f, 1.47682619f, 1.50916445f, 1.54221082f, 1.5759809f, 1.61049032f, 1.64575553f,
-    1.68179286f, 1.71861935f, 1.75625217f, 1.79470909f, 1.8340081f, 1.87416768f, 1.91520655f, 1.95714414f};
-static const float rest_of_32[32] = {
-    0.0f, -4.70845798e-8f, 4.62854715e-8f, -5.56042288e-8f, -1.19921575e-8f, -4.87760659e-8f,
-    4.72978208e-8f, -3.48144269e-8f, 3.19341815e-8f, -2.68866653e-8f, 3.62105723e-8f, 1.11842102e-9f,
-    -3.09907229e-8f, -2.63830113e-8f, -7.47521334e-9f, -4.24563567e-8f, 1.71142709e-8f, 2.30019666e-8f,
-    -3.04768335e-8f, -1.65385377e-8f, 5.23333421e-9f, -3.5920646e-8f, 6.10759177e-9f, -3.11405444e-8f,
-    -1.4719606e-8f, -2.82181016e-8f, -5.25879518e-9f, -6.36038733e-9f, -6.12825968e-9f, -2.48804088e-8f,
-    5.14060927e-9f, -8.69726691e-9f};
+    1.0000012f, 1.0218984f, 1.044275f, 1.0671417f, 1.090509f, 1.1143881f, 1.13879f, 1.1637262f,
+    1.1892085f, 1.2152488f, 1.2418593f, 1.2690525f, 1.2968411f, 1.3252382f, 1.3542571f, 1.3839115f,
+    1.4142152f, 1.4451826f, 1.4768279f, 1.5091662f, 1.5422126f, 1.5759827f, 1.6104922f, 1.6457574f,
+    1.6817949f, 1.7186214f, 1.7562542f, 1.7947112f, 1.8340102f, 1.8741698f, 1.9152088f, 1.9571464f};
 
-/* 1 / (1 + e^-x) as less / all. In thirty-seconds of ln 2, e^-x is scale * (c + r) / (c - r), so that one division serves
-   both and nothing of a series is left; with c = 2.0000145 that is e^r to 2.7e-8. To 3.1 units in the last place. */
+/* 1 / (1 + e^-x) as less / all. In thirty-seconds of ln 2, e^-x is scale * (c + r) / (d - r), so that one division serves
+   both and nothing of a series is left; with these c and d, whose quotient takes the table's factor out again, that is
+   e^r to 2.8e-8. To 3.42 units in the last place. */
 ALWAYS_INLINE void wide_logistic(const __m512 *x, __m512 *less, __m512 *all, int count) {
     const __m512 magic = EACH(MAGIC_F32 / 32);
-    __m512 n[WIDE_MOST], r[WIDE_MOST], scale[WIDE_MOST], rest[WIDE_MOST];
+    __m512 n[WIDE_MOST], r[WIDE_MOST], scale[WIDE_MOST];
     WIDE_ALL r[k] = _mm512_fmadd_ps(x[k], EACH(-1.44269504088896340736f), magic);
     WIDE_ALL scale[k] = WIDE_OF_32(power_of_32, r[k]);
-    WIDE_ALL rest[k] = WIDE_OF_32(rest_of_32, r[k]);
     WIDE_ALL n[k] = _mm512_sub_ps(r[k], magic);
     WIDE_ALL r[k] = _mm512_fnmsub_ps(n[k], EACH(LN2_HIGH_F32), x[k]);
     WIDE_ALL scale[k] = _mm512_scalef_ps(scale[k], n[k]);
-    WIDE_ALL r[k] = _mm512_fnmadd_ps(n[k], EACH(LN2_LOW_F32), _mm512_add_ps(r[k], rest[k]));
-    WIDE_ALL r[k] = WIDE_SMALL(r[k]);
-    WIDE_ALL less[k] = _mm512_sub_ps(EACH(2.0000145f), r[k]);
-    WIDE_ALL all[k] = _mm512_fmadd_ps(scale[k], _mm512_add_ps(EACH(2.0000145f), r[k]), less[k]);
+    WIDE_ALL r[k] = WIDE_SMALL(_mm512_fnmadd_ps(n[k], EACH(LN2_LOW_F32), r[k]));
+    WIDE_ALL less[k] = _mm512_sub_ps(EACH(2.000016f), r[k]);
+    WIDE_ALL all[k] = _mm512_fmadd_ps(scale[k], _mm512_add_ps(EACH(2.0000136f), r[k]), less[k]);
 }
 
 ALWAYS_INLINE void sigmoid_wide(__m512 *x, int count) {
@@ -113,38 +106,26 @@ ALWAYS_INLINE void gelu_tanh_wide(__m512 *x, int count) {
     WIDE_ALL x[k] = _mm512_mul_ps(x[k], _mm512_div_ps(less[k], all[k]));
 }
 
-/* tanh(i / 4) */
-static const float tanh_of_quarters[32] = {
-    0.0f, 0.244918659f, 0.462117165f, 0.635148942f, 0.761594176f, 0.848283648f, 0.905148268f, 0.941375554f,
-    0.964027584f, 0.978026092f, 0.986614287f, 0.991859734f, 0.995054781f, 0.996997654f, 0.998177886f, 0.998894453f,
-    0.999329329f, 0.999593139f, 0.999753237f, 0.999850333f, 0.999909222f, 0.999944925f, 0.999966621f, 0.999979734f,
-    0.999987721f, 0.999992549f, 0.99999547f, 0.999997258f, 0.999998331f, 0.999998987f, 0.999999404f, 0.999999642f};
-/* 1 - tanh(i / 4)^2 */
-static const float slope_of_quarters[32] = {
-    1.0f, 0.940014839f, 0.786447704f, 0.59658581f, 0.419974327f, 0.280414879f, 0.180706635f,
-    0.113812096f, 0.0706508234f, 0.0434649177f, 0.0265922267f, 0.0162142869f, 0.00986603741f, 0.00599571504f,
-    0.00364088477f, 0.00220989226f, 0.00134095072f, 0.0008135424f, 0.000493517378f, 0.000299362495f, 0.000181583237f,
-    0.000110139728f, 6.68045686e-5f, 4.05195533e-5f, 2.45765477e-5f, 1.49065017e-5f, 9.04127683e-6f, 5.4838215e-6f,
-    3.32610944e-6f, 2.01738862e-6f, 1.22360848e-6f, 7.4215626e-7f};
+/* tanh(i / 2) */
+static const float tanh_of_halves[32] = {
+    0.0f, 0.46211717f, 0.7615942f, 0.90514827f, 0.9640276f, 0.9866143f, 0.9950548f, 0.9981779f,
+    0.9993293f, 0.99975324f, 0.9999092f, 0.9999666f, 0.9999877f, 0.99999547f, 0.99999833f, 0.9999994f,
+    0.99999976f, 0.99999994f, 1.0f, 1.0f};
 
-/* tanh(c + u) = tanh c + (1 - tanh(c)^2) u / (u / tanh u + u tanh c), c the nearest quarter, u / tanh u a series of u^2. From
-   7.875 on c stays and u grows up to 1.25, where a coarse series is enough. Five multiplications where e^2x takes nine:
-   on a Zen 4, which makes one of 512 bits a cycle, they and divisions are what the time goes to. To 2.6 units in the
-   last place. */
+/* tanh(c + u) = (q tanh c + u) / (q + u tanh c), c the nearest half, q = u / tanh u a series of u^2 exact to 2e-8. From 8.75
+   on it is 1. All instructions are 14, of which a Zen 4 makes two of 512 bits a cycle and one that multiplies. To 2.93
+   units in the last place. */
 ALWAYS_INLINE void tanh_wide(__m512 *x, int count) {
-    const __m512 sign = EACH(-0.0f), magic = EACH(MAGIC_F32 / 4);
-    __m512 u[WIDE_MOST], at[WIDE_MOST], slope[WIDE_MOST], below[WIDE_MOST];
+    const __m512 sign = EACH(-0.0f), magic = EACH(MAGIC_F32 / 2);
+    __m512 u[WIDE_MOST], at[WIDE_MOST], q[WIDE_MOST];
     /* The second operand is the result where one is NaN. */
-    WIDE_ALL u[k] = _mm512_min_ps(EACH(9), _mm512_andnot_ps(sign, x[k]));
-    WIDE_ALL at[k] = _mm512_min_ps(EACH(MAGIC_F32 / 4 + 7.75f), _mm512_add_ps(u[k], magic));
+    WIDE_ALL u[k] = _mm512_min_ps(EACH(9.25f), _mm512_andnot_ps(sign, x[k]));
+    WIDE_ALL at[k] = _mm512_add_ps(u[k], magic);
     WIDE_ALL u[k] = _mm512_sub_ps(u[k], _mm512_sub_ps(at[k], magic));
-    WIDE_ALL slope[k] = WIDE_OF_32(slope_of_quarters, at[k]);
-    WIDE_ALL at[k] = WIDE_OF_32(tanh_of_quarters, at[k]);
-    WIDE_ALL slope[k] = _mm512_mul_ps(slope[k], u[k]);
-    WIDE_ALL below[k] = _mm512_mul_ps(u[k], u[k]);
-    WIDE_ALL below[k] = _mm512_fmadd_ps(_mm512_fmadd_ps(below[k], EACH(-0.0221756380f), EACH(0.333333105f)), below[k], EACH(1));
-    WIDE_ALL below[k] = _mm512_fmadd_ps(at[k], u[k], below[k]);
-    WIDE_ALL u[k] = _mm512_add_ps(at[k], _mm512_div_ps(slope[k], below[k]));
+    WIDE_ALL at[k] = WIDE_OF_32(tanh_of_halves, at[k]);
+    WIDE_ALL q[k] = _mm512_mul_ps(u[k], u[k]);
+    WIDE_ALL q[k] = _mm512_fmadd_ps(_mm512_fmadd_ps(q[k], EACH(-0.02203937f), EACH(0.33332981f)), q[k], EACH(1));
+    WIDE_ALL u[k] = _mm512_div_ps(_mm512_fmadd_ps(at[k], q[k], u[k]), _mm512_fmadd_ps(at[k], u[k], q[k]));
     WIDE_ALL x[k] = _mm512_or_ps(u[k], _mm512_and_ps(sign, x[k]));
 }
 
@@ -181,26 +162,44 @@ ALWAYS_INLINE void sqrt_wide(__m512 *x, int count) {
     WIDE_ALL x[k] = k % 4 ? sqrt_of_vector(x[k]) : _mm512_sqrt_ps(x[k]);
 }
 
-/* As gelu_share_f32, with 1 / (y + 3) by a step of Newton's from 14 bits. */
+/* The share of the normal distribution below -y is e^(-y^2 / 2) times a cubic in v, where 0.75 / (y + 3.25) = i / 64 + v:
+   Chebyshev fits, to 2e-7 of it up to y = 2 and 8e-7 from there on. Of i < 3, y is over 14 and the first factor 0. */
+static const float tail_cubic[16] = {
+    9.988333f, 9.988333f, 9.988333f, 17.295721f, 20.701265f, 24.843307f, 29.30014f, 33.860287f, 38.26226f, 42.227768f,
+    45.49825f, 47.865913f, 49.193493f, 49.421143f, 48.562183f, 47.496277f};
+static const float tail_square[16] = {
+    2.3049998f, 2.3049998f, 2.3049998f, 4.0854316f, 4.9691753f, 6.035223f, 7.3034334f, 8.78383f, 10.475248f, 12.363747f,
+    14.422675f, 16.614363f, 18.893003f, 21.208174f, 23.50838f, 25.753014f};
+static const float tail_slope[16] = {
+    0.53192306f, 0.53192306f, 0.53192306f, 0.82265306f, 0.9635984f, 1.1349099f, 1.3426461f, 1.5933135f, 1.8935646f,
+    2.2498186f, 2.6678572f, 3.1524494f, 3.7070494f, 4.3335958f, 5.032423f, 5.802304f};
+static const float tail_start[16] = {
+    0.0f, 0.0f, 0.0f, 0.031100553f, 0.045019805f, 0.061371047f, 0.08067536f, 0.10355231f, 0.1307247f, 0.163018f,
+    0.2013535f, 0.24673541f, 0.30023247f, 0.36295572f, 0.43603408f, 0.5205892f};
+
+/* max(x, 0) - |x| times the share below -|x|. The maximum of a negative number is -0, so that a tail of 0 keeps its sign; |x|
+   of infinity is a number, which times 0 is 0, as it is for PyTorch; that of -infinity is not, nor is the result. */
 ALWAYS_INLINE void gelu_wide(__m512 *x, int count) {
-    __m512 y[WIDE_MOST], u[WIDE_MOST], n[WIDE_MOST], tail[WIDE_MOST];
-    WIDE_ALL y[k] = _mm512_min_ps(EACH(1e30f), _mm512_add_ps(_mm512_andnot_ps(EACH(-0.0f), x[k]), EACH(3)));
-    WIDE_ALL u[k] = _mm512_rcp14_ps(y[k]);
-    WIDE_ALL u[k] = _mm512_fmadd_ps(_mm512_fnmadd_ps(y[k], u[k], EACH(1)), u[k], u[k]);
-    WIDE_SERIES(u, tail, -497.824033231f, 927.564951563f, -644.001873172f, 177.912247068f, -16.9220121137f, 10.2350496735f,
-                2.9943214473f, 1.20391940991f, 0.398833890853f);
-    WIDE_ALL tail[k] = _mm512_mul_ps(u[k], tail[k]);
-    WIDE_ALL y[k] = _mm512_mul_ps(_mm512_mul_ps(x[k], x[k]), EACH(-0.72134752044448170368f));
-    WIDE_ALL y[k] = _mm512_max_ps(EACH(-200), y[k]); /* 2 to which is 0 */
-    WIDE_ALL n[k] = _mm512_sub_ps(_mm512_add_ps(y[k], EACH(MAGIC_F32)), EACH(MAGIC_F32));
-    WIDE_ALL y[k] = _mm512_sub_ps(y[k], n[k]);
-    WIDE_SERIES(y, u, 0.00133908633647f, 0.00967603191832f, 0.0555035711422f, 0.240221074853f, 0.693147188026f,
-                1.00000007545f);
-    WIDE_ALL tail[k] = _mm512_mul_ps(_mm512_scalef_ps(u[k], n[k]), tail[k]);
-    WIDE_ALL {
-        __mmask16 right = _mm512_cmp_ps_mask(x[k], _mm512_setzero_ps(), _CMP_GT_OQ);
-        x[k] = _mm512_mul_ps(x[k], _mm512_mask_sub_ps(tail[k], right, EACH(1), tail[k]));
-    }
+    const __m512 magic = EACH(MAGIC_F32 / 64), power_magic = EACH(MAGIC_F32 / 16);
+    __m512 size[WIDE_MOST], v[WIDE_MOST], at[WIDE_MOST], tail[WIDE_MOST], r[WIDE_MOST], n[WIDE_MOST], bell[WIDE_MOST];
+    WIDE_ALL size[k] = _mm512_andnot_ps(EACH(-0.0f), _mm512_min_ps(EACH(1e30f), x[k]));
+    WIDE_ALL v[k] = _mm512_div_ps(EACH(0.75f), _mm512_add_ps(size[k], EACH(3.25f)));
+    WIDE_ALL at[k] = _mm512_add_ps(v[k], magic);
+    WIDE_ALL v[k] = _mm512_sub_ps(v[k], _mm512_sub_ps(at[k], magic));
+    WIDE_ALL tail[k] = WIDE_OF_16(tail_cubic, at[k]);
+    WIDE_ALL tail[k] = _mm512_fmadd_ps(tail[k], v[k], WIDE_OF_16(tail_square, at[k]));
+    WIDE_ALL tail[k] = _mm512_fmadd_ps(tail[k], v[k], WIDE_OF_16(tail_slope, at[k]));
+    WIDE_ALL tail[k] = _mm512_fmadd_ps(tail[k], v[k], WIDE_OF_16(tail_start, at[k]));
+    WIDE_ALL r[k] = _mm512_mul_ps(_mm512_mul_ps(x[k], x[k]), EACH(-0.72134752044448170368f));
+    WIDE_ALL r[k] = _mm512_max_ps(EACH(-200), r[k]); /* 2 to which is 0 */
+    WIDE_ALL at[k] = _mm512_add_ps(r[k], power_magic);
+    WIDE_ALL n[k] = _mm512_sub_ps(at[k], power_magic);
+    WIDE_ALL r[k] = _mm512_sub_ps(r[k], n[k]);
+    WIDE_ALL at[k] = WIDE_OF_16(sixteenth_power, at[k]);
+    WIDE_SERIES(r, bell, 0.05550596f, 0.24023432f, 0.69314718f);
+    WIDE_ALL bell[k] = _mm512_fmadd_ps(_mm512_mul_ps(at[k], r[k]), bell[k], at[k]);
+    WIDE_ALL tail[k] = _mm512_mul_ps(_mm512_scalef_ps(bell[k], n[k]), tail[k]);
+    WIDE_ALL x[k] = _mm512_fnmadd_ps(size[k], tail[k], _mm512_max_ps(EACH(-0.0f), x[k]));
 }
 
 /* Of one vector. */

@@ -39,7 +39,7 @@ EXCEPTIONS = {
 
 # Composites in PyTorch too, whose parts autocast sees there.
 MADE_OF_LISTED = {
-    "_euclidean_dist", "affine_grid", "corrcoef", "cov", "cross_entropy", "cumulative_trapezoid", "gaussian_nll_loss",
+    "_chance_loss", "_euclidean_dist", "affine_grid", "corrcoef", "cov", "cross_entropy", "cumulative_trapezoid", "gaussian_nll_loss",
     "gru", "gumbel_softmax", "ldexp", "linalg_norm", "linalg_pinv", "linear_cross_entropy", "local_response_norm",
     "lp_pool1d", "lp_pool2d", "lp_pool3d", "lstm", "matrix_power", "multi_head_attention_forward",
     "multilabel_soft_margin_loss", "normalize", "pairwise_distance", "pca_lowrank", "pinverse", "rnn_relu", "rnn_tanh",

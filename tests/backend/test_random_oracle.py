@@ -119,7 +119,7 @@ def test_oracle_multinomial(torch, name):
         weights = np.linspace(0.5, 3.0, 3 * n).reshape(3, n).astype(named(name).numpy)
         tensor = torch.from_numpy(weights.astype(np.float64)).to(getattr(torch, name))
         pair.compare(torch.multinomial(tensor, 20, True), pair.generator.multinomial(weights, (20,), True))
-        pair.compare(torch.multinomial(tensor[0], 5, True), pair.generator.multinomial(weights[0], 5, True))
+        pair.compare(torch.multinomial(tensor[0], 5, True), pair.generator.multinomial(weights[0], (5,), True))
         pair.compare(torch.multinomial(tensor, 1), pair.generator.multinomial(weights, (1,)))
         if name in ("float32", "float64"):
             pair.compare(torch.multinomial(tensor, n), pair.generator.multinomial(weights, (n,)))

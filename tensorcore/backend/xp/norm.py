@@ -273,16 +273,19 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def binary_cross_entropy_backward(
         g: Native, x: Native, target: Native, weight: Any, *, needs: Any, reduction: str
     ) -> Any:
-        if needs[1] or needs[2]:
-            return None  # rare: the decomposition knows those gradients
-        full = wide(x)
-        made = (full - wide(target)) / xp.maximum(full * (1 - full), full.dtype.type(1e-12))
-        if weight is not None:
-            made = made * wide(weight)
-        scale = wide(g)
-        if reduction == "mean" and made.size:
-            scale = scale / full.dtype.type(made.size)
-        return xp.asarray(made * scale).astype(x.dtype, copy=False), None, None
+        full, wanted, scale = wide(x), wide(target), wide(g)
+        if reduction == "mean" and full.size:
+            scale = scale / full.dtype.type(full.size)
+        each = scale if weight is None else scale * wide(weight)
+        slope = (full - wanted) / xp.maximum(full * (1 - full), full.dtype.type(1e-12))
+        heavy = None
+        if needs[2] and weight is not None:
+            heavy = scale * binary_cross_entropy(full, wanted, None, reduction="none")
+            heavy = heavy.sum(axis=tuple(range(heavy.ndim - weight.ndim)))
+            heavy = heavy.sum(axis=tuple([i for i, size in enumerate(weight.shape) if size == 1]), keepdims=True)
+            heavy = xp.asarray(heavy).astype(x.dtype, copy=False)
+        turned = xp.asarray(each * (xp.log(1 - full) - xp.log(full))).astype(x.dtype, copy=False) if needs[1] else None
+        return xp.asarray(each * slope).astype(x.dtype, copy=False), turned, heavy
 
     def soft_margin_loss(x: Native, target: Native, *, reduction: str) -> Native:
         score = -wide(target) * wide(x)
@@ -290,15 +293,13 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return finish(xp.asarray(made), reduction).astype(x.dtype, copy=False)
 
     def soft_margin_loss_backward(g: Native, x: Native, target: Native, *, needs: Any, reduction: str) -> Any:
-        if needs[1]:
-            return None
-        wanted = wide(target)
-        score = -wanted * wide(x)
-        made = (xp.tanh(score * score.dtype.type(0.5)) * score.dtype.type(0.5) + score.dtype.type(0.5)) * -wanted
-        scale = wide(g)
-        if reduction == "mean" and made.size:
-            scale = scale / score.dtype.type(made.size)
-        return xp.asarray(made * scale).astype(x.dtype, copy=False), None
+        full, wanted, scale = wide(x), wide(target), wide(g)
+        score = -wanted * full
+        if reduction == "mean" and score.size:
+            scale = scale / score.dtype.type(score.size)
+        made = -scale * (xp.tanh(score * score.dtype.type(0.5)) * score.dtype.type(0.5) + score.dtype.type(0.5))
+        turned = xp.asarray(made * full).astype(x.dtype, copy=False) if needs[1] else None
+        return xp.asarray(made * wanted).astype(x.dtype, copy=False), turned
 
     def binary_cross_entropy_with_logits(
         x: Native, target: Native, weight: Any, pos_weight: Any, *, reduction: str

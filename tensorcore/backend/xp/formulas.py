@@ -163,7 +163,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
                 made[(*place, i)] = some
         return made.astype(x.dtype, copy=False)
 
-    made = {function.__name__: function for function in (
+    made: dict[str, Any] = {function.__name__: function for function in (
         hardsigmoid, hardswish, hardshrink, softshrink, nan_to_num, logit, heaviside, addcdiv, addcmul, frac, lerp,
         sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, renorm, block_diag,
     )}  # fmt: skip

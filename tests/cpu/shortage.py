@@ -92,9 +92,9 @@ def wrong(name: str, call: Callable[[], list[tc.Tensor]], shortage: Callable[...
     begin, end = (ctypes.c_void_p(one) for one in extent())
     for also in (0, 1):
         for number in range(MOST):
+            made, failed = None, ""  # what was made before lies unused by then
             native.empty_cache()
             shortage(number, also, begin, end)
-            made, failed = None, ""
             try:
                 made = call()
             except MemoryError:

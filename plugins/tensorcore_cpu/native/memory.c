@@ -129,6 +129,12 @@ static char *map_huge(size_t size) {
     return aligned;
 }
 
+static void leave_region(void) {
+    if (region_left)
+        munmap(region, region_left);
+    region_left = 0;
+}
+
 /* A new block. Of a region only what is written to takes memory; a block that was cut from it is unmapped by itself. */
 static char *map(size_t size) {
     if (size > LARGEST_CUT)
@@ -137,8 +143,7 @@ static char *map(size_t size) {
         char *const fresh = map_huge(REGION);
         if (!fresh)
             return map_huge(size);
-        if (region_left)
-            munmap(region, region_left);
+        leave_region();
         region = fresh;
         region_left = REGION;
     }
@@ -325,6 +330,7 @@ PyObject *native_memory_empty_cache(PyObject *module, PyObject *unused) {
     size_t given = counts.cached;
     while (oldest)
         unmap(oldest);
+    leave_region();
     pthread_mutex_unlock(&lock);
     return PyLong_FromSize_t(given);
 }

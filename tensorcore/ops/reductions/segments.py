@@ -12,7 +12,7 @@ from tensorcore.errors import DtypeError, KernelMissing, ShapeError, Unsupported
 from tensorcore.ops import rules, samples
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.operands import check_optional, check_tensors
+from tensorcore.ops.operands import check_optional, check_tensors, plain
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.record import record
 from tensorcore.ops.shapes.pad import pad
@@ -181,6 +181,7 @@ def segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = None, 
         )
     if not data.native.shape:
         raise ShapeError("segment_reduce: Expected data.dim() >= lengths.dim(), got data of no dims; unsqueeze it")
+    initial = plain(initial)
     if initial is not None and dtypes.kind_of(initial) in (None, "complex"):
         raise DtypeError(f"segment_reduce: expected initial to be a real number, got {initial!r}; pass e.g. 0.0")
     bounds = _bounds(data, lengths, offsets, at, unsafe)

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -39,7 +39,6 @@ SPIN_SECONDS = 0.05
 LAYOUTS = 3
 LONG = 1e-3  # seconds of a body from which on one layout is enough: its arrays do not fit the first cache anyhow
 PATIENCE = 3.0  # seconds for all turns of one row, about; three turns are taken at least
-IN_DOUBT = 3  # times as many rounds where the target lies among the middle half of the ratios, whichever side won
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ class Comparison:
     """Medians over the rounds, in seconds, bytes or counts, their ratio, and the range of the ratios of single rounds.
 
     ``limit`` is what the machine needs for the row's work, None where that is not known: the lower quartile, so that what slows
-    the machine for a while excuses no row.
+    the machine for a while excuses no row. ``rounds`` has what each round found: of ours, of the peer, and limits.
     """
 
     ours: float
@@ -120,15 +119,19 @@ class Comparison:
     lowest: float
     highest: float
     limit: float | None = None
+    rounds: tuple[Sequence[float], ...] = field(default=((), (), ()), compare=False, repr=False)
 
     @classmethod
-    def of(cls, ours: list[float], peer: list[float], limits: Sequence[float] = ()) -> Comparison:
+    def of(cls, ours: Sequence[float], peer: Sequence[float], limits: Sequence[float] = ()) -> Comparison:
         """From what each round found on both sides. Nothing beside nothing is a ratio of 1."""
         ratios = [_quotient(a, b) for a, b in zip(ours, peer, strict=True)]
         a, b = statistics.median(ours), statistics.median(peer)
-        return cls(
-            a, b, _quotient(a, b), min(ratios), max(ratios), sorted(limits)[len(limits) // 4] if limits else None
-        )
+        limit = sorted(limits)[len(limits) // 4] if limits else None
+        return cls(a, b, _quotient(a, b), min(ratios), max(ratios), limit, (ours, peer, limits))
+
+    def after(self, earlier: Sequence[Sequence[float]]) -> Comparison:
+        """Over the rounds of an earlier comparison and of this one."""
+        return Comparison.of(*([*a, *b] for a, b in zip(earlier, self.rounds, strict=True)))
 
 
 def _quotient(a: float, b: float) -> float:
@@ -243,39 +246,28 @@ def compare(
     Before each turn the machine takes one of its own, where its limit for the row on ``count`` threads can be had.
 
     The arrays are made anew LAYOUTS times, elsewhere in memory each time: addresses that collide in the cache may have once
-    made an 8x8 product 2.7 times slower than itself. A row whose target lies among its rounds is asked up to IN_DOUBT times.
+    made an 8x8 product 2.7 times slower than itself.
     """
     setups = setups or Setups()
     limit, limits = limit_of(row, ours, count), []
     taken: list[list[float]] = [[], []]
-    for _ in range(IN_DOUBT):
-        for layout in range(LAYOUTS):
-            sides = [(timed := prepare(row, side, setups, layout), calibrate(timed, seconds)) for side in (ours, peer)]
-            warm = [timed.seconds(1) for timed, _ in sides]
-            turns = [timed.seconds(loops) for timed, loops in sides]
-            long = max(turn / loops for turn, (_, loops) in zip(turns, sides, strict=True)) > LONG
-            patient = max(3, min(rounds, int(PATIENCE / sum(turns + warm))))
-            for _ in range(patient if long else max(1, patient // LAYOUTS)):
-                for (timed, loops), results in zip(sides, taken, strict=True):
-                    if pause:
-                        time.sleep(pause)
-                    if limit:
-                        limits.append(limit.seconds())
-                    timed.seconds(1)  # what ran meanwhile left nothing of this side's in the caches
-                    results.append(timed.seconds(loops) / loops)
-            if long:
-                break
-        if not _in_doubt(row.target, *taken):
+    for layout in range(LAYOUTS):
+        sides = [(timed := prepare(row, side, setups, layout), calibrate(timed, seconds)) for side in (ours, peer)]
+        warm = [timed.seconds(1) for timed, _ in sides]
+        turns = [timed.seconds(loops) for timed, loops in sides]
+        long = max(turn / loops for turn, (_, loops) in zip(turns, sides, strict=True)) > LONG
+        patient = max(3, min(rounds, int(PATIENCE / sum(turns + warm))))
+        for _ in range(patient if long else max(1, patient // LAYOUTS)):
+            for (timed, loops), results in zip(sides, taken, strict=True):
+                if pause:
+                    time.sleep(pause)
+                if limit:
+                    limits.append(limit.seconds())
+                timed.seconds(1)  # what ran meanwhile left nothing of this side's in the caches
+                results.append(timed.seconds(loops) / loops)
+        if long:
             break
     return Comparison.of(*taken, limits)
-
-
-def _in_doubt(target: float | None, ours: list[float], peer: list[float]) -> bool:
-    """Whether a target lies among the middle half of the ratios: so few rounds do not say on which side the row stands."""
-    if target is None or len(ours) < 2:
-        return False
-    low, _, high = statistics.quantiles(map(_quotient, ours, peer), n=4)
-    return low <= target <= high
 
 
 def limit_of(row: Row, ours: Peer, count: int) -> Limit | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import NamedTuple
 
 from .benchmarks import (
@@ -32,14 +31,14 @@ COMPILED = ("lazy", "compiled")
 class Line(NamedTuple):
     """One line of a table: its heading, name, threads, target, and what measures it. Its unit is s, bytes or faults.
 
-    A line that only one library has raises NotImplementedError when it is measured.
+    ``measure`` is given the number of the visit, from 0. A line that only one library has raises NotImplementedError there.
     """
 
     group: str
     name: str
     threads: int
     target: float | None
-    measure: Callable[[], Comparison]
+    measure: Callable[[int], Comparison]
     unit: str = "s"
     large: bool = False
 
@@ -63,7 +62,8 @@ def all_lines(ours: Peer, peer: Peer, options: argparse.Namespace) -> list[Line]
 
 def _of_suites(ours: Peer, peer: Peer, options: argparse.Namespace) -> Iterator[Line]:
     names = ours.module.__name__, peer.module.__name__
-    yield Line("import", "import", 1, import_time.TARGET, lambda: import_time.compare_imports(*names, options.imports))
+    imports = lambda _: import_time.compare_imports(*names, options.imports)  # noqa: E731
+    yield Line("import", "import", 1, import_time.TARGET, imports)
     yield from _of_rows(rows(), ours, peer, options)
     if names == ("tensorcore", "torch") and (options.compilers or any(word in options.only for word in COMPILED)):
         for name, count, target, measure in lazy.comparisons(options.only, options.rounds, options.seconds):
@@ -71,7 +71,8 @@ def _of_suites(ours: Peer, peer: Peer, options: argparse.Namespace) -> Iterator[
     if {*names} <= {"tensorcore", "torch"}:
         for label, setup in memory.MODELS.items():
             for group, name, measure, unit in _MEMORY:
-                yield Line(group, f"{name} {label}", 1, memory.TARGET, partial(measure, *names, setup), unit)
+                again = lambda _, measure=measure, setup=setup: measure(*names, setup)  # noqa: E731
+                yield Line(group, f"{name} {label}", 1, memory.TARGET, again, unit)
 
 
 _MEMORY = (
@@ -101,5 +102,5 @@ def _of_rows(chosen: list[Row], ours: Peer, peer: Peer, options: argparse.Namesp
 
     for row in chosen:
         for count in row.threads:
-            measure = lambda row=row, count=count: measured(row, count)  # noqa: E731
+            measure = lambda _, row=row, count=count: measured(row, count)  # noqa: E731
             yield Line(row.group, row.name, count, row.target, measure, large=row.large)

@@ -233,23 +233,6 @@ def test_turns_alternate() -> None:
     assert turns.count("ours") == turns.count("peer")
 
 
-@pytest.mark.parametrize(("target", "times"), [(0.9, 3), (0.1, 1), (9.0, 1), (None, 1)])
-def test_a_row_in_doubt_is_asked_three_times(monkeypatch: pytest.MonkeyPatch, target: float | None, times: int) -> None:
-    """Where the target lies among the rounds' ratios there are three times as many rounds, and else no more."""
-    ratios = itertools.cycle([0.8, 1.0, 0.9])  # each turn draws two: one run before it
-
-    class Known(Timed):
-        def seconds(self, loops: int, clock: object = None) -> float:
-            return next(ratios) if self.names["torch"].__name__ == "ours" else 1.0
-
-    monkeypatch.setattr(harness, "Timed", Known)
-    asked: list[int] = []
-    monkeypatch.setattr(harness.Comparison, "of", lambda ours, peer, limits: asked.append(len(ours)))
-    ours, peer = (Peer(name, types.ModuleType(name), "cpu") for name in ("ours", "peer"))
-    compare(Row("r", "", "pass", target), ours, peer, rounds=3, seconds=0.02)
-    assert asked == [3 * times]
-
-
 def test_threads_are_set_and_given_back() -> None:
     """Inside, the libraries have the threads asked for; afterwards those they had."""
     from threadpoolctl import threadpool_info
@@ -336,7 +319,7 @@ def test_compiled_functions_have_a_page_of_their_own(monkeypatch, two_rows, tmp_
     """``--only lazy --page`` writes these rows and no others, and lacks none but of these."""
     page = tmp_path / "page.md"
     page.write_text("<!-- rows -->\n<!-- end -->\n")
-    measured = [(name, 1, None, lambda: Comparison.of([1.0], [1.0])) for name in ("lazy chain", "lazy step")]
+    measured = [(name, 1, None, lambda _: Comparison.of([1.0], [1.0])) for name in ("lazy chain", "lazy step")]
     monkeypatch.setattr(lines.lazy, "comparisons", lambda *_: measured)
     keep = ["--rounds", "1", "--seconds", "0.001", "--json", str(tmp_path / "kept.json"), "--page", str(page)]
     assert table.main([*keep, "--only", "lazy chain"]) == 1
@@ -345,6 +328,36 @@ def test_compiled_functions_have_a_page_of_their_own(monkeypatch, two_rows, tmp_
         "lazy chain",
         "lazy step",
     ]
+
+
+def test_rows_near_their_targets_are_visited_three_times(capsys, monkeypatch, tmp_path) -> None:
+    """After all others, on either side of the line, and medians are over the rounds of all visits; a file resumes between visits."""
+    found = {"far": [0.5], "under": [0.95, 1.1, 1.2], "over": [1.3, 0.7, 0.8]}
+    asked: list[str] = []
+
+    def measured(name: str, visit: int) -> Comparison:
+        asked.append(name)
+        return Comparison.of([found[name][visit]] * 3, [1.0] * 3)
+
+    every = [lines.Line("all", name, 1, 1.0, lambda visit, name=name: measured(name, visit)) for name in found]
+    every.append(lines.Line("all", "no target", 1, None, lambda visit: Comparison.of([9.0], [1.0])))
+    monkeypatch.setattr(table, "all_lines", lambda *_: every)
+    file = tmp_path / "kept.json"
+    assert table.main([*BRIEF, "--json", str(file)]) == 0
+    assert asked == ["far", "under", "over", "under", "over", "under", "over"]
+    rows = {row["row"]: row for row in json.loads(file.read_text())["rows"]}
+    assert [(row["ratio"], row["verdict"], row["visits"]) for row in rows.values()] == [
+        (0.5, "ok", 1), (1.1, "MISS", 3), (0.8, "ok", 3), (9.0, "", 1),
+    ]  # fmt: skip
+    assert (rows["over"]["lowest"], rows["over"]["highest"]) == (0.7, 1.3)
+    assert "visit 2, of 2 rows near their targets:" in capsys.readouterr().out
+
+    text = json.loads(file.read_text())
+    text["rows"] = [row | {"visits": 2} if row["row"] == "over" else row for row in text["rows"]]
+    file.write_text(json.dumps(text))
+    asked.clear()
+    assert table.main([*BRIEF, "--json", str(file), "--resume"]) == 0
+    assert asked == ["over"]
 
 
 def test_a_table_that_was_stopped_goes_on(capsys, two_rows, tmp_path) -> None:

@@ -106,26 +106,28 @@ def side(row: LazyRow, name: str) -> Timed:
 
 def comparisons(
     only: str, rounds: int, seconds: float
-) -> Iterator[tuple[str, int, float | None, Callable[[], Comparison]]]:
-    """The rows whose name contains ``only`` beside each other side: name, threads, target, and what measures it."""
+) -> Iterator[tuple[str, int, float | None, Callable[[int], Comparison]]]:
+    """The rows whose name contains ``only`` beside each other side: name, threads, target, and what measures it at a visit."""
     for row in ROWS:
         names = {other: f"{row.name}, beside {other}" for other in dict.fromkeys((*OTHERS, *row.targets))}
         first = {
             other: f"{row.name}, first call, beside {other}" for other in OTHERS if other.endswith((".compile", ".jit"))
         }
         for count in (1, 2):
-            measured = functools.cache(functools.partial(in_turns, row.name, count, rounds, seconds))
+            measured = functools.cache(lambda visit, row=row, count=count: in_turns(row.name, count, rounds, seconds))
             for other, name in names.items():
                 if only in name:
-                    yield name, count, row.targets.get(other), lambda other=other, of=measured: of().beside(other)
+                    measure = lambda visit, other=other, of=measured: of(visit).beside(other)  # noqa: E731
+                    yield name, count, row.targets.get(other), measure
             for other, name in first.items():
                 if row in STEPS and only in name:
                     target = 0.1 if other == "torch.compile" else None
-                    yield name, count, target, lambda other=other, of=measured: of().first_beside(other)
+                    measure = lambda visit, other=other, of=measured: of(visit).first_beside(other)  # noqa: E731
+                    yield name, count, target, measure
     for row in STEPS:
         name = f"peak memory of {row.name}, beside torch.compile"
         if only in name:
-            yield name, 1, 1.0, functools.partial(compare_peaks, "tensorcore", "torch", row.text(True), 1, WARM)
+            yield name, 1, 1.0, lambda _, row=row: compare_peaks("tensorcore", "torch", row.text(True), 1, WARM)
 
 
 class Turns(NamedTuple):

@@ -13,6 +13,7 @@ import pytest
 import tensorcore as torch
 from tensorcore.ops import operands, rules
 from tensorcore.ops.calls import apply
+from tensorcore.ops.indexing.parse import simple, whole
 from tensorcore.ops.inplace import is_free
 from tensorcore.ops.output import written
 from tensorcore.ops.shapes.join import _fitting
@@ -66,6 +67,49 @@ def test_sizes_say_the_same_by_both_ways(sizes, have) -> None:
     x = torch.zeros(have)
     assert outcome(_sizes, "view", x, sizes) == outcome(_sizes.__wrapped__, "view", x, sizes)
     assert outcome(rules.infer_size, "op", sizes, have) == outcome(rules.infer_size.__wrapped__, "op", sizes, have)
+
+
+_ENDS = (None, 0, 2, -1, -9, 9, HUGE, -HUGE, True, Whole(1), np.int64(1), 1.5)
+_ITEMS = (
+    0,
+    2,
+    -3,
+    3,
+    HUGE,
+    True,
+    Whole(1),
+    None,
+    Ellipsis,
+    slice(None),
+    slice(1, 3),
+    slice(-2, None),
+    slice(None, None, 0),
+    [0],
+    "a",
+)
+
+
+@pytest.mark.parametrize("start", _ENDS)
+@pytest.mark.parametrize("stop", _ENDS)
+def test_slices_are_filled_in_by_both_ways(start, stop) -> None:
+    """Ends before, behind and beyond what is there, steps of all kinds, and ends that are no ints, for some sizes."""
+    for step in (None, 1, 3, 0, -1, HUGE, Whole(2)):
+        for size in (0, 1, 5):
+            key = slice(start, stop, step)
+            assert repr(outcome(whole, key, size)) == repr(outcome(whole.__wrapped__, key, size))
+
+
+@pytest.mark.parametrize("first", _ITEMS)
+def test_keys_of_ints_and_slices_are_told_by_both_ways(first) -> None:
+    """One item, two and three, of the usual kinds and of others, for tensors with fewer, as many and more dims."""
+    for key in [
+        (),
+        (first,),
+        *[(first, other) for other in _ITEMS],
+        *[(slice(None), first, other) for other in _ITEMS],
+    ]:
+        for shape in ((), (3,), (3, 3), (3, 0, 3, 2)):
+            assert repr(outcome(simple, key, shape)) == repr(outcome(simple.__wrapped__, key, shape))
 
 
 _OPERANDS = [torch.zeros(2), torch.zeros(()), torch.zeros(2, dtype=torch.int32), torch.zeros(2, dtype=torch.bool),

@@ -48,18 +48,18 @@ VIEWS = [
 ]
 
 
-def _rows(group: str, lines: list[tuple[str, str, bool]], setup: str, target: float | None = None) -> list[Row]:
+def _rows(group: str, lines: list[tuple[str, str, bool]], setup: str) -> list[Row]:
     return [
-        Row(f"{group} {name}", setup, body, target, ARRAYS if same and setup is VECTORS else None, (1, 2), "tiny ops")
+        Row(f"{group} {name}", setup, body, 0.75, ARRAYS if same and setup is VECTORS else None, (1, 2), "tiny ops")
         for name, body, same in lines
     ]
 
 
 ROWS = [
-    *_rows("tiny", TINY, VECTORS, target=0.75),
+    *_rows("tiny", TINY, VECTORS),
     *_rows("number", NUMBERS, VECTORS),
     *_rows("view", VIEWS, VECTORS),
-    *_rows("tiny recorded", TINY, RECORDED, target=0.75),
+    *_rows("tiny recorded", TINY, RECORDED),
     *_rows("number recorded", NUMBERS, RECORDED),
 ]
 

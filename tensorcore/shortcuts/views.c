@@ -234,6 +234,75 @@ static PyObject *run_written(const shortcut *self, PyObject *const *args, Py_ssi
     Py_RETURN_NONE;
 }
 
+/* An end or a step of a slice that key.indices() reads as C does: None, or an int of Python's own that is small enough. */
+static bool is_usual_end(PyObject *one) {
+    int overflow = 0;
+    return one == Py_None || (PyLong_CheckExact(one) && (PyLong_AsLongAndOverflow(one, &overflow), !overflow));
+}
+
+/* A slice with every number filled in, inside `size`; NULL where parse.py's whole() has to look. */
+static PyObject *filled(PyObject *key, Py_ssize_t size) {
+    const PySliceObject *slice = (const PySliceObject *)key;
+    Py_ssize_t start, stop, step;
+    if (!is_usual_end(slice->start) || !is_usual_end(slice->stop) || !is_usual_end(slice->step))
+        return NULL;
+    if (PySlice_Unpack(key, &start, &stop, &step) || step < 1) {
+        PyErr_Clear();
+        return NULL;
+    }
+    PySlice_AdjustIndices(size, &start, &stop, step);
+    PyObject *numbers[] = {PyLong_FromSsize_t(start), PyLong_FromSsize_t(stop > start ? stop : start), PyLong_FromSsize_t(step)};
+    PyObject *made = numbers[0] && numbers[1] && numbers[2] ? PySlice_New(numbers[0], numbers[1], numbers[2]) : NULL;
+    for (int i = 0; i < 3; i++)
+        Py_XDECREF(numbers[i]);
+    return made;
+}
+
+/* parse.py: whole(key, size) */
+static PyObject *run_whole_slice(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 2 || kwnames || !PySlice_Check(args[0]) || !PyLong_CheckExact(args[1]))
+        return NULL;
+    const Py_ssize_t size = PyLong_AsSsize_t(args[1]);
+    return size < 0 ? NULL : filled(args[0], size);
+}
+
+/* parse.py: simple(key, shape) */
+static PyObject *run_simple(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 2 || kwnames || !PyTuple_CheckExact(args[0]) || !PyTuple_CheckExact(args[1]))
+        return NULL;
+    PyObject *key = args[0], *shape = args[1], *last = NULL;
+    const Py_ssize_t count = PyTuple_GET_SIZE(key);
+    if (count > PyTuple_GET_SIZE(shape))
+        Py_RETURN_NONE;
+    PyObject *made = PyTuple_New(count);
+    bool other = false; /* something that is neither an int nor a slice */
+    for (Py_ssize_t i = 0; made && i < count; i++) {
+        PyObject *one = PyTuple_GET_ITEM(key, i), *length = PyTuple_GET_ITEM(shape, i), *found = NULL;
+        const Py_ssize_t size = PyLong_CheckExact(length) ? PyLong_AsSsize_t(length) : -1;
+        if (PyLong_CheckExact(one)) {
+            int overflow;
+            const long at = PyLong_AsLongAndOverflow(one, &overflow);
+            if (!overflow && -size <= at && at < size)
+                found = Py_NewRef(one);
+            last = Py_False;
+        } else if (PySlice_Check(one) && size >= 0) {
+            const PySliceObject *slice = (const PySliceObject *)one;
+            const bool all = slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None;
+            found = all ? Py_NewRef(one) : filled(one, size);
+            last = all ? last : Py_True;
+        } else {
+            other = !PySlice_Check(one);
+        }
+        if (found)
+            PyTuple_SET_ITEM(made, i, found);
+        else
+            Py_CLEAR(made);
+    }
+    PyObject *both = other ? Py_NewRef(Py_None) : made && last ? PyTuple_Pack(2, made, last) : NULL;
+    Py_XDECREF(made);
+    return both;
+}
+
 const shortcut_spec view_shortcuts[] = {
-    {"show", run_show}, {"several_views", run_several}, {"is_free", run_is_free}, {"written", run_written}, {NULL, NULL},
+    {"whole_slice", run_whole_slice}, {"simple", run_simple}, {"show", run_show}, {"several_views", run_several}, {"is_free", run_is_free}, {"written", run_written}, {NULL, NULL},
 };

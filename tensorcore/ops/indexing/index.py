@@ -11,7 +11,7 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, Gra
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
-from tensorcore.ops.indexing.parse import ALL, Indices, masks, parse, whole
+from tensorcore.ops.indexing.parse import Indices, masks, parse, simple, whole
 from tensorcore.ops.inplace import attach, check_writable, is_free
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import check_tensors, lifted
@@ -82,39 +82,21 @@ def getitem(self: Tensor, key: Any) -> Tensor:
             return _show_slice(self, {"key": (whole(key, shape[0]),)})  # type: ignore[no-any-return]
     elif kind is tuple:
         shape = self.native.shape
+        if found := simple(key, shape):
+            return (_show_slice if found[1] else _show_select)(self, {"key": found[0]})  # type: ignore[no-any-return]
         if len(key) == 2 and key[0] is Ellipsis and key[1] is None:
             return _unsqueeze.view(self, {"dim": len(shape)})  # type: ignore[attr-defined, no-any-return]
         if 0 < len(key) <= len(shape):
-            # Only ints and slices: one view, without the general parser.
-            basic: list[Any] = []
-            last = None
-            for one, size in zip(key, shape, strict=False):
-                kind = type(one)
-                if kind is int:
-                    if not -size <= one < size:
-                        break
-                    last = _show_select
-                elif kind is slice:
-                    if one != ALL:
-                        one = whole(one, size)
-                        last = _show_slice
-                else:
+            for one in key:
+                if (
+                    type(one) is not Tensor
+                    or one.dtype is not dtypes.int64
+                    or not one.native.shape
+                    or one.device is not self.device
+                ):
                     break
-                basic.append(one)
             else:
-                if last is not None:
-                    return last(self, {"key": tuple(basic)})  # type: ignore[no-any-return]
-            if not basic and type(key[0]) is Tensor:
-                for one in key:
-                    if (
-                        type(one) is not Tensor
-                        or one.dtype is not dtypes.int64
-                        or not one.native.shape
-                        or one.device is not self.device
-                    ):
-                        break
-                else:
-                    return _read(self, key)
+                return _read(self, key)
     elif key is None:
         return _unsqueeze.view(self, {"dim": 0})  # type: ignore[attr-defined, no-any-return]
     elif (

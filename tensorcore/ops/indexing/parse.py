@@ -13,9 +13,10 @@ from tensorcore.ops import rules
 from tensorcore.ops.creation.create import tensor
 from tensorcore.ops.shapes.shape import _alias, _unsqueeze
 from tensorcore.ops.shapes.views_part import select_op, slice_op
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["ALL", "Indices", "check_places", "check_scattered", "long", "masks", "parse", "whole"]
+__all__ = ["ALL", "Indices", "check_places", "check_scattered", "long", "masks", "parse", "simple", "whole"]
 
 Indices = tuple[Tensor | None, ...]
 ALL = slice(None)
@@ -158,6 +159,32 @@ def masks(one: Tensor | None, input: Tensor, at: int) -> list[Tensor | None]:
     return [new_tensor(native, dtypes.int64, device) for native in device.kernels["nonzero_by_dim"](one.native)]
 
 
+@before("simple")
+def simple(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[Any, ...], bool] | None:
+    """A key of ints and slices for the first dims, inside ``shape``, and whether the last that leaves something out is a slice.
+
+    None for every other key, and for one that leaves nothing out.
+    """
+    if len(key) > len(shape):
+        return None
+    last = None
+    found: list[Any] = []
+    for one, size in zip(key, shape, strict=False):
+        kind = type(one)
+        if kind is int:
+            if not -size <= one < size:
+                return None
+            last = False
+        elif kind is not slice:
+            return None
+        elif one != ALL:
+            one = whole(one, size)
+            last = True
+        found.append(one)
+    return None if last is None else (tuple(found), last)
+
+
+@before("whole_slice")
 def whole(key: slice, size: int) -> slice:
     """A slice with every number filled in, inside ``size``."""
     start, stop = key.start, key.stop

@@ -109,28 +109,32 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
     name = f"{op.name}_"
     kernel, quick = op.kernel, frozenset() if op.result or len(op.inputs) == 1 else op.quick
 
+    @before("overwritten", kernel, quick)
+    def overwritten(input: Tensor, other: Any) -> bool:
+        """Whether the call was one of the usual ones, and is done."""
+        if not is_free(input) or input.dtype not in quick:
+            return False
+        device, version = input.device, input.version
+        native, operand = input.native, other
+        if type(other) is Tensor:
+            operand = other.native
+            if (
+                other.dtype is not input.dtype
+                or other.device is not device
+                or (operand.shape != native.shape and operand.shape)
+                or (version is not None and other.version is version and other is not input)
+                or (other.node is not None and mode.enabled)
+            ):
+                return False  # it has a history, shares the memory, or has to be converted
+        elif type(other) is not float and type(other) is not int:
+            return False
+        device.kernels[kernel](native, operand, out=native)
+        written(input)
+        return True
+
     def call(input: Tensor, *others: Any, **options: Any) -> Tensor:
-        if len(others) == 1 and not options and is_free(input) and input.dtype in quick:
-            one, device, version = others[0], input.device, input.version
-            native = operand = input.native
-            if type(one) is Tensor:
-                if (
-                    one.dtype is input.dtype
-                    and one.device is device
-                    and (one.native.shape == native.shape or not one.native.shape)
-                    and (version is None or one.version is not version or one is input)
-                    and (one.node is None or not mode.enabled)
-                ):
-                    operand = one.native
-                else:
-                    one = None  # it has a history, shares the memory, or has to be converted
-            elif type(one) is float or type(one) is int:
-                operand = one
-            else:
-                one = None
-            if one is not None:
-                device.kernels[kernel](native, operand, out=native)
-                written(input)
+        if len(others) == 1 and not options:
+            if overwritten(input, others[0]):
                 return input
         elif op.scaled is not None and (options or len(others) > 1):
             return op.scaled(input, *others, **options)

@@ -140,4 +140,45 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
     return made;
 }
 
-const shortcut_spec pointwise_shortcuts[] = {{"usual", run_usual}, {NULL, NULL}};
+/* Whether two arrays have one shape, or the second has no dims. */
+static bool fits(PyObject *one, PyObject *other) {
+    PyArrayObject *x = (PyArrayObject *)one, *y = (PyArrayObject *)other;
+    const int ndim = PyArray_NDIM(y);
+    return !ndim || (ndim == PyArray_NDIM(x) && PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(y), ndim));
+}
+
+/* inplace.py: overwritten(input, other), with the name of the kernel and the dtypes; True where it is done. */
+static PyObject *run_overwritten(const shortcut *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames) {
+    if (count != 2 || kwnames || !is_free(args[0]) || !has(self->known[1], SLOT(args[0], DTYPE)))
+        return NULL;
+    PyObject *input = args[0], *other = args[1], *device = SLOT(input, DEVICE), *version = SLOT(input, VERSION);
+    PyObject *given[] = {SLOT(input, NATIVE), other, SLOT(input, NATIVE)};
+    if (is_tensor(other)) {
+        if (!is_whole(other) || SLOT(other, DTYPE) != SLOT(input, DTYPE) || SLOT(other, DEVICE) != device ||
+            !PyArray_CheckExact(SLOT(other, NATIVE)) || !fits(given[0], SLOT(other, NATIVE)) ||
+            (version != Py_None && SLOT(other, VERSION) == version && other != input) ||
+            (SLOT(other, NODE) != Py_None && taping_of_thread() != NOT_RECORDING))
+            return NULL;
+        given[1] = SLOT(other, NATIVE);
+    } else if (!PyFloat_CheckExact(other) && !PyLong_CheckExact(other)) {
+        return NULL;
+    }
+    static PyObject *keywords;
+    PyObject *kernel = keywords || (keywords = Py_BuildValue("(s)", "out")) ? kernel_of(device, self->known[0]) : NULL;
+    if (!kernel)
+        return NULL;
+    for (int i = 0; i < 3; i++) /* a kernel may let other threads run, which may give a tensor another array */
+        Py_INCREF(given[i]);
+    PyObject *done = PyObject_Vectorcall(kernel, given, 2, keywords);
+    for (int i = 0; i < 3; i++)
+        Py_DECREF(given[i]);
+    Py_DECREF(kernel);
+    if (!done)
+        return NULL;
+    Py_DECREF(done);
+    if (note_write(input))
+        return Py_NewRef(Py_True);
+    return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_SystemError, "overwritten: expected a version that counts, got another");
+}
+
+const shortcut_spec pointwise_shortcuts[] = {{"usual", run_usual}, {"overwritten", run_overwritten}, {NULL, NULL}};

@@ -80,6 +80,12 @@ PyObject *new_tensor(PyObject *native, PyObject *dtype, PyObject *device);
 /* The version of a tensor, which it gets now if it has none; borrowed. */
 PyObject *version_of(PyObject *input);
 
+/* Whether a write changes the tensor's values and surely nothing else. */
+bool is_free(PyObject *tensor);
+
+/* Notes a write to the memory of a whole tensor; false where output.py has to, or with an exception. */
+bool note_write(PyObject *tensor);
+
 /* The kernel of that name of a device. */
 PyObject *kernel_of(PyObject *device, PyObject *name);
 

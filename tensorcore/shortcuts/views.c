@@ -201,37 +201,42 @@ static PyObject *run_several(const shortcut *self, PyObject *const *args, Py_ssi
     return made;
 }
 
-/* inplace.py: is_free(tensor), where the answer is yes; else the function looks closer */
-static PyObject *run_is_free(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 1 || kwnames || !is_whole(args[0]) || SLOT(args[0], NODE) != Py_None || counts(INFERRED) ||
-        !PyArray_CheckExact(SLOT(args[0], NATIVE)))
-        return NULL;
-    PyObject *trail = SLOT(args[0], TRAIL), *base = PyTuple_CheckExact(trail) ? PyTuple_GET_ITEM(trail, 0) : NULL;
+bool is_free(PyObject *tensor) {
+    if (!is_whole(tensor) || SLOT(tensor, NODE) != Py_None || counts(INFERRED) || !PyArray_CheckExact(SLOT(tensor, NATIVE)))
+        return false;
+    PyObject *trail = SLOT(tensor, TRAIL), *base = PyTuple_CheckExact(trail) ? PyTuple_GET_ITEM(trail, 0) : NULL;
     if (trail != Py_None && (!base || !is_whole(base) || SLOT(base, NODE) != Py_None))
-        return NULL;
-    PyArrayObject *array = (PyArrayObject *)SLOT(args[0], NATIVE);
+        return false;
+    PyArrayObject *array = (PyArrayObject *)SLOT(tensor, NATIVE);
     for (int i = 0; i < PyArray_NDIM(array); i++)
         if (!PyArray_STRIDE(array, i))
-            return NULL;
-    Py_RETURN_TRUE;
+            return false;
+    return true;
 }
 
-/* output.py: written(tensor) */
-static PyObject *run_written(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 1 || kwnames || !is_whole(args[0]))
-        return NULL;
-    PyObject *version = version_of(args[0]);
+/* inplace.py: is_free(tensor), where the answer is yes; else the function looks closer */
+static PyObject *run_is_free(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs == 1 && !kwnames && is_free(args[0]) ? Py_NewRef(Py_True) : NULL;
+}
+
+bool note_write(PyObject *tensor) {
+    PyObject *version = version_of(tensor);
     const long count = version && Py_IS_TYPE(version, version_type) && VERSION_SLOT(version, COUNT)
                            ? PyLong_AsLong(VERSION_SLOT(version, COUNT))
                            : -1;
     PyObject *more = count >= 0 ? PyLong_FromLong(count + 1) : NULL, *stamp = more ? PyObject_CallNoArgs(next_order) : NULL;
     if (!stamp) {
         Py_XDECREF(more);
-        return NULL;
+        return false;
     }
     Py_XSETREF(VERSION_SLOT(version, COUNT), more);
     Py_XSETREF(VERSION_SLOT(version, STAMP), stamp);
-    Py_RETURN_NONE;
+    return true;
+}
+
+/* output.py: written(tensor) */
+static PyObject *run_written(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs == 1 && !kwnames && is_whole(args[0]) && note_write(args[0]) ? Py_NewRef(Py_None) : NULL;
 }
 
 /* An end or a step of a slice that key.indices() reads as C does: None, or an int of Python's own that is small enough. */

@@ -25,6 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@before("check_writable")
 def check_writable(op: str, tensor: Tensor) -> None:
     """Raise where an in-place write would lose a gradient or write one memory cell twice."""
     if not isinstance(tensor, Tensor):
@@ -106,37 +107,40 @@ def _unwritable_view(op: str, view: Any) -> GradientError:
 
 def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
     """The form with an underscore of an elementwise op: the result goes into the first input."""
-    name = f"{op.name}_"
-    kernel, quick = op.kernel, frozenset() if op.result or len(op.inputs) == 1 else op.quick
+    name, kernel, count = f"{op.name}_", op.kernel, len(op.inputs)
+    quick = frozenset() if op.result else op.quick
 
-    @before("overwritten", kernel, quick)
-    def overwritten(input: Tensor, other: Any) -> bool:
+    @before("overwritten", kernel, quick, count)
+    def overwritten(input: Tensor, others: tuple[Any, ...]) -> bool:
         """Whether the call was one of the usual ones, and is done."""
-        if not is_free(input) or input.dtype not in quick:
+        if not is_free(input) or input.dtype not in quick or len(others) + 1 != count:
             return False
         device, version = input.device, input.version
-        native, operand = input.native, other
-        if type(other) is Tensor:
-            operand = other.native
-            if (
-                other.dtype is not input.dtype
-                or other.device is not device
-                or (operand.shape != native.shape and operand.shape)
-                or (version is not None and other.version is version and other is not input)
-                or (other.node is not None and mode.enabled)
-            ):
-                return False  # it has a history, shares the memory, or has to be converted
-        elif type(other) is not float and type(other) is not int:
-            return False
-        device.kernels[kernel](native, operand, out=native)
+        native = input.native
+        natives = [native]
+        for other in others:
+            operand = other
+            if type(other) is Tensor:
+                operand = other.native
+                if (
+                    other.dtype is not input.dtype
+                    or other.device is not device
+                    or (operand.shape != native.shape and operand.shape)
+                    or (version is not None and other.version is version and other is not input)
+                    or (other.node is not None and mode.enabled)
+                ):
+                    return False  # it has a history, shares the memory, or has to be converted
+            elif type(other) is not float and type(other) is not int:
+                return False
+            natives.append(operand)
+        device.kernels[kernel](*natives, out=native)
         written(input)
         return True
 
     def call(input: Tensor, *others: Any, **options: Any) -> Tensor:
-        if len(others) == 1 and not options:
-            if overwritten(input, others[0]):
-                return input
-        elif op.scaled is not None and (options or len(others) > 1):
+        if not options and overwritten(input, others):
+            return input
+        if op.scaled is not None and (options or len(others) > 1):
             return op.scaled(input, *others, **options)
         check_writable(name, input)
         others += tuple([options.pop(one) for one in op.inputs[len(others) + 1 :] if one in options])
@@ -202,6 +206,7 @@ def inplace(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]
     return call
 
 
+@before("overwrite")
 def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
     """Write ``result`` over ``input``, which takes over its history."""
     if tuple(result.native.shape) != tuple(input.native.shape):
@@ -209,12 +214,13 @@ def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
             f"{name}: output with shape {list(input.native.shape)} doesn't match the broadcast shape "
             f"{list(result.native.shape)}, got an input that cannot hold the result; use the form without underscore"
         )
-    if not dtypes.can_cast(result.dtype, input.dtype):
+    if result.dtype is not input.dtype and not dtypes.can_cast(result.dtype, input.dtype):
         raise DtypeError(
             f"{name}: result type {result.dtype.name} can't be cast to the desired output type {input.dtype.name}, got "
             f"{input.dtype.name} to write to; use the form without underscore"
         )
-    check_same_device(name, input, result.device)
+    if result.device is not input.device:
+        check_same_device(name, input, result.device)
     if input.trail is not None:
         # The result may be the end of several calls; to the base it is one copy into the part.
         return input.copy_(result)  # type: ignore[attr-defined, no-any-return]

@@ -32,6 +32,7 @@ def check_once(op: str, tensor: Tensor) -> None:
         )
 
 
+@before("check_apart")
 def check_apart(op: str, target: Tensor, inputs: Sequence[Any], *, all_of_it: bool = False) -> None:
     """Raise where a tensor that is written shows a part of the memory of an input, and not all of it in the same order.
 

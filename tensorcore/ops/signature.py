@@ -77,7 +77,6 @@ def composed(
     passed = ", ".join(names)
     lines = _looks(function, title)
     if "inplace" in parameters:
-        scope["over"] = inplace(f"{title}_", run)
         lines.append(f"    if inplace: return over({passed})")
     if "out" in parameters:
         lines.append(f"    if out is not None: return store({title!r}, run({passed}), out, {', '.join(op.inputs)})")
@@ -126,6 +125,8 @@ def composed(
     lines.append(f"    return run({passed})")
     call = _written(function, title, parameters, scope, lines, [])
     call.__name__ = call.__qualname__ = title
+    if "inplace" in parameters:
+        scope["over"] = inplace(f"{title}_", call)
     return call
 
 

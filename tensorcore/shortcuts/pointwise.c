@@ -147,38 +147,71 @@ static bool fits(PyObject *one, PyObject *other) {
     return !ndim || (ndim == PyArray_NDIM(x) && PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(y), ndim));
 }
 
-/* inplace.py: overwritten(input, other), with the name of the kernel and the dtypes; True where it is done. */
-static PyObject *run_overwritten(const shortcut *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames) {
-    if (count != 2 || kwnames || !is_free(args[0]) || !has(self->known[1], SLOT(args[0], DTYPE)))
-        return NULL;
-    PyObject *input = args[0], *other = args[1], *device = SLOT(input, DEVICE), *version = SLOT(input, VERSION);
-    PyObject *given[] = {SLOT(input, NATIVE), other, SLOT(input, NATIVE)};
-    if (is_tensor(other)) {
-        if (!is_whole(other) || SLOT(other, DTYPE) != SLOT(input, DTYPE) || SLOT(other, DEVICE) != device ||
-            !PyArray_CheckExact(SLOT(other, NATIVE)) || !fits(given[0], SLOT(other, NATIVE)) ||
-            (version != Py_None && SLOT(other, VERSION) == version && other != input) ||
-            (SLOT(other, NODE) != Py_None && taping_of_thread() != NOT_RECORDING))
-            return NULL;
-        given[1] = SLOT(other, NATIVE);
-    } else if (!PyFloat_CheckExact(other) && !PyLong_CheckExact(other)) {
-        return NULL;
-    }
-    static PyObject *keywords;
-    PyObject *kernel = keywords || (keywords = Py_BuildValue("(s)", "out")) ? kernel_of(device, self->known[0]) : NULL;
+/* The operand of a call that writes to `input`, as its kernel takes it: a number, or what a tensor holds that neither has a history
+   nor shares the memory nor has to be converted; borrowed, NULL for all others. */
+static PyObject *beside(PyObject *input, PyObject *other) {
+    PyObject *version = SLOT(input, VERSION);
+    if (!is_tensor(other))
+        return PyFloat_CheckExact(other) || PyLong_CheckExact(other) ? other : NULL;
+    const bool usual = is_whole(other) && SLOT(other, DTYPE) == SLOT(input, DTYPE) && SLOT(other, DEVICE) == SLOT(input, DEVICE) &&
+                       PyArray_CheckExact(SLOT(other, NATIVE)) && fits(SLOT(input, NATIVE), SLOT(other, NATIVE)) &&
+                       (version == Py_None || SLOT(other, VERSION) != version || other == input) &&
+                       (SLOT(other, NODE) == Py_None || taping_of_thread() == NOT_RECORDING);
+    return usual ? SLOT(other, NATIVE) : NULL;
+}
+
+/* kernel(*given[:count], out=out), and the note that `input`, whose memory `out` is, was written. */
+static bool overwrite_by(PyObject *name, PyObject *input, PyObject **given, Py_ssize_t count, PyObject *keywords) {
+    PyObject *kernel = kernel_of(SLOT(input, DEVICE), name);
+    const Py_ssize_t all = count + (keywords ? 1 : 0);
     if (!kernel)
-        return NULL;
-    for (int i = 0; i < 3; i++) /* a kernel may let other threads run, which may give a tensor another array */
+        return false;
+    for (Py_ssize_t i = 0; i < all; i++) /* a kernel may let other threads run, which may give a tensor another array */
         Py_INCREF(given[i]);
-    PyObject *done = PyObject_Vectorcall(kernel, given, 2, keywords);
-    for (int i = 0; i < 3; i++)
+    PyObject *done = PyObject_Vectorcall(kernel, given, (size_t)count, keywords);
+    for (Py_ssize_t i = 0; i < all; i++)
         Py_DECREF(given[i]);
     Py_DECREF(kernel);
     if (!done)
-        return NULL;
+        return false;
     Py_DECREF(done);
     if (note_write(input))
-        return Py_NewRef(Py_True);
-    return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_SystemError, "overwritten: expected a version that counts, got another");
+        return true;
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_SystemError, "overwrite: expected a tensor whose version counts writes, got another");
+    return false;
 }
 
-const shortcut_spec pointwise_shortcuts[] = {{"usual", run_usual}, {"overwritten", run_overwritten}, {NULL, NULL}};
+/* inplace.py: overwritten(input, others), with the name of the kernel, the dtypes, and how many tensors there are; True where it
+   is done. */
+static PyObject *run_overwritten(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { MOST = 3 };
+    static PyObject *keywords;
+    PyObject *given[MOST + 1];
+    const Py_ssize_t count = nargs == 2 && !kwnames && PyTuple_CheckExact(args[1]) ? 1 + PyTuple_GET_SIZE(args[1]) : MOST + 1;
+    if (count > MOST || count != PyLong_AsSsize_t(self->known[2]) || !is_free(args[0]) ||
+        !has(self->known[1], SLOT(args[0], DTYPE)) || (!keywords && !(keywords = Py_BuildValue("(s)", "out"))))
+        return NULL;
+    given[0] = given[count] = SLOT(args[0], NATIVE);
+    for (Py_ssize_t i = 1; i < count; i++)
+        if (!(given[i] = beside(args[0], PyTuple_GET_ITEM(args[1], i - 1))))
+            return NULL;
+    return overwrite_by(self->known[0], args[0], given, count, keywords) ? Py_NewRef(Py_True) : NULL;
+}
+
+/* inplace.py: overwrite(name, input, result), where neither has a history and both have one dtype, device and shape */
+static PyObject *run_overwrite(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static PyObject *copy;
+    if (nargs != 3 || kwnames || !is_free(args[1]) || SLOT(args[1], TRAIL) != Py_None || !is_tensor(args[2]) ||
+        (!copy && !(copy = PyUnicode_InternFromString("copy"))))
+        return NULL;
+    PyObject *made = is_whole(args[2]) && SLOT(args[2], NODE) == Py_None ? beside(args[1], args[2]) : NULL;
+    PyObject *given[] = {SLOT(args[1], NATIVE), made};
+    if (!made || PyArray_NDIM((PyArrayObject *)made) != PyArray_NDIM((PyArrayObject *)given[0]))
+        return NULL;
+    return overwrite_by(copy, args[1], given, 2, NULL) ? Py_NewRef(args[1]) : NULL;
+}
+
+const shortcut_spec pointwise_shortcuts[] = {
+    {"usual", run_usual}, {"overwritten", run_overwritten}, {"overwrite", run_overwrite}, {NULL, NULL},
+};

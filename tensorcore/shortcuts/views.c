@@ -219,6 +219,25 @@ static PyObject *run_is_free(const shortcut *self, PyObject *const *args, Py_ssi
     return nargs == 1 && !kwnames && is_free(args[0]) ? Py_NewRef(Py_True) : NULL;
 }
 
+/* inplace.py: check_writable(op, tensor) */
+static PyObject *run_check_writable(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs == 2 && !kwnames && is_free(args[1]) ? Py_NewRef(Py_None) : NULL;
+}
+
+/* output.py: check_apart(op, target, inputs, *, all_of_it), where no input has to do with the memory */
+static PyObject *run_check_apart(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 3 || !is_whole(args[1]) || !PyTuple_CheckExact(args[2]))
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[2]); i++) {
+        PyObject *one = PyTuple_GET_ITEM(args[2], i);
+        if (one == args[1] ? kwnames != NULL
+                           : PyObject_TypeCheck(one, tensor_type) &&
+                                 (!is_whole(one) || (SLOT(one, VERSION) != Py_None && SLOT(one, VERSION) == SLOT(args[1], VERSION))))
+            return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 bool note_write(PyObject *tensor) {
     PyObject *version = version_of(tensor);
     const long count = version && Py_IS_TYPE(version, version_type) && VERSION_SLOT(version, COUNT)
@@ -309,5 +328,6 @@ static PyObject *run_simple(const shortcut *self, PyObject *const *args, Py_ssiz
 }
 
 const shortcut_spec view_shortcuts[] = {
-    {"whole_slice", run_whole_slice}, {"simple", run_simple}, {"show", run_show}, {"several_views", run_several}, {"is_free", run_is_free}, {"written", run_written}, {NULL, NULL},
+    {"whole_slice", run_whole_slice}, {"simple", run_simple}, {"show", run_show}, {"several_views", run_several}, {"is_free", run_is_free},
+    {"check_writable", run_check_writable}, {"check_apart", run_check_apart}, {"written", run_written}, {NULL, NULL},
 };

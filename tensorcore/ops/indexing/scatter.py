@@ -135,11 +135,10 @@ def scatter(name: str, write: bool, input: Tensor, dim: int, index: Tensor, src:
     """
     if src is None:
         src = value
-    if reduce is None and not write:
-        at = _usual(input, dim, index, src)
-        made = None if at < 0 else quick(_scatter, (input, index, src), {"dim": at})
-        if made is not None:
-            return made
+    at = _usual(input, dim, index, src) if reduce is None else -1
+    if at >= 0:
+        made = None if write else quick(_scatter, (input, index, src), {"dim": at})
+        return call(_scatter, (input, index, src), {"dim": at}, ShapeError, write) if made is None else made
     index = long(name, index, empty=True)
     given = isinstance(src, Tensor)
     if given:

@@ -34,30 +34,29 @@ def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[E
     if not write:
         inputs = lifted(op.name, *inputs)
     input = inputs[0]
-    if (
-        input.dtype.is_complex
-        and op.kernel == "scatter_reduce"
-        and op.name != "scatter_add"
-        and mode.enabled
-        and any(isinstance(one, Tensor) and one.node is not None for one in inputs)
-    ):
+    recording = False
+    if mode.enabled:
+        for one in inputs:
+            if isinstance(one, Tensor) and one.node is not None:
+                recording = True
+    if recording and input.dtype.is_complex and op.kernel == "scatter_reduce" and op.name != "scatter_add":
         raise GradientError(
             f"{op.name}: {op.name} does not support automatic differentiation for outputs with complex dtype, got "
             f"{input.dtype.name} that requires grad; detach() it"
         )
     extra = {"reduce": "sum"} if op.name == "scatter_add" else {}
+    kernel = input.device.kernels[op.kernel]
     try:
         if not write:
             if not extra:
                 return apply(op, inputs, options)
-            made = new_tensor(_run(op, inputs, options | extra), input.dtype, input.device)
-            if mode.enabled and any(isinstance(one, Tensor) and one.node is not None for one in inputs):
+            made = new_tensor(kernel(*[one.native for one in inputs], **options, **extra), input.dtype, input.device)
+            if recording:
                 record(op, inputs, options, made)
             return made
-        recording = mode.enabled and any([isinstance(one, Tensor) and one.node is not None for one in inputs])
         if recording:
             inputs = (_before(op, input, inputs), *inputs[1:])
-        _run(op, inputs, options | extra, input.native)
+        kernel(*[one.native for one in inputs], **options, **extra, out=input.native)
     except IndexError as wrong:
         raise error(
             f"{op.name}: expected every index inside its dimension, got one outside: {wrong}; check the index"
@@ -70,12 +69,6 @@ def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[E
         if result.node is not None:
             attach(input, result.node)
     return input
-
-
-def _run(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], out: Any = None) -> Any:
-    kernel = inputs[0].device.kernels[op.kernel]
-    natives = [one.native for one in inputs]
-    return kernel(*natives, **options) if out is None else kernel(*natives, **options, out=out)
 
 
 def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
@@ -92,11 +85,14 @@ def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
             made = function(name, False, input, *args, **kwargs)
             return made if out is None else store(name, made, out, input, *args)
 
+        title = f"{name}_"
+        compares = name not in ("masked_scatter", "masked_fill", "index_fill")  # of whose memory PyTorch asks nothing
+
         def written_form(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-            check_writable(f"{name}_", input)
-            if name not in ("masked_scatter", "masked_fill", "index_fill"):  # PyTorch compares no memory there
-                check_apart(f"{name}_", input, args, all_of_it=True)
-            return function(f"{name}_", True, input, *args, **kwargs)
+            check_writable(title, input)
+            if compares:
+                check_apart(title, input, args, all_of_it=True)
+            return function(title, True, input, *args, **kwargs)
 
         plain.__name__ = plain.__qualname__ = name
         plain.__doc__ = function.__doc__

@@ -139,6 +139,17 @@ class Twister:
             self._unused = self._unused and made is None
         return made
 
+    def lend_normal(self, draw: Callable[..., Any], *arguments: Any) -> Any:
+        """As ``lend``, to code that makes normals one by one: it is given the kept one too, and gives an array and what to keep."""
+        with self._lock:
+            kept = self._normal
+            made = draw(self._bits.capsule, kept, *arguments)
+            if made is None:
+                return None
+            values, self._normal = made
+            self._unused = self._unused and kept is not None and values.size == 1
+        return values
+
     def draw32(self, n: int) -> Array:
         """The next ``n`` words of 32 bits, as uint32."""
         with self._lock:

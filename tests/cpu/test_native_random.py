@@ -42,6 +42,17 @@ def test_the_same_bits_and_the_same_state(name, dtype):
         assert ours.get_state().tobytes() == host.get_state().tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_few_normals_keep_the_second_of_a_pair(dtype):
+    """One by one, odd and even numbers of them and larger draws in between, whatever was left over before."""
+    device = tensorcore.device("cpu")
+    ours, host = Generator(7), Generator(7)
+    for size in (1, 1, 3, 2, 3, 15, 15, 16, 1, 4, 40, 1, 5):
+        made = device.random("normal", (size,), getattr(dtypes, dtype), ours, mean=0.3, std=1.7)
+        assert made.tobytes() == host.normal((size,), getattr(dtypes, dtype), 0.3, 1.7).tobytes()
+        assert ours.get_state().tobytes() == host.get_state().tobytes()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_a_probability_each(dtype):
     """The same bits and the same state; probabilities outside are refused before anything is drawn."""

@@ -49,6 +49,7 @@ if _wanted != "0":
 # Arrays of draws from the state in a capsule of NumPy's, and indices drawn by weight, as ``random.py`` asks for them.
 draw = getattr(_library, "random", None)
 choose = getattr(_library, "multinomial", None)
+serial_normals = getattr(_library, "serial_normals", None)
 
 
 def available() -> bool:

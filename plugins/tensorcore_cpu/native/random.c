@@ -4,6 +4,7 @@
 #include "rows.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 
 DECLARE_LOOPS(random_loops, random_loops);
@@ -117,6 +118,46 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
         Py_END_ALLOW_THREADS
     }
     return (PyObject *)made;
+}
+
+/* (capsule, kept, shape, dtype, mean, deviation) -> fewer than 16 normals and the second of the last pair, or None where there is
+   none left over: float64 normals one by one, the `kept` one first unless it is None. None where these are not drawn here. */
+PyObject *native_serial_normals(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    enum { FEW = 16 };
+    const double two_pi = 2.0 * 3.141592653589793;
+    npy_intp shape[NATIVE_DIMS], count = 1;
+    double mean, deviation, normals[FEW + 2];
+    if (nargs != 6 || !PyCapsule_CheckExact(args[0]))
+        return PyErr_Format(PyExc_TypeError, "serial_normals: expected a capsule and five more arguments, got %zd in all", nargs);
+    const int ndim = native_sizes(args[2], shape, NATIVE_DIMS);
+    const native_type type = native_descr_type(args[3]);
+    for (int i = 0; i < ndim; i++)
+        count = shape[i] > 0 && shape[i] < FEW ? count * shape[i] : 0;
+    if (ndim < 0 || count < 1 || count >= FEW || (type != TYPE_F32 && type != TYPE_F64) || !native_double(args[4], &mean) ||
+        !native_double(args[5], &deviation) || !(args[1] == Py_None || PyFloat_CheckExact(args[1])))
+        Py_RETURN_NONE;
+    const bit_generator *generator = PyCapsule_GetPointer(args[0], "BitGenerator");
+    PyArrayObject *made = generator ? native_empty(ndim, shape, type) : NULL;
+    if (!made)
+        return NULL;
+    const int begun = args[1] != Py_None, missing = (int)count - begun, drawn = missing + missing % 2;
+    if (begun)
+        normals[0] = PyFloat_AS_DOUBLE(args[1]);
+    if (drawn)
+        loops->uniform_f64(generator->state, normals + begun, drawn, 0, 1);
+    for (int i = begun; i < begun + drawn; i += 2) {
+        const double radius = sqrt(-2.0 * log1p(-normals[i + 1])), angle = two_pi * normals[i];
+        normals[i] = radius * cos(angle);
+        normals[i + 1] = radius * sin(angle);
+    }
+    for (npy_intp i = 0; i < count; i++) {
+        const double value = fma(normals[i], deviation, mean);
+        if (type == TYPE_F32)
+            ((float *)PyArray_DATA(made))[i] = (float)value;
+        else
+            ((double *)PyArray_DATA(made))[i] = value;
+    }
+    return missing % 2 ? Py_BuildValue("(Nd)", made, normals[count]) : Py_BuildValue("(NO)", made, Py_None);
 }
 
 /* The places of the `count` largest of each row's weights over what is drawn, the largest first, and of equal ones the lower

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tensorcore.plugin import dtypes
 
-from . import choose, draw
+from . import choose, draw, serial_normals
 
 __all__ = ["random"]
 
@@ -27,7 +28,11 @@ def random(source: Any, kind: str, shape: tuple[int, ...], dtype: Any, options: 
             return None
     elif kind == "normal":
         a, b = options.get("mean", 0.0), options.get("std", 1.0)
-        if not b >= 0.0 or dtype is not dtypes.float32:
+        if not b >= 0.0 or dtype not in _FLOATS:
+            return None
+        if prod(shape) < 16:
+            return source.lend_normal(serial_normals, shape, dtype.numpy, a, b)
+        if dtype is not dtypes.float32:
             return None
     elif kind == "bernoulli":
         a, b = options["probability"], options.get("one", 1.0)

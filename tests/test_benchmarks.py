@@ -120,9 +120,9 @@ def test_no_suite_has_a_name_that_asv_calls() -> None:
         assert not {name.lower() for name in vars(module)} & {"setup", "teardown", "setup_cache"}, module.__name__
 
 
-@pytest.mark.parametrize("name", ops.PUBLIC)
+@pytest.mark.parametrize("name", [*ops.PUBLIC, *ops.WRITING])
 def test_every_op_has_a_benchmark(name) -> None:
-    """No op that programs call can be entered into the registry without a call that times it."""
+    """No op that programs call can be entered into the registry without a call that times it, nor a form of it that writes."""
     assert ops.ready(tensorcore, "cpu", name, "small")() is not NotImplemented
 
 

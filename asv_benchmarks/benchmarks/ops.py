@@ -1,4 +1,4 @@
-"""Every op of the registry, at the size of its first sample and at about a hundred thousand elements."""
+"""Every op of the registry and every form that writes, at the size of the first sample and at about a hundred thousand elements."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ SIZES = ("small", "large")
 late.import_all()
 # Some ops are steps of others, and no program calls them.
 PUBLIC = sorted(name for name in OPS if find_function(tensorcore, name))
+# Forms that write over their first argument, and draws that only write, by the op whose sample they run on. Without those whose
+# first argument cannot hold the result, and one that adds a dim at each run.
+WRITING = {f"{name}_": name for name in PUBLIC if hasattr(tensorcore.Tensor, f"{name}_")}
+WRITING |= dict.fromkeys(("uniform_", "normal_", "exponential_", "log_normal_", "cauchy_", "random_", "zero_"), "relu")
+for _name in ("baddbmm_", "float_power_", "igamma_", "igammac_", "polygamma_", "unsqueeze_"):
+    del WRITING[_name]
 
 
 def ready(module: Any, device: str, name: str, size: str) -> Callable[[], Any]:
@@ -30,9 +36,10 @@ def ready(module: Any, device: str, name: str, size: str) -> Callable[[], Any]:
     NotImplementedError where the library has no such function, or where a sample says by numbers how large its
     arguments are and thus cannot be had in another size.
     """
-    function = find_function(module, name)
+    function = getattr(module.Tensor, name, None) if name in WRITING else find_function(module, name)
     if function is None:
         raise NotImplementedError(f"{name}: {module.__name__} has no function of that name")
+    name = WRITING.get(name, name)
     args, kwargs = sampled(name, 1.0)
     if size == "large":
         shapes = [one.shape for one in _arrays((*args, *kwargs.values())) if one.size > 1]
@@ -91,7 +98,7 @@ ROWS = [
         f"from asv_benchmarks.benchmarks.ops import ready\ncall = ready(torch, device, {name!r}, {size!r})",
         "call()",
     )
-    for name in PUBLIC
+    for name in sorted([*PUBLIC, *WRITING])
     for size in SIZES
 ]
 

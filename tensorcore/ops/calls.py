@@ -30,7 +30,19 @@ from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["PLAIN_FLOATS", "apply", "binary", "elementwise", "foreign", "reduction", "reflected", "unary"]
+__all__ = [
+    "HIGHEST",
+    "LOWEST",
+    "PLAIN_FLOATS",
+    "PLAIN_INTEGERS",
+    "apply",
+    "binary",
+    "elementwise",
+    "foreign",
+    "reduction",
+    "reflected",
+    "unary",
+]
 
 new = object.__new__
 makers.append(globals())
@@ -39,8 +51,8 @@ _EMPTY: tuple[Any, ...] = ()
 # The dtypes for which a kernel may be handed a Python number as it is. Narrower ones compute with
 # numbers in single precision, and integers beyond 32 bits wrap: both are the slow path's.
 PLAIN_FLOATS = frozenset([dtypes.float32, dtypes.float64])
-_PLAIN_INTEGERS = frozenset([dtypes.int32, dtypes.int64])
-_LOW, _HIGH = -(2**31), 2**31 - 1
+PLAIN_INTEGERS = frozenset([dtypes.int32, dtypes.int64])
+LOWEST, HIGHEST = -(2**31), 2**31 - 1
 
 
 def strangers(name: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
@@ -110,7 +122,7 @@ def binary(
     """
     leave = leave or elementwise
     floats = PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts
-    integers = _PLAIN_INTEGERS if accepts is None else _PLAIN_INTEGERS & accepts
+    integers = PLAIN_INTEGERS if accepts is None else PLAIN_INTEGERS & accepts
     if not numbers:
         floats = integers = frozenset()
     name, keeps, keeps_out, differentiable = op.name, op.keeps_inputs, op.keeps_out, bool(op.grads)
@@ -137,7 +149,7 @@ def binary(
                 other_edge = other.node
             elif out is None and (
                 ((type(other) is float or type(other) is int) and input.dtype in floats)
-                or (type(other) is int and input.dtype in integers and _LOW <= other <= _HIGH)
+                or (type(other) is int and input.dtype in integers and LOWEST <= other <= HIGHEST)
             ):
                 device = input.device
                 native = device.kernels[name](input.native, other)

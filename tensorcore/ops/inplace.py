@@ -8,6 +8,7 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
+from tensorcore.ops.calls import HIGHEST, LOWEST, PLAIN_FLOATS, PLAIN_INTEGERS
 from tensorcore.ops.define import Op
 from tensorcore.ops.operands import arguments, one_device
 from tensorcore.ops.output import check_apart, check_once, written
@@ -105,37 +106,59 @@ def _unwritable_view(op: str, view: Any) -> GradientError:
     )
 
 
-def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
-    """The form with an underscore of an elementwise op: the result goes into the first input."""
-    name, kernel, count = f"{op.name}_", op.kernel, len(op.inputs)
-    quick = frozenset() if op.result else op.quick
+def usual_write(op: Op, accepts: frozenset[Any] | None, result: Any, numbers: bool = True) -> Callable[..., bool]:
+    """What writes the result of an elementwise op into its first input, for the calls that most are; whether it did.
 
-    @before("overwritten", kernel, quick, count)
+    Args:
+        accepts, result: as for the op's own call, see ``calls.unary``.
+        numbers: whether a number beside a tensor is usual.
+    """
+    kernel, count = op.kernel, len(op.inputs)
+    floats = PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts
+    integers = PLAIN_INTEGERS if accepts is None else PLAIN_INTEGERS & accepts
+    if not numbers:
+        floats = integers = frozenset()
+
+    @before("overwritten", None, kernel, accepts, result, floats, integers, count)
     def overwritten(input: Tensor, others: tuple[Any, ...]) -> bool:
         """Whether the call was one of the usual ones, and is done."""
-        if not is_free(input) or input.dtype not in quick or len(others) + 1 != count:
+        if not is_free(input) or len(others) + 1 != count:
             return False
-        device, version = input.device, input.version
-        native = input.native
+        dtype, device, version, native = input.dtype, input.device, input.version, input.native
+        if accepts is not None and dtype not in accepts:
+            return False
         natives = [native]
         for other in others:
-            operand = other
             if type(other) is Tensor:
                 operand = other.native
                 if (
-                    other.dtype is not input.dtype
+                    other.dtype is not dtype
                     or other.device is not device
                     or (operand.shape != native.shape and operand.shape)
                     or (version is not None and other.version is version and other is not input)
                     or (other.node is not None and mode.enabled)
                 ):
                     return False  # it has a history, shares the memory, or has to be converted
-            elif type(other) is not float and type(other) is not int:
+                natives.append(operand)
+            elif ((type(other) is float or type(other) is int) and dtype in floats) or (
+                type(other) is int and dtype in integers and LOWEST <= other <= HIGHEST
+            ):
+                natives.append(other)
+            else:
                 return False
-            natives.append(operand)
-        device.kernels[kernel](*natives, out=native)
+        if result is None:
+            device.kernels[kernel](*natives, out=native)
+        else:
+            device.kernels["copy"](native, device.kernels[kernel](*natives))
         written(input)
         return True
+
+    return overwritten
+
+
+def elementwise_inplace(op: Op, overwritten: Callable[..., bool]) -> Callable[..., Tensor]:
+    """The form with an underscore of an elementwise op, whose usual calls ``overwritten`` makes: into the first input."""
+    name = f"{op.name}_"
 
     def call(input: Tensor, *others: Any, **options: Any) -> Tensor:
         if not options and overwritten(input, others):
@@ -190,10 +213,14 @@ def elementwise_inplace(op: Op) -> Callable[..., Tensor]:
     return call
 
 
-def inplace(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """The form with an underscore of any other op: compute, then write over the first input."""
+def inplace(
+    name: str, function: Callable[..., Tensor], overwritten: Callable[..., bool] | None = None
+) -> Callable[..., Tensor]:
+    """The form with an underscore of any other op: compute, then write over the first input; usual calls as ``overwritten`` does."""
 
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if overwritten is not None and not kwargs and overwritten(input, args):
+            return input
         check_writable(name, input)
         check_apart(name, input, args)
         # Formulas that keep the input must keep what it was before the write.

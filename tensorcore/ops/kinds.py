@@ -11,7 +11,7 @@ from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
 from tensorcore.ops.calls import PLAIN_FLOATS, binary, foreign, reflected, unary
 from tensorcore.ops.calls import elementwise as slow
 from tensorcore.ops.define import Op
-from tensorcore.ops.inplace import elementwise_inplace, inplace
+from tensorcore.ops.inplace import elementwise_inplace, inplace, usual_write
 from tensorcore.ops.operands import result_type
 from tensorcore.ops.record import record
 from tensorcore.ops.shapes.views import viewing
@@ -111,10 +111,10 @@ def elementwise(
     op.function = call
     if method:
         setattr(Tensor, name, call)
-    written = elementwise_inplace(op) if writes else None
-    if written is not None and not numbers:
-        written = inplace(f"{name}_", call)
-    if written is not None:
+    written = None
+    if writes:
+        usual = usual_write(op, accepts, result, numbers)
+        written = elementwise_inplace(op, usual) if numbers else inplace(f"{name}_", call, usual)
         written.__name__ = written.__qualname__ = f"{name}_"
         written.__doc__ = f"In-place form of :func:`{name}`."
         setattr(Tensor, f"{name}_", written)

@@ -140,76 +140,97 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
     return made;
 }
 
-/* Whether two arrays have one shape, or the second has no dims. */
+/* Whether the second of two arrays broadcasts to the shape of the first. */
 static bool fits(PyObject *one, PyObject *other) {
     PyArrayObject *x = (PyArrayObject *)one, *y = (PyArrayObject *)other;
-    const int ndim = PyArray_NDIM(y);
-    return !ndim || (ndim == PyArray_NDIM(x) && PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(y), ndim));
+    const int more = PyArray_NDIM(x) - PyArray_NDIM(y);
+    for (int i = 0; i < PyArray_NDIM(y); i++)
+        if (more < 0 || (PyArray_DIM(y, i) != 1 && PyArray_DIM(y, i) != PyArray_DIM(x, more + i)))
+            return false;
+    return more >= 0;
 }
 
-/* The operand of a call that writes to `input`, as its kernel takes it: a number, or what a tensor holds that neither has a history
-   nor shares the memory nor has to be converted; borrowed, NULL for all others. */
+/* What a tensor holds that stands beside `input` in a call that writes there, has neither a history nor its memory, and need not be
+   converted; borrowed, NULL for all others. */
 static PyObject *beside(PyObject *input, PyObject *other) {
     PyObject *version = SLOT(input, VERSION);
-    if (!is_tensor(other))
-        return PyFloat_CheckExact(other) || PyLong_CheckExact(other) ? other : NULL;
-    const bool usual = is_whole(other) && SLOT(other, DTYPE) == SLOT(input, DTYPE) && SLOT(other, DEVICE) == SLOT(input, DEVICE) &&
-                       PyArray_CheckExact(SLOT(other, NATIVE)) && fits(SLOT(input, NATIVE), SLOT(other, NATIVE)) &&
+    const bool usual = is_tensor(other) && is_whole(other) && SLOT(other, DTYPE) == SLOT(input, DTYPE) &&
+                       SLOT(other, DEVICE) == SLOT(input, DEVICE) && PyArray_CheckExact(SLOT(other, NATIVE)) &&
+                       fits(SLOT(input, NATIVE), SLOT(other, NATIVE)) &&
                        (version == Py_None || SLOT(other, VERSION) != version || other == input) &&
                        (SLOT(other, NODE) == Py_None || taping_of_thread() == NOT_RECORDING);
     return usual ? SLOT(other, NATIVE) : NULL;
 }
 
-/* kernel(*given[:count], out=out), and the note that `input`, whose memory `out` is, was written. */
-static bool overwrite_by(PyObject *name, PyObject *input, PyObject **given, Py_ssize_t count, PyObject *keywords) {
-    PyObject *kernel = kernel_of(SLOT(input, DEVICE), name);
+/* kernel(*given[:count]), with out=given[count] where there are `keywords`; `given` are borrowed. */
+static PyObject *run_kernel(PyObject *device, PyObject *name, PyObject **given, Py_ssize_t count, PyObject *keywords) {
+    PyObject *kernel = kernel_of(device, name);
     const Py_ssize_t all = count + (keywords ? 1 : 0);
     if (!kernel)
-        return false;
+        return NULL;
     for (Py_ssize_t i = 0; i < all; i++) /* a kernel may let other threads run, which may give a tensor another array */
         Py_INCREF(given[i]);
-    PyObject *done = PyObject_Vectorcall(kernel, given, (size_t)count, keywords);
+    PyObject *made = PyObject_Vectorcall(kernel, given, (size_t)count, keywords);
     for (Py_ssize_t i = 0; i < all; i++)
         Py_DECREF(given[i]);
     Py_DECREF(kernel);
-    if (!done)
-        return false;
-    Py_DECREF(done);
-    if (note_write(input))
-        return true;
-    if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_SystemError, "overwrite: expected a tensor whose version counts writes, got another");
-    return false;
+    return made;
 }
 
-/* inplace.py: overwritten(input, others), with the name of the kernel, the dtypes, and how many tensors there are; True where it
-   is done. */
+/* `answer`, once the write to `input` is noted that gave `done`, which is released. */
+static PyObject *noted(PyObject *input, PyObject *done, PyObject *answer) {
+    if (!done)
+        return NULL;
+    Py_DECREF(done);
+    if (note_write(input))
+        return Py_NewRef(answer);
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_SystemError, "overwrite: expected a tensor whose version counts writes, got another");
+    return NULL;
+}
+
+/* copy(input, made) on the device of `input`. */
+static PyObject *copied(PyObject *input, PyObject *made) {
+    static PyObject *copy;
+    PyObject *given[] = {SLOT(input, NATIVE), made};
+    return copy || (copy = PyUnicode_InternFromString("copy")) ? run_kernel(SLOT(input, DEVICE), copy, given, 2, NULL) : NULL;
+}
+
+/* inplace.py: overwritten(input, others); TRAITS is how many tensors there are */
 static PyObject *run_overwritten(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     enum { MOST = 3 };
     static PyObject *keywords;
-    PyObject *given[MOST + 1];
+    PyObject *given[MOST + 1], *done;
     const Py_ssize_t count = nargs == 2 && !kwnames && PyTuple_CheckExact(args[1]) ? 1 + PyTuple_GET_SIZE(args[1]) : MOST + 1;
-    if (count > MOST || count != PyLong_AsSsize_t(self->known[2]) || !is_free(args[0]) ||
-        !has(self->known[1], SLOT(args[0], DTYPE)) || (!keywords && !(keywords = Py_BuildValue("(s)", "out"))))
+    if (count > MOST || count != PyLong_AsSsize_t(self->known[TRAITS]) || !is_free(args[0]) ||
+        !has(self->known[ACCEPTS], SLOT(args[0], DTYPE)) || (!keywords && !(keywords = Py_BuildValue("(s)", "out"))))
         return NULL;
-    given[0] = given[count] = SLOT(args[0], NATIVE);
-    for (Py_ssize_t i = 1; i < count; i++)
-        if (!(given[i] = beside(args[0], PyTuple_GET_ITEM(args[1], i - 1))))
+    PyObject *input = args[0], *device = SLOT(input, DEVICE);
+    given[0] = given[count] = SLOT(input, NATIVE);
+    for (Py_ssize_t i = 1; i < count; i++) {
+        PyObject *other = PyTuple_GET_ITEM(args[1], i - 1);
+        given[i] = plain_number(self, other, SLOT(input, DTYPE)) ? other : beside(input, other);
+        if (!given[i])
             return NULL;
-    return overwrite_by(self->known[0], args[0], given, count, keywords) ? Py_NewRef(Py_True) : NULL;
+    }
+    if (self->known[RESULT] == Py_None) {
+        done = run_kernel(device, self->known[NAME], given, count, keywords);
+    } else {
+        PyObject *made = run_kernel(device, self->known[NAME], given, count, NULL);
+        done = made ? copied(input, made) : NULL;
+        Py_XDECREF(made);
+    }
+    return noted(input, done, Py_True);
 }
 
 /* inplace.py: overwrite(name, input, result), where neither has a history and both have one dtype, device and shape */
 static PyObject *run_overwrite(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    static PyObject *copy;
-    if (nargs != 3 || kwnames || !is_free(args[1]) || SLOT(args[1], TRAIL) != Py_None || !is_tensor(args[2]) ||
-        (!copy && !(copy = PyUnicode_InternFromString("copy"))))
+    if (nargs != 3 || kwnames || !is_free(args[1]) || SLOT(args[1], TRAIL) != Py_None)
         return NULL;
-    PyObject *made = is_whole(args[2]) && SLOT(args[2], NODE) == Py_None ? beside(args[1], args[2]) : NULL;
-    PyObject *given[] = {SLOT(args[1], NATIVE), made};
-    if (!made || PyArray_NDIM((PyArrayObject *)made) != PyArray_NDIM((PyArrayObject *)given[0]))
+    PyObject *made = beside(args[1], args[2]);
+    if (!made || SLOT(args[2], NODE) != Py_None || !fits(made, SLOT(args[1], NATIVE)))
         return NULL;
-    return overwrite_by(copy, args[1], given, 2, NULL) ? Py_NewRef(args[1]) : NULL;
+    return noted(args[1], copied(args[1], made), args[1]);
 }
 
 const shortcut_spec pointwise_shortcuts[] = {

@@ -66,14 +66,16 @@ def _mask(op: str, mask: Any) -> None:
 @both("masked_fill")
 def masked_fill(name: str, write: bool, input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """``input`` with one value (a number or a 0-d tensor) where ``mask``, which broadcasts, is true."""
-    _mask(name, mask)
-    shape = rules.broadcast(name, tuple(input.native.shape), tuple(mask.native.shape))
-    if write and shape != tuple(input.native.shape):
-        raise ShapeError(
-            f"{name}: output with shape {list(input.native.shape)} doesn't match the broadcast "
-            f"shape {list(shape)}, got a mask "
-            f"larger than the tensor; use masked_fill"
-        )
+    if type(mask) is not Tensor or mask.dtype is not dtypes.bool_:
+        _mask(name, mask)
+    shape = tuple(input.native.shape)
+    if shape != mask.native.shape:
+        made = rules.broadcast(name, shape, tuple(mask.native.shape))
+        if write and made != shape:
+            raise ShapeError(
+                f"{name}: output with shape {list(shape)} doesn't match the broadcast shape {list(made)}, got a mask larger than "
+                f"the tensor; use masked_fill"
+            )
     op = _masked_fill_tensor if isinstance(value, Tensor) else _masked_fill
     return call(op, (input, mask, scalar(name, input, value)), {}, DimensionError, write)
 

@@ -22,6 +22,8 @@ def overlapping(library: Any, call: Callable[[Any], Any]) -> Any:
 
 
 REFUSED: dict[str, Callable[[Any], Any]] = {
+    "one matrix beside a batch": lambda t: t.baddbmm(t.ones(3, 2, 2), t.ones(1, 2, 2), t.ones(3, 2, 2)),
+    "a complex answer to a real score": lambda t: t.nn.functional.soft_margin_loss(t.ones(2), t.ones(2, dtype=t.complex64)),
     "a float as dim": lambda t: t.ones(2, 2, 2).sum(2.5),
     "out of another dtype": lambda t: t.abs(t.ones(2), out=t.zeros(2, dtype=t.float64)),
     "a product's out of another dtype": lambda t: t.matmul(

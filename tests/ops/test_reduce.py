@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -72,6 +73,12 @@ def test_half_sums_are_accumulated_in_float32() -> None:
     """4096 ones sum to 4096 in float16, where adding one by one would stop at 2048."""
     assert tc.ones(4096, dtype=tc.float16).sum().item() == 4096.0
     assert tc.ones(4096, dtype=tc.bfloat16).sum().item() == 4096.0
+
+
+def test_logsumexp_of_complex_numbers_keeps_the_angle_within_a_turn() -> None:
+    """The imaginary part is that of a logarithm, from -pi to pi, whatever the angles of what is added."""
+    made = tc.logsumexp(tc.tensor([100 + 20j, 100 + 20j], dtype=tc.complex128), 0).item()
+    assert made == pytest.approx(100 + math.log(2) + (20 - 6 * math.pi) * 1j, rel=1e-12)
 
 
 def test_long_sums_over_the_outer_dim_stay_exact() -> None:

@@ -197,6 +197,8 @@ def check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim:
             f"{op}: Index tensor must have the same number of dimensions as src tensor, got {len(places)} and "
             f"{len(src.native.shape)}; expand or unsqueeze it"
         )
+    if src is not None and not places and not prod(src.native.shape):
+        raise ShapeError(f"{op}: expected a source with an element for an index without dims, got none; pass a number")
     for i, size in enumerate(places):
         if shape and i != at and size > shape[i]:
             raise ShapeError(

@@ -175,7 +175,9 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     alike = _same_size("huber_loss", input, target)
     check_floating("huber_loss", input)
     of_each = reduction if weight is None else "none"
-    if delta > dtypes.finfo(alike[0].dtype).max:  # which no difference is over, and which the kernels would take for infinity
+    if (
+        delta > dtypes.finfo(alike[0].dtype).max
+    ):  # which no difference is over, and which the kernels would take for infinity
         made = _squares(*alike, of_each) * 0.5
     else:
         made = _smoothly(*alike, of_each, delta, delta)

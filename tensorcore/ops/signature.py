@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tensorcore.errors import ArgumentTypeError, not_bool
+from tensorcore.errors import ArgumentTypeError, TensorcoreError, not_bool
 from tensorcore.ops.inplace import inplace
 from tensorcore.ops.output import store
 from tensorcore.tape.memory import Version, next_order
@@ -27,6 +27,13 @@ _BY_TRUTH = {
     "multi_head_attention_forward.is_causal", "stft.center", "pca_lowrank.center", "triplet_margin_with_distance_loss.swap",
     "backward.retain_graph", "backward.create_graph", "recompute_scale_factor", "expand.implicit",
 }  # fmt: skip
+# What annotations promise, and what such a thing has, one of them.
+_KINDS = {
+    "int": ("an int", ("__index__",)),
+    "float": ("a number", ("__float__", "__index__")),
+    "Tensor": ("a Tensor", ("native",)),
+}
+_KINDS |= {f"{one} | None": wanted for one, wanted in _KINDS.items()}
 _NUMPY = (("axis", "dim"), ("keepdims", "keepdim"))
 # The flags of code that takes any number of positions, and any keywords; inspect has them and is slow to import.
 _SIZED, _NAMED = 0x04, 0x08
@@ -59,7 +66,7 @@ def checked(function: Callable[..., Any], title: str, numpy: bool = False) -> An
     sized, named = _stars(function)
     passed = [one for one, (keyword, *_) in parameters.items() if not keyword]
     passed += [*sized, *[f"{one}={one}" for one, (keyword, *_) in parameters.items() if keyword], *named]
-    lines += [*looks, f"    return function({', '.join(passed)})"]
+    lines += [*looks, *_explaining(function, title, f"function({', '.join(passed)})", scope)]
     return _written(function, title, parameters, scope, lines, ["**numpy"] if numpy else named)
 
 
@@ -122,7 +129,7 @@ def composed(
             *(taped if tapes else []),
             "                return made",
         ]
-    lines.append(f"    return run({passed})")
+    lines += _explaining(function, title, f"run({passed})", scope)
     call = _written(function, title, parameters, scope, lines, [])
     call.__name__ = call.__qualname__ = title
     if "inplace" in parameters:
@@ -152,6 +159,34 @@ def _looks(function: Callable[..., Any], title: str) -> list[str]:
         others = [f"{one} is not {value}" for value in ("False", "True", *(["None"] if kind != "bool" else []))]
         lines.append(f"    if {' and '.join(others)}: raise not_bool({title!r}, {one!r}, {one})")
     return lines
+
+
+def _explaining(function: Callable[..., Any], title: str, call: str, scope: dict[str, Any]) -> list[str]:
+    """The lines that make a call, and look at its numbers and tensors where it ends in an error of Python's or NumPy's own.
+
+    Nothing is looked at before: a ``try`` that nothing is raised in costs nothing.
+    """
+    kinds = {one: kind for one, kind in function.__annotations__.items() if kind in _KINDS and one != "return"}
+    if not kinds:
+        return [f"    return {call}"]
+    scope["explain"] = functools.partial(_explain, title, kinds)
+    return [
+        "    try:",
+        f"        return {call}",
+        "    except Exception as error:",
+        f"        explain(error, {', '.join(kinds)})",
+        "        raise",
+    ]
+
+
+def _explain(title: str, kinds: dict[str, str], error: Exception, *given: Any) -> None:
+    """Raise for the first argument that is not what its annotation says, in the place of an error that shows what is within."""
+    if isinstance(error, TensorcoreError):
+        return
+    for (name, kind), value in zip(kinds.items(), given, strict=True):
+        wanted, slots = _KINDS[kind]
+        if not (value is None and "None" in kind) and not any([hasattr(value, one) for one in slots]):
+            raise ArgumentTypeError(f"{title}: expected {name} to be {wanted}, got {value!r}; pass one") from None
 
 
 def _renamed(

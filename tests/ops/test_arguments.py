@@ -22,6 +22,24 @@ def overlapping(library: Any, call: Callable[[Any], Any]) -> Any:
 
 
 REFUSED: dict[str, Callable[[Any], Any]] = {
+    "a str as chance": lambda t: t.nn.functional.dropout(t.ones(2), "0.5"),
+    "a str as slope of elu": lambda t: t.nn.functional.elu(t.ones(2), "1"),
+    "a str as epsilon": lambda t: t.nn.functional.batch_norm(t.ones(2, 3), t.ones(3), t.ones(3), eps="1e-5"),
+    "a list as the largest norm": lambda t: t.nn.functional.embedding(t.tensor([0]), t.ones(2, 2), max_norm=[1.0]),
+    "a complex bound": lambda t: t.nn.functional.hardtanh(t.ones(2), 1j),
+    "a str as place among the sorted": lambda t: t.ones(3).kthvalue("1"),
+    "a number as weights": lambda t: t.bincount(t.tensor([1]), 2.0),
+    "a list to be resized as": lambda t: t.ones(2).resize_as_([1.0]),
+    "a scale of NaN": lambda t: t.nn.functional.interpolate(t.ones(1, 1, 3), scale_factor=float("nan")),
+    "a scale without end": lambda t: t.nn.functional.interpolate(t.ones(1, 1, 3), scale_factor=float("inf")),
+    "nothing to scatter": lambda t: t.tensor(1.0).scatter(0, t.tensor(0), t.ones(0)),
+    "swaps without a dim": lambda t: t.lu_unpack(t.eye(2), t.tensor(1, dtype=t.int32)),
+    "a complex threshold of integers": lambda t: t.nn.functional.threshold(t.tensor([1]), 1j, 0),
+    "a str as tolerance": lambda t: t.linalg.pinv(t.eye(2), rtol="1e-3"),
+    "one matrix beside a batch": lambda t: t.baddbmm(t.ones(3, 2, 2), t.ones(1, 2, 2), t.ones(3, 2, 2)),
+    "a complex answer to a real score": lambda t: t.nn.functional.soft_margin_loss(
+        t.ones(2), t.ones(2, dtype=t.complex64)
+    ),
     "a float as dim": lambda t: t.ones(2, 2, 2).sum(2.5),
     "out of another dtype": lambda t: t.abs(t.ones(2), out=t.zeros(2, dtype=t.float64)),
     "a product's out of another dtype": lambda t: t.matmul(

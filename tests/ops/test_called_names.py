@@ -77,3 +77,20 @@ def test_every_option_of_to_is_read() -> None:
         assert copied.tolist() == [1.0]
     with pytest.raises(errors.ArgumentTypeError, match="'dtpye'"):
         x.to(dtpye=tc.float64)
+
+
+def test_an_argument_of_another_kind_is_named() -> None:
+    """A str where a number belongs is refused by name, and errors of what is within do not show; other errors stay what they are."""
+    with pytest.raises(errors.ArgumentTypeError, match=r"^dropout: expected p to be a number, got '0.5'") as caught:
+        tc.nn.functional.dropout(tc.ones(2), "0.5")
+    assert caught.value.__suppress_context__
+    with pytest.raises(errors.ArgumentTypeError, match=r"^kthvalue: expected k to be an int, got '1'"):
+        tc.ones(3).kthvalue("1")
+
+    class Own(tc.Tensor):
+        @classmethod
+        def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise KeyError(function.__name__)
+
+    with pytest.raises(KeyError, match="dropout"):
+        tc.nn.functional.dropout(tc.ones(2).as_subclass(Own), 0.5)

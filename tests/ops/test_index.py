@@ -146,6 +146,34 @@ def test_a_0d_integer_tensor_is_an_int() -> None:
     assert x[np.int64(1)].tolist() == [3.0, 4.0, 5.0]
 
 
+LISTS = [
+    [[0], [1]],
+    [[-1]],
+    [[0, 1], 0],
+    [[[0, 1]]],
+    [[True, False]],
+    [[]],
+    [range(2)],
+    [(0, 1)],
+    [[0], [1], [2]],
+    [[0, 1], slice(1)],
+]
+
+
+@pytest.mark.filterwarnings("ignore:Using a non-tuple sequence:UserWarning")
+@pytest.mark.parametrize("key", LISTS, ids=str)
+def test_a_list_of_lists_is_taken_as_a_tuple(key: Any, torch: ModuleType) -> None:
+    """Read and written, an index for each dim, with a warning, as in PyTorch 2.13; a list of numbers is one index."""
+    x, theirs = counting(tc, (2, 3, 4)), counting(torch, (2, 3, 4))
+    with pytest.warns(UserWarning, match="taken as a tuple"):
+        assert x[key].tolist() == theirs[key].tolist()
+    with pytest.warns(UserWarning, match="taken as a tuple"):
+        x[key] = 7.0
+    theirs[key] = 7.0
+    assert x.tolist() == theirs.tolist()
+    assert x[[0] * 40].shape == (40, 3, 4)
+
+
 def test_a_byte_tensor_is_a_mask() -> None:
     """uint8 counts as bool."""
     assert grid(3)[tc.tensor([1, 0, 1], dtype=tc.uint8)].tolist() == [0.0, 2.0]

@@ -269,6 +269,54 @@ def test_losses_of_one_number_and_a_row(torch: Any, name: str, dtypes: tuple[str
     np.testing.assert_allclose(answers[1][1], answers[0][1], rtol=2e-3)
 
 
+@pytest.mark.parametrize("target", ["bool", "int64", "float16", "float64"])
+@pytest.mark.parametrize("input", ["int64", "float16", "float32"])
+@pytest.mark.parametrize("name", ["mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss"])
+def test_losses_of_two_dtypes(torch: Any, name: str, input: str, target: str) -> None:
+    """Bools, integers and floats beside each other give PyTorch's loss in its dtype, or an error where that has one."""
+    made = []
+    for T in (torch, tc):
+        one = T.tensor([0, 2, 3], dtype=getattr(T, input))
+        other = T.tensor([1, 0, 1], dtype=getattr(T, target))
+        try:
+            loss = getattr(T.nn.functional, name)(one, other)
+            made.append((str(loss.dtype), pytest.approx(loss.item(), rel=1e-3)))
+        except RuntimeError:
+            made.append(None)
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_huber_loss_without_a_limit(reduction: str, dtype: str, torch: Any) -> None:
+    """A delta that no difference is over leaves half squares, whatever it is: 0.5 and 2 for differences of 1 and 2."""
+    made = []
+    for T in (tc, torch):
+        x = T.tensor([1.0, -2.0], dtype=getattr(T, dtype), requires_grad=True)
+        each = [T.nn.functional.huber_loss(x, T.zeros_like(x), reduction, delta) for delta in (1e300, math.inf)]
+        (each[0].sum() + each[1].sum()).backward()
+        made.append([*[one.tolist() for one in each], x.grad.tolist()])
+    assert made[0] == made[1]
+    assert reduction != "none" or made[0] == [[0.5, 2.0], [0.5, 2.0], [2.0, -4.0]]
+
+
+@pytest.mark.filterwarnings("ignore:Mismatch dtype between input and weight:UserWarning")
+@pytest.mark.parametrize("weight", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("input", ["float16", "bfloat16", "float32", "float64"])
+def test_rms_norm_of_two_dtypes(input: str, weight: str, torch: Any) -> None:
+    """A weight of another dtype is promoted, and the result is in the input's, as in PyTorch; both have gradients."""
+    made = []
+    for T in (tc, torch):
+        x = T.tensor([[1.0, 2.0, -4.0]], dtype=getattr(T, input), requires_grad=True)
+        scale = T.tensor([0.5, 1.0, 3.0], dtype=getattr(T, weight), requires_grad=True)
+        found = T.nn.functional.rms_norm(x, (3,), scale)
+        found.sum().backward()
+        made.append([found, x.grad, scale.grad])
+    for ours, theirs in zip(*made, strict=True):
+        assert str(ours.dtype) == str(theirs.dtype)
+        np.testing.assert_allclose(numbers(ours), numbers(theirs), rtol=2e-2, atol=2e-2)
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 2.0])
 @pytest.mark.parametrize("name", ["softmax", "log_softmax", "softmin"])
 def test_softmax_of_one_number(name: str, value: float, torch: Any) -> None:

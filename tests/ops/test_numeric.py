@@ -83,6 +83,10 @@ class TestFourier:
         np.testing.assert_allclose(made.cpu().numpy(), np.fft.rfft(signal), atol=1e-11)
         np.testing.assert_allclose(tc.fft.irfft(made, n).cpu().numpy(), signal, atol=1e-12)
 
+    def test_a_dim_of_numpys(self) -> None:
+        """An int of NumPy's names one dim of several, as anywhere."""
+        assert tc.fft.fftn(tc.ones(2, 3), dim=np.int64(0)).tolist() == [[2, 2, 2], [0, 0, 0]]
+
     def test_single_precision_stays_single(self) -> None:
         """float32 is transformed to complex64 and back to float32."""
         made = tc.fft.rfft(tc.ones(8))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
@@ -68,10 +69,46 @@ def test_numpy_names_work() -> None:
     assert tc.tensor([[1.0, 2.0]]).argmax(axis=1).tolist() == [1]
 
 
+ALONG = {
+    "squeeze": lambda t, x: x.squeeze(axis=0),
+    "squeeze_": lambda t, x: x.clone().squeeze_(axis=(0, 1)),
+    "unsqueeze": lambda t, x: t.unsqueeze(x, axis=-1),
+    "unsqueeze_": lambda t, x: x.clone().unsqueeze_(axis=1),
+    "no dim at all": lambda t, x: x.unsqueeze(),
+    "stack": lambda t, x: t.stack([x, x], axis=1),
+    "a dim that is not there": lambda t, x: t.stack([x, x], axis=7),
+    "cat": lambda t, x: t.cat([x, x], axis=1),
+    "concat": lambda t, x: t.concat([x, x], axis=1),
+    "chunk": lambda t, x: x.chunk(2, axis=1)[1],
+    "unbind": lambda t, x: x.unbind(axis=1)[2],
+    "linalg.norm": lambda t, x: t.linalg.norm(x, axis=1, keepdims=True),
+    "vector_norm": lambda t, x: t.linalg.vector_norm(x, axis=(0, 1)),
+    "matrix_norm": lambda t, x: t.linalg.matrix_norm(x, axis=(1, 0)),
+}
+
+
+@pytest.mark.parametrize("what", ALONG)
+def test_numpys_name_of_a_dim(what: str, torch: Any) -> None:
+    """Where programs name a dim, ``axis`` names it too, as in PyTorch."""
+    made = []
+    for t in (tc, torch):
+        try:
+            made.append(numbers(ALONG[what](t, t.tensor([[1.0, 2.0, 3.0]]))).tolist())
+        except (IndexError, TypeError) as error:
+            made.append(next(one for one in (IndexError, TypeError) if isinstance(error, one)))
+    assert made[0] == made[1]
+
+
 def test_half_sums_are_accumulated_in_float32() -> None:
     """4096 ones sum to 4096 in float16, where adding one by one would stop at 2048."""
     assert tc.ones(4096, dtype=tc.float16).sum().item() == 4096.0
     assert tc.ones(4096, dtype=tc.bfloat16).sum().item() == 4096.0
+
+
+def test_logsumexp_of_complex_numbers_keeps_the_angle_within_a_turn() -> None:
+    """The imaginary part is that of a logarithm, from -pi to pi, whatever the angles of what is added."""
+    made = tc.logsumexp(tc.tensor([100 + 20j, 100 + 20j], dtype=tc.complex128), 0).item()
+    assert made == pytest.approx(100 + math.log(2) + (20 - 6 * math.pi) * 1j, rel=1e-12)
 
 
 def test_long_sums_over_the_outer_dim_stay_exact() -> None:

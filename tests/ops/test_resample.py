@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -142,6 +143,12 @@ class TestEmbeddingBag:
         F.embedding_bag(tc.tensor([[2, 0, 1]]), table, mode="max").backward()
         assert table.grad is not None
         assert table.grad.tolist() == [[0.0], [0.0], [1.0]]
+
+    def test_nan_is_the_largest_element(self) -> None:
+        """A bag with NaN has NaN for its largest element, as ``torch.max`` has; it was 0."""
+        table = tc.tensor([[1.0], [math.nan], [2.0]])
+        made = F.embedding_bag(tc.tensor([0, 1, 0, 2]), table, tc.tensor([0, 2]), mode="max")
+        np.testing.assert_array_equal(made.numpy(), [[math.nan], [2.0]])
 
     def test_rows_that_are_too_long_are_shortened(self) -> None:
         """max_norm scales the rows asked for in the table itself, and no others."""

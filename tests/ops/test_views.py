@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import tensorcore as tc
@@ -93,6 +93,8 @@ def test_writes_through_any_chain_of_views_reach_the_leaf_as_in_pytorch(
     torch: ModuleType, shape: list[int], chain: Any, last: str
 ) -> None:
     """An in-place write to a view of a view changes values and gradients of the base alike in both libraries."""
+    # Of windows that overlap PyTorch writes an element several times; what is to come of it is said nowhere.
+    assume(not any(name == "unfold" and size > step + 1 for name, _, size, step in chain))
     values = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
 
     def run(lib: Any) -> Any:

@@ -146,7 +146,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             x = x.astype(np.float32)
         if not x.size:
             return xp.log(add(x, dim, keepdims=keepdim, out=default)).astype(kind)[...]
-        top = largest(x, dim, keepdims=True, out=default)
+        # Of complex numbers the real parts: a shift of the angle would come back as whole turns.
+        top = largest(x.real if kind.kind == "c" else x, dim, keepdims=True, out=default)
         top[xp.isinf(top)] = 0
         away = xp.subtract(x, top, out=default)
         made = total(xp.exp(away, out=away), dim, True, None)

@@ -146,8 +146,9 @@ _bincount = Op("bincount", "input weights", "How often each value is met, weight
 @operation(samples=samples.bincount)
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each value from 0 on is in ``input``, or the sum of its ``weights``."""
-    if type(input) is not Tensor:
-        check_tensors("bincount", input=input)
+    if type(input) is not Tensor or (weights is not None and type(weights) is not Tensor):
+        check_tensors("bincount", input=input, **{} if weights is None else {"weights": weights})
+    minlength = rules.whole("bincount", "minlength", minlength)
     if input.ndim != 1 or input.dtype.kind != "integer":
         raise ShapeError(
             f"bincount: bincount only supports 1-d non-negative integral inputs, got {input.ndim}-d of {input.dtype}"

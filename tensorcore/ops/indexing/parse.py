@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import prod
 from typing import Any
 
@@ -20,12 +21,20 @@ __all__ = ["ALL", "Indices", "check_places", "check_scattered", "long", "masks",
 
 Indices = tuple[Tensor | None, ...]
 ALL = slice(None)
+# What PyTorch takes a list with any of as a tuple, unless it is as long as this.
+_APART = (slice, type(...), Tensor, list, tuple, range, str, np.ndarray)
+_LONG = 32
 
 
 def parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
     """The view that ints, slices, None and Ellipsis make, and the tensors that index it then, if any."""
-    if isinstance(key, list) and any(one is None or one is Ellipsis or isinstance(one, (slice, Tensor)) for one in key):
-        key = tuple(key)  # PyTorch takes a list with such things in it as a tuple
+    if isinstance(key, list) and len(key) < _LONG and any(one is None or isinstance(one, _APART) for one in key):
+        warnings.warn(
+            "index: a list with more than numbers in it is taken as a tuple, an index for each dim, as in PyTorch 2.13; write "
+            "x[tuple(indices)], or x[torch.tensor(indices)] for one index of several dims",
+            stacklevel=3,
+        )
+        key = tuple(key)
     items = [_item(one) for one in key] if isinstance(key, tuple) else [_item(key)]
     shape = self.native.shape
     named = sum([_dims_of(one) for one in items])
@@ -224,6 +233,8 @@ def check_places(op: str, input: Tensor, index: Tensor, src: Tensor | None, dim:
             f"{op}: Index tensor must have the same number of dimensions as src tensor, got {len(places)} and "
             f"{len(src.native.shape)}; expand or unsqueeze it"
         )
+    if src is not None and not places and not prod(src.native.shape):
+        raise ShapeError(f"{op}: expected a source with an element for an index without dims, got none; pass a number")
     for i, size in enumerate(places):
         if shape and i != at and size > shape[i]:
             raise ShapeError(

@@ -314,6 +314,10 @@ def _check_threshold(input: Tensor, threshold: float, value: float) -> tuple[Any
     if input.dtype.kind != "integer":
         return input, threshold, value
     for one in (threshold, value):
+        if isinstance(one, complex):
+            raise DtypeError(
+                f"threshold: value cannot be converted to type {input.dtype.name}, got {one}; pass a real number"
+            )
         # As a C cast from the number's own type: a negative float has no place among unsigned integers.
         limits = dtypes.iinfo(input.dtype)
         low = limits.min if isinstance(one, float) or limits.min else -limits.max

@@ -110,7 +110,7 @@ def _largest(rows: Tensor, owner: Tensor, counted: Tensor | None, none: Tensor) 
         values = masked_fill(values, ~counted.unsqueeze(1), float("-inf"))
     top = index_reduce(least, 0, owner, values, "amax")
     at = arange(length, device=rows.device).unsqueeze(1).expand(length, features)
-    seen = top[owner] == values
+    seen = (top[owner] == values) | values.isnan()
     if counted is not None:
         seen = seen & counted.unsqueeze(1)
     at = where(seen, at, length)

@@ -6,6 +6,7 @@ import warnings
 from math import log, pi
 from typing import Any
 
+from tensorcore import dtypes
 from tensorcore.dtypes import promote_types
 from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.ops import rules
@@ -13,7 +14,7 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.operands import anywhere, check_tensors, result_type
+from tensorcore.ops.operands import anywhere, check_tensors
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import check_floating, mean
 from tensorcore.ops.reductions.reduce import sum as total
@@ -67,10 +68,11 @@ def _same_size(op: str, input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
             f"to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
-        if input.dtype is not target.dtype:  # PyTorch broadcasts before it promotes: neither dtype counts for less
-            kind = promote_types(input.dtype, target.dtype)
-            return input.to(kind), target.to(kind)  # type: ignore[attr-defined]
-    return input, target
+    if input.dtype is target.dtype:
+        return input, target
+    # PyTorch broadcasts before it promotes: neither dtype counts for less. Of bools there is no difference.
+    kind = promote_types(input.dtype, target.dtype)
+    return input.to(kind), target.to(kind)  # type: ignore[attr-defined]
 
 
 # Regression
@@ -82,6 +84,13 @@ def _mse(input: Tensor, target: Tensor, *, reduction: str) -> Tensor:
 
 
 _mse_loss = Fused("mse_loss", "input target", "Mean squared error.", _mse)
+
+
+def _squares(input: Tensor, target: Tensor, reduction: str) -> Tensor:
+    """In one kernel where the two are alike."""
+    if input.native.shape == target.native.shape:
+        return _mse_loss((input, target), {"reduction": reduction})  # type: ignore[no-any-return]
+    return _mse(input, target, reduction=reduction)
 
 
 def _weighted(values: Tensor, weight: Any, reduction: str) -> Tensor:
@@ -99,14 +108,9 @@ def mse_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: An
     """Squared differences."""
     reduction = check_reduction("mse_loss", reduction, size_average, reduce)
     input, target = _same_size("mse_loss", input, target)
-    kind = result_type(input, target)
-    alike = input.dtype is target.dtype and tuple(input.native.shape) == tuple(target.native.shape)
-    if weight is None and alike and kind.is_floating_point:
-        return _mse_loss((input, target), {"reduction": reduction})
-    if not kind.is_floating_point:
-        raise DtypeError(
-            f"mse_loss: expected floating tensors, got {kind}: not implemented for it; convert them with .float()"
-        )
+    check_floating("mse_loss", input)
+    if weight is None:
+        return _squares(input, target, reduction)
     away = input - target
     return _weighted(away * away, weight, reduction)
 
@@ -136,7 +140,7 @@ _smooth_l1 = Fused("smooth_l1_loss", "input target", "Squares of small differenc
 def _smoothly(input: Tensor, target: Tensor, reduction: str, limit: float, scale: float) -> Tensor:
     """In one kernel where the two are alike."""
     options = {"reduction": reduction, "limit": float(limit), "scale": float(scale)}
-    if input.dtype is target.dtype and input.native.shape == target.native.shape:
+    if input.native.shape == target.native.shape:
         return _smooth_l1((input, target), options)  # type: ignore[no-any-return]
     return _smooth(input, target, **options)
 
@@ -155,9 +159,9 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Any = None, redu
     reduction = check_reduction("smooth_l1_loss", reduction, size_average, reduce)
     if beta < 0:
         raise ShapeError(f"smooth_l1_loss: does not support negative values for beta, got {beta}; pass beta >= 0")
-    alike = _same_size("smooth_l1_loss", input, target)
+    input, target = _same_size("smooth_l1_loss", input, target)
     check_floating("smooth_l1_loss", input)
-    return _smoothly(*alike, reduction, beta, 1.0)
+    return _smoothly(input, target, reduction, beta, 1.0)
 
 
 @operation(samples=samples.regression, method=False)
@@ -168,9 +172,15 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     reduction = check_reduction("huber_loss", reduction)
     if delta <= 0:
         raise ShapeError(f"huber_loss: does not support non-positive values for delta, got {delta}; pass delta > 0")
-    _same_size("huber_loss", input, target)
+    alike = _same_size("huber_loss", input, target)
     check_floating("huber_loss", input)
-    made = _smoothly(input, target, reduction if weight is None else "none", delta, delta)
+    of_each = reduction if weight is None else "none"
+    if (
+        delta > dtypes.finfo(alike[0].dtype).max
+    ):  # which no difference is over, and which the kernels would take for infinity
+        made = _squares(*alike, of_each) * 0.5
+    else:
+        made = _smoothly(*alike, of_each, delta, delta)
     made = made if made.dtype is input.dtype else made.to(input.dtype)
     return made if weight is None else _weighted(made, weight, reduction)
 
@@ -316,16 +326,17 @@ def soft_margin_loss(input: Tensor, target: Tensor, size_average: Any = None, re
             f"soft_margin_loss: output with shape {list(input.shape)} doesn't match the broadcast shape, got a target of "
             f"{list(target.shape)}; reshape one"
         )
-    if (
-        target.dtype.kind == "integer"
-        and target.dtype.is_signed
-        and input.dtype.is_floating_point
-        and input.native.shape
-    ):
+    if target.dtype.is_complex and not input.dtype.is_complex:
+        raise DtypeError(
+            f"soft_margin_loss: result type {target.dtype} can't be cast to the input's {input.dtype}, got a complex target; "
+            "pass a real one"
+        )
+    if target.dtype.kind == "bool" or (target.dtype.kind == "integer" and target.dtype.is_signed):
         target = target.to(input.dtype)  # type: ignore[attr-defined]
     if input.dtype is target.dtype and input.dtype.is_floating_point and input.native.shape == target.native.shape:
         return _soft_margin((input, target), {"reduction": reduction})  # type: ignore[no-any-return]
-    return _margins(input, target, reduction=reduction)
+    made = _margins(input, target, reduction=reduction)
+    return made if made.dtype is input.dtype else made.to(input.dtype)  # type: ignore[attr-defined]
 
 
 # Likelihoods

@@ -200,11 +200,13 @@ def _over_last(
                 f"{list(one.shape)} and "
                 f"normalized_shape = {list(sizes)}; make them equal"
             )
-    _one_dtype(op.name, input, weight, bias)
+    mixed = weight is not None and weight.dtype is not input.dtype and not _fits(weight, input.dtype)
+    if centre:
+        _one_dtype(op.name, input, weight, bias)
     dims = tuple(range(len(shape) - len(sizes), len(shape)))
     options = {"view": shape, "dims": dims, "affine": sizes, "eps": float(eps), "centre": centre}
-    if input.dtype.is_complex:
-        # The fused kernels know real gradients only.
+    if input.dtype.is_complex or mixed:
+        # The fused kernels know real gradients only, and one dtype.
         return _standardized(input, weight, bias, **options)
     return op((input, weight, bias), options)
 
@@ -213,10 +215,14 @@ def _one_dtype(op: str, input: Tensor, *others: Tensor | None) -> None:
     """Parameters have the input's dtype; beside one of two bytes they may be of single precision."""
     dtype = input.dtype
     for one in others:
-        if one is not None and one.dtype is not dtype and not (one.dtype is dtypes.float32 and dtype.itemsize == 2):
+        if one is not None and one.dtype is not dtype and not _fits(one, dtype):
             raise DtypeError(
                 f"{op}: expected all inputs to share the same datatype, got {dtype} and {one.dtype}; convert one with .to(...)"
             )
+
+
+def _fits(one: Tensor, dtype: dtypes.dtype) -> bool:
+    return one.dtype is dtypes.float32 and dtype.itemsize == 2
 
 
 def _floating(op: str, input: Tensor) -> None:

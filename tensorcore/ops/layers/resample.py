@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, ShapeError, UnknownMode, UnsupportedDtype
+from tensorcore.errors import (
+    ArgumentError,
+    ArgumentTypeError,
+    ConversionError,
+    ShapeError,
+    UnknownMode,
+    UnsupportedDtype,
+)
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.adaptive_pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from tensorcore.ops.layers.pool import taken
@@ -97,7 +104,7 @@ def _wanted(sizes: tuple[int, ...], size: Any, scale_factor: Any, recompute: boo
         )
     if type(scale_factor) in (int, float):
         by = None if recompute else scale_factor
-        return tuple([floor(n * float(scale_factor)) for n in sizes]), [by] * ndim
+        return tuple([_scaled(n, scale_factor) for n in sizes]), [by] * ndim
     if type(size) is int:
         return (size,) * ndim, [None] * ndim
     given = plain(scale_factor if size is None else size)
@@ -118,9 +125,17 @@ def _wanted(sizes: tuple[int, ...], size: Any, scale_factor: Any, recompute: boo
         raise ArgumentTypeError(
             f"interpolate: expected scale_factor to be a number or several, got {given!r}; pass e.g. 2.0"
         )
-    return tuple([floor(n * float(by)) for n, by in zip(sizes, each, strict=True)]), [
-        None
-    ] * ndim if recompute else each
+    return tuple(map(_scaled, sizes, each)), [None] * ndim if recompute else each
+
+
+def _scaled(size: int, by: float) -> int:
+    made = size * float(by)
+    if not abs(made) < 2**63:
+        raise ConversionError(
+            f"interpolate: value cannot be converted to type int64_t without overflow, got {made} for a size of {size} by "
+            f"scale_factor={by}; pass a smaller one"
+        )
+    return floor(made)
 
 
 def _resized(

@@ -88,6 +88,11 @@ def _add_product(
             f"{name}: expected tensors of {dims[0]} and {dims[1]} dims, got {len(a)}D and {len(b)}D; use matmul"
         )
     shape = rules.matmul_shape(name, a, b)
+    if len(a) == 3 and a[0] != b[0]:
+        raise ShapeError(
+            f"{name}: Expected size for first two dimensions of batch2 tensor to be: [{a[0]}, {a[2]}], got: {list(b[:2])}; "
+            "expand one of the batches"
+        )
     if len(c) > len(shape) or rules.broadcast(name, c, shape) != shape:
         rules.cannot_expand(name, c, shape)
     one_dtype(name, x, y, input)

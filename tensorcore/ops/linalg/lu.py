@@ -137,6 +137,10 @@ def lu_unpack(
         raise ShapeError(
             f"lu_unpack: The input LU_data must have at least 2 dimensions, got {LU_data!r}; pass lu_factor's"
         )
+    if unpack_pivots and not LU_pivots.native.shape:
+        raise ShapeError(
+            "lu_unpack: expected LU_pivots with a dim at least, got a tensor without; pass those of lu_factor"
+        )
     if unpack_pivots:
         _check_swaps("lu_unpack", LU_data, LU_pivots)
         if LU_data.native.shape[:-2] != LU_pivots.native.shape[:-1]:

@@ -16,7 +16,7 @@ from tensorcore.ops.linalg.solve import inverted
 from tensorcore.ops.linalg.svd import decomposed, svdvals, tolerances
 from tensorcore.ops.operands import plain
 from tensorcore.ops.pointwise.choice import where
-from tensorcore.ops.reductions.reduce import Dims, stored
+from tensorcore.ops.reductions.reduce import Dims, over_dims, stored
 from tensorcore.ops.reductions.statistics import as_dtype, vector_norm
 from tensorcore.ops.samples import linalg as samples
 from tensorcore.tensor import Tensor
@@ -36,7 +36,7 @@ def _reduced(op: str, x: Tensor, dim: int, smallest: bool) -> Tensor:
     return x.sum(dim)  # type: ignore[no-any-return, attr-defined]
 
 
-@operation(samples=samples.matrix_norm, method=False, name="linalg_matrix_norm")
+@over_dims(samples=samples.matrix_norm, method=False, name="linalg_matrix_norm")
 def matrix_norm(A: Tensor, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, *, dtype: Any = None,
                 out: Tensor | None = None) -> Tensor:  # fmt: skip
     """A norm of the matrices in two dims.
@@ -93,7 +93,7 @@ def _matrix_norm(op: str, A: Tensor, ord: Any, dim: Sequence[int], keepdim: bool
     return made.reshape(rules.reduced(shape, (rows, columns), True)) if keepdim else made  # type: ignore[no-any-return]
 
 
-@operation(samples=samples.norm, method=False, name="linalg_norm")
+@over_dims(samples=samples.norm, method=False, name="linalg_norm")
 def norm(A: Tensor, ord: Any = None, dim: Dims = None, keepdim: bool = False, *, out: Tensor | None = None,
          dtype: Any = None) -> Tensor:  # fmt: skip
     """``vector_norm`` or ``matrix_norm``, as ``ord`` and the number of dims tell.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import LinAlgError, ShapeError, UnsupportedDtype, UsageError
+from tensorcore.errors import ArgumentTypeError, LinAlgError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
@@ -152,6 +152,10 @@ def tolerances(op: str, values: Tensor, shape: tuple[int, ...], atol: Any, rtol:
 
     def column(one: Any) -> Any:
         if not isinstance(one, Tensor):
+            if not hasattr(one, "__float__"):
+                raise ArgumentTypeError(
+                    f"{op}: expected atol and rtol to be numbers or tensors, got {one!r}; pass e.g. 1e-5"
+                )
             return one
         if one.dtype.is_complex:
             raise UnsupportedDtype(f"{op}: atol and rtol tensors of complex type are not supported, got {one.dtype}")
@@ -161,7 +165,7 @@ def tolerances(op: str, values: Tensor, shape: tuple[int, ...], atol: Any, rtol:
         if isinstance(atol, Tensor):
             rtol = where(atol > 0, 0.0, default)
         else:
-            rtol = 0.0 if atol is not None and atol > 0 else default
+            rtol = 0.0 if atol is not None and column(atol) > 0 else default
     largest = values.amax(-1, True) if values.native.shape[-1] else values.new_zeros((*values.native.shape[:-1], 1))  # type: ignore[attr-defined]
     relative = (rtol if type(rtol) is float else column(rtol)) * largest
     if atol is None and type(rtol) is float and rtol >= 0:  # not negative, as singular values are not

@@ -11,7 +11,6 @@ from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
-from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors, factor, plain
 from tensorcore.ops.reductions.extreme import ties
 from tensorcore.ops.reductions.reduce import Dims, count_of, kept, over_dims, stored
@@ -180,7 +179,7 @@ def as_dtype(op: str, x: Tensor, dtype: Any) -> Tensor:
     return x.to(dtype)
 
 
-@operation(samples=samples.vector_norm, method=False, name="linalg_vector_norm")
+@over_dims(samples=samples.vector_norm, method=False, name="linalg_vector_norm")
 def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None,
                 out: Tensor | None = None) -> Tensor:  # fmt: skip
     """The ``ord``-norm of the elements along ``dim`` (of all where None) as vectors: ``sum(|x|**ord)**(1/ord)``.

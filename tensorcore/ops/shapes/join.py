@@ -165,9 +165,9 @@ def _joined(found: list[Tensor], solid: list[Tensor], dim: int) -> Tensor:
 
 
 @operation(method=False, samples=samples.cat)
-def concat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+def concat(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, axis: int | None = None) -> Tensor:
     """As :func:`cat`."""
-    return cat(tensors, dim, out=out)
+    return cat(tensors, dim, out=out, axis=axis)
 
 
 def concatenate(
@@ -178,8 +178,10 @@ def concatenate(
 
 
 @operation(method=False, samples=samples.stack)
-def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+def stack(tensors: Sequence[Tensor], dim: int = 0, *, out: Tensor | None = None, axis: int | None = None) -> Tensor:
     """Tensors of one shape along a new dim at ``dim``."""
+    if axis is not None:
+        dim = axis
     natives = _alike(tensors)
     if natives is not None and out is None and type(dim) is int:
         ndim = len(natives[0].shape) + 1

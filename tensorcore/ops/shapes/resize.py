@@ -17,6 +17,7 @@ from tensorcore.ops.creation.create import arange, empty, from_numpy
 from tensorcore.ops.indexing.masked import nonzero
 from tensorcore.ops.inplace import check_writable, inplace
 from tensorcore.ops.kinds import method
+from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store, written
 from tensorcore.tensor import Tensor
 
@@ -56,6 +57,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
 @method
 def resize_as_(self: Tensor, other: Tensor, memory_format: Any = None) -> Tensor:
     """:meth:`resize_` to the shape of ``other``."""
+    check_tensors("resize_as_", other=other)
     return resize_(self, tuple(other.native.shape))
 
 

@@ -227,8 +227,10 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 
 
 @operation(samples=samples.squeeze)
-def squeeze(input: Tensor, dim: Any = None) -> Tensor:
+def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Without the dims of size 1: all of them, or those among ``dim``."""
+    if dim is None:
+        dim = axis
     if type(input) is not Tensor:
         check_tensors("squeeze", input=input)
     shape = input.native.shape
@@ -254,8 +256,10 @@ def _squeezed(input: Tensor, dim: Any) -> dict[str, Any]:
 
 
 @operation(samples=samples.unsqueeze)
-def unsqueeze(input: Tensor, dim: int) -> Tensor:
+def unsqueeze(input: Tensor, dim: int | None = None, *, axis: int | None = None) -> Tensor:
     """With a dim of size 1 put in at ``dim``."""
+    if dim is None:
+        dim = axis
     if type(input) is not Tensor:
         check_tensors("unsqueeze", input=input)
     ndim = len(input.native.shape)
@@ -291,5 +295,6 @@ def _reshaping(name: str, function: Any) -> None:
     method(call)
 
 
-_reshaping("squeeze_", lambda input, dim=None: (_squeeze, _squeezed(input, dim)))
-_reshaping("unsqueeze_", lambda input, dim: (_unsqueeze, {"dim": rules.wrap_dim("unsqueeze_", dim, input.ndim + 1)}))
+_reshaping("squeeze_", lambda input, dim=None, *, axis=None: (_squeeze, _squeezed(input, axis if dim is None else dim)))
+_reshaping("unsqueeze_", lambda input, dim=None, *, axis=None: (
+    _unsqueeze, {"dim": rules.wrap_dim("unsqueeze_", axis if dim is None else dim, input.ndim + 1)}))  # fmt: skip

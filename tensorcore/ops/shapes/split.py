@@ -40,8 +40,10 @@ _split, _split_with_sizes = _splitting("split"), _splitting("split_with_sizes")
 
 
 @operation(samples=samples.unbind)
-def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+def unbind(input: Tensor, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
     """All slices along ``dim``, as views."""
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         check_tensors("unbind", input=input)
     shape = input.native.shape
@@ -125,8 +127,10 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
 
 
 @operation(samples=samples.chunk)
-def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+def chunk(input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
     """Views of at most ``chunks`` parts of equal size along ``dim``; the last may be smaller."""
+    if axis is not None:
+        dim = axis
     if type(input) is not Tensor:
         check_tensors("chunk", input=input)
     shape = input.native.shape

@@ -202,7 +202,7 @@ def _several(op: str, input: Any, s: Any, dim: Any) -> tuple[Dims, list[int]]:
     ndim = len(shape)
     if s is None and dim is None:
         return tuple(range(ndim)), list(shape)
-    if s is None and dim == (-2, -1) and ndim > 1:
+    if s is None and type(dim) is tuple and dim == (-2, -1) and ndim > 1:
         return (ndim - 2, ndim - 1), list(shape[-2:])
     sizes = None
     if s is not None:

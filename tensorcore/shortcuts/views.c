@@ -203,11 +203,13 @@ static PyObject *run_several(const shortcut *self, PyObject *const *args, Py_ssi
 
 /* inplace.py: is_free(tensor), where the answer is yes; else the function looks closer */
 static PyObject *run_is_free(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 1 || kwnames || !is_whole(args[0]) || SLOT(args[0], NODE) != Py_None || counts(INFERRED) ||
+    if (nargs != 1 || kwnames || !is_whole(args[0]) || SLOT(args[0], NODE) != Py_None ||
         !PyArray_CheckExact(SLOT(args[0], NATIVE)))
         return NULL;
     PyObject *trail = SLOT(args[0], TRAIL), *base = PyTuple_CheckExact(trail) ? PyTuple_GET_ITEM(trail, 0) : NULL;
     if (trail != Py_None && (!base || !is_whole(base) || SLOT(base, NODE) != Py_None))
+        return NULL;
+    if (SLOT(base ? base : args[0], MARK))
         return NULL;
     PyArrayObject *array = (PyArrayObject *)SLOT(args[0], NATIVE);
     for (int i = 0; i < PyArray_NDIM(array); i++)

@@ -29,7 +29,8 @@ writes this page from the kernels of `XPBackend`, which are the reference where 
 - Bools are added, multiplied and compared as NumPy does it: `add` and `maximum` say whether one of them holds, `mul` whether
   both do; a sum counts.
 - `out` is None, or an array of the result's shape and dtype to write to.
-- Shapes, dtypes, dims and indices are checked before a kernel is called. Dims are not negative.
+- Shapes, dtypes and dims are checked before a kernel is called, and dims are not negative. What an array of indices holds
+  is the kernel's to check: it raises IndexError for one that lies outside.
 - Start with what bronze asks for, about half of those that are needed: `tensorcore check NAME --level bronze -x` names the first
   kernel that is missing.
 - Random numbers are no kernels: `Backend.random` draws them on the host, and a device may draw its own.

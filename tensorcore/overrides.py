@@ -33,12 +33,12 @@ _OPERATORS = frozenset(f"__{name}__" for name in [
     "xor", "rxor", "ixor", "lshift", "rlshift", "ilshift", "rshift", "rrshift", "irshift", "invert", "contains", "bool",
     "float", "int", "complex", "index", "len",
 ])  # fmt: skip
-# What PyTorch calls in the place of an operator: classes hear of ``add`` where a program writes ``+``.
+# What classes hear of in the place of an operator, as in PyTorch: ``Tensor.add`` where a program writes ``+``.
 _STAND_FOR = {
     **{f"__{name}__": name for name in ("add", "sub", "mul", "matmul", "pow", "neg", "abs", "lt", "le", "gt", "ge", "ne")},
     **{f"__i{name}__": f"{name}_" for name in ("add", "sub", "mul", "pow")},
     "__truediv__": "div", "__rtruediv__": "__rdiv__", "__itruediv__": "div_", "__mod__": "remainder", "__imod__": "remainder_",
-    "__pos__": "positive",
+    "__ifloordiv__": "floor_divide_", "__pos__": "positive",
 }  # fmt: skip
 # Names that make tensors of values: as in PyTorch, modes hear of them and the classes of their arguments do not.
 _MAKERS = frozenset([
@@ -206,7 +206,7 @@ def listen() -> None:
         return
     _listening.update(_public())
     for function, name in {one: name for functions in _listening.values() for one, name in functions.items()}.items():
-        _intercept(function, name)
+        _intercept(function, name, getattr(Tensor, _STAND_FOR[name]) if name in _STAND_FOR else function)
     for function, name in _listening["Tensor"].items():
         if name in _OPERATORS or function.__name__[0] == "_":
             function.__name__ = _STAND_FOR.get(name, name)
@@ -257,9 +257,9 @@ def _public() -> dict[str, dict[FunctionType, str]]:
     return rooms
 
 
-def _intercept(function: FunctionType, name: str, public: Any = None) -> None:
-    """Let ``function`` look at its arguments before it runs."""
-    public, maker = public or function, name in _MAKERS
+def _intercept(function: FunctionType, name: str, public: Any) -> None:
+    """Let ``function`` look at its arguments before it runs; ``public`` is what classes hear of."""
+    maker = name in _MAKERS
 
     def make(plain: Any) -> Any:
         def looking(*args: Any, **kwargs: Any) -> Any:

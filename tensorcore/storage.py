@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend
-from tensorcore.backend.registry import made_devices
+from tensorcore.backend.registry import accelerator, made_devices
 from tensorcore.dtypes import dtype as Dtype
 from tensorcore.errors import ArgumentTypeError, DeviceError, DimensionError, ShapeError, UsageError
 from tensorcore.ops.placement import as_device, host_device
@@ -427,7 +427,16 @@ def pinned(device: Backend, native: Any) -> Any:
             f"pin_memory: cannot pin a tensor on {device}, only dense CPU tensors can be pinned, got one elsewhere; "
             f"move it to the host first"
         )
-    return pinning(device).pin(native)
+    place = pinning(device)
+    if place is device and device not in _alone:
+        accelerator()  # makes it where there is one: a first batch is pinned before anything is moved
+        place = pinning(device)
+        if place is device:
+            _alone.add(device)
+    return place.pin(native)
+
+
+_alone: WeakSet[Backend] = WeakSet()  # hosts beside which no accelerator was found: asking takes half a millisecond
 
 
 def pinning(host: Backend) -> Backend:

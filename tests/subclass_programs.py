@@ -227,7 +227,33 @@ def own(torch: Any) -> list[Any]:
     ]  # fmt: skip
 
 
-PROGRAMS = [duck, beside, dispatched, logs, kept, graded, refused, modes, own]
+def operators(torch: Any) -> list[Any]:
+    """Where a program writes an operator, a class hears of the method that stands for it: its own table finds it."""
+    heard = []
+    methods = {
+        getattr(torch.Tensor, name): name
+        for name in ["add", "sub", "mul", "div", "remainder", "matmul", "lt", "ge", "ne", "neg", "abs", "positive",
+                     "add_", "sub_", "mul_", "div_", "floor_divide_"]
+    }  # fmt: skip
+
+    class Hearing(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            heard.append(methods.get(func, f"no method: {func.__name__}"))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = torch.ones(2).as_subclass(Hearing)
+    results = [x + 1, 1 + x, x - 1, 2 - x, x * 3, x / 2, 2 / x, x % 2, x @ x, x < 1, x >= 1, x != 1, -x, abs(x), +x]
+    x += 1
+    x -= 1
+    x *= 4
+    x /= 2
+    x //= 2
+    classes = {type(one).__name__ for one in results}
+    return [list(heard), sorted(classes), [torch.Tensor.tolist(one) for one in [*results, x]]]
+
+
+PROGRAMS = [duck, beside, dispatched, logs, kept, graded, refused, modes, own, operators]
 
 if __name__ == "__main__":
     library = import_module(sys.argv[1])

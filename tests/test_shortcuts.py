@@ -278,6 +278,21 @@ def test_writes_are_counted() -> None:
         assert is_free(other) == is_free.__wrapped__(other)
 
 
+def test_inference_mode_slows_no_later_write() -> None:
+    """What was made in it, and views of that, take the closer look for good; other tensors are free without one."""
+    with torch.inference_mode():
+        marked = torch.ones(3)
+    view, x = marked[1:], torch.ones(3)
+    looks: list[str] = []
+    sys.setprofile(lambda frame, event, _: looks.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        answers = [is_free(one) for one in (x, x[1:], marked, view)]
+    finally:
+        sys.setprofile(None)
+    assert answers == [is_free.__wrapped__(one) for one in (x, x[1:], marked, view)] == [True, True, False, False]
+    assert looks.count("is_free") == 2
+
+
 def test_a_lack_of_memory_is_met_by_the_function(monkeypatch) -> None:
     """A kernel that finds no memory is called once more after room was made."""
     x, calls = torch.ones(2, 2), []

@@ -29,7 +29,8 @@ Kernel = Callable[..., Any]
 class Capabilities:
     """What a backend can do, as data that tests and the frontend gate on.
 
-    ``dtypes`` names the dtypes it stores: tensors of others are refused where they are made or moved there.
+    ``dtypes`` names the dtypes it stores: tensors of others are refused where they are made or moved there. ``bool`` and
+    ``int64`` have to be among them: comparisons give the one, and indices are the other.
     ``host`` says that its native arrays are NumPy's, in the host's memory; ``values`` that there are values at all
     (``meta`` has shapes only); ``views`` that ``as_strided`` shares memory; ``pinned``, ``streams``, ``graphs`` and
     ``collectives`` name the optional protocols it implements.
@@ -52,6 +53,11 @@ class Capabilities:
         if unknown := [name for name in dtypes if name not in _DTYPES]:
             raise ArgumentError(
                 f"Capabilities: expected names of dtypes, got {unknown[0]!r}; pass some of {', '.join(sorted(_DTYPES))}"
+            )
+        if missing := [name for name in ("bool", "int64") if name not in dtypes]:
+            raise ArgumentError(
+                f"Capabilities: expected {missing[0]!r} among the dtypes, since comparisons give bools and indices are int64, "
+                f"got {tuple(dtypes)}; add it, and store it in whatever the device has"
             )
         self.dtypes = frozenset(dtypes)
         self.host = host

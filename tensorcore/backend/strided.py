@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tensorcore.backend.arrays import Array
 from tensorcore.backend.base import Backend, Kernel, Native, required
 from tensorcore.backend.strides import column_strides, contiguous_strides
 from tensorcore.dtypes import dtype as Dtype
@@ -39,7 +40,7 @@ class Memory:
         self.address = next(_addresses)  # no place anywhere, and no other memory has it
 
 
-class StridedArray:
+class StridedArray(Array):
     """A native array: shape, strides and offset, in elements, over a storage. ``dtype`` is NumPy's."""
 
     __slots__ = ("dtype", "offset", "shape", "storage", "strides")
@@ -50,21 +51,6 @@ class StridedArray:
         self.offset = offset
         self.dtype = dtype
         self.storage = storage
-
-    @property
-    def ndim(self) -> int:
-        """The number of dims."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return prod(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return int(self.dtype.itemsize)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(shape={self.shape}, strides={self.strides}, dtype={self.dtype})"

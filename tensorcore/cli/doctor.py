@@ -104,7 +104,7 @@ def as_json(found: dict[str, Any]) -> str:
 
 
 def show(found: dict[str, Any], console: Console) -> None:
-    """The findings as tables; the last line is about the device that was asked for, where it cannot be used."""
+    """The findings as tables; the last line is about the device that was asked for, if any."""
     interface = ".".join(map(str, found["interface"]))
     console.print(f"[bold]tensorcore {found['tensorcore']}[/], plugin interface {interface}", highlight=False)
     console.print(f"{found['python']}\n{found['system']}\nBLAS: {found['blas']}", highlight=False, markup=False)
@@ -144,12 +144,14 @@ def show(found: dict[str, Any], console: Console) -> None:
             console.print(
                 f"{_coloured(one['state'])} {escape(one['name'])}: {escape(advice)}", highlight=False, soft_wrap=True
             )
-    if found["asked"] and (reason := found["asked"]["reason"]) is not None:
-        console.print(
-            f"[red]{escape(found['asked']['device'])} cannot be used[/]: {escape(reason)}",
-            highlight=False,
-            soft_wrap=True,
+    if found["asked"]:
+        device, reason = escape(found["asked"]["device"]), found["asked"]["reason"]
+        said = (
+            f"[green]{device} can be used[/]"
+            if reason is None
+            else f"[red]{device} cannot be used[/]: {escape(reason)}"
         )
+        console.print(said, highlight=False, soft_wrap=True)
 
 
 def _table(title: str, *columns: str) -> Table:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tensorcore.backend.arrays import Array
+
 if TYPE_CHECKING:
     from tensorcore.func.levels import Level
 
 __all__ = ["BatchedArray"]
 
 
-class BatchedArray:
+class BatchedArray(Array):
     """The native array of a level: one example's shape over an array of the wrapped backend.
 
     Attributes:
@@ -27,22 +29,10 @@ class BatchedArray:
         self.shape = tuple(inner.shape[1:]) if batched else tuple(inner.shape)
         self.viewed = False
 
-    __array_ufunc__ = None  # a NumPy kernel that meets one by mistake fails instead of looping
-
-    @property
-    def ndim(self) -> int:
-        """The number of dims of one example."""
-        return len(self.shape)
-
     @property
     def dtype(self) -> Any:
         """As the wrapped array has it."""
         return self.inner.dtype
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return int(self.inner.itemsize)
 
     def __repr__(self) -> str:
         return f"BatchedArray(shape={self.shape}, batched={self.batched})"

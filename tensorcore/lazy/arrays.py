@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from tensorcore.backend.arrays import Array
 from tensorcore.lazy.kinds import GIVEN
 from tensorcore.lazy.record import Call, Deferred, Form
 
@@ -18,7 +19,7 @@ Chain = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
 _addresses = itertools.count(1 << 20, 1 << 40)
 
 
-class LazyArray:
+class LazyArray(Array):
     """The native array of a lazy device.
 
     One that shows a memory as it is stands for that memory; all views of it refer to it.
@@ -40,8 +41,6 @@ class LazyArray:
     __slots__ = (
         "_address", "call", "dtype", "form", "parent", "root", "seen", "shape", "stamp", "value", "writes",
     )  # fmt: skip
-
-    __array_ufunc__ = None  # a NumPy kernel that meets one by mistake fails instead of looping
 
     form: Form
     shape: tuple[int, ...]
@@ -68,21 +67,6 @@ class LazyArray:
         except AttributeError:  # nobody asked yet
             memory._address = found = next(_addresses)
             return found
-
-    @property
-    def ndim(self) -> int:
-        """The number of dims."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.form.nbytes // self.form.dtype.itemsize
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return int(self.form.dtype.itemsize)
 
     def __repr__(self) -> str:
         return f"LazyArray(shape={self.shape}, dtype={self.form.dtype})"

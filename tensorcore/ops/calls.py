@@ -394,7 +394,7 @@ def elementwise(op: Op, inputs: Sequence[Any], *, out: Tensor | None = None, opt
     compute, final = op.dtypes(op, inputs)  # type: ignore[attr-defined]
     if out is not None:
         check_out(op, inputs, out, final)
-    natives, widened = arguments(device, inputs, compute, op.widens)
+    natives, widened = arguments(op, device, inputs, compute)
     # The kernel writes into ``out`` where that is of the result's dtype and shape; else its result is copied there.
     there = out is not None and not widened and final is compute and _fits(op, out, device, final, inputs)
     options = {**(options or {}), "out": out.native} if there else options or {}  # type: ignore[union-attr]

@@ -196,7 +196,7 @@ def elementwise_inplace(op: Op, overwritten: Callable[..., bool]) -> Callable[..
             inputs = (_before(op, input, inputs), *inputs[1:])
         # A 0-d host tensor may have met one with dims elsewhere, which it cannot hold.
         check_same_device(name, input, device)
-        natives, widened = arguments(device, inputs, compute, op.widens)
+        natives, widened = arguments(op, device, inputs, compute)
         if compute is input.dtype and final is compute and not widened:
             device.kernels[op.kernel](*natives, out=input.native)
         else:

@@ -11,6 +11,7 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.dtypes import PROMOTION, dtype, kind_of
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError
+from tensorcore.ops.placement import check_stored
 from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor
 
@@ -97,7 +98,7 @@ def one_device(op: str, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
     if any(one.device.wraps is not None for one in tensors):
         return common_device(op, inputs), inputs
     moved = [
-        one.to(device)
+        _along(op, one, device, inputs)
         if isinstance(one, Tensor)
         and one.device is not device
         and not one.native.shape
@@ -106,6 +107,15 @@ def one_device(op: str, inputs: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
         for one in inputs
     ]
     return common_device(op, moved), moved
+
+
+def _along(op: str, one: Any, device: Any, inputs: Sequence[Any]) -> Tensor:
+    """A 0-d tensor on the device of the others; in the dtype of the result where the device does not store its own."""
+    dtype = one.dtype
+    if dtype.name not in device.capabilities.dtypes:
+        dtype = result_type(*inputs)
+        check_stored(op, dtype, device)
+    return one.to(device, dtype)
 
 
 @before("result_type", dtypes.bool_)
@@ -205,28 +215,31 @@ def as_number(number: Any, compute: dtype) -> Any:
     return complex(number) if compute.kind == "complex" else float(number)
 
 
-def as_argument(device: Any, one: Any, compute: dtype) -> Any:
-    """A kernel argument in the dtype that the op computes in."""
+def as_argument(op: str, device: Any, one: Any, compute: dtype) -> Any:
+    """A kernel argument in the dtype that the op computes in; raises where the device does not store that."""
     if isinstance(one, Tensor):
-        return one.native if one.dtype is compute else device.kernels["cast"](one.native, dtype=compute)
+        if one.dtype is compute:
+            return one.native
+        check_stored(op, compute, device)
+        return device.kernels["cast"](one.native, dtype=compute)
     return as_number(one, compute)
 
 
-def arguments(device: Any, inputs: Sequence[Any], compute: dtype, widens: bool) -> tuple[list[Any], bool]:
+def arguments(op: Any, device: Any, inputs: Sequence[Any], compute: dtype) -> tuple[list[Any], bool]:
     """The kernel's arguments, and whether they were widened: then the result is rounded to the narrow dtype after it.
 
-    A number beside a narrow float keeps single precision where ``widens`` says that PyTorch's does; else it is rounded
+    A number beside a narrow float keeps single precision where ``op.widens`` says that PyTorch's does; else it is rounded
     first. Beside bfloat16 even that one goes in float32, because NumPy would make the result float32.
     """
     widened = (
         compute in NARROW
-        and (widens or compute is dtypes.bfloat16)
+        and (op.widens or compute is dtypes.bfloat16)
         and not all([isinstance(one, Tensor) for one in inputs])
     )
     if not widened:
-        return [as_argument(device, one, compute) for one in inputs], False
-    made = [as_argument(device, one, dtypes.float32) for one in inputs]
-    if not widens:
+        return [as_argument(op.name, device, one, compute) for one in inputs], False
+    made = [as_argument(op.name, device, one, dtypes.float32) for one in inputs]
+    if not op.widens:
         made = [
             one if isinstance(given, Tensor) else float(compute.numpy.type(one))
             for one, given in zip(made, inputs, strict=True)

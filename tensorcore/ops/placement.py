@@ -11,7 +11,9 @@ from tensorcore.backend.registry import kept
 from tensorcore.dtypes import dtype as Dtype
 from tensorcore.errors import UnsupportedDtype
 
-__all__ = ["Default", "as_device", "get_default_device", "host_device", "not_stored", "set_default_device"]
+__all__ = [
+    "Default", "as_device", "check_stored", "get_default_device", "host_device", "not_stored", "set_default_device",
+]  # fmt: skip
 
 
 class Default:
@@ -66,6 +68,12 @@ def destination(args: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, An
         elif one is not None and not isinstance(one, bool):
             device = one
     return device, dtype
+
+
+def check_stored(op: str, dtype: Dtype, device: Backend) -> None:
+    """Raise where a device has no tensors of this dtype."""
+    if dtype.name not in device.capabilities.dtypes:
+        raise not_stored(op, dtype, device)
 
 
 def not_stored(op: str, dtype: Dtype, device: Backend) -> UnsupportedDtype:

@@ -14,16 +14,16 @@ static const char *const NAME_TEXTS[NAMES] = {
     "kernels", "kernel", "variadic", "grads", "shape", "base", "kind", "is_floating_point", "is_complex", "dtype", "plain",
     "several", "unrecorded", "input_shape", "enabled", "key", "params", "array", "as_native",
 };
-static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail"};
+static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail", "inference"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};
 static const char *const NODE_NAMES[NODE_SLOTS] = {"op", "edges", "saved", "options", "extra", "shape", "dtype", "order",
                                                   "grad", "out", "version"};
-static const char *const UNUSUAL_NAMES[UNUSUAL_SLOTS] = {"threads", "inference", "inferred"};
+static const char *const UNUSUAL_NAMES[UNUSUAL_SLOTS] = {"threads", "inference"};
 
 bool is_whole(PyObject *one) {
     if (!is_tensor(one))
         return false;
-    for (int i = 0; i < SLOTS; i++)
+    for (int i = 0; i < FILLED; i++)
         if (!SLOT(one, i))
             return false;
     return true;

@@ -39,13 +39,14 @@ typedef struct {
 /* Tables that end with a NULL name. */
 extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[];
 
-/* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. */
-enum { NATIVE, DTYPE, DEVICE, NODE, VERSION, TRAIL, SLOTS };
+/* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. A whole
+   tensor has the first FILLED of its own; the mark of those made in inference mode is empty on all others. */
+enum { NATIVE, DTYPE, DEVICE, NODE, VERSION, TRAIL, FILLED, MARK = FILLED, SLOTS };
 enum { COUNT, STAMP, VIEWS, LIMIT, VERSION_SLOTS };
 enum {
     N_OP, N_EDGES, N_SAVED, N_OPTIONS, N_EXTRA, N_SHAPE, N_DTYPE, N_ORDER, N_GRAD, N_OUT, N_VERSION, NODE_SLOTS
 };
-enum { THREADS, INFERENCE, INFERRED, UNUSUAL_SLOTS };
+enum { THREADS, INFERENCE, UNUSUAL_SLOTS };
 extern Py_ssize_t shortcut_slots[SLOTS], version_slots[VERSION_SLOTS], node_slots[NODE_SLOTS];
 extern PyTypeObject *tensor_type, *version_type, *node_type;
 extern PyObject *next_order;
@@ -64,7 +65,7 @@ extern PyObject *shortcut_names[NAMES];
 
 static inline bool is_tensor(PyObject *one) { return Py_IS_TYPE(one, tensor_type); }
 
-/* Whether it is exactly a Tensor, with all of those slots filled. */
+/* Whether it is exactly a Tensor, with the slots below FILLED filled. */
 bool is_whole(PyObject *one);
 
 /* Whether one of those counters is not zero. */

@@ -202,10 +202,12 @@ static PyObject *run_several(const shortcut *self, PyObject *const *args, Py_ssi
 }
 
 bool is_free(PyObject *tensor) {
-    if (!is_whole(tensor) || SLOT(tensor, NODE) != Py_None || counts(INFERRED) || !PyArray_CheckExact(SLOT(tensor, NATIVE)))
+    if (!is_whole(tensor) || SLOT(tensor, NODE) != Py_None || !PyArray_CheckExact(SLOT(tensor, NATIVE)))
         return false;
     PyObject *trail = SLOT(tensor, TRAIL), *base = PyTuple_CheckExact(trail) ? PyTuple_GET_ITEM(trail, 0) : NULL;
     if (trail != Py_None && (!base || !is_whole(base) || SLOT(base, NODE) != Py_None))
+        return false;
+    if (SLOT(base ? base : tensor, MARK))
         return false;
     PyArrayObject *array = (PyArrayObject *)SLOT(tensor, NATIVE);
     for (int i = 0; i < PyArray_NDIM(array); i++)

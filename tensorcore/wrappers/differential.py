@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
+from tensorcore.backend.arrays import Array
 from tensorcore.backend.base import Backend, Capabilities, Kernel, Native
 from tensorcore.backend.kernels import WRITES
 from tensorcore.backend.registry import device as find_device
@@ -36,12 +37,10 @@ class Divergence(TensorcoreError, AssertionError):
     path: Path | None = None
 
 
-class Pair:
+class Pair(Array):
     """The native array of a differential device: one array on each of the two."""
 
     __slots__ = ("first", "second")
-
-    __array_ufunc__ = None
 
     def __init__(self, first: Any, second: Any) -> None:
         self.first = first
@@ -56,21 +55,6 @@ class Pair:
     def dtype(self) -> Any:
         """As the first has it."""
         return self.first.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of dims."""
-        return len(self.first.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return int(np.prod(self.first.shape))
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return int(self.first.dtype.itemsize)
 
 
 class DifferentialBackend(Backend):

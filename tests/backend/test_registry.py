@@ -68,7 +68,7 @@ def test_an_index_alone_is_the_accelerators():
     """``device=1`` means the second device of the first kind whose memory is not the host's."""
 
     class Far(Toy):
-        capabilities = Capabilities(dtypes=("float32",))
+        capabilities = Capabilities(dtypes=("bool", "int64", "float32"))
 
     with isolated_registry(Offering("toy", factory=lambda index: Far("toy", index))):
         assert device(1) is device("toy", 1)

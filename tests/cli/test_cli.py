@@ -76,8 +76,10 @@ class TestDoctor:
         assert "compiled" in done.stdout
 
     def test_a_device_that_was_asked_for(self) -> None:
-        """Exit status 0 where it can be used, 1 where not, and then the last line says why."""
-        assert run("doctor", "--device", "sim:1", TENSORCORE_PLUGINS="tensorcore_cpu").returncode == 0
+        """Exit status 0 where it can be used, 1 where not; the last line says which, and why not."""
+        done = run("doctor", "--device", "sim:1", TENSORCORE_PLUGINS="tensorcore_cpu")
+        assert done.returncode == 0
+        assert done.stdout.splitlines()[-1] == "sim:1 can be used"
         done = run("doctor", "--device", "nowhere", TENSORCORE_PLUGINS="tensorcore_cpu")
         assert done.returncode == 1
         assert done.stdout.splitlines()[-1].startswith("nowhere cannot be used: expected one of 'cpu', ")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tensorcore as tc
+from tensorcore.plugin import isolated_registry
 
 
 def test_pinned_memory_is_of_the_device_in_use(place) -> None:
@@ -16,6 +17,13 @@ def test_pinned_memory_is_of_the_device_in_use(place) -> None:
     assert x.pin_memory() is x
     assert not tc.arange(6.0).is_pinned()
     assert x.to("cuda").tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_memory_is_pinned_before_the_device_is_used() -> None:
+    """The first batch of a program is pinned before anything was moved: it lies where the device copies from."""
+    with isolated_registry(cpu="tensorcore_cpu", cuda="tensorcore_cuda"):
+        x = tc.ones(6, device="cpu").pin_memory()
+        assert tc.device("cuda", 0).is_pinned(x.native)
 
 
 @pytest.mark.standin

@@ -174,7 +174,7 @@ class TestWorkers:
         from tensorcore.utils.data.crew import context_for
 
         class Far(XPBackend):
-            capabilities = Capabilities(("float32",), host=False)
+            capabilities = Capabilities(("bool", "int64", "float32"), host=False)
 
         class Plugin:
             @hookimpl

@@ -278,7 +278,7 @@ def test_the_host_is_refused() -> None:
     """Without a GPU there is mpi."""
 
     class Host(Card):
-        capabilities = Capabilities(("float32",), host=True)
+        capabilities = Capabilities(("bool", "int64", "float32"), host=True)
 
     with pytest.raises(ValueError, match="nccl: expected a GPU, got card"):
         NcclCommunicator(Host(), 0, 1, control=Control(1), cupy=CUPY)

@@ -109,6 +109,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         )
 
     def gather(x: Native, index: Native, *, dim: int) -> Native:
+        """The elements at ``index`` along ``dim``, in the index's shape: along other dims that may be smaller than that of ``x``."""
         if not x.ndim:
             inside(index, 1, 0)
             return xp.broadcast_to(x, index.shape).copy()

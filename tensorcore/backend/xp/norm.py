@@ -202,8 +202,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return table["mean" if reduction == "mean" else "sum"](values)
 
     def nll_loss(x: Native, target: Native, weight: Any, *, reduction: str, ignore_index: int) -> Any:
-        """The negated elements of ``x`` at the classes along dim 1, weighted; with the sum of the weights for its "
-        "backward."""
+        """The negated elements of ``x`` at the classes along dim 1, weighted; with the sum of the weights for its
+        backward."""
         rows = _rows(x)
         flat = target.reshape(rows.shape[0], rows.shape[2])
         kept = flat != ignore_index

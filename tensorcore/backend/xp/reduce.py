@@ -251,8 +251,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return xp.take_along_axis(x, at, axis=dim) if x.ndim else xp.copy(x)
 
     def put_picked(x: Native, at: Native, *, dim: int, size: int, unique: bool = True) -> Native:
-        """Zeros with ``size`` elements along ``dim`` and ``x`` added at the positions ``at``: the transpose of "
-        "``pick``."""
+        """Zeros with ``size`` elements along ``dim`` and ``x`` added at the positions ``at``: the transpose of
+        ``pick``."""
         if not x.ndim:
             return xp.copy(x)
         made = xp.zeros((*x.shape[:dim], size, *x.shape[dim + 1 :]), x.dtype)

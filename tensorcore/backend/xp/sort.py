@@ -69,8 +69,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return settled(x, xp.ascontiguousarray(at), dim, keepdim)
 
     def median_dim(x: Native, *, dim: int, keepdim: bool = False, nan: bool = True) -> tuple[Native, Native]:
-        """The lower of the middle elements along ``dim``; the first NaN if there is one and ``nan``, else without "
-        "them."""
+        """The lower of the middle elements along ``dim``; the first NaN if there is one and ``nan``, else without
+        them."""
         if not x.ndim:
             return xp.copy(x), xp.zeros((), np.int64)
         part = (slice(None),) * dim

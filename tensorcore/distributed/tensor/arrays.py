@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
+from tensorcore.backend.arrays import Array
 from tensorcore.distributed.tensor.placement_types import Placement
 
 __all__ = ["MeshArray"]
@@ -12,7 +12,7 @@ __all__ = ["MeshArray"]
 Shape = tuple[int, ...]
 
 
-class MeshArray:
+class MeshArray(Array):
     """The native array of a mesh.
 
     Attributes:
@@ -27,27 +27,10 @@ class MeshArray:
     def __init__(self, shape: Shape, placements: tuple[Placement, ...], local: Any, copied: bool = False) -> None:
         self.shape, self.placements, self.local, self.copied = shape, placements, local, copied
 
-    __array_ufunc__ = None  # a NumPy kernel that meets one by mistake fails instead of looping
-
-    @property
-    def ndim(self) -> int:
-        """The number of dims."""
-        return len(self.shape)
-
     @property
     def dtype(self) -> Any:
         """As the part has it."""
         return self.local.dtype
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return int(self.local.dtype.itemsize)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the whole."""
-        return prod(self.shape) * self.itemsize
 
     def __repr__(self) -> str:
         return f"MeshArray(shape={self.shape}, placements={self.placements})"

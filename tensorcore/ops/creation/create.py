@@ -26,7 +26,7 @@ from tensorcore.ops.creation.arrays import from_numpy
 from tensorcore.ops.creation.literal import as_scalar, host_array
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.output import store
-from tensorcore.ops.placement import Default, as_device, get_default_device, not_stored
+from tensorcore.ops.placement import Default, as_device, check_stored, get_default_device, not_stored
 from tensorcore.ops.shortage import again
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -55,7 +55,7 @@ def _filled(op: str, size: Any, value: Any, dtype: Any, device: Any, requires_gr
         return out if value is None else out.fill_(value)  # type: ignore[attr-defined]
     wanted = wanted or dtypes.get_default_dtype()
     target = as_device(device)
-    if device is not None and wanted.name not in target.capabilities.dtypes:
+    if (device is not None or dtype is not None) and wanted.name not in target.capabilities.dtypes:
         raise not_stored(op, wanted, target)
     return _made(op, shape, value, wanted, target, requires_grad)
 
@@ -321,7 +321,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     if device is None and isinstance(data, Tensor):
         device = data.device
     target = as_device(device)
-    if device is not None and found.name not in target.capabilities.dtypes:
+    if found.name not in target.capabilities.dtypes:
         raise not_stored("tensor", found, target)
     new = made(target.from_host(array), found, target, not pin_memory and requires_grad)
     return _pinned(new, requires_grad, pin_memory) if pin_memory else new
@@ -395,6 +395,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
     if length >= 2**62:
         raise OutOfMemoryError(f"arange: invalid size, possible overflow? got {length} numbers; use a larger step")
     target = as_device(device)
+    check_stored("arange", dtype, target)
     try:
         native = target.kernels["arange"](start, step, max(0, length), dtype=dtype)
     except MemoryError as error:

@@ -12,7 +12,7 @@ from tensorcore.ops.creation.create import arange, full, made
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
-from tensorcore.ops.placement import as_device
+from tensorcore.ops.placement import as_device, check_stored
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shortage import again
 from tensorcore.tensor import Tensor, new_tensor
@@ -51,7 +51,7 @@ def _spaced(op: str, numbers: list[Any], steps: Any, base: Any, dtype: Any, devi
     if dtype.kind == "integer" and base is None:
         start, end = int(start), int(end)
     device = as_device(device)
-    native = _run(device, "linspace", (start, end, steps), {"base": base, "dtype": dtype})
+    native = _run(op, device, "linspace", (start, end, steps), {"base": base, "dtype": dtype})
     result = made(native, dtype, device, requires_grad)
     return result if out is None else store(op, result, out)
 
@@ -84,7 +84,7 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any =
         dtype = dtypes.get_default_dtype() if out is None else out.dtype
     dtype = dtypes.as_dtype(dtype, "eye")
     device = as_device(device)
-    result = made(_run(device, "eye", (n, m), {"dtype": dtype}), dtype, device, requires_grad)
+    result = made(_run("eye", device, "eye", (n, m), {"dtype": dtype}), dtype, device, requires_grad)
     return result if out is None else store("eye", result, out)
 
 
@@ -103,12 +103,13 @@ def _triangle(op: str, row: int, col: int, offset: int, upper: bool, dtype: Any,
         raise ShapeError(f"{op}: row and col must be non-negative, got {row} and {col}; pass sizes >= 0")
     dtype = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype, op)
     device = as_device(device)
-    native = _run(device, "triangle_indices", (row, col, offset), {"upper": upper, "dtype": dtype})
+    native = _run(op, device, "triangle_indices", (row, col, offset), {"upper": upper, "dtype": dtype})
     return new_tensor(native, dtype, device)
 
 
-def _run(device: Any, name: str, numbers: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _run(op: str, device: Any, name: str, numbers: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """What the kernel answers; where it has no room, with the caches freed."""
+    check_stored(op, options["dtype"], device)
     try:
         return device.kernels[name](*numbers, **options)
     except MemoryError as error:

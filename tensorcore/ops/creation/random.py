@@ -20,7 +20,7 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
-from tensorcore.ops.placement import as_device
+from tensorcore.ops.placement import as_device, check_stored, not_stored
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
 from tensorcore.tape.aside import aside
@@ -198,6 +198,8 @@ def created(op: str, kind: str, size: Any, out: Any, dtype: Any, device: Any, re
     else:
         found = dtypes.as_dtype(dtype, op) if dtype is not None else default or dtypes.get_default_dtype()
         device = _drawn_on(op, as_device(device))
+        if found.name not in device.capabilities.dtypes:
+            raise not_stored(op, found, device)
     made = tensor_of(draw(op, kind, shape, found, device, generator, **options), found, device, requires_grad)
     return made if out is None else store(op, made, out)
 
@@ -252,6 +254,7 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
         raise ArgumentTypeError(
             f"randperm: expected generator to be a torch.Generator, got {type(generator).__name__}; make one"
         )
+    check_stored("randperm", found, device)
     source = (generator or default_generator).host
     native = device.draw("randperm", lambda: source.permutation(n, found))
     made = tensor_of(native, found, device, requires_grad)

@@ -430,8 +430,8 @@ def binary_cross_entropy_with_logits(
 @operation(samples=samples.divergence, method=False)
 def kl_div(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
            log_target: bool = False) -> Tensor:  # fmt: skip
-    """Kullback-Leibler divergence of log-probabilities from target probabilities; ``batchmean`` divides by the "
-    "batch."""
+    """Kullback-Leibler divergence of log-probabilities from target probabilities; ``batchmean`` divides by
+    the batch."""
     check_tensors("kl_div", input=input, target=target)
     if not (input.dtype.is_floating_point and target.dtype.is_floating_point):
         raise DtypeError(

@@ -167,8 +167,8 @@ def smooth_l1_loss(input: Tensor, target: Tensor, size_average: Any = None, redu
 @operation(samples=samples.regression, method=False)
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                weight: Tensor | None = None) -> Tensor:  # fmt: skip
-    """Half squares where the difference is at most ``delta``, else ``delta`` times the difference less ``delta / "
-    "2``."""
+    """Half squares where the difference is at most ``delta``, else ``delta`` times the difference less
+    ``delta / 2``."""
     reduction = check_reduction("huber_loss", reduction)
     if delta <= 0:
         raise ShapeError(f"huber_loss: does not support non-positive values for delta, got {delta}; pass delta > 0")

@@ -97,7 +97,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None, *, out: Tenso
         for one in (input, other):
             if not isinstance(one, Tensor):
                 check_number("where", one, final)
-        natives = [as_argument(device, one, final) for one in (input, other)]
+        natives = [as_argument("where", device, one, final) for one in (input, other)]
         choice = condition.native
     try:
         made = new_tensor(device.kernels["where"](choice, *natives), final, device)

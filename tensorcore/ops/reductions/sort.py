@@ -94,8 +94,8 @@ def msort(input: Tensor, *, out: Tensor | None = None) -> Tensor:
 
 @over_dims(samples=samples.top)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None) -> Any:
-    """The ``k`` largest (or smallest) elements along ``dim`` in order, as ``(values, indices)``; NaN counts as "
-    "largest."""
+    """The ``k`` largest (or smallest) elements along ``dim`` in order, as ``(values, indices)``; NaN counts as
+    largest."""
     if type(input) is not Tensor:
         check_tensors("topk", input=input)
     check_real("topk", input)

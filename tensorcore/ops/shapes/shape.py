@@ -16,6 +16,7 @@ from tensorcore.ops.inplace import attach, check_writable
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.kinds import view as view_op
 from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.placement import check_stored
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import index as samples
 from tensorcore.shortcuts import before
@@ -120,6 +121,7 @@ def _view_dtype(input: Tensor, dtype: dtypes.dtype) -> Tensor:
                     f"view: self.{name} must be divisible by {n} to view {input.dtype.name} as {dtype.name} (different "
                     f"element sizes), got {number}; use contiguous() or other sizes"
                 )
+    check_stored("view", dtype, input.device)
     native = input.device.kernels["reinterpret"](input.native, dtype=dtype)
     alias = _alias.view(input.detach(), {"key": ()}, input.native)
     made = new_tensor(native, dtype, input.device)

@@ -122,32 +122,13 @@ static void pad(const conv_images *m, void *padded, ptrdiff_t begin, ptrdiff_t e
     }
 }
 
-#define REAL float
-#define V vf
-#define V_U vf_u
-#define LANES LANES_F32
-#define F(name) name##_f32
-#define VI vi
-#define ZIP ZIP_FLOAT
+#include "as_f32.h"
 #include "conv_of_real.h"
 #include "conv_wide_of_real.h"
 #include "conv_depthwise_of_real.h"
 #include "conv_weight_of_real.h"
 #include "conv_folded_of_real.h"
-#undef REAL
-#undef V
-#undef V_U
-#undef LANES
-#undef F
-#undef ZIP
-#undef VI
-#define REAL double
-#define V vd
-#define V_U vd_u
-#define LANES LANES_F64
-#define F(name) name##_f64
-#define VI vl
-#define ZIP ZIP_DOUBLE
+#include "as_f64.h"
 #include "conv_of_real.h"
 #include "conv_wide_of_real.h"
 #include "conv_depthwise_of_real.h"

@@ -1,4 +1,4 @@
-"""Short ways in C within which garbage is collected, whose finalizers change the tensors that are looked at."""
+"""Short ways in C within which garbage is collected, whose finalizers change what is looked at, and within which memory ends."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ torch.Tensor.t_view = lambda self: self.transpose(0, 1)
 x, joined, views = torch.ones(2, 8, 4, 6), [], []
 kept = [[()] * 500, [{} for _ in range(500)]]
 gc.disable()
+gc.freeze()  # what there is by now need not be looked through again
 for name, call in calls.items():
     for threshold in range(1, 60):
         fill()
@@ -78,3 +79,42 @@ def test_finalizers_may_change_what_a_short_way_looks_at():
     """Whatever allocation collects the garbage whose finalizer replaces arrays, nodes and origins, the process lives on."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
+
+
+SHORTAGE = """
+import _testcapi
+import tensorcore as torch
+
+x, leaf = torch.ones(2, 8, 4, 6), torch.ones(2, 8, 4, 6, requires_grad=True)
+calls = {
+    "shape": lambda: x.shape,
+    "views": lambda: leaf[1:].shape,
+    "views of other sizes": lambda: leaf.view(-1).shape,
+    "orders": lambda: leaf.permute(3, 2, 1, 0).shape,
+    "parts": lambda: len(leaf.split(1)),
+    "sums": lambda: (leaf + 1).shape,
+    "products": lambda: (leaf * leaf).shape,
+    "joined": lambda: torch.cat((x, x)).shape,
+}
+for name, call in calls.items():
+    expected = call()
+    for number in range(60):
+        made = failed = None
+        _testcapi.set_nomemory(number, number + 1)
+        try:
+            made = call()
+        except BaseException as error:
+            failed = error
+        finally:
+            _testcapi.remove_mem_hooks()
+        if not isinstance(failed, MemoryError) and (failed or made != expected):
+            print(name, number, repr(failed), made)
+print("done")
+"""
+
+
+def test_a_short_way_without_memory_answers_or_raises_a_memory_error():
+    """Each allocation of Python's fails once: no call goes on with an error that is set, none answers wrongly."""
+    pytest.importorskip("_testcapi")
+    done = subprocess.run([sys.executable, "-c", SHORTAGE], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stdout + done.stderr

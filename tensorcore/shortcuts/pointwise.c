@@ -54,8 +54,9 @@ static PyObject *node_of(PyObject *made, PyObject *op, PyObject *const *args, Py
         PLACE(node, node_slots[N_VERSION]) = Py_NewRef(version);
         PLACE(node, node_slots[N_OUT]) = Py_NewRef(SLOT(made, NATIVE));
     }
-    PyObject *order = PLACE(node, node_slots[N_ORDER]) = PyObject_CallNoArgs(next_order);
-    if (!saved || !tied || !shape || !version || !order)
+    const bool complete = saved && tied && shape && version;
+    PyObject *order = PLACE(node, node_slots[N_ORDER]) = complete ? PyObject_CallNoArgs(next_order) : NULL;
+    if (!order)
         Py_CLEAR(node);
     return node;
 }

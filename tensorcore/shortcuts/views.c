@@ -120,8 +120,8 @@ static PyObject *node_of(PyObject *input, PyObject *made, PyObject *op, PyObject
     *place[N_EXTRA] = Py_NewRef(Py_None);
     *place[N_SHAPE] = PyObject_GetAttr(SLOT(made, NATIVE), shortcut_names[A_SHAPE]);
     *place[N_DTYPE] = Py_NewRef(SLOT(made, DTYPE));
-    *place[N_ORDER] = PyObject_CallNoArgs(next_order);
-    bool complete = *place[N_EDGES] && *place[N_SAVED] && *place[N_OPTIONS] && *place[N_SHAPE] && *place[N_ORDER];
+    bool complete = *place[N_EDGES] && *place[N_SAVED] && *place[N_OPTIONS] && *place[N_SHAPE] &&
+                    (*place[N_ORDER] = PyObject_CallNoArgs(next_order));
     if (complete && asks_shape) {
         PyObject *shape = PyObject_GetAttr(SLOT(input, NATIVE), shortcut_names[A_SHAPE]);
         complete = shape && !PyDict_SetItem(*place[N_OPTIONS], shortcut_names[A_INPUT_SHAPE], shape);

@@ -347,6 +347,7 @@ import tensorcore
 device, kept = tensorcore.device("cpu"), [{} for _ in range(500)]
 class Garbage: pass
 gc.disable()
+gc.freeze()
 for threshold in range(1, 40):
     gc.collect()
     one = Garbage()

@@ -89,43 +89,48 @@ static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize
     return made;
 }
 
-/* join.py: _fitting(tensors, dim), of arrays of one dtype and device, none of them recorded, whose sizes fit */
-static PyObject *run_fitting(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 2 || kwnames || !(PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0])) || !PyLong_CheckExact(args[1]))
-        return NULL;
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(args[0]);
-    PyObject **tensors = PySequence_Fast_ITEMS(args[0]);
-    PyArrayObject *first = NULL;
-    npy_intp total = 0;
-    int overflow, ndim = 0;
-    long dim = PyLong_AsLongAndOverflow(args[1], &overflow);
+/* Whether tensors are arrays of one dtype and device, none of them recorded, that fit along the dim, which is counted from the
+   front then; their arrays, and the sizes of all of them together. */
+static bool fit(PyObject *const *tensors, Py_ssize_t count, long *dim, PyObject *natives, npy_intp *sizes, int *ndim) {
     for (Py_ssize_t k = 0; k < count; k++) {
         PyObject *one = tensors[k];
         if (!is_whole(one) || SLOT(one, NODE) != Py_None || SLOT(one, DTYPE) != SLOT(tensors[0], DTYPE) ||
             SLOT(one, DEVICE) != SLOT(tensors[0], DEVICE) || !PyArray_CheckExact(SLOT(one, NATIVE)))
-            return NULL;
+            return false;
         PyArrayObject *array = (PyArrayObject *)SLOT(one, NATIVE);
         if (!k) {
-            first = array;
-            ndim = PyArray_NDIM(array);
-            dim += dim < 0 ? ndim : 0;
-            if (overflow || dim < 0 || dim >= ndim)
-                return NULL;
+            *ndim = PyArray_NDIM(array);
+            *dim += *dim < 0 ? *ndim : 0;
+            if (*dim < 0 || *dim >= *ndim)
+                return false;
+            memcpy(sizes, PyArray_DIMS(array), (size_t)*ndim * sizeof *sizes);
+            sizes[*dim] = 0;
         }
-        if (PyArray_NDIM(array) != ndim)
-            return NULL;
-        for (int i = 0; i < ndim; i++)
-            if (i != dim && PyArray_DIM(array, i) != PyArray_DIM(first, i))
-                return NULL;
-        total += PyArray_DIM(array, (int)dim);
+        if (PyArray_NDIM(array) != *ndim || __builtin_add_overflow(sizes[*dim], PyArray_DIM(array, (int)*dim), sizes + *dim))
+            return false;
+        for (int i = 0; i < *ndim; i++)
+            if (i != *dim && PyArray_DIM(array, i) != sizes[i])
+                return false;
+        PyList_SET_ITEM(natives, k, Py_NewRef(array));
     }
-    if (!count)
+    return count > 0;
+}
+
+/* join.py: _fitting(tensors, dim). The list is new before anything is looked at: it may collect garbage, whose finalizers may
+   write to what is joined. */
+static PyObject *run_fitting(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 2 || kwnames || !(PyTuple_CheckExact(args[0]) || PyList_CheckExact(args[0])) || !PyLong_CheckExact(args[1]))
         return NULL;
-    PyObject *natives = PyList_New(count), *shape = natives ? PyTuple_New(ndim) : NULL;
-    for (Py_ssize_t k = 0; natives && k < count; k++)
-        PyList_SET_ITEM(natives, k, Py_NewRef(SLOT(tensors[k], NATIVE)));
+    int overflow, ndim = 0;
+    long dim = PyLong_AsLongAndOverflow(args[1], &overflow);
+    npy_intp sizes[NPY_MAXDIMS];
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(args[0]);
+    PyObject *natives = PyList_New(count), *shape = NULL;
+    if (natives && !overflow && PySequence_Fast_GET_SIZE(args[0]) == count &&
+        fit(PySequence_Fast_ITEMS(args[0]), count, &dim, natives, sizes, &ndim))
+        shape = PyTuple_New(ndim);
     for (int i = 0; shape && i < ndim; i++) {
-        PyObject *size = PyLong_FromSsize_t(i == dim ? total : PyArray_DIM(first, i));
+        PyObject *size = PyLong_FromSsize_t(sizes[i]);
         if (size)
             PyTuple_SET_ITEM(shape, i, size);
         else

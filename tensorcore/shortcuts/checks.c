@@ -270,9 +270,11 @@ static PyObject *run_strided(const shortcut *self, PyObject *const *args, Py_ssi
     }
     if (reach < 0)
         return NULL;
+    Py_INCREF(x); /* new tuples may collect garbage, whose finalizers may write x.data */
     PyObject *shape = tuple_of(PyArray_DIMS(x), PyArray_NDIM(x)), *strides = tuple_of(steps, PyArray_NDIM(x)), *made = NULL;
     if (shape && strides)
         made = Py_BuildValue("{sOsOsns(OOi)}", "shape", args[1], "strides", args[2], "offset", offset, "own", shape, strides, 0);
+    Py_DECREF(x);
     Py_XDECREF(shape);
     Py_XDECREF(strides);
     return made;

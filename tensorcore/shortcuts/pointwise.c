@@ -54,8 +54,9 @@ static PyObject *node_of(PyObject *made, PyObject *op, PyObject *const *args, Py
         PLACE(node, node_slots[N_VERSION]) = Py_NewRef(version);
         PLACE(node, node_slots[N_OUT]) = Py_NewRef(SLOT(made, NATIVE));
     }
-    PyObject *order = PLACE(node, node_slots[N_ORDER]) = PyObject_CallNoArgs(next_order);
-    if (!saved || !tied || !shape || !version || !order)
+    const bool complete = saved && tied && shape && version;
+    PyObject *order = PLACE(node, node_slots[N_ORDER]) = complete ? PyObject_CallNoArgs(next_order) : NULL;
+    if (!order)
         Py_CLEAR(node);
     return node;
 }
@@ -98,21 +99,16 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
             Py_RETURN_NONE;
         natives[1] = args[1];
     }
+    for (Py_ssize_t i = 0; i < count; i++) { /* what finds a kernel, and a kernel, may let other threads run, which may give a tensor another array */
+        Py_INCREF(natives[i]);
+        Py_INCREF(edges[i]);
+    }
     const long traits = PyLong_AsLong(self->known[TRAITS]);
     const bool tied = (traits & DIFFERENTIABLE) && (edges[0] != Py_None || edges[1] != Py_None);
     const taping how = tied ? taping_of_thread() : NOT_RECORDING;
     PyObject *kernel = how == UNUSUAL ? NULL : kernel_of(device, self->known[NAME]), *array = NULL, *made = NULL;
-    if (!kernel) {
-        if (PyErr_Occurred())
-            return NULL;
-        Py_RETURN_NONE;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) { /* a kernel may let other threads run, which may give a tensor another array */
-        Py_INCREF(natives[i]);
-        Py_INCREF(edges[i]);
-    }
-    PyObject *native = PyObject_Vectorcall(kernel, natives, (size_t)count, NULL);
-    const bool short_of_memory = !native && PyErr_ExceptionMatches(PyExc_MemoryError);
+    PyObject *native = kernel ? PyObject_Vectorcall(kernel, natives, (size_t)count, NULL) : NULL;
+    const bool short_of_memory = kernel && !native && PyErr_ExceptionMatches(PyExc_MemoryError);
     if (short_of_memory)
         native = asked_again(self, device, natives, count);
     if (native && (array = PyObject_GetAttr(device, shortcut_names[A_ARRAY])) && (PyObject *)Py_TYPE(native) != array)
@@ -132,8 +128,8 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
     }
     Py_XDECREF(native);
     Py_XDECREF(array);
-    Py_DECREF(kernel);
-    if (!made && !short_of_memory && PyErr_ExceptionMatches(PyExc_Exception)) {
+    Py_XDECREF(kernel);
+    if (!made && !short_of_memory && (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_Exception))) {
         PyErr_Clear();
         Py_RETURN_NONE;
     }

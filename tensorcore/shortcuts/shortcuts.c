@@ -75,7 +75,7 @@ static PyObject *get_shape(PyObject *self, void *unused) {
     PyObject *native = SLOT(self, NATIVE);
     if (!native || !PyArray_CheckExact(native))
         return PyObject_CallOneArg(old_shape, self);
-    PyArrayObject *array = (PyArrayObject *)native;
+    PyArrayObject *array = (PyArrayObject *)Py_NewRef(native); /* a new Size may collect garbage, whose finalizers may write x.data */
     const int ndim = PyArray_NDIM(array);
     PyObject *made = size_type->tp_alloc(size_type, ndim);
     for (int i = 0; made && i < ndim; i++) {
@@ -85,6 +85,7 @@ static PyObject *get_shape(PyObject *self, void *unused) {
         else
             Py_CLEAR(made);
     }
+    Py_DECREF(array);
     return made;
 }
 

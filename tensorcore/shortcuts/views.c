@@ -19,10 +19,11 @@ static bool differentiable(PyObject *dtype) {
 
 /* version.watch(made). Most views are gone before the next ones are taken: places at the end are free then. */
 static int watch(PyObject *version, PyObject *made) {
-    PyObject *views = VERSION_SLOT(version, VIEWS), *ref = PyWeakref_NewRef(made, NULL);
+    PyObject *ref = PyWeakref_NewRef(made, NULL); /* which may collect garbage, whose finalizers may take views too */
     int failed = -1;
     if (!ref)
         return -1;
+    PyObject *views = VERSION_SLOT(version, VIEWS);
     if (!views || !PyList_CheckExact(views)) {
         if ((views = PyList_New(1))) {
             PyList_SET_ITEM(views, 0, Py_NewRef(ref));
@@ -53,16 +54,15 @@ static int watch(PyObject *version, PyObject *made) {
 
 /* What the origin of a view of `input` is made of once somebody asks, see Tensor.trail; `kind` is that of `input` where NULL. */
 static PyObject *trail_of(PyObject *input, PyObject *op, PyObject *options, PyObject *kind) {
-    PyObject *before = SLOT(input, TRAIL), *base;
-    if (before == Py_None)
+    if (SLOT(input, TRAIL) == Py_None)
         return PyTuple_Pack(5, input, Py_None, op, options, kind ? kind : shortcut_names[A_PLAIN]);
-    if (PyTuple_CheckExact(before))
-        return PyTuple_Pack(5, PyTuple_GET_ITEM(before, 0), before, op, options, kind ? kind : PyTuple_GET_ITEM(before, 4));
-    if (!(base = PyObject_GetAttr(before, shortcut_names[A_BASE])))
-        return NULL;
-    PyObject *own = kind ? Py_NewRef(kind) : PyObject_GetAttr(before, shortcut_names[A_KIND]);
-    PyObject *made = own ? PyTuple_Pack(5, base, before, op, options, own) : NULL;
-    Py_DECREF(base);
+    PyObject *before = Py_NewRef(SLOT(input, TRAIL)); /* a new tuple may collect garbage, whose finalizers may ask for the origin */
+    const bool taken = PyTuple_CheckExact(before);
+    PyObject *base = taken ? Py_NewRef(PyTuple_GET_ITEM(before, 0)) : PyObject_GetAttr(before, shortcut_names[A_BASE]);
+    PyObject *own = kind || taken ? Py_NewRef(kind ? kind : PyTuple_GET_ITEM(before, 4)) : PyObject_GetAttr(before, shortcut_names[A_KIND]);
+    PyObject *made = base && own ? PyTuple_Pack(5, base, before, op, options, own) : NULL;
+    Py_DECREF(before);
+    Py_XDECREF(base);
     Py_XDECREF(own);
     return made;
 }
@@ -86,7 +86,7 @@ PyObject *version_of(PyObject *input) {
 static PyObject *view_of(PyObject *input, PyObject *native, PyObject *op, PyObject *options, PyObject *kind, taping how) {
     if (how == NOT_RECORDING)
         kind = shortcut_names[A_UNRECORDED];
-    PyObject *version = version_of(input), *trail = version ? trail_of(input, op, options, kind) : NULL;
+    PyObject *version = Py_XNewRef(version_of(input)), *trail = version ? trail_of(input, op, options, kind) : NULL;
     PyObject *made = trail ? new_tensor(native, SLOT(input, DTYPE), SLOT(input, DEVICE)) : NULL;
     if (made) {
         Py_SETREF(SLOT(made, VERSION), Py_NewRef(version));
@@ -94,6 +94,7 @@ static PyObject *view_of(PyObject *input, PyObject *native, PyObject *op, PyObje
         if (how == RECORDING && differentiable(SLOT(input, DTYPE)) && watch(version, made))
             Py_CLEAR(made);
     }
+    Py_XDECREF(version);
     Py_XDECREF(trail);
     return made;
 }
@@ -109,14 +110,18 @@ static PyObject *node_of(PyObject *input, PyObject *made, PyObject *op, PyObject
         &PLACE(node, node_slots[N_DTYPE]), &PLACE(node, node_slots[N_ORDER]),
     };
     *place[N_OP] = Py_NewRef(op);
-    *place[N_EDGES] = PyTuple_Pack(1, SLOT(input, NODE));
+    PyObject *const edge = Py_NewRef(SLOT(input, NODE));
+    if ((*place[N_EDGES] = PyTuple_New(1)))
+        PyTuple_SET_ITEM(*place[N_EDGES], 0, edge);
+    else
+        Py_DECREF(edge);
     *place[N_SAVED] = PyTuple_New(0);
     *place[N_OPTIONS] = asks_shape ? PyDict_Copy(options) : Py_NewRef(options);
     *place[N_EXTRA] = Py_NewRef(Py_None);
     *place[N_SHAPE] = PyObject_GetAttr(SLOT(made, NATIVE), shortcut_names[A_SHAPE]);
     *place[N_DTYPE] = Py_NewRef(SLOT(made, DTYPE));
-    *place[N_ORDER] = PyObject_CallNoArgs(next_order);
-    bool complete = *place[N_EDGES] && *place[N_SAVED] && *place[N_OPTIONS] && *place[N_SHAPE] && *place[N_ORDER];
+    bool complete = *place[N_EDGES] && *place[N_SAVED] && *place[N_OPTIONS] && *place[N_SHAPE] &&
+                    (*place[N_ORDER] = PyObject_CallNoArgs(next_order));
     if (complete && asks_shape) {
         PyObject *shape = PyObject_GetAttr(SLOT(input, NATIVE), shortcut_names[A_SHAPE]);
         complete = shape && !PyDict_SetItem(*place[N_OPTIONS], shortcut_names[A_INPUT_SHAPE], shape);

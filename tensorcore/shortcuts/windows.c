@@ -138,6 +138,7 @@ static PyObject *run_avg_pool(const shortcut *self, PyObject *const *args, Py_ss
     if (ndim != PyLong_AsLong(args[1]) + 2 || (PyArray_TYPE(x) != NPY_FLOAT && PyArray_TYPE(x) != NPY_DOUBLE))
         return NULL;
     static PyObject *one;
+    Py_INCREF(x); /* a new tuple may collect garbage, whose finalizers may write x.data */
     PyObject *sizes = one || (one = PyLong_FromLong(1)) ? PyTuple_New(ndim - 2) : NULL, *made = NULL;
     for (int i = 1; sizes && i < ndim; i++) {
         PyObject *size = PyArray_DIM(x, i) ? PyLong_FromSsize_t(PyArray_DIM(x, i)) : NULL;
@@ -148,6 +149,7 @@ static PyObject *run_avg_pool(const shortcut *self, PyObject *const *args, Py_ss
         else
             PyTuple_SET_ITEM(sizes, i - 2, size);
     }
+    Py_DECREF(x);
     PyObject *means = sizes ? PyTuple_Pack(2, args[7], Py_None) : NULL;
     PyObject *const given[] = {args[0], sizes, args[3], args[4], args[5], one, args[6], Py_None, means};
     PyObject *options = means ? PyObject_Vectorcall(self->known[0], given, 9, NULL) : NULL;
@@ -198,7 +200,7 @@ enum { DEALT_DIMS = 8 };
 /* A dense tensor off the tape in the shape `split`, its dims in another order, as new memory of `shape`, which has `ndim` dims. */
 static PyObject *dealt(const shortcut *self, PyObject *input, int count, const npy_intp *split, const int *order, int ndim,
                        const npy_intp *shape) {
-    PyArrayObject *x = (PyArrayObject *)SLOT(input, NATIVE), *turned, *whole = NULL;
+    PyArrayObject *x = (PyArrayObject *)Py_NewRef(SLOT(input, NATIVE)), *turned, *whole = NULL;
     npy_intp steps[DEALT_DIMS], sizes[DEALT_DIMS], strides[DEALT_DIMS], step = PyArray_ITEMSIZE(x);
     for (int i = count - 1; i >= 0; step *= split[i--])
         steps[i] = step;
@@ -216,6 +218,7 @@ static PyObject *dealt(const shortcut *self, PyObject *input, int count, const n
         made = new_tensor((PyObject *)whole, SLOT(input, DTYPE), SLOT(input, DEVICE));
     if (!made && PyErr_ExceptionMatches(PyExc_MemoryError))
         PyErr_Clear(); /* the function makes room, and asks again */
+    Py_DECREF(x);
     Py_XDECREF(kernel);
     Py_XDECREF(turned);
     Py_XDECREF(copy);

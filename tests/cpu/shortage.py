@@ -43,6 +43,7 @@ def calls() -> dict[str, Callable[[], list[tc.Tensor]]]:
     at, rows = tc.arange(3000) * 7 % 200, drawn(3000, 64)
     layer = tc.nn.LSTM(20, 40)
     program = tc.compile(lambda x: (F.gelu(x * 2 + 1) - x.mean(-1, keepdim=True)).sum(-1))
+    square, drawn_once, steps = drawn(60, 60) + 9 * tc.eye(60), drawn(300), drawn(40, 3, 7).log_softmax(-1)
     halves = [drawn(2, 4, 70, 32) for _ in range(3)]
     return {
         "elementwise": lambda: [x + x, x + tall.t(), x.exp(), x.half()],
@@ -68,6 +69,28 @@ def calls() -> dict[str, Callable[[], list[tc.Tensor]]]:
         ],
         "rows": slopes(lambda x: F.embedding(at, x), drawn(200, 64)),
         "sums of rows": lambda: [tc.zeros(200, 64).index_add(0, at, rows)],
+        "folded windows": slopes(lambda x, w: F.conv_transpose2d(x, w, stride=2), image, drawn(32, 16, 4, 4)),
+        "segments": slopes(lambda x: tc.segment_reduce(x, "amax", lengths=tc.tensor([50, 0, 150])), x),
+        "counts": lambda: [
+            tc.count_nonzero(x.t()),
+            tc.bincount(at),
+            tc.searchsorted(rows.sort()[0], rows * 2),
+            tc.histc(x.t(), 9),
+            tc.unique_consecutive(at // 3),
+        ],
+        "draws": lambda: [tc.multinomial(x.abs().t(), 3, generator=tc.Generator().manual_seed(8)).t()],
+        "transforms": lambda: [tc.fft.rfft(x.t()).abs(), tc.fft.fft(drawn_once[:97]).real],
+        "factors": lambda: [
+            tc.linalg.solve(square, x[:60, :60]),
+            tc.linalg.svdvals(square),
+            tc.linalg.qr(square)[1].abs(),
+        ],
+        "samples": slopes(lambda x, at: F.grid_sample(x, at, align_corners=False), image, drawn(2, 9, 9, 2)),
+        "columns": slopes(lambda x: F.fold(F.unfold(x, 3), (24, 24), 3), image),
+        "margins and paths": lambda: [
+            F.multi_margin_loss(tall, at[:1500] % 200),
+            F.ctc_loss(steps, at[:30].reshape(3, 10) % 5 + 1, tc.tensor([40] * 3), tc.tensor([10] * 3)),
+        ],
         "attention": slopes(F.scaled_dot_product_attention, *halves),
         "layers with steps": slopes(lambda x: layer(x)[0], drawn(15, 6, 20)),
         "distances": slopes(tc.cdist, drawn(50, 20), drawn(60, 20)),

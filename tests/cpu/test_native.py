@@ -337,3 +337,26 @@ def test_numpy_can_resize_and_free_such_a_result():
     made.resize(3 << 20, refcheck=False)
     assert made[(1 << 20) - 1] == 2
     assert made[-1] == 0
+
+
+def test_counts_of_memory_may_be_asked_for_while_garbage_is_collected():
+    """Whichever allocation collects a large tensor, the answer comes: a block goes back while nobody holds the lock."""
+    program = """
+import gc
+import tensorcore
+device, kept = tensorcore.device("cpu"), [{} for _ in range(500)]
+class Garbage: pass
+gc.disable()
+gc.freeze()
+for threshold in range(1, 40):
+    gc.collect()
+    one = Garbage()
+    one.itself, one.large = one, tensorcore.ones(1 << 17)
+    del one
+    gc.set_threshold(threshold, 1000, 1000)
+    gc.enable()
+    kept.append(device.memory_stats())
+    gc.disable()
+print("right")
+"""
+    assert run(program) == "right"

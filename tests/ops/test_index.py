@@ -349,6 +349,9 @@ def test_in_place_forms_equal_pytorchs(torch: ModuleType, name: str) -> None:
         lambda lib, x: x.repeat_interleave(-1), lambda lib, x: x.tile(-1), lambda lib, x: x.roll(1, (0, 1)),
         lambda lib, x: x.expand(3, 2), lambda lib, x: lib.diag(x[None]), lambda lib, x: lib.tril(x[0]),
         lambda lib, x: lib.meshgrid(x, x), lambda lib, x: lib.bincount(lib.tensor([-1])),
+        lambda lib, x: lib.bincount(lib.tensor([2**63 - 1])), lambda lib, x: lib.bincount(lib.tensor([1, 2**63 - 1]), minlength=3),
+        lambda lib, x: lib.bincount(lib.tensor([2**63 - 1]), lib.tensor([1.0])),
+        lambda lib, x: lib.cat([lib.ones(1, dtype=lib.uint8).expand(2**62)] * 2),
         lambda lib, x: lib.eye(-1), lambda lib, x: lib.linspace(0, 1, -1), lambda lib, x: x.take_along_dim(lib.tensor([0]), 0),
     ],
 )  # fmt: skip

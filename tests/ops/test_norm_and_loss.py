@@ -97,6 +97,18 @@ def test_classes_that_are_ruled_out_have_a_gradient_of_zeros(recorded: bool) -> 
     assert gradient.tolist() == [[-0.5, 0.0, 0.5]]
 
 
+@pytest.mark.parametrize("dtype", [tc.float32, tc.float64, tc.bfloat16])
+def test_a_score_that_is_infinite_and_wrong_costs_infinitely_much(dtype: Any) -> None:
+    """Infinite scores, also against a soft target, are an infinite loss and no NaN; their slopes are finite."""
+    scores = tc.tensor([math.inf, math.inf, -math.inf, -math.inf], dtype=dtype, requires_grad=True)
+    losses = tc.nn.functional.binary_cross_entropy_with_logits(
+        scores, tc.tensor([0, 0.5, 0.5, 1]).to(dtype), reduction="none"
+    )
+    losses.sum().backward()
+    assert losses.tolist() == [math.inf] * 4
+    assert scores.grad.tolist() == [1.0, 0.5, -0.5, -1.0]
+
+
 def test_the_gradient_of_certain_chances_is_large_and_finite() -> None:
     """Chances of exactly 0 and 1, as a sigmoid gives them, divide by 1e-12 and not by 0."""
     chances = tc.tensor([0.0, 1.0, 1.0, 0.5], dtype=tc.float64, requires_grad=True)

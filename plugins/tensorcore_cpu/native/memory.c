@@ -42,10 +42,12 @@ static free_block *latest[SIZES * (DOUBLINGS + 1) + 1], *oldest, *youngest; /* o
 static int colour;
 static char *region; /* where the next block is cut, */
 static size_t region_left, smallest_step = SMALLEST_STEP;
-static struct {
+typedef struct {
     size_t allocated, allocated_peak, reserved, reserved_peak, cached, limit, active, active_peak, hits, misses;
     size_t ever_allocated, ever_freed;
-} counts;
+} block_counts;
+
+static block_counts counts;
 
 /* How far apart sizes are around one, and how often the smallest of such steps was doubled. */
 static size_t step_of(size_t size, int *doublings) {
@@ -306,14 +308,14 @@ int native_memory_init(void) {
 
 PyObject *native_memory_statistics(PyObject *module, PyObject *unused) {
     pthread_mutex_lock(&lock);
-    PyObject *made = Py_BuildValue(
-        "{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "allocated_bytes.current", counts.allocated,
-        "allocated_bytes.peak", counts.allocated_peak, "allocated_bytes.allocated", counts.ever_allocated,
-        "allocated_bytes.freed", counts.ever_freed, "reserved_bytes.current", counts.reserved, "reserved_bytes.peak",
-        counts.reserved_peak, "cached_bytes.current", counts.cached, "active.current", counts.active, "active.peak",
-        counts.active_peak, "cache.hits", counts.hits, "cache.misses", counts.misses);
+    const block_counts now = counts; /* a new dict may collect garbage, whose blocks come back here */
     pthread_mutex_unlock(&lock);
-    return made;
+    return Py_BuildValue(
+        "{s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "allocated_bytes.current", now.allocated,
+        "allocated_bytes.peak", now.allocated_peak, "allocated_bytes.allocated", now.ever_allocated,
+        "allocated_bytes.freed", now.ever_freed, "reserved_bytes.current", now.reserved, "reserved_bytes.peak",
+        now.reserved_peak, "cached_bytes.current", now.cached, "active.current", now.active, "active.peak",
+        now.active_peak, "cache.hits", now.hits, "cache.misses", now.misses);
 }
 
 PyObject *native_memory_reset_peaks(PyObject *module, PyObject *unused) {

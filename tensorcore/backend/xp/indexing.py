@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tensorcore.errors import UsageError
+
 if TYPE_CHECKING:
     from tensorcore.backend.base import Kernel, Native
     from tensorcore.backend.xp import XPBackend
@@ -279,6 +281,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     # Counts
 
     def bincount(x: Native, *, weights: Native | None, minlength: int) -> Native:
+        # The length would overflow to none, and NumPy write before its result.
+        if x.size and int(x.max()) == np.iinfo(np.int64).max:
+            raise UsageError(
+                f"bincount: maximum value of input overflowed, it should be < {np.iinfo(np.int64).max}, got that; shift them"
+            )
         made = xp.bincount(x, weights, minlength)
         return made if weights is None or weights.dtype != np.float32 else made.astype(np.float32)
 

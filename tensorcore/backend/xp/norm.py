@@ -308,8 +308,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         small = xp.exp(-xp.abs(full))
         soft = xp.log1p(small, out=small[...])
         if pos_weight is None:
-            made = xp.maximum(full, full.dtype.type(0))
-            made -= full * wanted
+            made = (full >= 0) - wanted  # max(full, 0) - full * wanted would be a difference of infinities
+            made *= full
             made += soft
         else:
             factor = 1 + (wide(pos_weight) - 1) * wanted

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.errors import ArgumentError, ArgumentTypeError, ShapeError
+from tensorcore.errors import ArgumentError, ArgumentTypeError, OutOfMemoryError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.creation.create import arange
@@ -91,6 +92,8 @@ def _fitting(tensors: Any, dim: Any) -> tuple[list[Any], int, tuple[int, ...]] |
             return None
         total += sizes[at]
         natives.append(one.native)
+    if total > sys.maxsize:
+        return None
     return natives, at, (*shape[:at], total, *shape[at + 1 :])
 
 
@@ -160,6 +163,8 @@ def _joined(found: list[Tensor], solid: list[Tensor], dim: int) -> Tensor:
                 f"{i}; make the other sizes equal"
             )
         total += shape[at]
+    if total > sys.maxsize:
+        raise OutOfMemoryError(f"cat: expected fewer than 2**63 elements along dim {at}, got {total}; join fewer")
     found = _same_dtype(found)
     return apply(_cat, found, {"dim": at, "shape": (*first[:at], total, *first[at + 1 :])})
 

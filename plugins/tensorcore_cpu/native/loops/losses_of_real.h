@@ -70,12 +70,12 @@ static void F(smooth_back)(const void *from, const void *target, const void *gra
     }
 }
 
-/* max(x, 0) - x y + log(1 + e^-|x|) */
+/* max(x, 0) - x y + log(1 + e^-|x|), with one product, so that it is no difference of infinities */
 static void F(logistic_each)(const void *from, const void *target, void *to, ptrdiff_t count, loss_shape shape) {
     const REAL *x = from, *y = target;
     REAL *out = to;
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
-        out[i] = (x[i] < 0 ? 0 : x[i]) - x[i] * y[i] + F(log1p_)(F(exp_flushed)(-F(abs_)(x[i])));
+        out[i] = x[i] * ((x[i] < 0 ? 0 : 1) - y[i]) + F(log1p_)(F(exp_flushed)(-F(abs_)(x[i])));
 }
 
 TOTAL_OF(logistic)

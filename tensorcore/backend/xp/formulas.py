@@ -37,6 +37,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             raise ValueError(f"expected lambd of at least 0, got {lambd}")
         return xp.asarray(x - xp.clip(x, -lambd, lambd))
 
+    def threshold(x: Native, *, threshold: float, value: float) -> Native:
+        """``value`` where an element is at most ``threshold``."""
+        return xp.where(x <= x.dtype.type(threshold), x.dtype.type(value), x)
+
     def nan_to_num(x: Native, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Native:
         """None stands for the largest and the least number of the dtype."""
         most = np.finfo(x.dtype).max
@@ -178,7 +182,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made.astype(x.dtype, copy=False)
 
     made: dict[str, Any] = {function.__name__: function for function in (
-        hardsigmoid, hardswish, hardshrink, softshrink, nan_to_num, logit, heaviside, addcdiv, addcmul, frac, lerp,
+        hardsigmoid, hardswish, hardshrink, softshrink, threshold, nan_to_num, logit, heaviside, addcdiv, addcmul, frac, lerp,
         sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, renorm, block_diag,
     )}  # fmt: skip
     if hasattr(xp.bitwise_xor, "reduce"):

@@ -88,6 +88,22 @@ static PyObject *run_wrap_dims(const shortcut *self, PyObject *const *args, Py_s
     return made;
 }
 
+/* views_part.py: diagonal_options(op, shape, offset, dim1, dim2) */
+static PyObject *run_diagonal(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 5 || kwnames || !PyTuple_Check(args[1]) || !PyLong_CheckExact(args[2]))
+        return NULL;
+    const Py_ssize_t ndim = PyTuple_GET_SIZE(args[1]), first = wrapped(args[3], ndim), second = wrapped(args[4], ndim);
+    if (first == NO_DIM || second == NO_DIM || first == second)
+        return NULL;
+    PyObject *made = PyDict_New(), *one = PyLong_FromSsize_t(first), *other = PyLong_FromSsize_t(second);
+    if (!made || !one || !other || PyDict_SetItem(made, shortcut_names[A_OFFSET], args[2]) ||
+        PyDict_SetItem(made, shortcut_names[A_DIM1], one) || PyDict_SetItem(made, shortcut_names[A_DIM2], other))
+        Py_CLEAR(made);
+    Py_XDECREF(one);
+    Py_XDECREF(other);
+    return made;
+}
+
 /* rules.py: whole(op, name, value) */
 static PyObject *run_whole(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     return nargs == 3 && PyLong_CheckExact(args[2]) ? Py_NewRef(args[2]) : NULL;
@@ -321,7 +337,7 @@ static PyObject *run_with_gradients(const shortcut *self, PyObject *const *args,
 
 const shortcut_spec check_shortcuts[] = {
     {"check_tensors", run_check_tensors}, {"lifted", run_lifted}, {"plain", run_plain}, {"stored", run_stored},
-    {"wrap_dim", run_wrap_dim}, {"wrap_dims", run_wrap_dims}, {"whole", run_whole}, {"as_shape", run_as_shape},
+    {"wrap_dim", run_wrap_dim}, {"wrap_dims", run_wrap_dims}, {"diagonal_options", run_diagonal}, {"whole", run_whole}, {"as_shape", run_as_shape},
     {"broadcast", run_broadcast}, {"result_type", run_result_type}, {"sizes", run_sizes}, {"infer_size", run_infer_size}, {"common_device", run_common_device},
     {"strided_options", run_strided}, {"with_gradients", run_with_gradients}, {NULL, NULL},
 };

@@ -206,6 +206,67 @@ static PyObject *run_several(const shortcut *self, PyObject *const *args, Py_ssi
     return made;
 }
 
+/* split.py: _slices(op, input, dim, cuts) of what is not recorded, with the op that shows one part */
+static PyObject *run_slices(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static PyObject *all, *one, *words;
+    if (nargs != 4 || kwnames || !is_whole(args[1]) || SLOT(args[1], NODE) != Py_None || !PyLong_CheckExact(args[2]) ||
+        !PyList_CheckExact(args[3]))
+        return NULL;
+    const taping how = taping_of_thread();
+    const Py_ssize_t dim = PyLong_AsSsize_t(args[2]), count = PyList_GET_SIZE(args[3]) - 1;
+    if (how == UNUSUAL || dim < 0 || dim >= NPY_MAXDIMS || count < 1)
+        return NULL;
+    if ((!all && !(all = PySlice_New(NULL, NULL, NULL))) || (!one && !(one = PyLong_FromLong(1))) ||
+        (!words && !(words = PyTuple_Pack(1, shortcut_names[A_KEY]))))
+        return NULL;
+    PyObject *input = args[1], *step = self->known[0], *kind = args[0] == Py_None ? NULL : shortcut_names[A_SEVERAL];
+    PyObject *name = PyObject_GetAttr(step, shortcut_names[A_KERNEL]), *own = Py_NewRef(SLOT(input, NATIVE));
+    PyObject *kernel = name ? kernel_of(SLOT(input, DEVICE), name) : NULL, *made = kernel ? PyTuple_New(count) : NULL;
+    for (Py_ssize_t i = 0; made && i < count; i++) {
+        PyObject *start = PyList_GET_ITEM(args[3], i), *stop = PyList_GET_ITEM(args[3], i + 1);
+        const int back = PyObject_RichCompareBool(stop, start, Py_LT);
+        PyObject *part = back < 0 ? NULL : PySlice_New(start, back ? start : stop, one), *key = part ? PyTuple_New(dim + 1) : NULL;
+        for (Py_ssize_t k = 0; key && k < dim; k++)
+            PyTuple_SET_ITEM(key, k, Py_NewRef(all));
+        if (key)
+            PyTuple_SET_ITEM(key, dim, Py_NewRef(part));
+        PyObject *given[2] = {own, key}, *options = key ? PyDict_New() : NULL, *view = NULL;
+        PyObject *native = options && !PyDict_SetItem(options, shortcut_names[A_KEY], key)
+                               ? PyObject_Vectorcall(kernel, given, 1, words) : NULL;
+        if (native)
+            view = view_of(input, native, step, options, kind, how);
+        if (view)
+            PyTuple_SET_ITEM(made, i, view);
+        else
+            Py_CLEAR(made);
+        Py_XDECREF(native);
+        Py_XDECREF(options);
+        Py_XDECREF(key);
+        Py_XDECREF(part);
+    }
+    Py_XDECREF(name);
+    Py_XDECREF(kernel);
+    Py_DECREF(own);
+    return made;
+}
+
+/* complex.py: _are_pairs(input), where the answer is yes; else the function looks closer */
+static PyObject *run_are_pairs(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 1 || kwnames || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)))
+        return NULL;
+    PyArrayObject *array = (PyArrayObject *)SLOT(args[0], NATIVE), *owner = array;
+    const int last = PyArray_NDIM(array) - 1;
+    const npy_intp size = PyArray_ITEMSIZE(array);
+    if (last < 0 || !PyArray_SIZE(array) || PyArray_STRIDE(array, last) != size)
+        return NULL;
+    while (PyArray_BASE(owner) && PyArray_Check(PyArray_BASE(owner)))
+        owner = (PyArrayObject *)PyArray_BASE(owner);
+    npy_intp odd = PyArray_BYTES(array) - PyArray_BYTES(owner);
+    for (int i = 0; i < last; i++)
+        odd |= PyArray_STRIDE(array, i);
+    return odd % (2 * size) ? NULL : Py_NewRef(Py_True);
+}
+
 bool is_free(PyObject *tensor) {
     if (!is_whole(tensor) || SLOT(tensor, NODE) != Py_None || !PyArray_CheckExact(SLOT(tensor, NATIVE)))
         return false;
@@ -335,6 +396,7 @@ static PyObject *run_simple(const shortcut *self, PyObject *const *args, Py_ssiz
 }
 
 const shortcut_spec view_shortcuts[] = {
-    {"whole_slice", run_whole_slice}, {"simple", run_simple}, {"show", run_show}, {"several_views", run_several}, {"is_free", run_is_free},
-    {"check_writable", run_check_writable}, {"check_apart", run_check_apart}, {"written", run_written}, {NULL, NULL},
+    {"whole_slice", run_whole_slice}, {"simple", run_simple}, {"show", run_show}, {"several_views", run_several},
+    {"slices", run_slices}, {"are_pairs", run_are_pairs}, {"is_free", run_is_free}, {"check_writable", run_check_writable},
+    {"check_apart", run_check_apart}, {"written", run_written}, {NULL, NULL},
 };

@@ -12,6 +12,7 @@ pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 SINGLE = ["lgamma", "atan", "asin", "acos", "tan", "atanh", "asinh", "acosh", "sinh", "cosh", "exp2", "log2", "log10"]
 STEPS = [
     ("hardswish", {}), ("hardsigmoid", {}), ("hardshrink", {}), ("hardshrink", {"lambd": 1.25}), ("softshrink", {"lambd": 0.25}),
+    ("threshold", {"threshold": 0.5, "value": -1.25}), ("threshold", {"threshold": -2, "value": 7}),
     ("frac", {}), ("nan_to_num", {}), ("nan_to_num", {"nan": 2.5, "posinf": 7, "neginf": -1.5}),
 ]  # fmt: skip
 

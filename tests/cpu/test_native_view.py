@@ -187,3 +187,42 @@ def test_turned_operands_are_computed_with(isa, dtype, size):  # noqa: F811
         place = x.copy()
         np.testing.assert_array_equal(add(place, y.T, out=place), x + y.T)
         np.testing.assert_array_equal(kernel("where")[0](x > y.T, x, y.T), np.where(x > y.T, x, y.T))
+
+
+@pytest.mark.parametrize(
+    "values", [VALUES[0, 0, 0], VALUES[0, 0], VALUES[:, 1].T, VALUES[0, :, ::2].astype("int16"), VALUES[:0, 0, 0]]
+)
+@pytest.mark.parametrize("offset", [-2, 0, 1])
+def test_diagonals_are_put_among_zeros_as_by_numpy(values, offset):
+    """In any two dims, in either order, of any dtype and layout."""
+    ours, reference = kernel("undiagonal")
+    for first, second in itertools.permutations(range(values.ndim + 1), 2):
+        *shape, size = values.shape
+        for at in sorted((first, second)):
+            shape.insert(at, size + abs(offset))
+        options = {"shape": tuple(shape), "offset": offset, "dim1": first, "dim2": second}
+        made = ours(values, **options)
+        np.testing.assert_array_equal(made, reference(values, **options))
+        assert made.dtype == values.dtype and made.flags.c_contiguous
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("shape", "dim", "size", "step"),
+    [
+        ((7,), 0, 3, 2),
+        ((7,), 0, 7, 1),
+        ((3, 11, 4), 1, 4, 3),
+        ((3, 11, 4), 1, 2, 5),
+        ((2, 9), 1, 3, 1),
+        ((0, 5), 1, 2, 1),
+    ],
+)
+def test_windows_are_added_with_the_bits_of_numpys(dtype, shape, dim, size, step):
+    """Overlapping, apart, and of any layout: sums begin with the first elements of windows."""
+    ours, reference = kernel("unwindows")
+    count = (shape[dim] - size) // step + 1
+    windows = np.random.default_rng(5).standard_normal((*shape[:dim], count, *shape[dim + 1 :], size)).astype(dtype)
+    for one in (windows, np.asfortranarray(windows), windows[::-1]):
+        options = {"shape": shape, "dim": dim, "size": size, "step": step}
+        np.testing.assert_array_equal(ours(one, **options), reference(one, **options))

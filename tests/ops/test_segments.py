@@ -84,3 +84,31 @@ def test_segments_refuse(call, error, torch):
     for library in (tc, torch):
         with pytest.raises(error):
             call(library, library.arange(6.0))
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"lengths": [2**62, 2**62, 6 - 2**63]},
+        {"lengths": [2**63 - 1, 7], "unsafe": True},
+        {"offsets": [-(2**63), 2, 6]},
+        {"offsets": [0, 7]},
+        {"offsets": [3, 2**63 - 1]},
+        {"offsets": [5, -(2**63)]},
+    ],
+    ids=str,
+)
+def test_segments_whose_bounds_do_not_fit_a_number_are_refused(given):
+    """Lengths whose sum wraps around, and offsets at the ends of the numbers, are no segments of six elements."""
+    options = {name: tc.tensor(one) if type(one) is list else one for name, one in given.items()}
+    with pytest.raises(RuntimeError, match="segment_reduce: "):
+        tc.segment_reduce(tc.ones(6), "sum", **options)
+
+
+def test_lengths_of_any_layout_and_of_32_bits():
+    """Every second column, and lengths backwards, count as they are read."""
+    data = tc.arange(12.0).reshape(2, 6)
+    lengths = tc.tensor([[1, 9, 5], [6, 9, 0]])[:, ::2]
+    assert tc.segment_reduce(data, "sum", lengths=lengths, axis=1).tolist() == [[0, 15], [51, 0]]
+    assert tc.segment_reduce(data, "sum", lengths=lengths.int(), axis=1).tolist() == [[0, 15], [51, 0]]
+    assert tc.segment_reduce(data[0], "max", lengths=tc.tensor([4, 2]).flip(0)).tolist() == [1, 5]

@@ -418,3 +418,12 @@ def test_the_order_of_dims_may_be_asked_to_be_clear(shape, check, torch) -> None
         except RuntimeError:
             found.append(RuntimeError)
     assert found[0] == found[1]
+
+
+def test_one_element_in_another_shape_keeps_the_step_of_its_last_dim():
+    """Of sizes (1, 1) and steps (2, 1), whose dims are neighbours, the step is 1; of (3, 1) each has its own."""
+    x = tc.arange(6).reshape(3, 2)
+    assert x[:1, :1].view(1).stride() == (1,)
+    assert x[:1, :1].flatten().stride() == (1,)
+    assert x[:, :1].view(3).stride() == (2,)
+    assert x[:, :1].view(3, 1, 1).stride() == (2, 1, 1)

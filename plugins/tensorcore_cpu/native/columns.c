@@ -1,11 +1,11 @@
-/* Windows of images as columns, and columns added up where their windows lie. */
+/* Windows of images as columns, and columns and windows along a dim added up where they lie. */
 #include "rows.h"
 
 #include <string.h>
 
-enum { COUNTS, KERNEL, STRIDE, PADDING, DILATION, SHAPE, OPTIONS };
+enum { COUNTS, KERNEL, STRIDE, PADDING, DILATION, SHAPE, DIM, SIZE, STEP, OPTIONS };
 static PyObject *names[OPTIONS];
-static const char *const NAMES[OPTIONS] = {"counts", "kernel", "stride", "padding", "dilation", "shape"};
+static const char *const NAMES[OPTIONS] = {"counts", "kernel", "stride", "padding", "dilation", "shape", "dim", "size", "step"};
 
 enum { GRAIN = 1 << 14 }; /* elements of the columns a thread */
 
@@ -114,6 +114,66 @@ static PyObject *run_columns(const native_kernel *kernel, PyObject *const *args,
     return (PyObject *)made;
 }
 
+/* Windows along a dim, whose elements lie last: (before, count, after, size) to (before, all, after). */
+typedef struct {
+    npy_intp count, after, size, step, all;
+    const char *from;
+    char *to;
+} window_run;
+
+/* The last windows first: each sum begins with the first elements of windows, as when all of those are added at once. */
+#define UNWINDOWS(suffix, type)                                                                               \
+    static void unwindows_##suffix(void *context, npy_intp begin, npy_intp end) {                             \
+        const window_run *run = context;                                                                      \
+        const npy_intp plane = run->all * run->after, windows = run->count * run->after * run->size;          \
+        for (npy_intp i = begin; i < end; i++) {                                                              \
+            const type *from = (const type *)run->from + i * windows;                                         \
+            type *to = (type *)run->to + i * plane;                                                           \
+            memset(to, 0, (size_t)plane * sizeof *to);                                                        \
+            for (npy_intp w = run->count - 1; w >= 0; w--)                                                    \
+                for (npy_intp k = 0; k < run->after; k++) {                                                   \
+                    const type *window = from + (w * run->after + k) * run->size;                             \
+                    type *place = to + w * run->step * run->after + k;                                        \
+                    for (npy_intp j = 0; j < run->size; j++)                                                  \
+                        place[j * run->after] += window[j];                                                   \
+                }                                                                                             \
+        }                                                                                                     \
+    }
+UNWINDOWS(f32, float)
+UNWINDOWS(f64, double)
+
+/* unwindows(x, shape, dim, size, step) */
+static PyObject *run_unwindows(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    const native_type type = nargs == 1 ? native_real_type(args[0]) : TYPE_NONE;
+    PyArrayObject *given = (PyArrayObject *)args[0], *made = NULL;
+    npy_intp shape[NATIVE_DIMS], before = 1;
+    if (type == TYPE_NONE || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[DIM] ||
+        !options[SIZE] || !options[STEP] || !PyLong_CheckExact(options[DIM]) || !PyLong_CheckExact(options[SIZE]) ||
+        !PyLong_CheckExact(options[STEP]))
+        return NULL;
+    const int ndim = native_sizes(options[SHAPE], shape, NATIVE_DIMS), dim = (int)PyLong_AsLong(options[DIM]);
+    if (ndim < 1 || dim < 0 || dim >= ndim || PyArray_NDIM(given) != ndim + 1)
+        return NULL;
+    window_run run = {.count = PyArray_DIM(given, dim), .after = 1, .all = shape[dim]};
+    run.size = PyLong_AsSsize_t(options[SIZE]);
+    run.step = PyLong_AsSsize_t(options[STEP]);
+    bool fits = PyArray_DIM(given, ndim) == run.size && run.size > 0 && run.size <= run.all && run.step > 0 && run.count > 0 &&
+                run.count - 1 <= (run.all - run.size) / run.step;
+    for (int i = 0; i < ndim; i++) {
+        fits &= i == dim || PyArray_DIM(given, i) == shape[i];
+        *(i < dim ? &before : &run.after) *= i == dim ? 1 : shape[i];
+    }
+    PyArrayObject *dense = fits ? native_dense(args[0]) : NULL;
+    if (dense && (made = native_empty(ndim, shape, type))) {
+        run.from = PyArray_BYTES(dense);
+        run.to = PyArray_BYTES(made);
+        native_parallel(before, native_grain(GRAIN, run.all * run.after), type == TYPE_F32 ? unwindows_f32 : unwindows_f64, &run);
+    }
+    Py_XDECREF(dense);
+    return (PyObject *)made;
+}
+
 int columns_init(void) {
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
@@ -121,4 +181,4 @@ int columns_init(void) {
     return 0;
 }
 
-const native_spec columns_kernels[] = {{"unfold", run_columns, "u"}, {"fold", run_columns, "f"}, {NULL, NULL, NULL}};
+const native_spec columns_kernels[] = {{"unfold", run_columns, "u"}, {"fold", run_columns, "f"}, {"unwindows", run_unwindows, NULL}, {NULL, NULL, NULL}};

@@ -12,12 +12,13 @@ DECLARE_LOOPS(formula_loops, formula_loops);
 
 static const formula_loops *loops;
 
-enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, OPTIONS };
+enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, THRESHOLD, OPTIONS };
 enum { DIM, KEEPDIM, DTYPE, POWER, WHOLE_OPTIONS };
 static PyObject *whole_names[WHOLE_OPTIONS];
 static const char *const WHOLE_NAMES[WHOLE_OPTIONS] = {"dim", "keepdim", "dtype", "p"};
 static PyObject *names[OPTIONS];
-static const char *const NAMES[OPTIONS] = {"out", "eps", "lambd", "value", "nan", "posinf", "neginf", "negative_slope"};
+static const char *const NAMES[OPTIONS] = {"out", "eps", "lambd", "value", "nan", "posinf", "neginf", "negative_slope",
+                                           "threshold"};
 
 enum { GRAIN = 1 << 13 }; /* elements a thread */
 
@@ -48,6 +49,8 @@ static bool read_numbers(int loop, native_type type, PyObject *const *options, d
     case FORMULA_hardshrink:
     case FORMULA_softshrink:
         return number(options[LAMBD], 0.5, numbers) && (numbers[0] >= 0 || loop == FORMULA_hardshrink);
+    case FORMULA_threshold:
+        return number(options[THRESHOLD], 0, numbers) && number(options[VALUE], 0, numbers + 1);
     case FORMULA_nan_to_num:
         return number(options[NAN_VALUE], 0, numbers) && number(options[POSINF], most, numbers + 1) &&
                number(options[NEGINF], -most, numbers + 2);

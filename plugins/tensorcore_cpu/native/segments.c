@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-enum { DIM, REDUCE, INITIAL, OPTIONS };
+enum { DIM, REDUCE, INITIAL, LENGTHS, WHOLE, OPTIONS };
 static PyObject *names[OPTIONS];
-static const char *const NAMES[OPTIONS] = {"dim", "reduce", "initial"};
+static const char *const NAMES[OPTIONS] = {"dim", "reduce", "initial", "lengths", "whole"};
 
 typedef enum { SUM, MEAN, PROD, LARGEST, SMALLEST, KINDS } reducing;
 static const char *const WORDS[KINDS] = {"sum", "mean", "prod", "amax", "amin"};
@@ -62,16 +62,24 @@ typedef struct {
 REDUCE_SEGMENTS(segments_f32, float)
 REDUCE_SEGMENTS(segments_f64, double)
 
-static bool in_order(const segments_run *run, npy_intp rows) {
-    for (npy_intp i = 0; i < rows * (run->segments + 1); i++) {
-        const bool first = i % (run->segments + 1) == 0;
-        if (run->bounds[i] < (first ? 0 : run->bounds[i - 1]) || run->bounds[i] > run->size)
+/* The bounds of each row, of its segments' lengths or as they are given, into `bounds`; false where one of them is before the one
+   before it or outside, or where a row's last one is not its end and `whole`. */
+static bool bounds_of(const int64_t *given, bool lengths, bool whole, npy_intp rows, const segments_run *run, int64_t *bounds) {
+    for (npy_intp row = 0; row < rows; row++) {
+        int64_t at = 0;
+        for (npy_intp i = 0; i <= run->segments; i++, bounds++) {
+            const int64_t one = lengths && !i ? 0 : *given++, least = lengths ? 0 : at;
+            if (one < least || one > run->size - (at - least))
+                return false;
+            *bounds = at = one + (at - least);
+        }
+        if (whole && at != run->size)
             return false;
     }
     return true;
 }
 
-/* segment_reduce(x, bounds, dim, reduce, initial), of bounds that never fall and are all within the dim. */
+/* segment_reduce(x, given, dim, reduce, initial, lengths, whole) */
 static PyObject *run_segments(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
     const native_type type = nargs == 2 ? native_real_type(args[0]) : TYPE_NONE;
@@ -83,36 +91,40 @@ static PyObject *run_segments(const native_kernel *kernel, PyObject *const *args
     for (int i = 0; i < KINDS; i++)
         if (!PyUnicode_CompareWithASCIIString(options[REDUCE], WORDS[i]))
             run.kind = (reducing)i;
-    PyArrayObject *x = (PyArrayObject *)args[0], *bounds = (PyArrayObject *)args[1], *made = NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *given = (PyArrayObject *)args[1], *made = NULL;
     const int dim = (int)PyLong_AsLong(options[DIM]), ndim = PyArray_NDIM(x);
+    const bool lengths = options[LENGTHS] == Py_True, whole = options[WHOLE] == Py_True;
     run.started = !native_is_none(options[INITIAL]);
-    if (run.kind == KINDS || dim < 0 || dim >= ndim || PyArray_NDIM(bounds) != dim + 1 || !PyArray_DIM(bounds, dim) ||
-        !PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(bounds), dim) ||
+    if (run.kind == KINDS || dim < 0 || dim >= ndim || PyArray_NDIM(given) != dim + 1 || !(lengths || PyArray_DIM(given, dim)) ||
+        !PyArray_CompareLists(PyArray_DIMS(x), PyArray_DIMS(given), dim) ||
         (run.started && !native_double(options[INITIAL], &run.start)))
         return NULL;
     if (!run.started)
         run.start = STARTS[run.kind];
     npy_intp before = 1, shape[NATIVE_DIMS];
     run.after = 1;
+    run.segments = PyArray_DIM(given, dim) - !lengths;
     for (int i = 0; i < ndim; i++) {
-        shape[i] = i == dim ? PyArray_DIM(bounds, dim) - 1 : PyArray_DIM(x, i);
+        shape[i] = i == dim ? run.segments : PyArray_DIM(x, i);
         *(i < dim ? &before : &run.after) *= i == dim ? 1 : shape[i];
     }
     run.size = PyArray_DIM(x, dim);
-    run.segments = shape[dim];
-    x = native_dense(args[0]);
-    bounds = x ? native_dense(args[1]) : NULL;
-    if (bounds) {
+    const size_t size = (size_t)(before * (run.segments + 1)) * sizeof *run.bounds;
+    int64_t *bounds = native_scratch(size ? size : 1);
+    x = bounds ? native_dense(args[0]) : (PyArrayObject *)PyErr_NoMemory();
+    given = x ? native_dense(args[1]) : NULL;
+    if (given && bounds_of(PyArray_DATA(given), lengths, whole, before, &run, bounds) &&
+        (made = native_empty(ndim, shape, type))) {
         run.x = PyArray_DATA(x);
-        run.bounds = PyArray_DATA(bounds);
-        if (in_order(&run, before) && (made = native_empty(ndim, shape, type))) {
-            run.out = PyArray_DATA(made);
-            const npy_intp count = before * run.segments, work = count ? run.size * before * run.after / count : 0;
-            native_parallel(count, native_grain(GRAIN, work + 1), type == TYPE_F32 ? segments_f32 : segments_f64, &run);
-        }
+        run.bounds = bounds;
+        run.out = PyArray_DATA(made);
+        const npy_intp count = before * run.segments, work = count ? run.size * before * run.after / count : 0;
+        native_parallel(count, native_grain(GRAIN, work + 1), type == TYPE_F32 ? segments_f32 : segments_f64, &run);
     }
+    if (bounds)
+        native_scratch_free(bounds, size ? size : 1);
     Py_XDECREF(x);
-    Py_XDECREF(bounds);
+    Py_XDECREF(given);
     return (PyObject *)made;
 }
 

@@ -1,5 +1,8 @@
-/* Views: the same memory under other sizes and strides, or a part of it. No element is touched, so any dtype will do. */
+/* Views: the same memory under other sizes and strides, or a part of it. No element is touched, so any dtype will do. And what
+   writes to a view that nobody else sees. */
 #include "rows.h"
+
+#include <string.h>
 
 enum { SHAPE, KEY, DIMS, DIM, STRIDES, OFFSET, DIM1, DIM2, SIZE, STEP, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -51,9 +54,11 @@ static bool dim_of(PyObject *option, int ndim, npy_intp *dim) { return whole(opt
 static bool view_strides(PyArrayObject *x, int ndim, const npy_intp *shape, npy_intp *strides) {
     npy_intp step = PyArray_ITEMSIZE(x), piece = 1, filled = 1;
     int at = ndim - 1;
+    bool begins = true;
     for (int i = PyArray_NDIM(x) - 1; i >= 0; i--) {
-        if (piece == 1 && filled == 1)
+        if (begins)
             step = PyArray_STRIDE(x, i);
+        begins = false; /* a dim of size 1 before another belongs to the piece, whose step is that of its last dim */
         piece *= PyArray_DIM(x, i);
         if (i && (PyArray_DIM(x, i - 1) == 1 || PyArray_STRIDE(x, i - 1) == piece * step))
             continue;
@@ -64,6 +69,7 @@ static bool view_strides(PyArrayObject *x, int ndim, const npy_intp *shape, npy_
         if (filled != piece)
             return false;
         piece = filled = 1;
+        begins = true;
     }
     for (; at >= 0; at--) /* of an x without dims */
         strides[at] = step;
@@ -184,12 +190,10 @@ static PyObject *run_index(const native_kernel *kernel, PyObject *const *args, P
     return show(x, ndim, shape, strides, data);
 }
 
-static PyObject *run_diagonal(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[OPTIONS];
+static PyObject *diagonal_of(PyArrayObject *x, PyObject *const *options) {
     npy_intp offset, first, second, shape[NATIVE_DIMS], strides[NATIVE_DIMS];
     int ndim = 0;
-    PyArrayObject *x = taken(args, nargs, kwnames, options);
-    if (!x || !whole(options[OFFSET], &offset) || !dim_of(options[DIM1], PyArray_NDIM(x), &first) ||
+    if (!whole(options[OFFSET], &offset) || !dim_of(options[DIM1], PyArray_NDIM(x), &first) ||
         !dim_of(options[DIM2], PyArray_NDIM(x), &second) || first == second)
         return NULL;
     for (int i = 0; i < PyArray_NDIM(x); i++)
@@ -208,6 +212,29 @@ static PyObject *run_diagonal(const native_kernel *kernel, PyObject *const *args
     shape[ndim] = length;
     strides[ndim++] = PyArray_STRIDE(x, first) + PyArray_STRIDE(x, second);
     return show(x, ndim, shape, strides, PyArray_BYTES(x) + start);
+}
+
+static PyObject *run_diagonal(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    PyArrayObject *x = taken(args, nargs, kwnames, options);
+    return x ? diagonal_of(x, options) : NULL;
+}
+
+/* Zeros of a shape with x on a diagonal. */
+static PyObject *run_undiagonal(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    npy_intp shape[NATIVE_DIMS];
+    PyArrayObject *x = taken(args, nargs, kwnames, options);
+    const native_type type = x ? native_array_type(args[0]) : TYPE_NONE;
+    const int ndim = type != TYPE_NONE ? native_sizes(options[SHAPE], shape, NATIVE_DIMS) : -1;
+    PyArrayObject *made = ndim >= 0 && ndim == PyArray_NDIM(x) + 1 ? native_empty(ndim, shape, type) : NULL;
+    PyArrayObject *there = made ? (PyArrayObject *)diagonal_of(made, options) : NULL;
+    if (made)
+        memset(PyArray_DATA(made), 0, (size_t)PyArray_NBYTES(made));
+    if (!there || !PyArray_SAMESHAPE(there, x) || PyArray_CopyInto(there, x))
+        Py_CLEAR(made);
+    Py_XDECREF(there);
+    return (PyObject *)made;
 }
 
 /* Slices along a dim, `step` apart: how many there are in its place, their elements last. */
@@ -300,6 +327,7 @@ const native_spec view_kernels[] = {
     {"expand", run_expand, NULL},
     {"index", run_index, NULL},
     {"diagonal", run_diagonal, NULL},
+    {"undiagonal", run_undiagonal, NULL},
     {"windows", run_windows, NULL},
     {"as_strided", run_as_strided, NULL},
     {"view_as_real", run_as_real, NULL},

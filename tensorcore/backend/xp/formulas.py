@@ -37,6 +37,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
             raise ValueError(f"expected lambd of at least 0, got {lambd}")
         return xp.asarray(x - xp.clip(x, -lambd, lambd))
 
+    def threshold(x: Native, *, threshold: float, value: float) -> Native:
+        """``value`` where an element is at most ``threshold``."""
+        return xp.where(x <= x.dtype.type(threshold), x.dtype.type(value), x)
+
     def nan_to_num(x: Native, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Native:
         """None stands for the largest and the least number of the dtype."""
         most = np.finfo(x.dtype).max
@@ -149,8 +153,22 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """The exclusive or of 64-bit elements over dims, as uint64."""
         return xp.asarray(xp.bitwise_xor.reduce(x.view(np.uint64), axis=dim, keepdims=keepdim))
 
-    def segment_reduce(x: Native, bounds: Native, *, dim: int, reduce: str, initial: float | None) -> Native:
-        """Segments along ``dim`` reduced by ``sum``, ``mean``, ``prod``, ``amax`` or ``amin``, each from one bound to the next."""
+    def segment_reduce(
+        x: Native, given: Native, *, dim: int, reduce: str, initial: float | None, lengths: bool, whole: bool
+    ) -> Native:
+        """Segments along ``dim`` reduced by ``sum``, ``mean``, ``prod``, ``amax`` or ``amin``, each from one bound to the next.
+
+        ``given`` are the bounds, or the segments' lengths. ValueError where bounds fall, lead outside or, where the segments
+        are the ``whole`` dim, end before it.
+        """
+        bounds = np.insert(given.cumsum(-1), 0, 0, axis=-1) if lengths else given
+        end, size = bounds[..., -1], x.shape[dim]
+        if (
+            (bounds[..., 0] < 0).any()
+            or (bounds[..., 1:] < bounds[..., :-1]).any()
+            or (end != size if whole else end > size).any()
+        ):
+            raise ValueError(f"expected bounds that rise, within {size} elements, got {bounds.tolist()}")
         join, start = _JOINS[reduce]
         start = start if initial is None else initial
         wide = np.float32 if x.dtype.itemsize == 2 else x.dtype
@@ -164,7 +182,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made.astype(x.dtype, copy=False)
 
     made: dict[str, Any] = {function.__name__: function for function in (
-        hardsigmoid, hardswish, hardshrink, softshrink, nan_to_num, logit, heaviside, addcdiv, addcmul, frac, lerp,
+        hardsigmoid, hardswish, hardshrink, softshrink, threshold, nan_to_num, logit, heaviside, addcdiv, addcmul, frac, lerp,
         sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, renorm, block_diag,
     )}  # fmt: skip
     if hasattr(xp.bitwise_xor, "reduce"):

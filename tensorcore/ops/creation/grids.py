@@ -14,6 +14,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.placement import as_device, check_stored
 from tensorcore.ops.samples import index as samples
+from tensorcore.ops.shapes.shape import _expand, _view
 from tensorcore.ops.shortage import again
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -146,9 +147,10 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
         raise ShapeError("meshgrid: meshgrid expects a non-empty TensorList, got none; pass at least one vector")
     if indexing not in (None, "ij", "xy"):
         raise ShapeError(f'meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}; pass one of those')
-    check_tensors("meshgrid", **{f"tensors[{i}]": one for i, one in enumerate(found)})
-    for one in found:
-        if one.ndim > 1:
+    for i, one in enumerate(found):
+        if type(one) is not Tensor:
+            check_tensors("meshgrid", **{f"tensors[{i}]": one})
+        if len(one.native.shape) > 1:
             raise ShapeError(
                 f"meshgrid: Expected 0D or 1D tensor in the tensor list but got: {list(one.shape)}; flatten it"
             )
@@ -159,11 +161,11 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     swap = indexing == "xy" and len(found) > 1
     if swap:
         found[0], found[1] = found[1], found[0]
-    shape = tuple([one.numel() for one in found])
-    grids = [
-        one.view([-1 if i == at else 1 for i in range(len(found))]).expand(shape)  # type: ignore[attr-defined]
-        for at, one in enumerate(found)
-    ]
+    shape = tuple([one.native.shape[0] if one.native.shape else 1 for one in found])
+    ndim, grids = len(found), []
+    for at, one in enumerate(found):
+        lined = (*(1,) * at, shape[at], *(1,) * (ndim - at - 1))
+        grids.append(_expand.view(_view.view(one, {"shape": lined}), {"shape": shape}))  # type: ignore[attr-defined]
     if swap:
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)

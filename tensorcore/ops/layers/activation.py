@@ -328,7 +328,7 @@ def _check_threshold(input: Tensor, threshold: float, value: float) -> tuple[Any
     return input, int(threshold), int(value)
 
 
-@composite(inputs="input", check=_check_threshold, method=False, samples=samples.threshold,
+@composite(inputs="input", check=_check_threshold, takes=PLAIN_FLOATS, method=False, samples=samples.threshold,
            grads=dict(input=lambda g, input, threshold: where(input <= threshold, 0.0, g)))  # fmt: skip
 def threshold(
     input: Tensor, threshold: float, value: float, inplace: bool = False, *, out: Tensor | None = None

@@ -16,6 +16,7 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import elementwise as samples
 from tensorcore.ops.shapes.views import viewing
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -83,18 +84,22 @@ def resolve_neg(input: Tensor) -> Tensor:
     return input
 
 
+_REAL_OF = {one: one.to_real() for one in dtypes.ALL}.__getitem__
+_COMPLEX_OF = {one: one.to_complex() for one in dtypes.ALL}.__getitem__
+
+
 def _part(name: str, doc: str, grad: Any, dtype_of: Any) -> Op:
     op = Op(name, "input", doc, grads={"input": grad}, kind="view", register=False)
     op.view = viewing(op, dtype_of)  # type: ignore[attr-defined]
     return op
 
 
-_real = _part("real", "The real parts.", lambda g: complex(g, g.new_zeros(g.shape)), dtypes.dtype.to_real)
-_imag = _part("imag", "The imaginary parts.", lambda g: complex(g.new_zeros(g.shape), g), dtypes.dtype.to_real)
+_real = _part("real", "The real parts.", lambda g: complex(g, g.new_zeros(g.shape)), _REAL_OF)
+_imag = _part("imag", "The imaginary parts.", lambda g: complex(g.new_zeros(g.shape), g), _REAL_OF)
 _as_real = _part("view_as_real", "Real and imaginary part along a last dim of 2.", lambda g: view_as_complex(g.contiguous()),
-                 dtypes.dtype.to_real)  # fmt: skip
+                 _REAL_OF)  # fmt: skip
 _as_complex = _part("view_as_complex", "The pairs along the last dim as complex numbers.",
-                    lambda g: view_as_real(g), dtypes.dtype.to_complex)  # fmt: skip
+                    lambda g: view_as_real(g), _COMPLEX_OF)  # fmt: skip
 _show_complex = _as_complex.view  # type: ignore[attr-defined]
 
 
@@ -142,6 +147,13 @@ def view_as_real(input: Tensor) -> Tensor:
     return _as_real.view(input, {})  # type: ignore[attr-defined]
 
 
+@before("are_pairs")
+def _are_pairs(input: Tensor) -> bool:
+    """Whether the two elements of each row are neighbours, and begin at an even place of the storage."""
+    strides, start = input.device.layout(input.native)
+    return strides[-1] == 1 and gcd(2, start, *strides[:-1]) == 2
+
+
 @operation(samples=samples.pairs_along_last, method=False)
 def view_as_complex(input: Tensor) -> Tensor:
     """Real of shape (..., 2) seen as complex of shape (...). The last dim needs stride 1, the others even ones."""
@@ -152,12 +164,13 @@ def view_as_complex(input: Tensor) -> Tensor:
             f"view_as_complex: expected float32 or float64 (there is no complex dtype of float16 here), got "
             f"{input.dtype.name}; use .float()"
         )
-    shape, (strides, start) = input.native.shape, input.device.layout(input.native)
+    shape = input.native.shape
     if not shape or shape[-1] != 2:
         raise ShapeError(
             f"view_as_complex: Tensor must have a last dimension of size 2, got {list(shape)}; use stack(..., -1)"
         )
-    if strides[-1] != 1 or gcd(2, start, *strides[:-1]) != 2:
+    if not _are_pairs(input):
+        strides = input.device.layout(input.native)[0]
         raise ShapeError(
             f"view_as_complex: Tensor must have a last dimension with stride 1, and even strides and offset elsewhere, got "
             f"strides {strides}; use .contiguous()"

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from tensorcore import dtypes
 from tensorcore.errors import DtypeError, KernelMissing, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules, samples
+from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_optional, check_tensors, plain
@@ -17,7 +16,7 @@ from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.record import record
 from tensorcore.ops.shapes.pad import pad
 from tensorcore.tape.mode import mode
-from tensorcore.tensor import Tensor, new_tensor
+from tensorcore.tensor import Tensor
 
 __all__ = ["segment_reduce"]
 
@@ -25,25 +24,35 @@ _NAMES = {"sum": "sum", "mean": "mean", "prod": "prod", "max": "amax", "amax": "
 _STARTS = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -math.inf, "amin": math.inf}
 
 
-def _gradient(g: Any, data: Any, bounds: Any, out: Any, axis: int, reduce: str, initial: float | None) -> Any:
+def _gradient(
+    g: Any, data: Any, given: Any, out: Any, dim: int, reduce: str, initial: float | None, lengths: bool
+) -> Any:
+    bounds = _bounds(given, lengths)
     if reduce == "sum":
-        return _shared(g, data, bounds, axis)
+        return _shared(g, data, bounds, dim)
     if reduce == "mean":
-        return _shared(g / _counts(bounds, out, axis).clamp(min=1.0), data, bounds, axis)
+        return _shared(g / _counts(bounds, out, dim).clamp(min=1.0), data, bounds, dim)
     if reduce == "prod":
         # Of the product of all others there is a quotient where nothing is 0, and else a number in one place at most.
         zero = data == 0
-        zeros = _reduced(zero.to(data.dtype), bounds, axis, "sum", None)
-        others = _reduced(where(zero, 1.0, data), bounds, axis, "prod", initial)
+        zeros = _reduced(zero.to(data.dtype), bounds, _options(dim, "sum", None))
+        others = _reduced(where(zero, 1.0, data), bounds, _options(dim, "prod", initial))
         none, one = where(zeros == 0, g * others, 0.0), where(zeros == 1, g * others, 0.0)
-        return where(zero, _shared(one, data, bounds, axis), _shared(none, data, bounds, axis) / where(zero, 1.0, data))
-    found = _shared(out.detach(), data, bounds, axis)
+        return where(zero, _shared(one, data, bounds, dim), _shared(none, data, bounds, dim) / where(zero, 1.0, data))
+    found = _shared(out.detach(), data, bounds, dim)
     equal = ((data == found) | ((data != data) & (found != found))).to(data.dtype)
-    return _shared(g / _reduced(equal, bounds, axis, "sum", None).clamp(min=1.0), data, bounds, axis) * equal
+    return _shared(g / _reduced(equal, bounds, _options(dim, "sum", None)).clamp(min=1.0), data, bounds, dim) * equal
 
 
-_segments = Op("segment_reduce", "data bounds", "Segments along a dim, reduced.", register=False,
+_segments = Op("segment_reduce", "data given", "Segments along a dim, reduced.", register=False,
                backward_name="SegmentReduceBackward0", grads=dict(data=_gradient))  # fmt: skip
+
+
+def _options(
+    dim: int, reduce: str, initial: float | None, lengths: bool = False, whole: bool = False
+) -> dict[str, Any]:
+    """What the kernel takes: whether it is given lengths or bounds, and whether together they must be all of the dim."""
+    return {"dim": dim, "reduce": reduce, "initial": initial, "lengths": lengths, "whole": whole}
 
 
 def _places(bounds: Any, size: int, shape: tuple[int, ...], axis: int) -> tuple[Any, Any]:
@@ -78,16 +87,19 @@ def _counts(bounds: Any, like: Any, axis: int) -> Any:
     return counts.to(like.dtype).reshape(*counts.native.shape, *[1] * (len(like.native.shape) - axis - 1))
 
 
-def _reduced(data: Any, bounds: Any, axis: int, reduce: str, initial: float | None) -> Any:
-    options = {"axis": axis, "reduce": reduce, "initial": initial}
-    kernel = data.device.kernels["segment_reduce"]
-    if kernel and data.device is bounds.device:
-        native = kernel(data.native, bounds.native, dim=axis, reduce=reduce, initial=initial)
-        made = new_tensor(native, data.dtype, data.device)
-    else:
-        made = _scattered(data.detach(), bounds, axis, reduce, initial)
+def _reduced(data: Any, given: Any, options: dict[str, Any]) -> Any:
+    """By the device's kernel, which looks at the values it is given, or in other ops."""
+    if data.device is given.device and data.device.kernels["segment_reduce"]:
+        try:
+            return apply(_segments, (data, given), options)
+        except ValueError:
+            _look(data, given, options)
+            raise
+    _look(data, given, options)
+    bounds = _bounds(given, options["lengths"])
+    made = _scattered(data.detach(), bounds, options["dim"], options["reduce"], options["initial"])
     if data.node is not None and mode.enabled:
-        record(_segments, (data, bounds), options, made)
+        record(_segments, (data, given), options, made)
     return made
 
 
@@ -106,7 +118,12 @@ def _scattered(data: Any, bounds: Any, axis: int, reduce: str, initial: float | 
     return where(counts > 0, made / counts.clamp(min=1.0), math.nan if initial is None else initial)
 
 
-def _bounds(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -> Any:
+def _bounds(given: Any, lengths: bool) -> Any:
+    return pad(given, (1, 0)).cumsum(-1) if lengths else given
+
+
+def _given(data: Tensor, lengths: Any, offsets: Any, axis: int) -> Any:
+    """Lengths or offsets as int64, of a shape that fits."""
     name, given = ("lengths", lengths) if lengths is not None else ("offsets", offsets)
     if given.dtype not in (dtypes.int64, dtypes.int32):
         raise UnsupportedDtype(
@@ -123,27 +140,25 @@ def _bounds(data: Tensor, lengths: Any, offsets: Any, axis: int, unsafe: bool) -
         raise ShapeError(
             f"segment_reduce: expected {name} with the leading dims of data, got {list(aimed)} for data of {list(shape)}; expand it"
         )
-    given = given.long()
-    if name == "offsets":
-        if not aimed[-1]:
-            raise ShapeError(
-                "segment_reduce: expected offsets of one element more than there are segments, got none; pass [0]"
-            )
-        bounds = given
-    else:
-        bounds = pad(given, (1, 0)).cumsum(-1)
-    if given.device.capabilities.values:
-        _look(given.device.all_values(bounds.native), shape[axis], name == "lengths" and not unsafe)
-    return bounds
+    if name == "offsets" and not aimed[-1]:
+        raise ShapeError(
+            "segment_reduce: expected offsets of one element more than there are segments, got none; pass [0]"
+        )
+    return given if given.dtype is dtypes.int64 else given.long()
 
 
-def _look(bounds: np.ndarray, size: int, whole: bool) -> None:
+def _look(data: Any, given: Any, options: dict[str, Any]) -> None:
+    """Raise where bounds fall, lead outside or, where they must be all of the dim, end before it; not where no values are known."""
+    if not given.device.capabilities.values:
+        return
+    bounds = given.device.all_values(_bounds(given, options["lengths"]).native)
+    size = data.native.shape[options["dim"]]
     if (bounds[..., 1:] < bounds[..., :-1]).any() or (bounds.size and bounds[..., 0].min() < 0):
         raise UsageError(
             "segment_reduce: Expected segment_length >= 0 to be true, but lengths contains negative value, or offsets fall, got one; "
             "count again"
         )
-    if bounds.size and (bounds[..., -1] != size if whole else bounds[..., -1] > size).any():
+    if bounds.size and (bounds[..., -1] != size if options["whole"] else bounds[..., -1] > size).any():
         raise ShapeError(
             "segment_reduce: Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe, and offsets "
             f"to end within it, got others for {size} elements; or pass unsafe=True for lengths that sum to less"
@@ -184,5 +199,7 @@ def segment_reduce(data: Tensor, reduce: str, *, lengths: Tensor | None = None, 
     initial = plain(initial)
     if initial is not None and dtypes.kind_of(initial) in (None, "complex"):
         raise DtypeError(f"segment_reduce: expected initial to be a real number, got {initial!r}; pass e.g. 0.0")
-    bounds = _bounds(data, lengths, offsets, at, unsafe)
-    return _reduced(data, bounds, at, _NAMES[reduce], None if initial is None else float(initial))  # type: ignore[no-any-return]
+    given = _given(data, lengths, offsets, at)
+    initial = None if initial is None else float(initial)
+    options = _options(at, _NAMES[reduce], initial, lengths is not None, lengths is not None and not unsafe)
+    return _reduced(data, given, options)  # type: ignore[no-any-return]

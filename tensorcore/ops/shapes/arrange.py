@@ -128,9 +128,10 @@ def diag(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tens
     """A matrix with a vector on a diagonal, or a copy of a matrix's diagonal."""
     if type(input) is not Tensor:
         check_tensors("diag", input=input)
-    if input.ndim == 1:
+    ndim = len(input.native.shape)
+    if ndim == 1:
         made = diag_embed(input, diagonal)
-    elif input.ndim == 2:
+    elif ndim == 2:
         made = input.diagonal(diagonal).clone()  # type: ignore[attr-defined]
     else:
         raise ShapeError(f"diag: Supports 1D or 2D tensors. Got {input.ndim}D; use diagonal or diag_embed")
@@ -142,13 +143,14 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     """Matrices in the dims ``dim1`` and ``dim2`` with the last dim of ``input`` on their diagonal."""
     if type(input) is not Tensor:
         check_tensors("diag_embed", input=input)
-    if not input.ndim:
+    ndim = len(input.native.shape)
+    if not ndim:
         raise DimensionError("diag_embed: expected at least one dim, got a 0-d tensor; use unsqueeze(0)")
-    ndim = input.ndim + 1
-    options = diagonal_options("diag_embed", (0,) * ndim, offset, dim1, dim2)
-    shape = list(input.native.shape)
-    size = shape.pop() + abs(options["offset"])
-    for at in sorted((options["dim1"], options["dim2"])):
+    options = diagonal_options("diag_embed", (0,) * (ndim + 1), offset, dim1, dim2)
+    *shape, size = input.native.shape
+    size += abs(options["offset"])
+    first, second = options["dim1"], options["dim2"]
+    for at in (first, second) if first < second else (second, first):
         shape.insert(at, size)
     return apply(_diag_embed, (input,), {"shape": tuple(shape), **options})
 

@@ -69,7 +69,9 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     if not len(sizes):
         raise ShapeError("unflatten: sizes must be non-empty, got (); give at least one size")
     full = rules.infer_size("unflatten", rules.as_shape("unflatten", (sizes,)), shape[at])
-    return view(input, (*shape[:at], *full, *shape[at + 1 :]))
+    sizes = (*shape[:at], *full, *shape[at + 1 :])
+    native = input.device.kernels["view"](input.native, shape=sizes)
+    return view(input, sizes) if native is None else _view.view(input, {"shape": sizes}, native)  # type: ignore[attr-defined]
 
 
 _MISSING = {(1, 2): (0,), (1, 3): (0, 2), (2, 3): (2,)}  # the new dims of one of the first as one of the second

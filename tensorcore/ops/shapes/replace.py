@@ -21,12 +21,23 @@ from tensorcore.ops.shapes.views_part import (
     select_op,
     slice_op,
 )
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["as_strided_scatter", "diagonal_scatter", "select_scatter", "slice_scatter"]
 
 
 def _replaced(name: str, op: Op, input: Tensor, src: Tensor, options: dict[str, Any]) -> Tensor:
+    if (
+        type(input) is type(src) is Tensor
+        and input.node is src.node is None
+        and input.dtype is src.dtype
+        and input.device is src.device
+        and not input.device.many
+    ):
+        try:
+            return _written(op, input, src, options)
+        except (MemoryError, ValueError):  # what is below frees the caches, and says which shapes do not fit
+            pass
     wanted = op.view(input.detach(), options).native.shape  # type: ignore[attr-defined]
     if not isinstance(src, Tensor):
         raise ArgumentTypeError(f"{name}: expected src to be a Tensor, got {src!r}; wrap it in torch.tensor(...)")
@@ -40,6 +51,18 @@ def _replaced(name: str, op: Op, input: Tensor, src: Tensor, options: dict[str, 
     made = _copied(input)
     op.view(made, options).copy_(src)  # type: ignore[attr-defined]
     return made
+
+
+def _written(op: Op, input: Tensor, src: Tensor, options: dict[str, Any]) -> Tensor:
+    """What is not recorded, of one dtype and device; ValueError where the shapes do not fit."""
+    device = input.device
+    kernels = device.kernels
+    native = kernels["clone"](input.native)
+    part = kernels[op.kernel](native, **options)
+    if tuple(part.shape) != tuple(src.native.shape):
+        raise ValueError(f"expected {part.shape}, got {src.native.shape}")
+    kernels["copy"](part, src.native)
+    return new_tensor(native, input.dtype, device)
 
 
 def _copied(input: Tensor) -> Tensor:

@@ -61,8 +61,11 @@ def _even(input: Tensor, dim: int, size: int) -> tuple[Tensor, ...]:
     return _slices(_split, input, dim, [*range(0, have, size), have] if have else [0, 0])
 
 
-def _slices(op: Op, input: Tensor, dim: int, cuts: list[int]) -> tuple[Tensor, ...]:
-    """The parts between each cut and the next."""
+@before("slices", slice_op)
+def _slices(op: Op | None, input: Tensor, dim: int, cuts: list[int]) -> tuple[Tensor, ...]:
+    """The parts between each cut and the next, as results of one node of ``op``; without it each has its own."""
+    if op is None:
+        return tuple([_show_slice(input, key) for key in _keys(dim, cuts)])
     sizes = tuple(map(sub, cuts[1:], cuts))
     return several_views(op, input, {"dim": dim, "sizes": sizes}, slice_op, _keys(dim, cuts))
 
@@ -116,14 +119,17 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
         )
     at = rules.wrap_dim("split_with_sizes", dim, len(shape))
     sizes = rules.as_shape("split_with_sizes", (split_sizes,))
-    if sum(sizes) != shape[at] or (sizes and min(sizes) < 0):
+    cuts, end = [0], 0
+    for size in sizes:
+        end += size
+        cuts.append(end)
+    if end != shape[at] or (sizes and min(sizes) < 0):
         raise ShapeError(
             f"split_with_sizes: split_with_sizes expects split_sizes to sum exactly to "
             f"{shape[at]} (input tensor's size at "
             f"dimension {dim}), got split_sizes={list(sizes)}; give sizes >= 0 of that sum"
         )
-    keys = _keys(at, [*itertools.accumulate(sizes, initial=0)])
-    return several_views(_split_with_sizes, input, {"dim": at, "sizes": sizes}, slice_op, keys)
+    return _slices(_split_with_sizes, input, at, cuts)
 
 
 @operation(samples=samples.chunk)
@@ -177,7 +183,7 @@ def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) ->
         )
     at = rules.wrap_dim(op, dim, len(shape))
     size = shape[at]
-    if isinstance(indices_or_sections, (Tensor, np.generic)):
+    if type(indices_or_sections) is not int and isinstance(indices_or_sections, (Tensor, np.generic)):
         indices_or_sections = indices_or_sections.tolist()
     if isinstance(indices_or_sections, int):
         n = indices_or_sections
@@ -189,7 +195,7 @@ def _tensor_split(op: str, input: Tensor, indices_or_sections: Any, dim: int) ->
         cuts = [0, *rules.as_shape(op, (indices_or_sections,)), size]
         if not 0 <= min(cuts) <= max(cuts) <= size:
             cuts = [slice(one, None).indices(size)[0] for one in cuts]
-    return tuple([_show_slice(input, key) for key in _keys(at, cuts)])
+    return _slices(None, input, at, cuts)
 
 
 def _numpy_split(name: str, least: int, doc: str) -> Any:
@@ -203,10 +209,10 @@ def _numpy_split(name: str, least: int, doc: str) -> Any:
             raise ShapeError(
                 f"{name}: torch.{name} requires a tensor with at least {least} dimension, got {ndim}; use unsqueeze"
             )
-        dim = dims[min(ndim, len(dims) - 1)]
+        dim = dims[ndim] if ndim < len(dims) else dims[-1]
         if type(indices_or_sections) is not int:
             indices_or_sections = plain(indices_or_sections)
-        if isinstance(indices_or_sections, int) and (
+        if (type(indices_or_sections) is int or isinstance(indices_or_sections, int)) and (
             indices_or_sections <= 0 or input.native.shape[dim] % indices_or_sections
         ):
             raise ShapeError(

@@ -157,20 +157,10 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     """The elements whose indices along ``dim1`` and ``dim2`` differ by ``offset``, along a new last dim; a view."""
     if type(input) is not Tensor:
         check_tensors("diagonal", input=input)
-    ndim = len(input.native.shape)
-    if (
-        type(offset) is int
-        and type(dim1) is int
-        and type(dim2) is int
-        and dim1 != dim2
-        and 0 <= dim1 < ndim
-        and 0 <= dim2 < ndim
-    ):
-        options = {"offset": offset, "dim1": dim1, "dim2": dim2}  # as they are: two frames fewer
-        return diagonal_op.view(input, options)  # type: ignore[attr-defined, no-any-return]
     return diagonal_op.view(input, diagonal_options("diagonal", input.native.shape, offset, dim1, dim2))
 
 
+@before("diagonal_options")
 def diagonal_options(op: str, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> dict[str, Any]:
     first, second = rules.wrap_dim(op, dim1, len(shape)), rules.wrap_dim(op, dim2, len(shape))
     if first == second:

@@ -181,6 +181,7 @@ FLOATS(FORMULA_OF, hardswish, 1, made = x * UPTO_SIX(x + 3) / 6)
 FLOATS(FORMULA_OF, hardsigmoid, 1, made = UPTO_SIX(x + 3) / 6)
 FLOATS(FORMULA_OF, hardshrink, 1, made = x >= -a && x <= a ? 0 : x)
 FLOATS(FORMULA_OF, softshrink, 1, made = x - (x < -a ? -a : x > a ? a : x))
+FLOATS(FORMULA_OF, threshold, 1, made = x <= a ? b : x)
 FLOATS(FORMULA_OF, nan_to_num, 1, made = x != x ? a : x == INFINITY ? b : x == -INFINITY ? c : x)
 FORMULA_OF(f32, float, frac, 1, made = x - truncf(x))
 FORMULA_OF(f64, double, frac, 1, made = x - trunc(x))
@@ -430,7 +431,7 @@ PAIRS(f64, double)
                         [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8},
 
 const formula_loops ISA(formula_loops) = {
-    .of = {FLOAT_ENTRIES(hardswish) FLOAT_ENTRIES(hardsigmoid) FLOAT_ENTRIES(hardshrink) FLOAT_ENTRIES(softshrink)
+    .of = {FLOAT_ENTRIES(hardswish) FLOAT_ENTRIES(hardsigmoid) FLOAT_ENTRIES(hardshrink) FLOAT_ENTRIES(softshrink) FLOAT_ENTRIES(threshold)
            FLOAT_ENTRIES(nan_to_num) FLOAT_ENTRIES(logit) SINGLE_ENTRY(atan) SINGLE_ENTRY(asin)
            SINGLE_ENTRY(acos) SINGLE_ENTRY(tan) SINGLE_ENTRY(atanh) SINGLE_ENTRY(asinh) SINGLE_ENTRY(acosh) SINGLE_ENTRY(sinh) SINGLE_ENTRY(cosh)
            SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) SINGLE_ENTRY(entr) FLOAT_ENTRIES(copysign) FLOAT_ENTRIES(heaviside)

@@ -157,38 +157,50 @@ static void reduce_pieces(void *context, npy_intp begin, npy_intp end) {
         reduce_piece(context, i);
 }
 
-/* Brings `count` parts of a result, `step` apart, together in the first. */
-static void join_parts(const work *job, npy_intp first, npy_intp count, npy_intp step) {
-    double made = job->parts[first], lost = 0;
-    for (npy_intp at = first + step; at < first + count * step; at += step) {
-        double x = job->parts[at];
-        if (job->kind <= VAR) {
-            double after = made + x, part = after - made;
-            lost += (made - (after - part)) + (x - part);
-            made = after;
-        } else if ((job->kind == LARGEST ? x > made : x < made) || (x != x && made == made)) {
-            made = x;
-            if (job->places)
-                job->places[first] = job->places[at];
+/* Brings `count` rows of parts, `step` apart, together in the first one, which is `width` long. */
+static void join_rows(const work *job, npy_intp first, npy_intp width, npy_intp count, npy_intp step) {
+    for (npy_intp begin = first; begin < first + width; begin += STRIP) {
+        double lost[STRIP], *made = job->parts + begin;
+        const npy_intp columns = first + width - begin < STRIP ? first + width - begin : STRIP;
+        memset(lost, 0, (size_t)columns * sizeof *lost);
+        for (npy_intp row = 1; row < count; row++) {
+            const double *parts = made + row * step;
+            if (job->kind <= VAR) {
+                for (npy_intp j = 0; j < columns; j++) {
+                    double before = made[j], x = parts[j], after = before + x, part = after - before;
+                    lost[j] += (before - (after - part)) + (x - part);
+                    made[j] = after;
+                }
+                continue;
+            }
+            for (npy_intp j = 0; j < columns; j++) {
+                double x = parts[j];
+                if ((job->kind == LARGEST ? x > made[j] : x < made[j]) || (x != x && made[j] == made[j])) {
+                    made[j] = x;
+                    if (job->places)
+                        job->places[begin + j] = job->places[begin + j + row * step];
+                }
+            }
         }
+        for (npy_intp j = 0; job->kind <= VAR && j < columns; j++)
+            made[j] += lost[j] == lost[j] ? lost[j] : 0;
     }
-    job->parts[first] = lost == lost ? made + lost : made;
 }
 
 static void join(const work *job) {
     const folded *of = job->fold;
     const npy_intp inner = of->inner, rows = job->pieces * inner;
     for (npy_intp outer = 0; job->pieces > 1 && outer < of->front * of->outer; outer++)
-        for (npy_intp j = 0; j < inner; j++)
-            join_parts(job, outer * rows + j, job->pieces, inner);
+        join_rows(job, outer * rows, inner, job->pieces, inner);
     for (npy_intp i = 0; of->front > 1 && i < of->outer; i++)
-        join_parts(job, i * rows, of->front, of->outer * rows);
+        join_rows(job, i * rows, 1, of->front, of->outer * rows);
 }
 
-/* Room on the stack for the small, on the heap for the rest. */
+/* Room for parts and, behind them, places: on the stack for those of a short call, which would wait for the heap. */
+enum { ROOM = 1024 };
+
 typedef struct {
-    double parts[64];
-    int64_t places[64];
+    double here[ROOM];
     double *heap;
 } room;
 
@@ -199,21 +211,20 @@ static bool reduce(const folded *of, what kind, const double *centre, bool with_
     job->centre = centre;
     job->strips = (of->inner + STRIP - 1) / STRIP;
     job->pieces = (of->count + rows - 1) / rows;
-    job->length = rows = (of->count + job->pieces - 1) / job->pieces; /* alike: two threads take as long */
+    /* Alike, so that two threads take as long; from a line of the cache to another where elements lie in a row, else of as
+       many rows as are added at once. */
+    const npy_intp even = of->inner == 1 ? 64 : 8;
+    job->length = rows = ((of->count + job->pieces - 1) / job->pieces + even - 1) / even * even;
     job->pieces = (of->count + rows - 1) / rows;
     npy_intp outer = of->front * of->outer, parts = outer * job->pieces * of->inner;
+    const npy_intp words = with_places ? 2 * parts : parts;
     space->heap = NULL;
-    job->parts = space->parts;
-    job->places = with_places ? space->places : NULL;
-    if (parts > 64) {
-        space->heap = PyMem_RawMalloc((size_t)parts * (with_places ? 16 : 8));
-        if (!space->heap) {
-            PyErr_NoMemory();
-            return false;
-        }
-        job->parts = space->heap;
-        job->places = with_places ? (int64_t *)(space->heap + parts) : NULL;
+    if (words > ROOM && !(space->heap = PyMem_RawMalloc((size_t)words * sizeof(double)))) {
+        PyErr_NoMemory();
+        return false;
     }
+    job->parts = space->heap ? space->heap : space->here;
+    job->places = with_places ? (int64_t *)(job->parts + parts) : NULL;
     npy_intp length = of->count < rows ? of->count : rows, width = of->inner < STRIP ? of->inner : STRIP;
     npy_intp grain = GRAIN / (length * width);
     native_parallel(outer * job->pieces * job->strips, grain > 0 ? grain : 1, reduce_pieces, job);

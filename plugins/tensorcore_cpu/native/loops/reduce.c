@@ -12,35 +12,47 @@ ALWAYS_INLINE void add_exactly(double *sum, double *lost, double x) {
     *sum = after;
 }
 
-/* The same of floats, next to which a double loses nothing that counts. */
-ALWAYS_INLINE void add_widened(double *sum, double *unused, double x) { *sum += x; }
-
 /* Blocks of so many additions a lane, in four lanes of vectors; then the sum goes on in double. */
 enum { FLUSH_f32 = 16, FLUSH_f64 = 8 };
 
-typedef float half_vf __attribute__((vector_size(VECTOR / 2)));
+/* Rows are read by 32 bytes at most, which two loads of a cycle do as one of 64 does, and half as often across a line of the
+   cache: rows that begin anywhere then keep up with the second cache. */
+enum { ROW_VECTOR = VECTOR < 32 ? VECTOR : 32, ROW_F32 = ROW_VECTOR / 4, ROW_F64 = ROW_VECTOR / 8, CHAINS = 8 };
+
+/* The same for loops that the compiler makes vectors of. */
+#if VECTOR > 32
+#define SHORT_VECTORS __attribute__((target("prefer-vector-width=256")))
+#else
+#define SHORT_VECTORS
+#endif
+
+typedef float row_f32 __attribute__((vector_size(ROW_VECTOR)));
+typedef double row_f64 __attribute__((vector_size(ROW_VECTOR)));
+typedef int32_t row_i32 __attribute__((vector_size(ROW_VECTOR)));
+typedef int64_t row_i64 __attribute__((vector_size(ROW_VECTOR)));
+typedef float half_f32 __attribute__((vector_size(ROW_VECTOR / 2)));
 
 /* The sums of blocks, in double; for doubles with what the additions lose. */
 typedef struct {
-    vd sum, lost;
+    row_f64 sum, lost;
 } wide_sum;
 
-ALWAYS_INLINE void add_block_f32(wide_sum *to, vf block) {
-    half_vf halves[2];
+ALWAYS_INLINE void add_block_f32(wide_sum *to, row_f32 block) {
+    half_f32 halves[2];
     memcpy(halves, &block, sizeof block);
-    to->sum += __builtin_convertvector(halves[0], vd) + __builtin_convertvector(halves[1], vd);
+    to->sum += __builtin_convertvector(halves[0], row_f64) + __builtin_convertvector(halves[1], row_f64);
 }
 
-ALWAYS_INLINE void add_block_f64(wide_sum *to, vd block) {
-    vd before = to->sum, after = before + block, part = after - before;
+ALWAYS_INLINE void add_block_f64(wide_sum *to, row_f64 block) {
+    row_f64 before = to->sum, after = before + block, part = after - before;
     to->lost += (before - (after - part)) + (block - part);
     to->sum = after;
 }
 
 ALWAYS_INLINE double total_f32(wide_sum of, double rest) {
-    double lanes[LANES_F64];
+    double lanes[ROW_F64];
     memcpy(lanes, &of.sum, sizeof lanes);
-    for (int width = LANES_F64 / 2; width; width /= 2)
+    for (int width = ROW_F64 / 2; width; width /= 2)
         for (int k = 0; k < width; k++)
             lanes[k] += lanes[k + width];
     return lanes[0] + rest;
@@ -48,7 +60,7 @@ ALWAYS_INLINE double total_f32(wide_sum of, double rest) {
 
 ALWAYS_INLINE double total_f64(wide_sum of, double rest) {
     double sum = rest, lost = 0, lanes_lost = 0;
-    for (int k = 0; k < LANES_F64; k++) {
+    for (int k = 0; k < ROW_F64; k++) {
         add_exactly(&sum, &lost, of.sum[k]);
         lanes_lost += of.lost[k];
     }
@@ -57,78 +69,88 @@ ALWAYS_INLINE double total_f64(wide_sum of, double rest) {
 }
 
 /* All bits of the last `n` lanes are those from TAIL + n on. */
-static const int32_t TAIL_f32[2 * LANES_F32] = {[LANES_F32 ... 2 * LANES_F32 - 1] = -1};
-static const int64_t TAIL_f64[2 * LANES_F64] = {[LANES_F64 ... 2 * LANES_F64 - 1] = -1};
+static const int32_t TAIL_f32[2 * ROW_F32] = {[ROW_F32 ... 2 * ROW_F32 - 1] = -1};
+static const int64_t TAIL_f64[2 * ROW_F64] = {[ROW_F64 ... 2 * ROW_F64 - 1] = -1};
 
-#define ROW_SUM(name, suffix, type, vector, mask_vector, lanes, expression)                                   \
+#define ROW_SUM(name, suffix, type, mask, lanes, expression)                                                  \
     static double name(const void *row, ptrdiff_t count, double centre) {                                     \
+        typedef row_##suffix anywhere __attribute__((aligned(1), may_alias));                                 \
+        typedef row_##mask mask_anywhere __attribute__((aligned(1), may_alias));                              \
         const type *data = row, c = (type)centre;                                                             \
         wide_sum sum = {{0}, {0}};                                                                            \
         ptrdiff_t i = 0;                                                                                      \
         (void)c;                                                                                              \
         while (count - i >= lanes) {                                                                          \
-            vector s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, x;                                                 \
-            ptrdiff_t end = i + (count - i) / (4 * lanes) * (4 * lanes);                                      \
-            end = end - i > FLUSH_##suffix * 4 * lanes ? i + FLUSH_##suffix * 4 * lanes : end;                \
-            for (; i < end; i += 4 * lanes) {                                                                 \
-                x = *(const vector##_u *)(data + i);                                                          \
-                s0 += expression;                                                                             \
-                x = *(const vector##_u *)(data + i + lanes);                                                  \
-                s1 += expression;                                                                             \
-                x = *(const vector##_u *)(data + i + 2 * lanes);                                              \
-                s2 += expression;                                                                             \
-                x = *(const vector##_u *)(data + i + 3 * lanes);                                              \
-                s3 += expression;                                                                             \
-            }                                                                                                 \
-            if (count - i < 4 * lanes) { /* what is left belongs to the last block: a short row has no other */\
-                for (; count - i >= lanes; i += lanes) {                                                      \
-                    x = *(const vector##_u *)(data + i);                                                      \
-                    s0 += expression;                                                                         \
+            row_##suffix s[CHAINS] = {{0}}, x;                                                                \
+            ptrdiff_t end = i + (count - i) / (CHAINS * lanes) * (CHAINS * lanes);                            \
+            end = end - i > FLUSH_##suffix * CHAINS * lanes ? i + FLUSH_##suffix * CHAINS * lanes : end;      \
+            for (; i < end; i += CHAINS * lanes)                                                              \
+                for (int k = 0; k < CHAINS; k++) {                                                            \
+                    x = *(const anywhere *)(data + i + k * lanes);                                            \
+                    s[k] += expression;                                                                       \
+                }                                                                                             \
+            if (count - i < CHAINS * lanes) { /* what is left belongs to the last block: a short row has no other */ \
+                for (int k = 0; k < CHAINS && count - i >= lanes; k++, i += lanes) {                          \
+                    x = *(const anywhere *)(data + i);                                                        \
+                    s[k] += expression;                                                                       \
                 }                                                                                             \
                 if (i < count) { /* the last vector but for what is counted already */                        \
-                    x = *(const vector##_u *)(data + count - lanes);                                          \
-                    vector all = expression;                                                                  \
-                    s1 += (vector)((mask_vector)all & *(const mask_vector##_u *)(TAIL_##suffix + (count - i)));\
+                    x = *(const anywhere *)(data + count - lanes);                                            \
+                    row_##suffix all = expression;                                                            \
+                    s[CHAINS - 1] += (row_##suffix)((row_##mask)all & *(const mask_anywhere *)(TAIL_##suffix + (count - i))); \
                     i = count;                                                                                \
                 }                                                                                             \
             }                                                                                                 \
-            add_block_##suffix(&sum, (s0 + s1) + (s2 + s3));                                                  \
+            add_block_##suffix(&sum, ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])));      \
         }                                                                                                     \
         double rest = 0;                                                                                      \
         for (; i < count; i++) {                                                                              \
             type x = data[i];                                                                                 \
             rest += expression;                                                                               \
         }                                                                                                     \
-        return total_##suffix(sum, rest);                                                                              \
+        return total_##suffix(sum, rest);                                                                     \
     }
 
-#define STRIP_SUM(name, type, ADD, expression)                                                                \
+/* The sum of so many of s. */
+#define PAIRS_1(k) s[k]
+#define PAIRS_4(k) ((s[k] + s[k + 1]) + (s[k + 2] + s[k + 3]))
+#define PAIRS_8(k) (PAIRS_4(k) + PAIRS_4(k + 4))
+
+/* Adds N rows to into[width]: what they are together in the elements' own precision. A function of its own keeps the places of
+   eight rows in registers. Sixteen rows would be more lines than a set of the cache has places, where they lie 4 kB apart. */
+#define STRIP_ROWS(N, name, type, EXACT, expression)                                                          \
+    SHORT_VECTORS static __attribute__((noinline)) void name##_##N(const type *data, ptrdiff_t step, ptrdiff_t width, \
+                                                                   const double *centre, double *into, double *lost) { \
+        INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {                                                   \
+            type c = (type)centre[j], s[N];                                                                   \
+            (void)c;                                                                                          \
+            for (int k = 0; k < N; k++) {                                                                     \
+                type x = data[k * step + j];                                                                  \
+                s[k] = expression;                                                                            \
+            }                                                                                                 \
+            if (EXACT)                                                                                        \
+                add_exactly(&into[j], &lost[j], PAIRS_##N(0));                                                \
+            else                                                                                              \
+                into[j] += PAIRS_##N(0);                                                                      \
+        }                                                                                                     \
+    }
+
+#define STRIP_SUM(name, type, EXACT, expression)                                                              \
+    STRIP_ROWS(8, name, type, EXACT, expression)                                                             \
+    STRIP_ROWS(4, name, type, EXACT, expression)                                                              \
+    STRIP_ROWS(1, name, type, EXACT, expression)                                                              \
     static void name(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, const double *centre, \
                      double *into) {                                                                          \
-        double lost[STRIP] = {0};                                                                             \
+        double lost[EXACT ? STRIP : 1] = {0};                                                                 \
+        const type *at = data;                                                                                \
         ptrdiff_t row = 0;                                                                                    \
-        for (; row + 8 <= rows; row += 8) {                                                                   \
-            const type *at = (const type *)data + row * step;                                                 \
-            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {                                               \
-                type c = (type)centre[j], s[8];                                                               \
-                (void)c;                                                                                      \
-                for (int k = 0; k < 8; k++) {                                                                 \
-                    type x = at[k * step + j];                                                                \
-                    s[k] = expression;                                                                        \
-                }                                                                                             \
-                ADD(&into[j], &lost[j],                                                                       \
-                    ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])));                       \
-            }                                                                                                 \
-        }                                                                                                     \
-        for (; row < rows; row++) {                                                                           \
-            const type *at = (const type *)data + row * step;                                                 \
-            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {                                               \
-                type c = (type)centre[j], x = at[j];                                                          \
-                (void)c;                                                                                      \
-                ADD(&into[j], &lost[j], expression);                                                          \
-            }                                                                                                 \
-        }                                                                                                     \
-        for (ptrdiff_t j = 0; j < width; j++)                                                                 \
+        for (; row + 8 <= rows; row += 8)                                                                   \
+            name##_8(at + row * step, step, width, centre, into, lost);                                      \
+        for (; row + 4 <= rows; row += 4)                                                                     \
+            name##_4(at + row * step, step, width, centre, into, lost);                                       \
+        for (; row < rows; row++)                                                                             \
+            name##_1(at + row * step, step, width, centre, into, lost);                                       \
+        for (ptrdiff_t j = 0; EXACT && j < width; j++)                                                        \
             into[j] += lost[j] == lost[j] ? lost[j] : 0;                                                      \
     }
 
@@ -198,11 +220,11 @@ static const int64_t TAIL_f64[2 * LANES_F64] = {[LANES_F64 ... 2 * LANES_F64 - 1
             places[j] = at_row[j];                                                                            \
     }
 
-#define FAMILY(suffix, type, vector, mask_vector, lanes, index, ADD)                                          \
-    ROW_SUM(sum_of_##suffix, suffix, type, vector, mask_vector, lanes, x)                                             \
-    ROW_SUM(away_##suffix, suffix, type, vector, mask_vector, lanes, ((x - c) * (x - c)))                             \
-    STRIP_SUM(sum_strip_of_##suffix, type, ADD, x)                                                            \
-    STRIP_SUM(away_strip_##suffix, type, ADD, ((x - c) * (x - c)))                                            \
+#define FAMILY(suffix, type, row, mask, vector, mask_vector, lanes, index, EXACT)                                          \
+    ROW_SUM(sum_of_##suffix, suffix, type, mask, row, x)                                             \
+    ROW_SUM(away_##suffix, suffix, type, mask, row, ((x - c) * (x - c)))                             \
+    STRIP_SUM(sum_strip_of_##suffix, type, EXACT, x)                                                            \
+    STRIP_SUM(away_strip_##suffix, type, EXACT, ((x - c) * (x - c)))                                            \
     ROW_EXTREME(largest_##suffix, type, vector, mask_vector, lanes, >)                                        \
     ROW_EXTREME(smallest_##suffix, type, vector, mask_vector, lanes, <)                                       \
     STRIP_EXTREME(largest_strip_##suffix, type, index, >)                                                     \
@@ -286,8 +308,8 @@ static const int64_t TAIL_f64[2 * LANES_F64] = {[LANES_F64 ... 2 * LANES_F64 - 1
         }                                                                                                     \
     }
 
-FAMILY(f32, float, vf, vi, LANES_F32, int32_t, add_widened)
-FAMILY(f64, double, vd, vl, LANES_F64, int64_t, add_exactly)
+FAMILY(f32, float, ROW_F32, i32, vf, vi, LANES_F32, int32_t, false)
+FAMILY(f64, double, ROW_F64, i64, vd, vl, LANES_F64, int64_t, true)
 
 static bool any_byte(const uint8_t *row, ptrdiff_t count) {
     for (ptrdiff_t i = 0; i < count; i += 4096) {

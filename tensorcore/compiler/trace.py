@@ -131,6 +131,8 @@ class _Call:
                 # It begins anew in each call, and a replay has but the one of the trace.
                 self.tracer.fail(f"makes its own {type(one).__name__}")
         self.grads = self._held_grads()
+        if any(id(one) in self.touched for one in event.clears):  # a second run would find none
+            self.tracer.done.add(len(self.tracer.events) - 1)
         if event.clears:
             self.cleared |= {id(one) for one in event.clears if one.grad is None} - self.touched
 
@@ -170,6 +172,7 @@ class _Call:
                     return
                 number = self.tracer.expose(now.native)
                 self.kept.setdefault(position, set()).add(number)
+            self.tracer.done.add(position)
             self.effects.setdefault(position, []).append((one, path, number, now))
         self.grads = held
 
@@ -314,17 +317,17 @@ class _Call:
             self.run_back.reads = reads_of(self.custom, self.guards, named, ran)
 
     def _around(self, calls: list[str]) -> list[str]:
-        """The calls of segments, with the effects and events between them."""
+        """The calls of segments, with the effects and events between them; one that may stop comes before all that stays."""
         tracer, script = self.tracer, self.script
-        lines = []
+        marked, free = [*enumerate(tracer.sources.values())], tracer.last_free()
+        lines = [f"m{i} = {script.name(one)}.mark()" for i, one in marked]
         for position, call in enumerate(calls):
-            if call and tracer.checks(position) and all(one.again for one in tracer.events[:position]):
-                lines += [
-                    "try:",
-                    f"    {call}",
-                    "except Broken:",
-                    "    return MISSED",
-                ]
+            writes = tracer.segments[position].writes
+            if call and position <= free and (tracer.checks(position) or not writes):
+                # Of kernels that find an index outside eager's own error is raised by the call that is traced then.
+                lines += ["try:", f"    {call}", "except Broken:" if writes else "except (Broken, IndexError):"]
+                lines += [f"    {script.name(one)}.go_back(m{i})" for i, one in marked]
+                lines.append("    return MISSED")
             else:
                 lines.append(call)
             for tensor, path, number, now in self.effects.get(position, []):

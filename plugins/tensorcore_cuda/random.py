@@ -80,6 +80,14 @@ class Philox:
         self.key, words = _STATE.unpack(data)
         self._seed, self.offset = self.key, -(-words // 4)
 
+    def mark(self) -> tuple[int, int, int]:
+        """Where it is, for ``go_back``."""
+        return self.key, self._seed, self.offset
+
+    def go_back(self, mark: tuple[int, int, int]) -> None:
+        """Go on from where it was at a mark."""
+        self.key, self._seed, self.offset = mark
+
     def clone(self) -> Philox:
         """A second one that goes on from here by itself."""
         made = Philox(self.backend, self._seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import os
 import threading
@@ -34,6 +35,9 @@ _STATE = np.dtype(
         "itemsize": 5056,
     }
 )
+
+
+_WORDS = 2500  # bytes of NumPy's struct of the twister: 624 words and a position
 
 
 class RandomError(ArgumentError, RuntimeError):
@@ -119,6 +123,19 @@ class Twister:
             self._normal = float(fields["normal"]) if fields["has_normal"] else None
             self._single = float(fields["single"]) if fields["has_single"] else None
         return self
+
+    def mark(self) -> Any:
+        """Where it is, for ``go_back``; in a hundredth of the time of a state in PyTorch's bytes."""
+        with self._lock:
+            return self._words().raw, self._seed, self._normal, self._single, self._unused
+
+    def go_back(self, mark: Any) -> None:
+        """Go on from where it was at a mark."""
+        with self._lock:
+            self._words().raw, self._seed, self._normal, self._single, self._unused = mark
+
+    def _words(self) -> Any:
+        return (ctypes.c_char * _WORDS).from_address(self._bits.ctypes.state_address)
 
     def clone(self) -> Self:
         """A second generator that goes on from the same state, by itself."""

@@ -159,10 +159,6 @@ class Memories:
         """Whether a segment checks values."""
         return any(step.kernel in CHECKS for step, _ in self.segments[position].steps)
 
-    def is_drawn(self, number: int) -> bool:
-        """Whether a value depends on numbers that the call drew."""
-        return any(step is not None and step.kernel in DRAWS for _, step in self._makers(number))
-
     def is_fixed(self, number: int) -> bool:
         """Whether a value is the same in each replay: made of Python's data alone, which guards look at."""
         return all(
@@ -181,21 +177,29 @@ class Memories:
                 yield one, step
                 waiting.extend(() if step is None else reads(step))
 
-    def brought_forward(self, number: int, last: int, late: set[int]) -> bool:
+    def brought_forward(self, number: int, last: int, late: set[int], changed: set[Any]) -> bool:
         """Move the steps that make a value into segment ``last``, from those behind it; False where one cannot be.
+
+        What is drawn on the way is drawn before it, in the order of the call.
 
         Args:
             late: values that are not there yet at its end.
+            changed: the keys of memories that calls of Python's behind it write to.
         """
-        inner = {one for segment in self.segments[last + 1 :] for _, numbers in segment.steps for one in numbers}
-        needed: set[int] = set()
-        for one, step in self._makers(number):
-            if one in late or (one in inner and step is not None and step.kernel in STAYS):
-                return False
-            if one in inner:
-                needed.add(one)
+        inner = [entry for segment in self.segments[last + 1 :] for entry in segment.steps]
+        needed = {one for one, _ in self._makers(number)}
+        drawn = [numbers[0] for step, numbers in inner if step.kernel in DRAWS]
+        first = next((i for i in range(len(drawn), 0, -1) if drawn[i - 1] in needed), 0)
+        for one in drawn[:first]:
+            needed |= {each for each, _ in self._makers(one)}
+        moved = [entry for entry in inner if not needed.isdisjoint(entry[1])]
+        written = self.exposed | {base for segment in self.segments[last:] for _, base in segment.writes}
+        read = {self.root(one) for one in (number, *[one for step, _ in moved for one in reads(step)])}
+        held = {self.key_of(self.given[one]) for one in read & self.given.keys()} if changed else set()
+        if not (needed.isdisjoint(late) and read.isdisjoint(written) and held.isdisjoint(changed)):
+            return False
+        self.segments[last].steps += moved
         for segment in self.segments[last + 1 :]:
-            self.segments[last].steps += [entry for entry in segment.steps if not needed.isdisjoint(entry[1])]
             segment.steps = [entry for entry in segment.steps if needed.isdisjoint(entry[1])]
         return True
 

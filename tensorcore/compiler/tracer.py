@@ -19,14 +19,16 @@ from tensorcore.backend.kernels import EAGER, NEEDS_VALUES, WRITES
 from tensorcore.backend.program import Step, Value
 from tensorcore.backend.registry import made_devices
 from tensorcore.backend.shapes import VIEWS
+from tensorcore.backend.twister import Twister
 from tensorcore.backend.watch import Replaced, unwatch, watch
 from tensorcore.compiler.bounds import Bound, Bounds, Values
 from tensorcore.compiler.memories import Known, Memories, Memory, spec_of
-from tensorcore.compiler.objects import is_library
+from tensorcore.compiler.objects import flat_tensors, is_library
 from tensorcore.errors import UsageError
 from tensorcore.lazy.account import cause_of
 from tensorcore.lazy.kinds import used
 from tensorcore.lazy.record import is_inside, user_frame
+from tensorcore.ops.creation.random import Generator, default_generator
 from tensorcore.tape.aside import Event
 from tensorcore.tape.mode import mode
 
@@ -55,6 +57,9 @@ class Tracer(Memories):
         self.events: list[Event] = []
         self.on_event: Callable[[Event | None], None] | None = None
         self.draws: list[int] = []  # the values that were drawn, in order
+        self.sources: dict[int, Any] = {}  # what draws, by ``id``
+        self.strangers = False  # whether something else draws, which cannot be put back
+        self.done: set[int] = set()  # the segments after which a replay does what cannot be taken back
         self._drawn_before: Iterator[int] | None = None  # those of them that are drawn again
         self.shared: dict[int, Any] = {}  # constants that lie in the memory of an array that Python holds
         self.final: int | None = None  # where the backward pass behind the call begins, by segment
@@ -106,12 +111,17 @@ class Tracer(Memories):
         if self.on_event is not None:
             self.on_event(None)
         self.cut()
+        seeds = isinstance(event.owner, Generator)
+        if not (seeds or event.again):
+            self.done.add(len(self.events))
         self.events.append(event)
         self._inside = True
         try:
             result = run()
         finally:
             self._inside = False
+        if seeds:
+            self._draws_from(event.owner.host)
         if self.on_event is not None:
             self.on_event(event)
         return result
@@ -178,7 +188,7 @@ class Tracer(Memories):
             return result
         if name == "index_bounds":
             bounds = Bounds()
-            self.emit("bounds", (Value(self.value_of(natives[0])),), {"holds": bounds})
+            self._check("bounds", self.value_of(natives[0]), bounds)
             return Bound.of(result[0], bounds, 0), Bound.of(result[1], bounds, 1)
         if name in ("copy", "fill"):
             self.write(natives[0], self.filled(natives[0], natives[1]), self._dense(natives[1:]))
@@ -265,23 +275,43 @@ class Tracer(Memories):
 
     def _note_all_values(self, device: Backend, result: Any, native: Any) -> None:
         """Values that a decision is made by: the call is replayed as long as they are the same."""
-        if not self._one_device(device, "all_values"):
-            return
-        value = self.value_of(native)
+        if self._one_device(device, "all_values"):
+            self._check("values", self.value_of(native), Values(result))
+
+    def _check(self, kernel: str, value: int, holds: Any) -> None:
+        """Have replays check a value before they do what cannot be taken back: what they drew by then can.
+
+        The backward pass behind the call is checked by the forward pass, at what does not depend on the gradient that arrives.
+        """
         if self.is_fixed(value):
             return
-        # What came before a call that Python makes is done by then, and a second run would do it again.
-        done = self.exposed or any(one.writes for one in self.segments) or not all(one.again for one in self.events)
-        look = Step("values", (Value(value),), {"holds": Values(result)}, ())
-        if done or self.is_drawn(value):  # a replay that stops at it could not draw them again
-            self._note_to_host(device, result, native)
+        here = len(self.segments) - 1
+        last = self.last_free() if self.final is None else min(self.last_free(), self.final - 1)
+        if self.strangers:
+            self.fail(f"checks a value of a tensor, {_where()}, after it drew from a generator that cannot be put back")
+        elif last == here or self._brought(value, last):
+            self.segments[last].steps.append((Step(kernel, (Value(value),), {"holds": holds}, ()), ()))
         elif self.final is None:
-            self.segments[-1].steps.append((look, ()))
-        elif self.brought_forward(value, self.final - 1, self.late):
-            # The forward pass looks: at what does not depend on the gradient that arrives.
-            self.segments[self.final - 1].steps.append((look, ()))
+            self.fail(f"checks a value of a tensor, {_where()}, after a step that cannot be taken back,")
         else:
-            self._note_to_host(device, result, native)
+            self.fail(f"reads a value of a tensor, {_where()},")
+
+    def last_free(self) -> int:
+        """The last segment before which a replay has done nothing that cannot be taken back."""
+        ends = (i for i, one in enumerate(self.segments) if i in self.done or one.writes)
+        return min(ends, default=len(self.segments) - 1)
+
+    def _brought(self, value: int, last: int) -> bool:
+        """Whether what makes a value was moved to where nothing is done yet that stays."""
+        changed = set()
+        for event in self.events[last:]:
+            written = event.writes()
+            if written is None:
+                return False
+            for one in flat_tensors(written):
+                if type(one.native) is one.device.array:
+                    changed.add(one.device.storage_key(one.native))
+        return self.brought_forward(value, last, self.late, changed)
 
     def _note_from_host(self, device: Backend, result: Any, array: Any) -> None:
         if self._one_device(device, "from_host"):
@@ -333,12 +363,23 @@ class Tracer(Memories):
         if any(hasattr(one, "shape") for one in options.values()):
             self.fail("draws numbers by values of a tensor")
             return
+        self._draws_from(default_generator.host if generator is None else generator)
         self._drawn(result, "random", (), given)
 
     def _note_draw(self, device: Backend, result: Any, op: str, function: Any, *natives: Any) -> None:
         if self._one_device(device, "draw"):
             operands = tuple([self._operand(one) for one in natives])
+            held = [one.cell_contents for one in function.__closure__ or ()]
+            sources = [one for one in held if isinstance(one, Twister)]
+            self._draws_from(sources[0] if sources else None)
             self._drawn(result, "draw", operands, {"op": op, "function": function})
+
+    def _draws_from(self, source: Any) -> None:
+        """Remember what draws: a replay that stops at a check puts it back."""
+        if hasattr(source, "go_back"):
+            self.sources[id(source)] = source
+        else:
+            self.strangers = True
 
     def _drawn(self, result: Any, kernel: str, operands: tuple[Any, ...], options: dict[str, Any]) -> None:
         if self._drawn_before is None:

@@ -110,22 +110,28 @@ def _prepared(
 
 
 def _checks_first(program: Program) -> Program:
-    """The program with its checks, and what they need, before everything else; a check of a drawn number stays."""
+    """The program with its checks, and what they need, before everything else; what is drawn stays in order."""
     makers: list[int | None] = [None] * len(program.inputs)
     for i, step in enumerate(program.steps):
         makers.extend([i] * len(step.makes))
     early: set[int] = set()
-    for i, step in enumerate(program.steps):
-        if step.kernel not in CHECKS:
-            continue
-        needed, waiting = {i}, list(reads(step))
+
+    def first(i: int) -> None:
+        waiting = [i]
         while waiting:
-            at = makers[waiting.pop()]
-            if at is not None and at not in needed:
-                needed.add(at)
-                waiting.extend(reads(program.steps[at]))
-        if not any(program.steps[one].kernel in DRAWS for one in needed):
-            early |= needed
+            at = waiting.pop()
+            if at not in early:
+                early.add(at)
+                found = [makers[one] for one in reads(program.steps[at])]
+                waiting.extend([one for one in found if one is not None])
+
+    for i, step in enumerate(program.steps):
+        if step.kernel in CHECKS:
+            first(i)
+    drawn = [i for i, step in enumerate(program.steps) if step.kernel in DRAWS]
+    for i in reversed(drawn):
+        if any(one in early for one in drawn if one >= i):
+            first(i)
     order = sorted(range(len(program.steps)), key=lambda i: (i not in early, i))
     return _reordered(program, order)
 

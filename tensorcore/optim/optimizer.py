@@ -91,7 +91,10 @@ class Optimizer:
         """Change the parameters once; ``closure`` computes the loss anew and returns it."""
         raise NotImplementedError
 
-    @aside(clears=lambda self: tuple(one for group in self.param_groups for one in group["params"]))
+    @aside(
+        clears=lambda self: tuple(one for group in self.param_groups for one in group["params"]),
+        writes=lambda self: _gradients(self),
+    )
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients of all parameters, or fill them with zeros."""
         for group in self.param_groups:
@@ -283,10 +286,23 @@ def register_optimizer_step_post_hook(hook: Hook) -> RemovableHandle:
     return RemovableHandle(_POST, hook)
 
 
+def _gradients(optimizer: Optimizer) -> list[Any]:
+    return [one.grad for group in optimizer.param_groups for one in group["params"]]
+
+
+def _holds(optimizer: Optimizer) -> Any:
+    """What a step of an optimizer of this package's may write to; None where it may be anything, as with hooks."""
+    own = optimizer.__dict__
+    hooks = _PRE, _POST, own.get("_optimizer_step_pre_hooks"), own.get("_optimizer_step_post_hooks")
+    if any(hooks) or not type(optimizer).__module__.startswith("tensorcore.optim."):
+        return None
+    return optimizer.param_groups, list(optimizer.state.values()), _gradients(optimizer)
+
+
 def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
     """``step`` with the hooks around it."""
 
-    @aside()
+    @aside(writes=lambda self: _holds(self))
     @functools.wraps(step)
     def wrapped(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if type(self).step is not wrapped:

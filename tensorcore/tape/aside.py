@@ -11,6 +11,10 @@ from tensorcore.tape.mode import mode
 __all__ = ["Event", "aside"]
 
 
+def _unknown() -> None:
+    """Anything may have been written to."""
+
+
 class Event(NamedTuple):
     """One such call.
 
@@ -18,6 +22,7 @@ class Event(NamedTuple):
         run: makes it again.
         owner: whose method it is.
         takes: the objects that it is given, which have such methods too, as an optimizer has.
+        writes: finds the tensors that it may have written to; answers with None where that is not known.
         clears: tensors whose gradients it forgets.
         again: whether a second one right after the first changes nothing.
     """
@@ -27,13 +32,17 @@ class Event(NamedTuple):
     clears: tuple[Any, ...] = ()
     again: bool = False
     takes: tuple[Any, ...] = ()
+    writes: Callable[[], Any] = _unknown
 
 
-def aside(clears: Callable[[Any], tuple[Any, ...]] | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def aside(
+    clears: Callable[[Any], tuple[Any, ...]] | None = None, writes: Callable[[Any], Any] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a method one that a trace leaves to Python.
 
     Args:
         clears: for a method that does nothing but forget gradients: of which tensors, given the object.
+        writes: which tensors it may have written to, given the object afterwards, or None where that is not known.
     """
 
     def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,6 +60,7 @@ def aside(clears: Callable[[Any], tuple[Any, ...]] | None = None) -> Callable[[C
                 clears(self) if clears else (),
                 clears is not None,
                 tuple(given),
+                functools.partial(writes, self) if writes else _unknown,
             )
             return tracer.call(event, lambda: method(self, *args, **kwargs))
 

@@ -139,7 +139,7 @@ def test_a_decision_behind_a_step_of_an_optimizer_is_no_replay() -> None:
 
 
 def test_numbers_that_decide_are_not_drawn_twice() -> None:
-    """A decision on drawn numbers runs as it is: the generator goes on as in eager."""
+    """A decision on drawn numbers that comes out otherwise is traced anew: the generator goes on as in eager."""
     found = []
     for compiled in (False, True):
         f: Any = lambda scale: tc.linalg.matrix_exp(tc.randn(3, 3) * scale)  # noqa: E731

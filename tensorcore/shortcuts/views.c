@@ -358,39 +358,72 @@ static PyObject *run_whole_slice(const shortcut *self, PyObject *const *args, Py
     return size < 0 ? NULL : filled(args[0], size);
 }
 
+/* An int that is inside `size`, or a slice with every number filled in; with whether it is a slice that leaves something out.
+   NULL for others. */
+static PyObject *named(PyObject *one, PyObject *length, PyObject **last) {
+    const Py_ssize_t size = PyLong_CheckExact(length) ? PyLong_AsSsize_t(length) : -1;
+    if (size < 0)
+        return NULL;
+    if (PyLong_CheckExact(one)) {
+        int overflow;
+        const long at = PyLong_AsLongAndOverflow(one, &overflow);
+        *last = Py_False;
+        return !overflow && -size <= at && at < size ? Py_NewRef(one) : NULL;
+    }
+    if (!PySlice_Check(one))
+        return NULL;
+    const PySliceObject *slice = (const PySliceObject *)one;
+    if (slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None)
+        return Py_NewRef(one);
+    *last = Py_True;
+    return filled(one, size);
+}
+
 /* parse.py: simple(key, shape) */
 static PyObject *run_simple(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 2 || kwnames || !PyTuple_CheckExact(args[0]) || !PyTuple_CheckExact(args[1]))
+    if (nargs != 2 || kwnames || !PyTuple_CheckExact(args[1]))
         return NULL;
-    PyObject *key = args[0], *shape = args[1], *last = NULL;
-    const Py_ssize_t count = PyTuple_GET_SIZE(key);
-    if (count > PyTuple_GET_SIZE(shape))
+    PyObject *key = args[0], *shape = args[1], *last = NULL, *both = NULL;
+    const Py_ssize_t ndim = PyTuple_GET_SIZE(shape), given = PyTuple_CheckExact(key) ? PyTuple_GET_SIZE(key) : 1;
+    const bool many = PyTuple_CheckExact(key);
+    if (!many && !PyLong_CheckExact(key) && !PySlice_Check(key))
+        Py_RETURN_NONE;
+    Py_ssize_t free = many ? ndim - given + 1 : -1, count = given;
+    for (Py_ssize_t i = 0; many && i < given; i++) {
+        PyObject *one = PyTuple_GET_ITEM(key, i);
+        if (one == Py_Ellipsis && free >= 0) {
+            count += free - 1;
+            free = -2; /* was there */
+        } else if (!PyLong_CheckExact(one) && !PySlice_Check(one)) {
+            Py_RETURN_NONE;
+        }
+    }
+    if (count > ndim || !ndim)
         Py_RETURN_NONE;
     PyObject *made = PyTuple_New(count);
-    bool other = false; /* something that is neither an int nor a slice */
-    for (Py_ssize_t i = 0; made && i < count; i++) {
-        PyObject *one = PyTuple_GET_ITEM(key, i), *length = PyTuple_GET_ITEM(shape, i), *found = NULL;
-        const Py_ssize_t size = PyLong_CheckExact(length) ? PyLong_AsSsize_t(length) : -1;
-        if (PyLong_CheckExact(one)) {
-            int overflow;
-            const long at = PyLong_AsLongAndOverflow(one, &overflow);
-            if (!overflow && -size <= at && at < size)
-                found = Py_NewRef(one);
-            last = Py_False;
-        } else if (PySlice_Check(one) && size >= 0) {
-            const PySliceObject *slice = (const PySliceObject *)one;
-            const bool all = slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None;
-            found = all ? Py_NewRef(one) : filled(one, size);
-            last = all ? last : Py_True;
-        } else {
-            other = !PySlice_Check(one);
+    Py_ssize_t at = 0;
+    for (Py_ssize_t i = 0; made && i < given; i++) {
+        PyObject *one = many ? PyTuple_GET_ITEM(key, i) : key;
+        if (one == Py_Ellipsis) {
+            static PyObject *all;
+            if (!all && !(all = PySlice_New(NULL, NULL, NULL)))
+                Py_CLEAR(made);
+            for (Py_ssize_t k = 0; made && k < ndim - given + 1; k++)
+                PyTuple_SET_ITEM(made, at++, Py_NewRef(all));
+            continue;
+        }
+        PyObject *found = named(one, PyTuple_GET_ITEM(shape, at), &last);
+        if (found && !many && PySlice_Check(one)) { /* which is a view, also where it leaves nothing out */
+            Py_SETREF(found, filled(one, PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, 0))));
+            last = Py_True;
         }
         if (found)
-            PyTuple_SET_ITEM(made, i, found);
+            PyTuple_SET_ITEM(made, at++, found);
         else
             Py_CLEAR(made);
     }
-    PyObject *both = other ? Py_NewRef(Py_None) : made && last ? PyTuple_Pack(2, made, last) : NULL;
+    if (made && last)
+        both = PyTuple_Pack(2, made, last);
     Py_XDECREF(made);
     return both;
 }

@@ -11,7 +11,7 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, Gra
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
-from tensorcore.ops.indexing.parse import Indices, masks, parse, simple, whole
+from tensorcore.ops.indexing.parse import Indices, masks, parse, simple
 from tensorcore.ops.inplace import attach, check_writable, is_free
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import check_tensors, lifted
@@ -71,61 +71,51 @@ class _Kept:
 
 def getitem(self: Tensor, key: Any) -> Tensor:
     """``self[key]``: a view for ints, slices, None and Ellipsis; a copy as soon as a tensor is among the indices."""
-    kind = type(key)
-    if kind is int:
-        shape = self.native.shape
-        if shape and -shape[0] <= key < shape[0]:
-            return _show_select(self, {"key": (key,)})  # type: ignore[no-any-return]
-    elif kind is slice:
-        shape = self.native.shape
-        if shape:
-            return _show_slice(self, {"key": (whole(key, shape[0]),)})  # type: ignore[no-any-return]
-    elif kind is tuple:
-        shape = self.native.shape
-        if found := simple(key, shape):
-            return (_show_slice if found[1] else _show_select)(self, {"key": found[0]})  # type: ignore[no-any-return]
-        if len(key) == 2 and key[0] is Ellipsis and key[1] is None:
-            return _unsqueeze.view(self, {"dim": len(shape)})  # type: ignore[attr-defined, no-any-return]
-        if 0 < len(key) <= len(shape):
-            for one in key:
-                if (
-                    type(one) is not Tensor
-                    or one.dtype is not dtypes.int64
-                    or not one.native.shape
-                    or one.device is not self.device
-                ):
-                    break
-            else:
-                return _read(self, key)
-    elif key is None:
+    if found := simple(key, self.native.shape):
+        return (_show_slice if found[1] else _show_select)(self, {"key": found[0]})  # type: ignore[no-any-return]
+    if key is None:
         return _unsqueeze.view(self, {"dim": 0})  # type: ignore[attr-defined, no-any-return]
-    elif (
-        kind is Tensor
-        and key.dtype is dtypes.int64
-        and key.native.shape
-        and self.native.shape
-        and key.device is self.device
-    ):
-        return _read(self, (key,))
+    if type(key) is tuple and len(key) == 2 and key[0] is Ellipsis and key[1] is None:
+        return _unsqueeze.view(self, {"dim": len(self.native.shape)})  # type: ignore[attr-defined, no-any-return]
+    if vectors := _vectors(self, key):
+        return _read(self, vectors)
     view, indices = parse(self, key)
     return view if indices is None else _read(view, indices)
 
 
+def _vectors(self: Tensor, key: Any) -> Indices | None:
+    """The indices where every one is a plain tensor of them, for the first dims; None for every other key."""
+    shape, device = self.native.shape, self.device
+    if type(key) is Tensor:
+        key = (key,)
+    if type(key) is not tuple or not 0 < len(key) <= len(shape):
+        return None
+    for one in key:
+        if type(one) is not Tensor or one.dtype is not dtypes.int64 or not one.native.shape or one.device is not device:
+            return None
+    return key
+
+
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value``: a number, or a tensor that broadcasts to the place."""
-    kind = type(key)
-    if (
-        (type(value) is float or type(value) is int)
-        and (kind is int or kind is slice)
-        and self.dtype in PLAIN_FLOATS
-        and is_free(self)
-    ):
+    native, device = self.native, self.device
+    found = simple(key, native.shape)
+    if (type(value) is float or type(value) is int) and self.dtype in PLAIN_FLOATS and is_free(self):
         # A number in a tensor of its own needs no tensor for the place.
-        native, device = self.native, self.device
-        shape = native.shape
-        if shape and (kind is slice or -shape[0] <= key < shape[0]):
-            place = device.kernels["index"](native, key=(key if kind is int else whole(key, shape[0]),))
+        if found:
+            place = device.kernels["index"](native, key=found[0])
             device.kernels["copy"](place, device.kernels["full"]((), value, dtype=self.dtype))
+            written(self)
+            return
+        if (
+            type(key) is Tensor
+            and key.dtype is dtypes.bool_
+            and key.device is device
+            and key.native.shape == native.shape
+        ):
+            device.kernels["masked_fill"](
+                native, key.native, device.kernels["full"]((), value, dtype=self.dtype), out=native
+            )
             written(self)
             return
     if not isinstance(value, Tensor):
@@ -138,23 +128,21 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
         value = number_of(self, value)
     if (
         self.node is None
-        and (kind is int or kind is slice)
+        and found
         and not (mode.enabled and (value.node is not None or self.trail is not None))
-        and value.device is self.device
+        and value.device is device
         and not value.dtype.is_complex
         and (value.version is None or value.version is not self.version)
     ):
         # Without a history to keep, the place needs no tensor of its own.
-        shape = self.native.shape
-        if shape and (kind is slice or -shape[0] <= key < shape[0]):
-            device = self.device
-            place = device.kernels["index"](self.native, key=(key if kind is int else whole(key, shape[0]),))
-            if not value.native.shape or tuple(value.native.shape) == tuple(place.shape):
-                check_writable("setitem", self)
-                device.kernels["copy"](place, value.native)
-                written(self)
-                return
-    view, indices = parse(self, key)
+        place = device.kernels["index"](native, key=found[0])
+        if not value.native.shape or tuple(value.native.shape) == tuple(place.shape):
+            check_writable("setitem", self)
+            device.kernels["copy"](place, value.native)
+            written(self)
+            return
+    vectors = None if found else _vectors(self, key)
+    view, indices = (self, vectors) if vectors else parse(self, key)
     if indices is None:
         copy_(view, _fitting(value, tuple(view.native.shape)))
         return
@@ -203,6 +191,8 @@ def _checked(op: str, input: Any, indices: Any, values: Any) -> tuple[Any, ...]:
 def number_of(self: Tensor, value: Any) -> Tensor:
     """A number as a 0-d tensor of the dtype and on the device of ``self``."""
     dtype = self.dtype
+    if (type(value) is float or type(value) is int) and dtype in PLAIN_FLOATS:
+        return new_tensor(self.device.kernels["full"]((), value, dtype=dtype), dtype, self.device)
     kind = kind_of(value)
     if kind == "complex" and not dtype.is_complex:
         raise DtypeError(
@@ -247,8 +237,12 @@ def _expanded(input: Tensor, indices: tuple[Any, ...]) -> Indices:
 
 def _shape_at(op: str, input: Tensor, indices: Indices) -> tuple[int, ...]:
     """The shape of ``input[indices]``: the indices' common shape, in their place if they are neighbours, else in front."""
-    if len(indices) == 1 and indices[0] is not None:
-        return tuple(indices[0].native.shape) + tuple(input.native.shape[1:])
+    first = None if indices[0] is None else tuple(indices[0].native.shape)
+    for one in indices:
+        if one is None or one.native.shape != first:
+            break
+    else:
+        return (*first, *input.native.shape[len(indices) :])  # type: ignore[misc]
     try:
         common = rules.broadcast(op, *[tuple(one.native.shape) for one in indices if one is not None])
     except ShapeError:
@@ -281,7 +275,6 @@ def _read(input: Tensor, indices: Indices) -> Tensor:
     shape, alike, natives = None, True, []
     for one in indices:
         if one is None:
-            alike = False
             natives.append(None)
             continue
         if one.device is not input.device:
@@ -294,8 +287,8 @@ def _read(input: Tensor, indices: Indices) -> Tensor:
         elif native.shape != shape:
             alike = False
         natives.append(native)
-    # Several of one shape need no look at the shapes.
-    if (not alike and len(indices) > 1) or 0 in input.native.shape:
+    # Indices of one shape need no look at the shapes.
+    if not alike or 0 in input.native.shape:
         wanted = _shape_at("index", input, indices)
         if 0 in wanted and _reads_something(input, indices, wanted):
             raise DimensionError("index: index is out of bounds for dimension with size 0, got one; leave it out")
@@ -322,10 +315,10 @@ def _put(op: Op, input: Tensor, indices: Indices, values: Tensor, accumulate: bo
             f"{input.dtype} for the destination "
             f"and {values.dtype} for the source; convert it with .to(...)"
         )
-    if not any(one is not None for one in indices):
+    if not any([one is not None for one in indices]):
         raise DimensionError("index_put: expected at least one index tensor, got none; use copy_")
     if write:
-        check_apart("index_put_", input, [values, *indices], all_of_it=True)
+        check_apart("index_put_", input, (values, *indices), all_of_it=True)
     else:
         input, values, *indices = lifted("index_put", input, values, *indices)  # type: ignore[assignment]
     wanted = _shape_at("index_put", input, indices)

@@ -35,23 +35,33 @@ def parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
             stacklevel=3,
         )
         key = tuple(key)
-    items = [_item(one) for one in key] if isinstance(key, tuple) else [_item(key)]
-    shape = self.native.shape
-    named = sum([_dims_of(one) for one in items])
+    items: list[tuple[Any, int]] = []  # with how many dims of the tensor each stands for
+    shape, named, stretches = self.native.shape, 0, False
+    for one in key if isinstance(key, tuple) else (key,):
+        kind = type(one)
+        count = 1
+        plain = kind is int or kind is slice or (kind is Tensor and one.dtype is dtypes.int64 and one.native.shape)
+        if not plain:
+            one = _item(one)
+            count = _dims_of(one)
+            stretches = stretches or one is None or type(one) is bool
+        items.append((one, count))
+        named += count
     if named > len(shape):
         raise DimensionError(
             f"index: too many indices for tensor of dimension {len(shape)}, got {named}; leave some out"
         )
     basic: list[Any] = []
     stretched: list[tuple[int, int]] = []  # the dims of the result that None and bools make, and the dims before which
-    strides = self.device.strides(self.native) if any(one is None or type(one) is bool for one in items) else ()
+    strides = self.device.strides(self.native) if stretches else ()
     indices: dict[int, Tensor] = {}
     last: Any = slice_op
     free = len(shape) - named
     at = dim = 0
-    for one in items:
+    cuts = False
+    for one, count in items:
         kind = type(one)
-        if one is not Ellipsis and at + _dims_of(one) > len(shape):
+        if one is not Ellipsis and at + count > len(shape):
             raise DimensionError(
                 f"index: Dimension out of range, got a second Ellipsis for {len(shape)} dims; leave it out"
             )
@@ -62,12 +72,12 @@ def parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
                     f"index: index {one} is out of bounds for dimension {at} with size {size}, got that; stay inside"
                 )
             basic.append(one)
-            last = select_op
+            last, cuts = select_op, True
             at += 1
         elif kind is slice:
             basic.append(whole(one, shape[at]))
             if one != ALL:
-                last = slice_op
+                last, cuts = slice_op, True
             at += 1
             dim += 1
         elif one is Ellipsis:
@@ -82,13 +92,12 @@ def parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
                 )
             dim += 1
         else:
-            count = _dims_of(one)
             indices[dim] = one
             basic.extend([ALL] * count)
             at += count
             dim += count
     view = self
-    if any(one is not ALL for one in basic):
+    if cuts or (not indices and any([one is not ALL for one in basic])):
         view = last.view(view, {"key": tuple(basic)})
     for dim, at in stretched:
         # PyTorch puts a new dim in before it looks at the indices that follow, which shows in the stride.
@@ -98,8 +107,12 @@ def parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
         return (_alias.view(self, {"key": ()}) if view is self else view), None  # type: ignore[attr-defined]
     spread: list[Tensor | None] = []
     for at, one in sorted(indices.items()):
-        spread.extend([None] * (at - len(spread)))
-        spread.extend(masks(one, view, at))
+        while len(spread) < at:
+            spread.append(None)
+        if one.dtype is dtypes.int64 and one.device is view.device:
+            spread.append(one)
+        else:
+            spread.extend(masks(one, view, at))
     return view, tuple(spread)
 
 
@@ -169,23 +182,35 @@ def masks(one: Tensor | None, input: Tensor, at: int) -> list[Tensor | None]:
 
 
 @before("simple")
-def simple(key: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[tuple[Any, ...], bool] | None:
-    """A key of ints and slices for the first dims, inside ``shape``, and whether the last that leaves something out is a slice.
+def simple(key: Any, shape: tuple[int, ...]) -> tuple[tuple[Any, ...], bool] | None:
+    """A key of ints, slices and one Ellipsis, inside ``shape``, dim by dim; and whether the last that leaves something out is a slice.
 
-    None for every other key, and for one that leaves nothing out.
+    None for every other key, and for a tuple that leaves nothing out.
     """
-    if len(key) > len(shape):
+    kind = type(key)
+    if kind is slice:
+        return ((whole(key, shape[0]),), True) if shape else None
+    if kind is int:
+        return ((key,), False) if shape and -shape[0] <= key < shape[0] else None
+    if kind is not tuple:
+        return None
+    rests = [one for one in key if one is Ellipsis]
+    free = len(shape) - len(key) + 1 if rests else 0
+    if len(rests) > 1 or free < 0 or len(key) + free - len(rests) > len(shape):
+        return None
+    if any([type(one) not in (int, slice) and one is not Ellipsis for one in key]):
         return None
     last = None
     found: list[Any] = []
-    for one, size in zip(key, shape, strict=False):
-        kind = type(one)
-        if kind is int:
+    for one in key:
+        if one is Ellipsis:
+            found += [ALL] * free
+            continue
+        size = shape[len(found)]
+        if type(one) is int:
             if not -size <= one < size:
                 return None
             last = False
-        elif kind is not slice:
-            return None
         elif one != ALL:
             one = whole(one, size)
             last = True

@@ -12,16 +12,22 @@ import numpy as np
 from tensorcore import dtypes
 from tensorcore.dtypes import PROMOTION, dtype
 from tensorcore.errors import ArgumentError, ArgumentTypeError, ConversionError
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor
 
 __all__ = ["as_scalar", "host_array"]
 
 _PYTHON = {bool: "bool", int: "integer", float: "floating", complex: "complex"}
+_PLAIN = frozenset([bool, int, float, list, tuple])
 _LARGEST_FLOAT16, _LARGEST_FLOAT32 = float(np.finfo(np.float16).max), float(np.finfo(np.float32).max)
 
 
 def host_array(op: str, data: Any, wanted: dtype | None) -> tuple[np.ndarray, dtype]:
     """A host array with the numbers of ``data``, in ``wanted`` or in the dtype that PyTorch infers; theirs where none is needed."""
+    if type(data) in _PLAIN:
+        array = plain_array(data, None if wanted is None else wanted.numpy, dtypes.get_default_dtype().numpy)
+        if array is not None:
+            return array, wanted or dtypes.from_numpy_dtype(array.dtype)
     if isinstance(data, Tensor):
         array = data.device.to_host(data.native)
         wanted = wanted or data.dtype
@@ -61,6 +67,12 @@ def host_array(op: str, data: Any, wanted: dtype | None) -> tuple[np.ndarray, dt
     found = found or dtypes.get_default_dtype()
     wanted = wanted or found
     return _converted(op, leaves, kinds, wanted).reshape(shape), wanted
+
+
+@before("plain_array")
+def plain_array(data: Any, wanted: np.dtype | None, floats: np.dtype) -> np.ndarray | None:
+    """What Python's own numbers, and lists of them, are as an array; None for those whose dtype has to be looked into."""
+    return None
 
 
 def as_scalar(op: str, value: Any, wanted: dtype, shape: Any = ()) -> Any:

@@ -82,9 +82,9 @@ _MEMORY = (
 
 
 def _of_ops(ours: Peer, peer: Peer, options: argparse.Namespace) -> Iterator[Line]:
-    from .benchmarks import ops
+    from .benchmarks import everyday, ops
 
-    return _of_rows(ops.ROWS, ours, peer, options)
+    return _of_rows([*ops.ROWS, *everyday.ROWS], ours, peer, options)
 
 
 def _of_rows(chosen: list[Row], ours: Peer, peer: Peer, options: argparse.Namespace) -> Iterator[Line]:

@@ -96,7 +96,10 @@ def _to_explain(text: str) -> Iterable[tuple[str, str]]:
     yield from ((row, processor) for row in missed(text))
     processor = _processor(text, "ops")
     listed = [_cells(line) for line in _part(text, "ops").splitlines() if line.startswith("| ")][2:]
-    yield from ((f"op {name} {where}", processor) for name, where, _, why in listed if why != UNKNOWN)
+    named = [
+        (f"everyday {name}" if where == "everyday" else f"op {name} {where}", why) for name, where, _, why in listed
+    ]
+    yield from ((row, processor) for row, why in named if why != UNKNOWN)
 
 
 def _cause_of(row: str, known: list[Cause], processor: str) -> tuple[Cause | None, str]:
@@ -180,21 +183,29 @@ def _rows(results: list[Result]) -> str:
 
 def _ops(results: list[Result], known: list[Cause], processor: str) -> str:
     lines = []
-    for wanted in ("small", "large"):
-        ratios = sorted(one["ratio"] for one in results if one["row"].endswith(wanted))
+    for wanted in ("small", "large", "everyday"):
+        ratios = sorted(one["ratio"] for one in results if wanted in _parts(one["row"]))
         if ratios:
             ahead, slow = sum(r <= 1.0 for r in ratios), sum(r > SLOW for r in ratios)
+            kind = "calls" if wanted == "everyday" else "ops"
             lines.append(
-                f"{wanted.capitalize()}: {len(ratios)} ops, {ahead} at or ahead of PyTorch, {slow} slower than {SLOW:.0f}x, "
+                f"{wanted.capitalize()}: {len(ratios)} {kind}, {ahead} at or ahead of PyTorch, {slow} slower than {SLOW:.0f}x, "
                 f"median ratio {ratios[len(ratios) // 2]:.2f}.\n"
             )
     lines += [f"Slower than {SLOW:.0f}x:\n", "| op | size | ratio | cause |", "| --- " * 4 + "|"]
     for one in sorted(results, key=lambda one: -one["ratio"]):
         if one["ratio"] > SLOW:
-            _, name, where = one["row"].split()
+            name, where = _parts(one["row"])
             cause, _ = _cause_of(one["row"], known, processor)
             lines.append(_line(name, where, f"{one['ratio']:.1f}", cause.why if cause else UNKNOWN))
     return "\n".join(lines) + "\n"
+
+
+def _parts(row: str) -> tuple[str, str]:
+    """The op or the call of a row, and its size, or ``everyday``."""
+    kind, _, rest = row.partition(" ")
+    name, _, size = rest.rpartition(" ")
+    return (rest, kind) if kind == "everyday" else (name, size)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import pytest
 
 import tensorcore
 from asv_benchmarks import gpu, gpu_rows, gpu_table, harness, lines, table
-from asv_benchmarks.benchmarks import import_time, memory, ops
+from asv_benchmarks.benchmarks import everyday, import_time, memory, ops
 from asv_benchmarks.harness import (
     Comparison,
     Peer,
@@ -124,6 +124,15 @@ def test_no_suite_has_a_name_that_asv_calls() -> None:
 def test_every_op_has_a_benchmark(name) -> None:
     """No op that programs call can be entered into the registry without a call that times it, nor a form of it that writes."""
     assert ops.ready(tensorcore, "cpu", name, "small")() is not NotImplemented
+
+
+EVERYDAY = Setups()
+
+
+@pytest.mark.parametrize("row", everyday.ROWS, ids=lambda row: row.name)
+def test_everyday_calls_run(row) -> None:
+    """Each call runs twice, after those before it."""
+    prepare(row, open_peer("tensorcore:cpu"), EVERYDAY).run(2)
 
 
 def test_an_op_without_a_benchmark_is_found(monkeypatch) -> None:

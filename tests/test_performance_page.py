@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("threadpoolctl")
 
 from asv_benchmarks import lines, page
-from asv_benchmarks.benchmarks import lazy, memory, ops
+from asv_benchmarks.benchmarks import everyday, lazy, memory, ops
 
 PAGES = [Path(__file__).parents[1] / "docs" / name for name in ("performance.md", "compile.md")]
 
@@ -76,7 +76,9 @@ def test_the_page_says_why_rows_miss(path) -> None:
 
 def test_causes_are_of_rows_that_there_are() -> None:
     """Each pattern fits a row of the suites or an op of the registry, whether it misses or not."""
-    names = [row.name for row in [*lines.rows(), *ops.ROWS]] + [f"peak memory of {label}" for label in memory.MODELS]
+    names = [row.name for row in [*lines.rows(), *ops.ROWS, *everyday.ROWS]] + [
+        f"peak memory of {label}" for label in memory.MODELS
+    ]
     names += [name for name, *_ in lazy.comparisons("", 1, 0.0)]
     patterns = [pattern for cause in page.known_causes() for pattern in cause.rows]
     assert [one for one in patterns if not fnmatch.filter(names, one)] == []

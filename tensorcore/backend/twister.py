@@ -8,7 +8,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -44,17 +43,26 @@ class RandomError(ArgumentError, RuntimeError):
     """A parameter or a state that a draw does not take; PyTorch raises RuntimeError for these."""
 
 
+class _NoSeed(np.random.bit_generator.ISeedSequence):
+    """In the place of entropy of the system's, which takes longer than all else: the seed comes after."""
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Array:
+        return np.zeros(n_words, dtype)
+
+
 class Twister:
     """The state of PyTorch's CPU generator, and the 32- and 64-bit words and single normals it gives.
 
     Each method may be called from several threads and is atomic.
     """
 
-    __slots__ = ("__weakref__", "_bits", "_lock", "_normal", "_seed", "_single", "_uint32", "_unused")
+    __slots__ = ("__weakref__", "_begin", "_bits", "_lock", "_normal", "_seed", "_single", "_uint32", "_unused")
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self._lock = threading.RLock()
-        self._bits = np.random.MT19937()
+        self._bits = np.random.MT19937(_NoSeed())  # type: ignore[arg-type]  # takes any ISeedSequence
+        # RandomState seeds with init_genrand, which MT19937's own constructor does not offer.
+        self._begin = np.random.RandomState(self._bits).seed
         self._uint32 = np.random.Generator(self._bits).integers
         _twisters.add(self)
         self.manual_seed(seed)
@@ -68,7 +76,7 @@ class Twister:
             raise RandomError(f"manual_seed: expected -2**63 to 2**64 - 1, got {seed}; take it modulo 2**64")
         with self._lock:
             self._seed = seed % (1 << 64)
-            self._bits.state = _seeded(self._seed & 0xFFFFFFFF)
+            self._begin(self._seed & 0xFFFFFFFF)
             self._normal: float | None = None
             self._single: float | None = None
             self._unused = True
@@ -213,9 +221,3 @@ in_child(_freed)
 
 def _restored(kind: type[Twister], state: Array) -> Twister:
     return kind().set_state(state)
-
-
-@lru_cache(8)  # programs start over from the same one; it takes 0.5 ms
-def _seeded(seed: int) -> Any:
-    # RandomState seeds with init_genrand, which MT19937's own constructor does not offer.
-    return np.random.RandomState(seed).get_state(legacy=False)

@@ -25,8 +25,7 @@ enum {
     ZEROS_COLUMNS = 64,      /* where each of its elements is multiplied so often: */
     ZEROS_LOOKS = 16,        /* of four times so many elements */
     ZEROS_SEEN = 8,          /* so many have to be zeros, */
-    ZEROS_OF_ROW = 8,        /* and then of so many rows so many have to have */
-    ZEROS_ROWS = 2,          /* at least so many zeros where one looks */
+    ZEROS_ROWS = 2,          /* and then half of what one looks at in so many of as many rows */
     DOT_ROWS = 12,           /* at most so many rows, with sums of at least so many numbers, go without any packing */
     DOT_INNER = 128,
     DOT_WORK = 1 << 18,      /* multiplications of these, which wait for memory, that are worth a second thread */
@@ -176,15 +175,19 @@ static bool has_zeros(native_type type, const gemm_job *job) {
     return zeros >= ZEROS_SEEN;
 }
 
-/* Where it has, whether many of its rows seem to have many of them. */
+/* Where it has, whether many of its rows seem to have many of them; what is zero in all rows, tiles leave out as well. */
 static bool has_zero_rows(native_type type, const gemm_job *job) {
-    int rows = 0;
-    for (ptrdiff_t i = 0; i < ZEROS_LOOKS; i++) {
-        int zeros = 0;
-        for (ptrdiff_t j = 0; j < ZEROS_LOOKS; j++)
-            zeros += is_zero(type, job, i * job->rows / ZEROS_LOOKS, (2 * j + 1) * job->inner / (2 * ZEROS_LOOKS));
-        rows += zeros >= ZEROS_OF_ROW;
+    int of_row[ZEROS_LOOKS] = {0}, columns = 0, rows = 0;
+    for (ptrdiff_t j = 0; j < ZEROS_LOOKS; j++) {
+        int zeros[ZEROS_LOOKS], here = 0;
+        for (ptrdiff_t i = 0; i < ZEROS_LOOKS; i++)
+            here += zeros[i] = is_zero(type, job, i * job->rows / ZEROS_LOOKS, (2 * j + 1) * job->inner / (2 * ZEROS_LOOKS));
+        columns += here < ZEROS_LOOKS;
+        for (ptrdiff_t i = 0; i < ZEROS_LOOKS; i++)
+            of_row[i] += here < ZEROS_LOOKS && zeros[i];
     }
+    for (ptrdiff_t i = 0; i < ZEROS_LOOKS; i++)
+        rows += 2 * of_row[i] >= columns;
     return rows >= ZEROS_ROWS;
 }
 

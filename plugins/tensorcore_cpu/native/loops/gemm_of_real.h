@@ -182,10 +182,19 @@ static ptrdiff_t F(live_bytes)(ptrdiff_t rows, ptrdiff_t inner) {
 }
 
 static int32_t F(live_of)(const REAL *rows, ptrdiff_t step, ptrdiff_t height, ptrdiff_t inner, int32_t *places) {
-    REAL any[INNER] = {0}, unused[INNER + LANES];
-    for (ptrdiff_t r = 0; r < height; r++)
-        for (ptrdiff_t k = 0; k < inner; k++)
+    REAL any[INNER + LANES], unused[INNER + LANES];
+    ptrdiff_t k = 0;
+    for (; k + LANES <= inner; k += LANES) {
+        VI bits = {0}; /* but the sign's, which a zero may have, there is one in each number that is not zero */
+        for (ptrdiff_t r = 0; r < height; r++)
+            bits |= (VI)F(load)(rows + r * step + k);
+        F(store)(any + k, (V)(bits << 1));
+    }
+    for (; k < inner; k++) {
+        any[k] = 0;
+        for (ptrdiff_t r = 0; r < height; r++)
             any[k] = rows[r * step + k] != 0 ? 1 : any[k];
+    }
     return F(compress)(any, inner, 0, 1, unused, places);
 }
 

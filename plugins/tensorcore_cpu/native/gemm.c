@@ -25,8 +25,7 @@ enum {
     ZEROS_COLUMNS = 64,      /* where each of its elements is multiplied so often: */
     ZEROS_LOOKS = 16,        /* of four times so many elements */
     ZEROS_SEEN = 8,          /* so many have to be zeros, */
-    ZEROS_OF_ROW = 8,        /* and then of so many rows so many have to have */
-    ZEROS_ROWS = 2,          /* at least so many zeros where one looks */
+    ZEROS_ROWS = 2,          /* and then half of what one looks at in so many of as many rows */
     DOT_ROWS = 12,           /* at most so many rows, with sums of at least so many numbers, go without any packing */
     DOT_INNER = 128,
     DOT_WORK = 1 << 18,      /* multiplications of these, which wait for memory, that are worth a second thread */
@@ -46,6 +45,7 @@ typedef struct {
     gemm_part part;      /* all rows; the columns and the inner part at hand */
     bool left_lies;      /* the left side is read where it lies */
     bool lists;          /* its rows may be lists of what is not zero */
+    bool zeros;          /* all rows of a tile may be zero here and there */
     bool strips;         /* its rows lie side by side, and are packed in strips */
     char *right;         /* packed, NULL where one piece has all rows and packs panel by panel */
     ptrdiff_t rows, columns, groups; /* of one piece, and pieces beside each other */
@@ -82,7 +82,8 @@ static void multiply_body(void *context, npy_intp begin, npy_intp end) {
     const ptrdiff_t panel_width = real->width * (all->lists ? real->panels : 1);
     const ptrdiff_t panel_bytes = all->right ? 0 : rounded_up(all->part.inner * panel_width * (ptrdiff_t)all->size, 64);
     const ptrdiff_t lists_bytes = all->lists ? rounded_up(real->lists_bytes(all->rows, all->part.inner), 64) : 0;
-    const ptrdiff_t bytes = left_bytes + panel_bytes + lists_bytes;
+    const ptrdiff_t live_bytes = all->zeros ? rounded_up(real->live_bytes(all->rows, all->part.inner), 64) : 0;
+    const ptrdiff_t bytes = left_bytes + panel_bytes + lists_bytes + live_bytes;
     char *room = bytes ? aligned_alloc(64, (size_t)bytes) : NULL;
     if (!room && bytes) {
         all->failed = true;
@@ -90,9 +91,10 @@ static void multiply_body(void *context, npy_intp begin, npy_intp end) {
     }
     char *left = all->left_lies ? NULL : room, *panel = room ? room + left_bytes : NULL;
     char *lists = room + left_bytes + panel_bytes;
+    int32_t *live = (int32_t *)(lists + lists_bytes);
     const bool alone = end - begin == parts_of(all->job->rows, all->rows) * all->groups; /* else another thread may have it */
     ptrdiff_t packed = -1;
-    bool listed = false;
+    bool listed = false, leaves_out = false;
     for (npy_intp i = begin; i < end; i++) {
         gemm_part part = all->part;
         const ptrdiff_t row = i / all->groups, group = i % all->groups;
@@ -104,6 +106,9 @@ static void multiply_body(void *context, npy_intp begin, npy_intp end) {
             real->pack_left(all->job, &part, left);
             listed = all->lists && real->list(&part, left, lists);
         }
+        if (packed != row)
+            leaves_out = all->zeros && !listed && real->find_live(all->job, &part, left, live);
+        part.live = leaves_out ? live : NULL;
         packed = row;
         const gemm_part after = part_after(all, &part);
         const gemm_part *next = left && alone && all->job->left_row == 1 && after.inner > 0 ? &after : NULL;
@@ -159,23 +164,30 @@ static bool is_zero(native_type type, const gemm_job *job, ptrdiff_t row, ptrdif
     return type == TYPE_F32 ? ((const float *)job->left)[at] == 0 : ((const double *)job->left)[at] == 0;
 }
 
-/* Whether the left side seems to have many rows with many zeros, as behind a ReLU: a few looks tell that there are none, and
-   only where there are some more looks tell how they lie. */
+/* Whether the left side seems to have many zeros, as behind a ReLU: a few looks tell that there are none. */
 static bool has_zeros(native_type type, const gemm_job *job) {
     if (job->columns < ZEROS_COLUMNS || job->rows * job->columns * job->inner < ZEROS_WORK)
         return false;
-    int zeros = 0, rows = 0;
+    int zeros = 0;
     for (ptrdiff_t i = 0; i < 4 * ZEROS_LOOKS; i++)
         zeros += is_zero(type, job, i * 37 % (4 * ZEROS_LOOKS) * job->rows / (4 * ZEROS_LOOKS),
                          i * job->inner / (4 * ZEROS_LOOKS));
-    if (zeros < ZEROS_SEEN)
-        return false;
-    for (ptrdiff_t i = 0; i < ZEROS_LOOKS; i++) {
-        zeros = 0;
-        for (ptrdiff_t j = 0; j < ZEROS_LOOKS; j++)
-            zeros += is_zero(type, job, i * job->rows / ZEROS_LOOKS, (2 * j + 1) * job->inner / (2 * ZEROS_LOOKS));
-        rows += zeros >= ZEROS_OF_ROW;
+    return zeros >= ZEROS_SEEN;
+}
+
+/* Where it has, whether many of its rows seem to have many of them; what is zero in all rows, tiles leave out as well. */
+static bool has_zero_rows(native_type type, const gemm_job *job) {
+    int of_row[ZEROS_LOOKS] = {0}, columns = 0, rows = 0;
+    for (ptrdiff_t j = 0; j < ZEROS_LOOKS; j++) {
+        int zeros[ZEROS_LOOKS], here = 0;
+        for (ptrdiff_t i = 0; i < ZEROS_LOOKS; i++)
+            here += zeros[i] = is_zero(type, job, i * job->rows / ZEROS_LOOKS, (2 * j + 1) * job->inner / (2 * ZEROS_LOOKS));
+        columns += here < ZEROS_LOOKS;
+        for (ptrdiff_t i = 0; i < ZEROS_LOOKS; i++)
+            of_row[i] += here < ZEROS_LOOKS && zeros[i];
     }
+    for (ptrdiff_t i = 0; i < ZEROS_LOOKS; i++)
+        rows += 2 * of_row[i] >= columns;
     return rows >= ZEROS_ROWS;
 }
 
@@ -196,11 +208,13 @@ bool gemm_run(native_type type, const gemm_job *job) {
     const ptrdiff_t most = PACKED_BYTES / (inner * (ptrdiff_t)all.size) / real->width * real->width;
     const ptrdiff_t columns = at_most(rounded_up(job->columns, real->width), most);
     all.part.inner = inner;
-    all.lists = has_zeros(type, job);
+    const bool zeros = has_zeros(type, job);
+    all.lists = zeros && has_zero_rows(type, job);
     all.strips = !all.lists && job->left_row == 1 && job->left_inner != 1;
     const ptrdiff_t left_step = all.strips ? job->left_inner : job->left_row;
     all.left_lies = !all.lists && real->reads_left && (all.strips || job->left_inner == 1) && job->columns <= LEFT_COLUMNS &&
                     left_step * (ptrdiff_t)all.size % LEFT_ALIAS;
+    all.zeros = zeros && !all.strips;
     cut(&all, at_most(columns, job->columns), threads);
     const ptrdiff_t row_parts = parts_of(job->rows, all.rows);
     if (row_parts > 1) {

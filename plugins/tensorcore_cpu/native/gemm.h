@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
     ptrdiff_t row, rows, column, columns, first, inner;
     bool strips; /* the left side, whose rows lie side by side, is packed in strips of `height` rows */
+    const int32_t *live; /* of each `height` rows what `find_live` found; NULL where nothing is left out */
 } gemm_part;
 
 typedef struct {
@@ -47,6 +48,10 @@ typedef struct {
     bool (*list)(const gemm_part *part, void *left, void *room);
     void (*multiply_lists)(const gemm_job *job, const gemm_part *part, const void *left, const void *right, void *panel,
                            void *room);
+    /* Which of the inner dim is not zero in all rows of a tile, so that `multiply` leaves out the others: of the packed rows of a
+       part, or, with NULL, of rows that lie side by side, into a room of `live_bytes`. Answers whether that is worth it. */
+    ptrdiff_t (*live_bytes)(ptrdiff_t rows, ptrdiff_t inner);
+    bool (*find_live)(const gemm_job *job, const gemm_part *part, const void *left, int32_t *live);
     /* Columns [begin, end) of a job whose left_inner and right_inner are 1. */
     void (*dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end);
 } gemm_real_loops;

@@ -21,11 +21,12 @@ enum { HEIGHT = 4, VECTORS = 2, READS_LEFT = 0, ROWS = 96, SLOWER_THAN_BLAS = 1 
 #define HEIGHTS(X, vectors) X(4, vectors) X(2, vectors) X(1, vectors)
 #endif
 #define TILES(X) HEIGHTS(X, 0) HEIGHTS(X, 1) HEIGHTS(X, 2) /* 0 is half a vector */
-enum { PACKED, LYING, ORDERED, STRIPPED, TILE_KINDS };     /* what the left rows of a tile are */
+enum { PACKED, LYING, ORDERED, STRIPPED, LIVE, TILE_KINDS }; /* what the left rows of a tile are */
 enum { MANY_REGISTERS = VECTOR == 64 }; /* 32 of them: sixteen sums and what they are of */
 /* Lists of what is not zero: of blocks of the inner dim, of which PANELS panels of the right side stay in the first cache. Rows
    that are fuller than FULL of FULL_OF are no lists, and fewer lists than one of FEW_LISTS rows are not worth their making. */
 enum { BLOCK = 64, PANELS = MANY_REGISTERS ? 3 : 4, FULL = 11, FULL_OF = 16, FEW_LISTS = 8 };
+enum { ALIVE = 15, ALIVE_OF = 16 }; /* at most so much of a tile's inner dim, for it to be looked up */
 enum { INNER = 256, BLOCKS = INNER / BLOCK, FEW_TILES = 2 /* of rows, for which packing the right side does not pay */ };
 
 /* What is not zero of `count` elements, and where: `first`, and `step` more for each element before it. Answers how many; up to

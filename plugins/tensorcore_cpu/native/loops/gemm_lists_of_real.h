@@ -11,6 +11,7 @@ typedef struct {
     int32_t *starts; /* of the blocks of each row as they lie now, and the end */
     int32_t *order;  /* which row that is; the `full` ones, which are no lists, lie in front */
     int32_t *full;
+    int32_t *live; /* of these, behind whether that is worth it */
 } F(lists);
 
 /* The parts of a room, which begins at an address divisible by 64; answers with the end. */
@@ -22,7 +23,8 @@ static char *F(lay_lists)(char *room, ptrdiff_t rows, ptrdiff_t inner, F(lists) 
     made->starts = made->places + elements;
     made->order = made->starts + rows * (BLOCKS + 1);
     made->full = made->order + rows;
-    return (char *)(made->full + 1);
+    made->live = made->full + 1;
+    return (char *)(made->live + 1) + F(live_bytes)(rows, inner);
 }
 
 static ptrdiff_t F(lists_bytes)(ptrdiff_t rows, ptrdiff_t inner) {
@@ -31,11 +33,11 @@ static ptrdiff_t F(lists_bytes)(ptrdiff_t rows, ptrdiff_t inner) {
     return F(lay_lists)(room, rows, inner, &unused) - room;
 }
 
-static bool F(nearly_full)(const REAL *row, ptrdiff_t inner) {
+static bool F(nearly_full)(const REAL *row, ptrdiff_t inner, ptrdiff_t live) {
     int32_t found = 0;
     for (ptrdiff_t k = 0; k < inner; k++)
         found += row[k] != 0;
-    return FULL_OF * (ptrdiff_t)found > FULL * inner;
+    return FULL_OF * (ptrdiff_t)found > FULL * live;
 }
 
 static void F(swap_rows)(REAL *a, REAL *b, ptrdiff_t inner) {
@@ -53,8 +55,9 @@ static bool F(list)(const gemm_part *part, void *packed, void *room) {
     F(lists) of;
     F(lay_lists)(room, part->rows, part->inner, &of);
     ptrdiff_t full = 0, end = part->rows;
+    const ptrdiff_t live = F(live_of)(left, F(LEFT_STEP), part->rows, part->inner, of.places); /* tiles make no others */
     for (ptrdiff_t r = 0; r < part->rows; r++) {
-        of.order[r] = F(nearly_full)(left + r * F(LEFT_STEP), part->inner); /* until it is known which row lies there */
+        of.order[r] = F(nearly_full)(left + r * F(LEFT_STEP), part->inner, live); /* until it is known which row lies there */
         full += of.order[r];
     }
     if (FEW_LISTS * (part->rows - full) < part->rows)
@@ -75,6 +78,7 @@ static bool F(list)(const gemm_part *part, void *packed, void *room) {
         end--;
         of.order[end] = (int32_t)end;
     }
+    *of.live = F(find_live_rows)(left, F(LEFT_STEP), full, part->inner, of.live + 1);
     int32_t found = 0;
     for (ptrdiff_t i = full; i < part->rows; i++) {
         int32_t *starts = of.starts + i * (BLOCKS + 1);
@@ -87,19 +91,6 @@ static bool F(list)(const gemm_part *part, void *packed, void *room) {
         }
         starts[BLOCKS] = found;
     }
-    return true;
-}
-
-static bool F(is_finite)(const REAL *x, ptrdiff_t count) {
-    V sum = {0}, other = {0};
-    for (ptrdiff_t i = 0; i < count; i += 2 * LANES) {
-        sum += F(load)(x + i) * 0;
-        other += F(load)(x + i + LANES) * 0;
-    }
-    sum += other;
-    for (int l = 0; l < LANES; l++)
-        if (sum[l] != 0)
-            return false;
     return true;
 }
 
@@ -192,6 +183,7 @@ static void F(multiply_lists)(const gemm_job *job, const gemm_part *part, const 
             one.column += p * F(WIDTH);
             one.columns = some.columns - p * F(WIDTH) < F(WIDTH) ? some.columns - p * F(WIDTH) : F(WIDTH);
             one.rows = finite ? *of.full : part->rows;
+            one.live = finite && *of.live ? of.live + 1 : NULL;
             F(tiles)(job, &one, &lefts, columns + p * F(WIDTH) * part->inner, F(WIDTH), of.order);
         }
         if (finite)

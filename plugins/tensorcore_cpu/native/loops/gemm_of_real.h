@@ -94,12 +94,13 @@ typedef REAL F(half_u) __attribute__((vector_size(VECTOR / 2), aligned(1), may_a
 
 ALWAYS_INLINE void F(half_tile)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t inner_step, const REAL *columns,
                                 ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before, ptrdiff_t before_step,
-                                REAL *made, ptrdiff_t made_step, const int32_t *order, int height) {
+                                REAL *made, ptrdiff_t made_step, const int32_t *order, const int32_t *places, int height) {
     F(half) sums[16];
 #pragma GCC unroll 16
     for (int r = 0; r < height; r++)
         sums[r] = (F(half)){0};
-    for (ptrdiff_t k = 0; k < inner; k++) {
+    for (ptrdiff_t i = 0; i < inner; i++) {
+        const ptrdiff_t k = places ? places[i] : i;
         const F(half) right = *(const F(half_u) *)(columns + k * columns_step);
 #pragma GCC unroll 16
         for (int r = 0; r < height; r++)
@@ -113,28 +114,29 @@ ALWAYS_INLINE void F(half_tile)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t 
 }
 
 /* Tiles of each height and number of vectors, over packed rows, over rows as they lie, over packed ones that belong in another
-   order, and over strips. */
+   order, over strips, and over rows of which only what stands in `places` is multiplied. */
 typedef void (*F(tile_function))(const REAL *rows, ptrdiff_t rows_step, const REAL *columns, ptrdiff_t columns_step,
                                  ptrdiff_t inner, const REAL *before, ptrdiff_t before_step, REAL *made,
-                                 ptrdiff_t made_step, const int32_t *order);
+                                 ptrdiff_t made_step, const int32_t *order, const int32_t *places);
 
-#define TILE_OF(name, step, inner_step, in_order, height, vectors)                                                      \
+#define TILE_OF(name, step, inner_step, in_order, at, height, vectors)                                                  \
     static void F(name##_##height##x##vectors)(const REAL *rows, ptrdiff_t rows_step, const REAL *columns,        \
                                                ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before,       \
                                                ptrdiff_t before_step, REAL *made, ptrdiff_t made_step,            \
-                                               const int32_t *order) {                                            \
+                                               const int32_t *order, const int32_t *places) {                     \
         if (vectors)                                                                                              \
             F(tile_in_order)(rows, step, inner_step, columns, columns_step, inner, before, before_step, made,     \
-                             made_step, in_order, height, vectors);                                               \
+                             made_step, in_order, at, height, vectors);                                           \
         else                                                                                                      \
             F(half_tile)(rows, step, inner_step, columns, columns_step, inner, before, before_step, made,         \
-                         made_step, in_order, height);                                                            \
+                         made_step, in_order, at, height);                                                        \
     }
 #define TILE(height, vectors)                                                                                     \
-    TILE_OF(packed, F(LEFT_STEP), 1, NULL, height, vectors)                                                       \
-    TILE_OF(lying, rows_step, 1, NULL, height, vectors)                                                           \
-    TILE_OF(ordered, F(LEFT_STEP), 1, order, height, vectors)                                                     \
-    TILE_OF(stripped, 1, rows_step, NULL, height, vectors)
+    TILE_OF(packed, F(LEFT_STEP), 1, NULL, NULL, height, vectors)                                                 \
+    TILE_OF(lying, rows_step, 1, NULL, NULL, height, vectors)                                                     \
+    TILE_OF(ordered, F(LEFT_STEP), 1, order, NULL, height, vectors)                                               \
+    TILE_OF(stripped, 1, rows_step, NULL, NULL, height, vectors)                                                  \
+    TILE_OF(live, rows_step, 1, order, places, height, vectors)
 TILES(TILE)
 #undef TILE
 #undef TILE_OF
@@ -142,16 +144,19 @@ TILES(TILE)
 #define LYING_TILE(height, vectors) [height][vectors] = F(lying_##height##x##vectors),
 #define ORDERED_TILE(height, vectors) [height][vectors] = F(ordered_##height##x##vectors),
 #define STRIPPED_TILE(height, vectors) [height][vectors] = F(stripped_##height##x##vectors),
+#define LIVE_TILE(height, vectors) [height][vectors] = F(live_##height##x##vectors),
 static const F(tile_function) F(tile_functions)[TILE_KINDS][HEIGHT + 1][VECTORS + 1] = {
     [PACKED] = {TILES(PACKED_TILE)},
     [LYING] = {TILES(LYING_TILE)},
     [ORDERED] = {TILES(ORDERED_TILE)},
     [STRIPPED] = {TILES(STRIPPED_TILE)},
+    [LIVE] = {TILES(LIVE_TILE)},
 };
 #undef PACKED_TILE
 #undef LYING_TILE
 #undef ORDERED_TILE
 #undef STRIPPED_TILE
+#undef LIVE_TILE
 
 /* The left rows of a part: row r at at + r / HEIGHT * tall + r % HEIGHT * one. `step`, from row to row, or in strips from one
    element of a row to the next, is for tiles that do not know it. */
@@ -169,6 +174,59 @@ ALWAYS_INLINE F(lefts) F(lefts_of)(const gemm_job *job, const gemm_part *part, c
     return (F(lefts)){packed ? PACKED : LYING, at, step, HEIGHT * step, step};
 }
 
+/* What is not zero in all of a tile's rows: how many of the inner dim, then which. As behind a ReLU that a unit never passes. */
+ALWAYS_INLINE ptrdiff_t F(live_step)(ptrdiff_t inner) { return 1 + inner + LANES; }
+
+static ptrdiff_t F(live_bytes)(ptrdiff_t rows, ptrdiff_t inner) {
+    return (rows + HEIGHT - 1) / HEIGHT * F(live_step)(inner) * (ptrdiff_t)sizeof(int32_t);
+}
+
+static int32_t F(live_of)(const REAL *rows, ptrdiff_t step, ptrdiff_t height, ptrdiff_t inner, int32_t *places) {
+    REAL any[INNER + LANES], unused[INNER + LANES];
+    ptrdiff_t k = 0;
+    for (; k + LANES <= inner; k += LANES) {
+        VI bits = {0}; /* but the sign's, which a zero may have, there is one in each number that is not zero */
+        for (ptrdiff_t r = 0; r < height; r++)
+            bits |= (VI)F(load)(rows + r * step + k);
+        F(store)(any + k, (V)(bits << 1));
+    }
+    for (; k < inner; k++) {
+        any[k] = 0;
+        for (ptrdiff_t r = 0; r < height; r++)
+            any[k] = rows[r * step + k] != 0 ? 1 : any[k];
+    }
+    return F(compress)(any, inner, 0, 1, unused, places);
+}
+
+static bool F(find_live_rows)(const REAL *left, ptrdiff_t step, ptrdiff_t rows, ptrdiff_t inner, int32_t *live) {
+    ptrdiff_t found = 0, all = 0;
+    for (ptrdiff_t i = 0; i < rows; i += HEIGHT, live += F(live_step)(inner)) {
+        const ptrdiff_t height = rows - i < HEIGHT ? rows - i : HEIGHT;
+        *live = F(live_of)(left + i * step, step, height, inner, live + 1);
+        found += *live;
+        all += inner;
+    }
+    return ALIVE_OF * found <= ALIVE * all;
+}
+
+static bool F(find_live)(const gemm_job *job, const gemm_part *part, const void *left, int32_t *live) {
+    const F(lefts) lefts = F(lefts_of)(job, part, left);
+    return F(find_live_rows)(lefts.at, lefts.step, part->rows, part->inner, live);
+}
+
+static bool F(is_finite)(const REAL *x, ptrdiff_t count) {
+    V sum = {0}, other = {0};
+    for (ptrdiff_t i = 0; i < count; i += 2 * LANES) {
+        sum += F(load)(x + i) * 0;
+        other += F(load)(x + i + LANES) * 0;
+    }
+    sum += other;
+    for (int l = 0; l < LANES; l++)
+        if (sum[l] != 0)
+            return false;
+    return true;
+}
+
 /* The rows of a part by one panel of columns. `order` names the row that each of them is; NULL where they lie in order. */
 static void F(tiles)(const gemm_job *job, const gemm_part *part, const F(lefts) *left, const REAL *columns, ptrdiff_t step,
                      const int32_t *order) {
@@ -178,7 +236,10 @@ static void F(tiles)(const gemm_job *job, const gemm_part *part, const F(lefts) 
         ptrdiff_t rest = part->rows - i;
         for (height = rest < HEIGHT ? rest : HEIGHT; !plain[height][1]; height--)
             continue;
-        const F(tile_function) tile = (order ? F(tile_functions)[ORDERED] : plain)[height][vectors];
+        const int32_t *const live = part->live ? part->live + i / HEIGHT * F(live_step)(part->inner) : NULL;
+        const F(tile_function) tile = F(tile_functions)[live ? LIVE : order ? ORDERED : left->kind][height][vectors];
+        const int32_t *const places = live ? live + 1 : NULL;
+        const ptrdiff_t inner = live ? *live : part->inner;
         const REAL *rows = left->at + i / HEIGHT * left->tall + i % HEIGHT * left->one;
         const ptrdiff_t first = part->row + (order ? 0 : i); /* of which the rows in `order` are counted */
         const int32_t *at = order ? order + i : NULL;
@@ -193,7 +254,7 @@ static void F(tiles)(const gemm_job *job, const gemm_part *part, const F(lefts) 
             before_step = job->before_row;
         }
         if (width % LANES == 0 || width == LANES / 2) {
-            tile(rows, left->step, columns, step, part->inner, before, before_step, made, job->made_row, at);
+            tile(rows, left->step, columns, step, inner, before, before_step, made, job->made_row, at, places);
             continue;
         }
         REAL room[HEIGHT * F(WIDTH)];
@@ -205,7 +266,8 @@ static void F(tiles)(const gemm_job *job, const gemm_part *part, const F(lefts) 
             before = room;
             before_step = F(WIDTH);
         }
-        plain[height][vectors](rows, left->step, columns, step, part->inner, before, before_step, room, F(WIDTH), NULL);
+        (live ? tile : plain[height][vectors])(rows, left->step, columns, step, inner, before, before_step, room, F(WIDTH), NULL,
+                                               places);
         for (ptrdiff_t r = 0; r < height; r++)
             F(copy)(made + (at ? at[r] : r) * job->made_row, room + r * F(WIDTH), width);
     }
@@ -240,6 +302,9 @@ static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *
             F(pack_right)(job, &one, panel);
             columns = panel;
         }
+        if (one.live && (step != F(WIDTH) || !F(is_finite)(columns, part->inner * F(WIDTH))))
+            one.live = NULL; /* what is left out would not have added zeros */
+        const int32_t *const live = one.live;
         const ptrdiff_t rest = part->columns - j - F(WIDTH);
         const bool lies = !left && !j, more = !right && rest > 0 && job->right_column == 1;
         if (!lies && !more && !next) {
@@ -249,6 +314,7 @@ static void F(multiply)(const gemm_job *job, const gemm_part *part, const void *
         for (ptrdiff_t turn = 0; turn < turns; turn++) {
             F(lefts) here = lefts;
             here.at += turn * lefts.tall;
+            one.live = live ? live + turn * F(live_step)(part->inner) : NULL;
             const ptrdiff_t left_over = part->rows - turn * HEIGHT;
             one.row = part->row + turn * HEIGHT;
             one.rows = left_over < HEIGHT ? left_over : HEIGHT;
@@ -370,6 +436,7 @@ static void F(dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end) {
         .slower_than_blas = SLOWER_THAN_BLAS,                                                                 \
         .pack_left = pack_left_##suffix, .pack_right = pack_right_##suffix, .multiply = multiply_##suffix,    \
         .dots = dots_##suffix, .panels = PANELS, .lists_bytes = lists_bytes_##suffix, .list = list_##suffix,  \
-        .multiply_lists = multiply_lists_##suffix,                                                            \
+        .multiply_lists = multiply_lists_##suffix, .live_bytes = live_bytes_##suffix,                         \
+        .find_live = find_live_##suffix,                                                                      \
     }
 #endif

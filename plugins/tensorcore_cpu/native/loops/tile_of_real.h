@@ -6,10 +6,11 @@ ALWAYS_INLINE void F(store)(REAL *to, V value) { *(V_U *)to = value; }
 
 /* made[r, c] = before[r, c] + sum over k of rows[r * row_step + k * inner_step] * columns[k * columns_step + c] for
    `height` rows and `vectors` vectors of columns, which stay in registers: both are constants where it is called. `order`, if
-   there is one, names the row of `before` and `made` that row r is. */
+   there is one, names the row of `before` and `made` that row r is; `places`, if there are any, the `inner` ones of k. */
 ALWAYS_INLINE void F(tile_in_order)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t inner_step, const REAL *columns,
                                     ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before, ptrdiff_t before_step,
-                                    REAL *made, ptrdiff_t made_step, const int32_t *order, int height, int vectors) {
+                                    REAL *made, ptrdiff_t made_step, const int32_t *order, const int32_t *places,
+                                    int height, int vectors) {
     V sums[16][4];
 #pragma GCC unroll 16
     for (int r = 0; r < height; r++) {
@@ -24,17 +25,23 @@ ALWAYS_INLINE void F(tile_in_order)(const REAL *rows, ptrdiff_t row_step, ptrdif
         for (int v = 0; v < vectors; v++)
             __builtin_prefetch(made + (order ? order[r] : r) * made_step + v * LANES, 1);
         const ptrdiff_t end = k + turn < inner ? k + turn : inner;
-        for (; k < end; k++, rows += inner_step, columns += columns_step) {
+        for (; k < end; k++) {
+            const REAL *const lefts = places ? rows + places[k] * inner_step : rows;
+            const REAL *const rights = places ? columns + places[k] * columns_step : columns;
             V right[4];
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
-                right[v] = F(load)(columns + v * LANES);
+                right[v] = F(load)(rights + v * LANES);
 #pragma GCC unroll 16
             for (int i = 0; i < height; i++) {
-                const REAL left = rows[i * row_step];
+                const REAL left = lefts[i * row_step];
 #pragma GCC unroll 4
                 for (int v = 0; v < vectors; v++)
                     sums[i][v] += right[v] * left;
+            }
+            if (!places) {
+                rows += inner_step;
+                columns += columns_step;
             }
         }
     }
@@ -51,7 +58,7 @@ ALWAYS_INLINE void F(tile)(const REAL *rows, ptrdiff_t row_step, ptrdiff_t inner
                            ptrdiff_t columns_step, ptrdiff_t inner, const REAL *before, ptrdiff_t before_step,
                            REAL *made, ptrdiff_t made_step, int height, int vectors) {
     F(tile_in_order)(rows, row_step, inner_step, columns, columns_step, inner, before, before_step, made, made_step, NULL,
-                     height, vectors);
+                     NULL, height, vectors);
 }
 
 /* LANES x LANES elements: to[j * to_step + i] = from[i * from_step + j], zeros from `rows` on. */

@@ -119,7 +119,8 @@ class Guards(Walk):
             except Exception:
                 yield f"{what} is gone"
                 continue
-            yield f"{what} is {_short(now)} now" if show else f"{what} is another one now"
+            changed = "has changed" if what.startswith(("what ", "whether ", "which ", "the hooks")) else "is another one now"
+            yield f"{what} is {_short(now)} now" if show else f"{what} {changed}"
 
     # The walk
 

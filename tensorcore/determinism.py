@@ -11,6 +11,7 @@ from tensorcore.backend.registry import made_devices
 from tensorcore.backend.watch import Replaced, arrivals, unwatch, watch
 from tensorcore.dtypes import dtype, iinfo
 from tensorcore.errors import ArgumentTypeError, UsageError, not_bool
+from tensorcore.tape.tells import SWITCH, tells
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "fills_memory", "get_deterministic_debug_mode",
@@ -53,6 +54,7 @@ def are_deterministic_algorithms_enabled() -> bool:
     return _Asked.deterministic
 
 
+@tells(SWITCH)
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Whether a kernel that is not deterministic warns instead of raising."""
     return _Asked.warn_only
@@ -73,6 +75,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     use_deterministic_algorithms(number > 0, warn_only=number == 1)
 
 
+@tells(SWITCH)
 def get_deterministic_debug_mode() -> int:
     """0 where deterministic algorithms are not asked for, 1 where a warning is enough, 2 else."""
     return 0 if not _Asked.deterministic else 1 if _Asked.warn_only else 2

@@ -12,6 +12,7 @@ from tensorcore.ops.kinds import method
 from tensorcore.ops.placement import as_device
 from tensorcore.storage import TypedStorage, UntypedStorage, pinned, pinning, storage_of, tensor_over, unshared
 from tensorcore.tape.memory import Version
+from tensorcore.tape.tells import PLACE, tells
 from tensorcore.tensor import Tensor, new_tensor
 
 if TYPE_CHECKING:
@@ -112,12 +113,14 @@ def empty_cache(device: Any = None) -> int:
 
 
 @method
+@tells(PLACE)
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The memory under this tensor and all its views, as bytes."""
     return storage_of(self.device, self.native)
 
 
 @method
+@tells(PLACE)
 def storage(self: Tensor) -> TypedStorage:
     """The memory under this tensor and all its views, as elements of its dtype."""
     return TypedStorage(wrap_storage=untyped_storage(self), dtype=self.dtype)
@@ -157,6 +160,7 @@ def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = 
 
 
 @method
+@tells(PLACE)
 def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     """Whether both show the same memory with the same shape and strides."""
     if not isinstance(tensor, Tensor):
@@ -174,6 +178,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 
 @method
+@tells(PLACE)
 def is_shared(self: Tensor) -> bool:
     """Whether other processes can see its memory."""
     return shared_memory(self) is not None

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, UsageError
+from tensorcore.tape.tells import SWITCH, tells
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -82,6 +83,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     Switches.precision = precision
 
 
+@tells(SWITCH)
 def get_float32_matmul_precision() -> str:
     """How exact products of float32 matrices must be."""
     return Switches.precision
@@ -101,6 +103,7 @@ def set_warn_always(b: bool, /) -> None:
     Switches.warn_always = b
 
 
+@tells(SWITCH)
 def is_warn_always_enabled() -> bool:
     """What ``set_warn_always`` was told."""
     return Switches.warn_always

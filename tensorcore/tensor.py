@@ -19,6 +19,7 @@ from tensorcore.tape.engine import Eager
 from tensorcore.tape.memory import Version, View, writes
 from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Node, Output, is_leaf, leaf
+from tensorcore.tape.tells import HISTORY, PLACE, WRITES, tells
 
 __all__ = ["Tensor", "new_tensor"]
 
@@ -101,10 +102,12 @@ class Tensor:
         strides = self.device.strides(self.native)
         return strides if dim is None else strides[dim]
 
+    @tells(PLACE)
     def storage_offset(self) -> int:
         """Where in the storage the first element is, in elements."""
         return self.device.layout(self.native)[1]
 
+    @tells(PLACE)
     def data_ptr(self) -> int:
         """The address of the first element."""
         return self.device.data_pointer(self.native)
@@ -134,6 +137,7 @@ class Tensor:
         """Whether the dtype has negative values."""
         return self.dtype.is_signed
 
+    @tells(HISTORY)
     def is_inference(self) -> bool:
         """Whether its memory was made in inference mode. Autograd may save it all the same: its writes are counted too."""
         return unusual.inferred and getattr(self if self.trail is None else self.origin.base, "inference", False)
@@ -195,6 +199,7 @@ class Tensor:
         return self.node is None or is_leaf(self.node)
 
     @property
+    @tells(HISTORY)
     def grad_fn(self) -> Any:
         """The node of the op that made this tensor, None for a leaf."""
         node = self.node
@@ -203,6 +208,7 @@ class Tensor:
         return node.node if type(node) is Output else node
 
     @property
+    @tells(HISTORY)
     def output_nr(self) -> int:
         """Which result of its node this is."""
         return self.node.index if type(self.node) is Output else 0
@@ -264,6 +270,7 @@ class Tensor:
             self._notes().setdefault("retain", {})[self.output_nr] = weakref.ref(self)
 
     @property
+    @tells(HISTORY)
     def retains_grad(self) -> bool:
         """Whether ``retain_grad`` was called on this non-leaf."""
         if self.grad_fn is None or self.grad_fn.extra is None:
@@ -328,6 +335,7 @@ class Tensor:
             self.node.shape, self.node.dtype = tuple(value.native.shape), value.dtype
 
     @property
+    @tells(WRITES)
     def _version(self) -> int:
         if self.is_inference():
             raise GradientError("_version: Inference tensors do not track version counter, got one; clone() it first")
@@ -342,9 +350,11 @@ class Tensor:
         return trail
 
     @property
+    @tells(PLACE)
     def _base(self) -> Tensor | None:
         return None if self.trail is None else self.origin.base
 
+    @tells(PLACE)
     def _is_view(self) -> bool:
         return self.trail is not None
 

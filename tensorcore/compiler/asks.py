@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 
 from tensorcore.compiler.objects import is_library
-from tensorcore.determinism import get_deterministic_debug_mode
-from tensorcore.determinism import is_deterministic_algorithms_warn_only_enabled as are_warnings_enough
 from tensorcore.ops.shapes.views_part import as_strided, as_strided_
-from tensorcore.switches import get_float32_matmul_precision, is_warn_always_enabled
+from tensorcore.tape.tells import TELLING
 from tensorcore.tensor import Tensor
 
 __all__ = ["ENVIRONMENT", "asked", "dates", "is_own", "listeners"]
@@ -43,17 +41,6 @@ _BY_MODULE: dict[str, tuple[str, tuple[str, ...]]] = {
 }  # fmt: skip
 _BY_MODULE["nt"] = _BY_MODULE["posix"]
 _BY_MODULE["_decimal"] = _BY_MODULE["decimal"]
-# What tensors and switches tell that guards do not look at: functions and properties of this package's own.
-_TELL = {
-    "asks where a tensor lies in memory": (
-        Tensor, ("_base", "_is_view", "data_ptr", "is_set_to", "is_shared", "storage", "storage_offset", "untyped_storage"),
-    ),
-    "asks how often a tensor was written to": (Tensor, ("_version",)),
-    "asks how a tensor was made": (Tensor, ("grad_fn", "is_inference", "output_nr", "retains_grad")),
-    "asks for a switch that no guard looks at": (None, (
-        are_warnings_enough, get_deterministic_debug_mode, get_float32_matmul_precision, is_warn_always_enabled,
-    )),
-}  # fmt: skip
 _READS = ("getbuffer", "getvalue", "peek", "read", "read1", "readall", "readinto", "readline", "readlines", "tell")
 _TAKES = ("get", "get_nowait", "put", "put_nowait", "qsize", "empty")
 _DRAWS = ("getrandbits", "getstate", "random", "seed", "setstate", "__reduce_ex__")
@@ -67,11 +54,6 @@ _GRAD = [vars(Tensor)["grad"].fget.__code__, vars(Tensor)["grad"].fset.__code__]
 _REPORTS = frozenset(["linecache", "logging", "tokenize", "traceback", "warnings"])
 
 
-def _code_of(kind: type, name: str) -> CodeType:
-    found = vars(kind)[name]
-    return getattr(found, "fget", found).__code__  # type: ignore[no-any-return]
-
-
 def listeners(
     asks: Callable[[str], None], grad: Callable[[Any], None], place: Callable[[Any], None]
 ) -> dict[int, tuple[CodeType, Callable[[FrameType], None]]]:
@@ -83,10 +65,9 @@ def listeners(
         place: is told of tensors of which the program takes a part by its place in memory.
     """
     found: dict[int, tuple[CodeType, Callable[[FrameType], None]]] = {}
-    for why, (kind, members) in _TELL.items():
-        for one in members:
-            code = one.__code__ if kind is None else _code_of(kind, one)
-            found[id(code)] = code, lambda frame, why=why: None if is_library(_caller(frame)) else asks(why)
+    for one, why in TELLING:
+        code = one.__code__
+        found[id(code)] = code, lambda frame, why=why: None if is_library(_caller(frame)) else asks(why)
 
     def part(frame: FrameType) -> None:
         if not is_library(_caller(frame)) and _given(frame, "storage_offset", 3) is not None:

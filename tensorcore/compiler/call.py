@@ -7,9 +7,9 @@ from typing import Any
 
 from tensorcore.amp.grad_scaler import GradScaler
 from tensorcore.compiler.build import Result, Script
-from tensorcore.compiler.gradient import custom_of, external_edges, has_hooks, outermost
+from tensorcore.compiler.gradient import custom_of, external_edges, hooks_of, outermost
 from tensorcore.compiler.guards import Guards
-from tensorcore.compiler.objects import items_of
+from tensorcore.compiler.objects import is_library, items_of
 from tensorcore.compiler.tracer import Tracer
 from tensorcore.errors import GradientError
 from tensorcore.optim.optimizer import Optimizer
@@ -42,11 +42,11 @@ class Call:
         tracer.on_event = self._event
         self.reached: list[tuple[str, Tensor]] = [*guards.arguments]
         self.reached += [(guards.name(one), one) for _, one in guards.tensors]
+        self.hooks = {id(one): _Hooks(one, guards.states) for _, one in self.reached if hooks_of(one.node)}
+        self.reached += [(guards.name(one), one) for hooks in self.hooks.values() for one in hooks.tensors]
         self.known = {id(one): path for path, one in reversed(self.reached)}
         self.known |= {id(one): path for path, one, _ in reversed(guards.containers)}
         self.leaves = [(path, one) for path, one in self.reached if is_leaf(one.node)]
-        if any(has_hooks(one.node) for _, one in self.leaves):
-            tracer.reason = "uses tensors with hooks, which Python runs"
         if any(hasattr(type(one), "instead") for _, one in self.reached):
             tracer.reason = "uses sparse tensors"
         if any(one.device.wraps is not None for _, one in self.reached):
@@ -169,12 +169,37 @@ class Call:
         roots = [one for one in found.tensors if one.node is not None]
         if roots and tracer.reason is None:
             self._differentiate(roots, start)
-        named = {id(one.native) for _, one in self.guards.tensors}
+        ran = self._guard_hooks()
+        named = {id(one.native) for one in (*[one for _, one in self.guards.tensors], *ran)}
         for number, native in tracer.given.items():
             if id(native) in self.sources:
                 numbers.setdefault(number, self.sources[id(native)])
             elif number not in tracer.late and id(native) not in named:  # a replay would read this very array for ever
                 tracer.fail("reads a tensor that guards do not find")
+
+    def _guard_hooks(self) -> list[Tensor]:
+        """Guards for the hooks of the leaves whose gradients the call puts in place, or reads; the tensors that these read."""
+        guards, found = self.guards, []
+        put = self.touched | {id(one) for some in self.effects.values() for one, _, _, _ in some}
+        bare = []
+        for path, one in self.leaves:
+            if id(one) in put:
+                guards.names.setdefault(path, one) if path.startswith("o") else None
+                if one.node.extra is None:
+                    bare.append(f"{path}.node.extra")
+                    continue
+                hooks = self.hooks.get(id(one))
+                held = [] if hooks is None else hooks.hooks
+                guards.add(f"{guards.name(hooks_of)}({path}.node) == {guards.name(held)}", "the hooks of a tensor", "")
+                if hooks is not None:
+                    found += hooks.tensors
+                    if hooks.foreign:
+                        self.tracer.fail("uses tensors with hooks of a package's, which may do more than compute,")
+                    for reads in hooks.reads:
+                        guards.add(f"{guards.name(reads)}.check((), {{}})", "what a hook of a tensor reads", "")
+        if bare:
+            guards.add(f"not ({' or '.join(bare)})", "the hooks of a tensor", "")
+        return found
 
     def _replaced(self) -> Iterator[tuple[str, Any]]:
         """What the call put into containers that it was given, or has state in, and where; other keys are guards' affair."""
@@ -190,8 +215,9 @@ class Call:
         """Run the backward pass once, for gradients of ones that stand for any."""
         tracer = self.tracer
         edges, nodes = external_edges([one.node for one in roots], start)
-        if any(has_hooks(node) for node in [*nodes, *map(outermost, edges)]):
-            tracer.fail("hooks the tape, which Python runs")
+        hooked = [node for node in nodes if hooks_of(node)]
+        if hooked and all(node.saved is not None for node in nodes):
+            tracer.fail("hooks the tape, which Python runs behind the call")
             return
         tracer.cut()
         tracer.final = len(tracer.segments) - 1
@@ -203,6 +229,9 @@ class Call:
             tracer.pause(False)
             seeds.append((tracer.value_of(native), new_tensor(native, one.dtype, device)))
         tracer.late = {number for number, _ in seeds}
+        hooks = [(node, node.extra) for node in (*hooked, *map(outermost, edges))]
+        for node, _ in hooks:  # they have run in the call's own backward pass, or run behind the compiled one
+            node.extra = None
         try:
             found = walk(
                 [(one.node, g) for one, (_, g) in zip(roots, seeds, strict=True)],
@@ -214,6 +243,12 @@ class Call:
             else:
                 tracer.fail(f"cannot be differentiated: {error}")
             return
+        finally:
+            for node, extra in hooks:
+                node.extra = extra
+        if hooked:
+            tracer.fail("hooks the tape, which Python runs behind the call")
+            return
         tracer.part()
         self.custom = custom_of(nodes)
         grads = [found.get(key_of(edge)) for edge in edges]
@@ -223,3 +258,20 @@ class Call:
         values = [None if g is None else tracer.value_of(g.native) for g in grads]
         kinds = [edge.dtype for edge in edges]
         self.backward = "compiled", roots, edges, values, kinds, [number for number, _ in seeds]
+
+
+class _Hooks:
+    """What a program hooked to a leaf.
+
+    Attributes:
+        foreign: whether a package did, whose hooks may send gradients to other processes.
+        reads: guards of what they read; ``tensors`` are those that they do.
+    """
+
+    def __init__(self, leaf: Tensor, states: tuple[Any, ...]) -> None:
+        self.hooks = hooks_of(leaf.node)
+        self.foreign = any(is_library(getattr(one, "__module__", None)) for one in self.hooks)
+        self.reads = [Guards(one, (), {}, states=states) for one in self.hooks]
+        self.tensors = [one for reads in self.reads for _, one in reads.tensors]
+        for reads in self.reads:
+            reads.settle()

@@ -170,7 +170,10 @@ class Compiled:
 
     def _why(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The first guard that fails in each of the traces; empty before the first."""
-        found = [next(one.guards.failing(args, kwargs), "a check in a program") for one in self.entries]
+        found = [
+            next(one.guards.failing(args, kwargs), "a value that the call checks came out otherwise")
+            for one in self.entries
+        ]
         return "; ".join(dict.fromkeys(found))
 
     def _warn(self, why: str) -> None:

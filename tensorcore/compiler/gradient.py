@@ -13,7 +13,9 @@ from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Node, Output, freed, stale
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["CompiledBackward", "Freed", "custom_of", "external_edges", "has_hooks", "node_of", "outermost", "reads_of"]
+__all__ = ["CompiledBackward", "Freed", "custom_of", "external_edges", "hooks_of", "node_of", "outermost", "reads_of"]
+
+_HOOKS = ("tensor_hooks", "hooks", "prehooks", "retain", "post_accumulate")
 
 
 class CompiledBackward:
@@ -129,11 +131,11 @@ def external_edges(roots: list[Any], start: int) -> tuple[list[Any], list[Node]]
     return list(edges.values()), list(nodes)
 
 
-def has_hooks(node: Any) -> bool:
-    """Whether a program hooked a node, or asked for the gradient of its result to be kept."""
+def hooks_of(node: Any) -> list[Any]:
+    """What a program hooked to a node, or to the gradients of its results, and those that it asked to be kept."""
     extra = getattr(node, "extra", None) or {}
-    names = ("tensor_hooks", "hooks", "prehooks", "retain", "post_accumulate")
-    return any(extra.get(name) for name in names)
+    found = [one for name in _HOOKS for one in extra.get(name, {}).values()]
+    return [one[1] if type(one) is tuple else one for one in found]  # beside which result it is of
 
 
 def custom_of(nodes: list[Node]) -> list[tuple[Any, dict[str, Any]]]:

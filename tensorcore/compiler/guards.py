@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tensorcore.compiler.lines import MANY
-from tensorcore.compiler.objects import is_record, items_of, may_be_state
+from tensorcore.compiler.objects import compared, is_record, items_of, may_be_state
 from tensorcore.compiler.walk import Walk
+from tensorcore.lazy.record import is_inside
 from tensorcore.tensor import Tensor
 
 __all__ = ["Guards"]
@@ -70,6 +71,7 @@ class Guards(Walk):
     def settle(self) -> None:
         """Make ``check(args, kwargs)`` of the guards."""
         self.lines = [*self._first, *self.lines]
+        self._identities()
         text = " and ".join(f"({line})" for line, _, _ in self.lines)
         source = (
             f"def check(args, kwargs):\n    try:\n        return {text}\n    except Exception:\n        return False\n"
@@ -78,7 +80,7 @@ class Guards(Walk):
         self.check: Callable[[tuple[Any, ...], dict[str, Any]], bool] = self.names["check"]
         # The tensors of the call that was traced live no longer than its caller wants.
         self.arguments, self.tensors, self.containers, self._seen, self._call = [], [], [], {}, (None, (), {})
-        self._first, self._places, self._codes, self.generators = [], [], {}, []
+        self._first, self._places, self._codes, self.generators, self.plain = [], [], {}, [], []
 
     def narrow(self, named: frozenset[str] | None, ran: frozenset[int], needed: set[int]) -> None:
         """Let go of the guards of attributes that are not among some names, and of what code reads that did not run.
@@ -93,6 +95,18 @@ class Guards(Walk):
         self.unfit = found.unfit
         self.lines = [*found.lines, *self.lines[self._walked :]]
         self.names.update(found.names)
+        self.plain = found.plain
+
+    def _identities(self) -> None:
+        """Guard whether what equals a sentinel is that very object, where code of the program's asks ``is``."""
+        names = {one for code in self._codes.values() if not is_inside(code) for one in compared(code)}
+        ends = tuple([end for one in names for end in (f".{one}", repr(one))])
+        for value, path, text in self.plain if ends else ():
+            if type(value) in (str, int, float, complex, bytes) and text.endswith(ends):
+                for other, place, about in self.plain:
+                    if type(other) is type(value) and other == value and place != path:
+                        line = f"({place} is {path}) is {other is value}"
+                        self.add(line, f"whether {about} is {text} itself", "")
 
     def environment(self) -> None:
         """Guard the variables of the process."""
@@ -119,7 +133,10 @@ class Guards(Walk):
             except Exception:
                 yield f"{what} is gone"
                 continue
-            yield f"{what} is {_short(now)} now" if show else f"{what} is another one now"
+            changed = (
+                "has changed" if what.startswith(("what ", "whether ", "which ", "the hooks")) else "is another one now"
+            )
+            yield f"{what} is {_short(now)} now" if show else f"{what} {changed}"
 
     # The walk
 

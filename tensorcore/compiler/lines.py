@@ -28,6 +28,7 @@ class Lines:
         lines: for each guard the expression, what it looks at, and an expression that shows that.
         names: what the expressions name.
         literals: those of them that are within the expressions of arguments and state.
+        plain: the numbers and strings that are guarded by value, with their expressions and what these look at.
         unfit: why what was reached cannot be looked at in each call, as part of a sentence; empty where it can.
     """
 
@@ -35,6 +36,7 @@ class Lines:
         self.names: dict[str, Any] = {"Tensor": Tensor, "vars": vars, "is_leaf": is_leaf, "same": same, "exact": exact}
         self.literals: dict[str, Any] = {}
         self.lines: list[tuple[str, str, str]] = []
+        self.plain: list[tuple[Any, str, str]] = []
         self.unfit = ""
 
     def add(self, line: str, what: str, show: str) -> None:
@@ -59,6 +61,7 @@ class Lines:
 
     def number(self, value: Any, path: str, text: str) -> None:
         """Guard a number, a string or a flag."""
+        self.plain.append((value, path, text))
         if value is None:
             self.add(f"{path} is None", text, path)
         elif isinstance(value, np.void):  # which a program can write to

@@ -6,6 +6,7 @@ import dataclasses
 import dis
 import sys
 import types
+from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -17,6 +18,7 @@ from tensorcore.tensor import Tensor
 
 __all__ = [
     "codes",
+    "compared",
     "exact",
     "flat_tensors",
     "globals_of",
@@ -31,7 +33,7 @@ __all__ = [
 ]
 
 _LIBRARIES = frozenset(sys.stdlib_module_names) | {"tensorcore", "numpy", "pytest", "_pytest"}
-_IMPORT, _EXTENDED, _LOAD = [dis.opmap[one] for one in ("IMPORT_NAME", "EXTENDED_ARG", "LOAD_GLOBAL")]
+_IMPORT, _EXTENDED, _LOAD, _IS = [dis.opmap[one] for one in ("IMPORT_NAME", "EXTENDED_ARG", "LOAD_GLOBAL", "IS_OP")]
 # Instructions by which code reads or puts globals, and words by which it may do so with names that are strings or made up.
 _OF_GLOBALS = frozenset(
     [
@@ -121,6 +123,18 @@ def globals_of(code: types.CodeType) -> set[str]:
                 found.add(one.co_names[argument >> 1 if op == _LOAD else argument])
             if op != _EXTENDED:
                 argument = 0
+    return found
+
+
+def compared(code: types.CodeType) -> set[str]:
+    """The names in code, that of functions inside it left out, that ``is`` and ``is not`` stand beside."""
+    if _IS not in code.co_code[::2]:  # read as instructions where there is one alone
+        return set()
+    found, last = set(), deque[Any](maxlen=2)
+    for one in dis.get_instructions(code):
+        if one.opcode == _IS:
+            found.update([each.argval for each in last if each.opname.startswith("LOAD_") and type(each.argval) is str])
+        last.append(one)
     return found
 
 

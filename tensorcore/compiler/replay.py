@@ -193,8 +193,6 @@ class Replay:
             if id(one) in call.touched or (grad is not None and id(grad.native) in read):
                 guards.names.setdefault(path, one) if path.startswith("o") else None
                 guards.add(f"({path}.node.grad is None) is {grad is None}", "whether a tensor has a gradient", "")
-                if one.node.extra is None:
-                    guards.add(f"not {path}.node.extra", "whether a tensor has hooks", "")
                 if grad is not None:
                     guards.add(
                         f"{path}.node.grad.is_contiguous() is {grad.is_contiguous()}", "the strides of a gradient", ""

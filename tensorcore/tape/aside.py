@@ -53,7 +53,10 @@ def aside(
                 return method(self, *args, **kwargs)
             given = [one for one in (*args, *kwargs.values()) if not isinstance(one, bool | int | float | str | None)]
             if not all(hasattr(type(one), "_stays_aside") for one in given):
-                tracer.fail(f"passes a value to {type(self).__name__}.{method.__name__}")
+                what = (
+                    "a function" if any(map(callable, given)) else "a value"
+                )  # which runs by the values that it finds
+                tracer.fail(f"hands {what} to {type(self).__name__}.{method.__name__}")
             event = Event(
                 functools.partial(wrapped, self, *args, **kwargs),
                 self,

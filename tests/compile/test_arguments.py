@@ -137,7 +137,7 @@ def test_an_argument_that_the_call_holds_as_well() -> None:
     assert (f.explain().traces, f.explain().replays) == (1, 2)
     x = tc.zeros(2, 3)
     assert f(own, x, x[0])[1].item() == 3
-    assert f.explain().reasons[0] == "traced again: which arguments share memory is another one now"
+    assert f.explain().reasons[0] == "traced again: which arguments share memory has changed"
     f(own, x, own["running_mean"])
     assert f.explain().replays == 2
 

@@ -184,6 +184,46 @@ def test_what_an_optimizer_of_another_kind_writes_is_not_known(hooked) -> None:
     check(make, 0)
 
 
+def test_memory_that_a_step_changes_under_another_name() -> None:
+    """A tensor that lies where a parameter does, and a trunk that both steps train, are not looked at before the first step."""
+
+    def shared() -> Any:
+        memory = tc.rand(6)
+        weight = nn.Parameter(memory.view(1, 6))
+        optimizer = tc.optim.SGD([weight], lr=0.1)
+
+        def step(x: Any, first: Any, second: Any) -> Any:
+            optimizer.zero_grad()
+            (x @ weight.T * first).square().mean().backward()
+            optimizer.step()
+            return Normal(memory, 1.0).log_prob(memory).sum() * second
+
+        return step, [weight, memory], []
+
+    def trunk() -> Any:
+        base, actor, critic = nn.Linear(6, 3), nn.Linear(3, 4), nn.Linear(3, 1)
+        every = [*base.parameters(), *actor.parameters(), *critic.parameters()]
+        theirs = tc.optim.SGD([*base.parameters(), *critic.parameters()], lr=0.1)
+        ours = tc.optim.SGD([*base.parameters(), *actor.parameters()], lr=0.1)
+
+        def step(x: Any, first: Any, second: Any) -> Any:
+            theirs.zero_grad()
+            (critic(base(x)) * first).square().mean().backward()
+            theirs.step()
+            mean, deviation = (actor(base(x)) * second).chunk(2, -1)
+            policy = Normal(mean, deviation.exp())
+            loss = policy.log_prob(policy.rsample()).mean()
+            ours.zero_grad()
+            loss.backward()
+            ours.step()
+            return loss
+
+        return step, every, []
+
+    check(shared, 0)
+    check(trunk, 0)
+
+
 def test_gradients_that_were_read_before_they_are_forgotten() -> None:
     """A call that fails behind ``zero_grad`` reads the gradients that the call before left, as in eager."""
 

@@ -420,3 +420,22 @@ def test_a_device_has_its_own_methods_back(options: dict[str, bool]) -> None:
     step(tc.ones(3))
     step(tc.ones(3))
     assert vars(device) == before
+
+
+@pytest.mark.parametrize("dtype", [tc.bfloat16, tc.float16])
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "relu"])
+def test_gradients_of_narrow_floats_are_rounded_once(name, dtype) -> None:
+    """As in eager: bit for bit, in the call that is traced and in replays."""
+    tc.manual_seed(0)
+    x, g = tc.randn(64, 8).to(dtype), tc.randn(64, 8).to(dtype)
+
+    def gradient(x, g):
+        x = x.detach().requires_grad_()
+        return tc.autograd.grad(getattr(x, name)(), x, g)[0]
+
+    expected = gradient(x, g).tolist()
+    compiled = tc.compile(gradient)
+    for _ in range(3):
+        assert compiled(x, g).tolist() == expected
+    with tc.lazy():
+        assert gradient(*[tc.tensor(one.tolist(), dtype=dtype) for one in (x, g)]).tolist() == expected

@@ -362,3 +362,17 @@ def test_a_global_named_as_an_attribute_is_none_that_is_read(monkeypatch) -> Non
             monkeypatch.setitem(globals(), name, x)
         model(x)
     assert (model.explain().traces, model.explain().replays) == (1, 3)
+
+
+def test_sentinels_that_others_equal() -> None:
+    """What code compares by identity is guarded so: a string, or a number, that equals a sentinel and is another object."""
+    word, number = "".join(["au", "to!"]), float("1.5")
+
+    def scaled(x, how, rate):
+        return x * (2 if how is word else 3) * (5 if rate is not number else 7)
+
+    f = tc.compile(scaled, options={"limit": 16})
+    for how in (word, "".join(["au", "to!"]), word, "other"):
+        for rate in (number, float("1.5"), 2.5):
+            assert f(tc.ones(()), how, rate).item() == scaled(1, how, rate)
+    assert f.explain().replays >= 3

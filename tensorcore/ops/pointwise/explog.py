@@ -22,7 +22,7 @@ from tensorcore.ops.kinds import (
     method,
     operation,
 )
-from tensorcore.ops.operands import alike, check_tensors
+from tensorcore.ops.operands import NARROW, alike, check_tensors, once_rounded
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
@@ -147,8 +147,16 @@ def _xlog1py_op(input: Tensor, other: Tensor) -> Tensor:
 for _name, _function in (("xlogy", xlogy), ("xlog1py", xlog1py)):
     OPS[_name].function, OPS[_name].samples, OPS[_name].doc = _function, samples.xlogy, _function.__doc__ or ""
 
+
+def _sigmoid_slope(g: Any, out: Any) -> Any:
+    """The gradient of ``sigmoid``, rounded once where floats are narrow, as by its kernel."""
+    if g.dtype in NARROW:
+        return once_rounded(_sigmoid_slope, g.dtype, g, out)
+    return g * conjugate((1 - out) * out)
+
+
 sigmoid = elementwise("sigmoid", "input", "1 / (1 + exp(-input)) of each element.", gives="float",
-                      grads=dict(input=lambda g, out: g * conjugate((1 - out) * out)), samples=samples.unary)  # fmt: skip
+                      grads=dict(input=_sigmoid_slope), samples=samples.unary)  # fmt: skip
 by_slope(OPS["sigmoid"])
 
 

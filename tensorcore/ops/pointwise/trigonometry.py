@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from tensorcore.errors import DtypeError
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS, by_slope
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, operation
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.operands import NARROW, check_tensors, once_rounded
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
@@ -40,8 +41,15 @@ cosh = elementwise("cosh", "input", "The hyperbolic cosine of each element.", gi
                    grads=dict(input=lambda g, input: g * conjugate(sinh(input))), samples=samples.unary)  # fmt: skip
 
 
+def _tanh_slope(g: Any, out: Any) -> Any:
+    """The gradient of ``tanh``, rounded once where floats are narrow, as by its kernel."""
+    if g.dtype in NARROW:
+        return once_rounded(_tanh_slope, g.dtype, g, out)
+    return g * conjugate(1 - out * out)
+
+
 tanh = elementwise("tanh", "input", "The hyperbolic tangent of each element.", gives="float",
-                   grads=dict(input=lambda g, out: g * conjugate(1 - out * out)), samples=samples.unary)  # fmt: skip
+                   grads=dict(input=_tanh_slope), samples=samples.unary)  # fmt: skip
 by_slope(OPS["tanh"])
 asinh = elementwise("asinh", "input", "The inverse of sinh.", gives="float",
                     grads=dict(input=lambda g, input: g * conjugate((input * input + 1).rsqrt())),

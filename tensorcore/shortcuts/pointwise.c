@@ -140,4 +140,17 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
     return made;
 }
 
-const shortcut_spec pointwise_shortcuts[] = {{"usual", run_usual}, {NULL, NULL}};
+/* products.py: a usual call of a product of two arrays of so many dims, whose sizes fit; FLOATS and INTEGERS are those numbers */
+static PyObject *run_product(const shortcut *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames) {
+    if (count != 2 || kwnames || !is_whole(args[0]) || !is_whole(args[1]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)) ||
+        !PyArray_CheckExact(SLOT(args[1], NATIVE)))
+        Py_RETURN_NONE;
+    PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE), *y = (PyArrayObject *)SLOT(args[1], NATIVE);
+    const int ndim = PyArray_NDIM(x), other = PyArray_NDIM(y);
+    if (ndim != PyLong_AsLong(self->known[FLOATS]) || other != PyLong_AsLong(self->known[INTEGERS]) ||
+        PyArray_DIM(x, ndim - 1) != PyArray_DIM(y, other > 1 ? other - 2 : 0) || (ndim == 3 && PyArray_DIM(x, 0) != PyArray_DIM(y, 0)))
+        Py_RETURN_NONE;
+    return run_usual(self, args, count, kwnames);
+}
+
+const shortcut_spec pointwise_shortcuts[] = {{"usual", run_usual}, {"product", run_product}, {NULL, NULL}};

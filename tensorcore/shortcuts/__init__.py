@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["before", "learn", "product_way", "properties", "reason", "usual_way"]
+__all__ = ["before", "fused_way", "learn", "product_way", "properties", "reason", "usual_way"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _wanted = os.environ.get("TENSORCORE_NATIVE", "")
@@ -77,11 +77,20 @@ def product_way(
     return before("product", op, kernel, accepts, None, *dims, _traits(op), again)(_nothing)
 
 
+def fused_way(kernel: str, again: Callable[..., Any]) -> Callable[..., Any]:
+    """What the kernel of that name answers first to tensors of one device that are not recorded; None for all other calls."""
+    return before("fused", kernel, again)(_no_call)
+
+
 def _traits(op: Any) -> int:
     """How a call of the op is recorded, in bits."""
     facts = [bool(op.grads), op.keeps_inputs, op.keeps_out]
     facts += [formula in kept for kept in op.needed_for for formula in range(2)]
     return sum([1 << i for i, fact in enumerate(facts) if fact])
+
+
+def _no_call(inputs: Any, options: Any, dtype: Any) -> Any:
+    """In the place of a short way that was not built."""
 
 
 def _nothing(input: Any, other: Any = None) -> Any:

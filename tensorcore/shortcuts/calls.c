@@ -89,6 +89,46 @@ static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize
     return made;
 }
 
+/* fused.py: what a kernel of one result makes of tensors of one device, none of them recorded, with its name and what asks again
+   where there was no memory; None where that is not the call */
+static PyObject *run_fused(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 3 || kwnames || counts(INFERENCE) || !PyTuple_CheckExact(args[0]) || !PyDict_CheckExact(args[1]))
+        Py_RETURN_NONE;
+    PyObject **inputs = PySequence_Fast_ITEMS(args[0]), *natives[OPERANDS];
+    const Py_ssize_t count = PyTuple_GET_SIZE(args[0]);
+    if (!count || count > OPERANDS || !is_whole(inputs[0]))
+        Py_RETURN_NONE;
+    PyObject *device = SLOT(inputs[0], DEVICE), *dtype = args[2] == Py_None ? SLOT(inputs[0], DTYPE) : args[2];
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (inputs[i] != Py_None &&
+            (!is_whole(inputs[i]) || SLOT(inputs[i], DEVICE) != device || SLOT(inputs[i], NODE) != Py_None))
+            Py_RETURN_NONE;
+        natives[i] = inputs[i] == Py_None ? Py_None : SLOT(inputs[i], NATIVE);
+    }
+    PyObject *kernel = kernel_of(device, self->known[0]);
+    const int there = kernel ? PyObject_IsTrue(kernel) : -1;
+    if (there <= 0) {
+        Py_XDECREF(kernel);
+        return there ? NULL : Py_NewRef(Py_None);
+    }
+    Py_INCREF(dtype);
+    Py_INCREF(device);
+    for (Py_ssize_t i = 0; i < count; i++)
+        Py_INCREF(natives[i]);
+    PyObject *native = PyObject_VectorcallDict(kernel, natives, (size_t)count, args[1]), *made = NULL;
+    if (!native && PyErr_ExceptionMatches(PyExc_MemoryError))
+        native = asked_again(self->known[1], device, self->known[0], natives, count, args[1]);
+    if (native && (!PyTuple_CheckExact(native) || PyTuple_GET_SIZE(native)))
+        made = new_tensor(PyTuple_CheckExact(native) ? PyTuple_GET_ITEM(native, 0) : native, dtype, device);
+    for (Py_ssize_t i = 0; i < count; i++)
+        Py_DECREF(natives[i]);
+    Py_XDECREF(native);
+    Py_DECREF(kernel);
+    Py_DECREF(dtype);
+    Py_DECREF(device);
+    return made;
+}
+
 /* affine.py: _add_product(op, input, x, y, dims, beta, alpha, out) of one dtype and device, whose sizes fit, by the kernel of
    that name; with what records, and the dtypes */
 static PyObject *run_add_product(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -216,6 +256,6 @@ static PyObject *run_keys(const shortcut *self, PyObject *const *args, Py_ssize_
 }
 
 const shortcut_spec call_shortcuts[] = {
-    {"new_tensor", run_new_tensor}, {"apply", run_apply}, {"add_product", run_add_product},
+    {"new_tensor", run_new_tensor}, {"apply", run_apply}, {"add_product", run_add_product}, {"fused", run_fused},
     {"fitting", run_fitting}, {"keys", run_keys}, {NULL, NULL},
 };

@@ -60,9 +60,9 @@ static PyObject *node_of(PyObject *made, PyObject *op, PyObject *const *args, Py
     return node;
 }
 
-/* again(device, name, natives, {}, error), with the exception that is set. */
-static PyObject *asked_again(const shortcut *self, PyObject *device, PyObject *const *natives, Py_ssize_t count) {
-    PyObject *type, *error, *trace, *made = NULL, *given = PyTuple_New(count), *options = PyDict_New();
+PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObject *const *natives, Py_ssize_t count, PyObject *given_options) {
+    PyObject *type, *error, *trace, *made = NULL, *given = PyTuple_New(count);
+    PyObject *options = given_options ? Py_NewRef(given_options) : PyDict_New();
     PyErr_Fetch(&type, &error, &trace);
     PyErr_NormalizeException(&type, &error, &trace);
     if (trace)
@@ -70,7 +70,7 @@ static PyObject *asked_again(const shortcut *self, PyObject *device, PyObject *c
     for (Py_ssize_t i = 0; given && i < count; i++)
         PyTuple_SET_ITEM(given, i, Py_NewRef(natives[i]));
     if (given && options)
-        made = PyObject_CallFunctionObjArgs(self->known[AGAIN], device, self->known[NAME], given, options, error, NULL);
+        made = PyObject_CallFunctionObjArgs(again, device, name, given, options, error, NULL);
     Py_XDECREF(type);
     Py_XDECREF(error);
     Py_XDECREF(trace);
@@ -114,7 +114,7 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
     PyObject *native = PyObject_Vectorcall(kernel, natives, (size_t)count, NULL);
     const bool short_of_memory = !native && PyErr_ExceptionMatches(PyExc_MemoryError);
     if (short_of_memory)
-        native = asked_again(self, device, natives, count);
+        native = asked_again(self->known[AGAIN], device, self->known[NAME], natives, count, NULL);
     if (native && (array = PyObject_GetAttr(device, shortcut_names[A_ARRAY])) && (PyObject *)Py_TYPE(native) != array)
         Py_SETREF(native, PyObject_CallMethodOneArg(device, shortcut_names[A_AS_NATIVE], native));
     if (native && array)

@@ -80,6 +80,9 @@ PyObject *new_tensor(PyObject *native, PyObject *dtype, PyObject *device);
 /* The version of a tensor, which it gets now if it has none; borrowed. */
 PyObject *version_of(PyObject *input);
 
+/* again(device, name, natives, options, error), with the exception that is set; without options where those are NULL. */
+PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObject *const *natives, Py_ssize_t count, PyObject *given_options);
+
 /* The kernel of that name of a device. */
 PyObject *kernel_of(PyObject *device, PyObject *name);
 

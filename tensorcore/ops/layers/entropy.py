@@ -21,6 +21,7 @@ from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import check_floating
 from tensorcore.ops.reductions.reduce import sum as total
 from tensorcore.ops.samples import loss as samples
+from tensorcore.shortcuts import before
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -109,6 +110,24 @@ def _check_classes(
     return input, target, single
 
 
+@before("plain_classes", PLAIN_FLOATS, dtypes.int64, ("mean", "sum", "none"))
+def _is_plain(
+    input: Any, target: Any, weight: Any, size_average: Any, ignore_index: Any, reduce: Any, reduction: Any
+) -> bool:
+    """Whether a call is the usual one, of scores (samples, classes) and a class for each: only the labels are to be looked at."""
+    return (
+        type(input) is type(target) is Tensor
+        and input.dtype in PLAIN_FLOATS
+        and target.dtype is dtypes.int64
+        and weight is size_average is reduce is None
+        and type(ignore_index) is int
+        and type(reduction) is str
+        and reduction in ("mean", "sum", "none")
+        and len(shape := input.native.shape) == 2
+        and tuple(target.native.shape) == tuple(shape[:1])
+    )
+
+
 def _look(op: str, target: Tensor, classes: int, ignore_index: int) -> None:
     """Check the labels, where a look is cheap, as on the host; a device that wraps another one looks when it runs the kernel."""
     device = target.device
@@ -166,6 +185,9 @@ def nll_loss(
         target: class indices ``(N, ...)`` or ``()``; ``ignore_index`` among them counts for nothing.
         weight: one per class; ``mean`` divides by the sum of those met.
     """
+    if _is_plain(input, target, weight, size_average, ignore_index, reduce, reduction):
+        _look("nll_loss", target, input.native.shape[1], ignore_index)
+        return _nll_loss((input, target, None), {"reduction": reduction, "ignore_index": ignore_index})  # type: ignore[no-any-return]
     reduction = check_reduction("nll_loss", reduction, size_average, reduce)
     return _classified(_nll_loss, input, target, weight, ignore_index, reduction)
 
@@ -182,19 +204,8 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
         weight: one per class.
         label_smoothing: how much of the target's weight is spread evenly over all classes, 0 to 1.
     """
-    if (
-        type(input) is type(target) is Tensor
-        and input.dtype in PLAIN_FLOATS
-        and target.dtype is dtypes.int64
-        and weight is size_average is reduce is None
-        and label_smoothing == 0
-        and type(ignore_index) is int
-        and type(reduction) is str
-        and reduction in ("mean", "sum", "none")
-        and len(shape := input.native.shape) == 2
-        and target.native.shape == shape[:1]
-    ):  # the usual call, whose labels alone are to be looked at
-        _look("cross_entropy", target, shape[1], ignore_index)
+    if label_smoothing == 0 and _is_plain(input, target, weight, size_average, ignore_index, reduce, reduction):
+        _look("cross_entropy", target, input.native.shape[1], ignore_index)
         return _cross_entropy((input, target, None), {"reduction": reduction, "ignore_index": ignore_index})  # type: ignore[no-any-return]
     reduction = check_reduction("cross_entropy", reduction, size_average, reduce)
     check_tensors("cross_entropy", input=input, target=target)

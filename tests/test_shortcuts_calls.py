@@ -5,7 +5,7 @@ import pytest
 import tensorcore as torch
 from tensorcore.ops.calls import apply
 from tensorcore.ops.indexing.scatter import _usual
-from tensorcore.ops.layers.entropy import _is_plain
+from tensorcore.ops.layers.labels import is_plain
 from tensorcore.ops.linalg.affine import _add_product, _addmm
 from tensorcore.ops.pointwise.complex import _are_pairs
 from tensorcore.ops.shapes.split import _slices, _split
@@ -73,7 +73,7 @@ def test_usual_losses_of_classes_are_known_by_both_ways() -> None:
               (6, "".join(["su", "m"])), (6, None)]  # fmt: skip
     for place, other in [(0, x), *others]:
         given = (*plain[:place], other, *plain[place + 1 :])
-        assert _is_plain(*given) == _is_plain.__wrapped__(*given)
+        assert is_plain(*given) == is_plain.__wrapped__(*given)
 
 
 @pytest.mark.parametrize("recorded", [False, True])

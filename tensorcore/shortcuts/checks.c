@@ -126,7 +126,7 @@ static PyObject *run_usual_places(const shortcut *self, PyObject *const *args, P
     return PyLong_FromSsize_t(at);
 }
 
-/* entropy.py: _is_plain(input, target, weight, size_average, ignore_index, reduce, reduction), where the answer is yes; with the
+/* labels.py: is_plain(input, target, weight, size_average, ignore_index, reduce, reduction), where the answer is yes; with the
    dtypes of scores, that of labels, and the reductions */
 static PyObject *run_plain_classes(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     if (nargs != 7 || kwnames || !is_whole(args[0]) || !is_whole(args[1]) || args[2] != Py_None || args[3] != Py_None ||

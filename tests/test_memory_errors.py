@@ -102,6 +102,27 @@ def test_draws_that_fit_nowhere_end_in_the_error(name) -> None:
     assert tc.rand(3).tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [
+        ("mul", "kron"),
+        ("matmul_nt", "inner"),
+        ("matmul", "mm"),
+        ("addmm", "addbmm"),
+        ("addcmul", "addr"),
+        ("clone", "select_scatter"),
+    ],
+)
+def test_a_call_that_asks_its_kernel_by_itself_gets_a_second_try(kernel, name) -> None:
+    """One failure is mended by freed caches; the result is as ever."""
+    x, batch = tc.arange(4.0).reshape(2, 2), tc.arange(8.0).reshape(2, 2, 2)
+    given = {"addbmm": (x, batch, batch), "addr": (x, x[0], x[1]), "select_scatter": (x, x[0], 0, 1)}.get(name, (x, x))
+    expected = getattr(tc, name)(*given).tolist()
+    with Failing(kernel, 1) as failing:
+        assert getattr(tc, name)(*given).tolist() == expected
+    assert failing.calls == 2
+
+
 def test_a_backward_kernel_gets_a_second_try() -> None:
     """The gradient is that of a walk that found memory at once."""
     x = tc.ones(2, 3, requires_grad=True)

@@ -16,12 +16,11 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.indexing.parse import simple, whole
 from tensorcore.ops.inplace import is_free
 from tensorcore.ops.output import written
-from tensorcore.ops.pointwise.complex import _are_pairs
 from tensorcore.ops.shapes.join import _fitting
 from tensorcore.ops.shapes.order import _permute
 from tensorcore.ops.shapes.shape import _sizes, _view
-from tensorcore.ops.shapes.split import _keys, _slices, _split
-from tensorcore.ops.shapes.views_part import _strided_options, diagonal_options, select_op, slice_op
+from tensorcore.ops.shapes.split import _keys
+from tensorcore.ops.shapes.views_part import _strided_options, select_op, slice_op
 from tensorcore.optim.algorithm import with_gradients
 from tensorcore.tensor import new_tensor
 
@@ -138,45 +137,6 @@ def test_parts_are_named_by_both_ways() -> None:
     """The keys of parts between cuts, which may go back."""
     for given in ((0, [0, 2, 5]), (2, [0, 3, 1, 4]), (1, [7]), (0, 3), (2, 0)):
         assert _keys(*given) == _keys.__wrapped__(*given)
-
-
-@pytest.mark.parametrize("op", [None, _split])
-@pytest.mark.parametrize("given", [(0, [0, 2, 3]), (1, [0, 3, 1, 4]), (1, [4]), (0, []), (0, [0, HUGE]), (1, [1, 2.0])])
-def test_parts_are_shown_by_both_ways(op, given) -> None:
-    """Where each part lies, and what its origin says of it, with and without recording."""
-    x = torch.arange(12.0).view(3, 4)
-
-    def parts(function):
-        made = function(op, x, *given)
-        return [(one.native.ctypes.data, one.shape, one.stride(), one.origin.kind, one.origin.options) for one in made]
-
-    for recording in (True, False):
-        with torch.set_grad_enabled(recording):
-            assert outcome(parts, _slices) == outcome(parts, _slices.__wrapped__)
-
-
-@pytest.mark.parametrize(
-    "args", [(0, 0, 1), (-1, -1, 0), (2, 1, 1), (0, 0, 7), (True, 0, 1), (1.5, 0, 1), (0, 0.0, 1), (HUGE, 1, 0)]
-)
-def test_diagonals_are_named_by_both_ways(args) -> None:
-    """The dims counted from the front; two that are one, or none, are an error."""
-    short, long = (outcome(f, "op", (2, 3), *args) for f in (diagonal_options, diagonal_options.__wrapped__))
-    assert short == long
-
-
-def test_pairs_of_floats_are_seen_by_both_ways() -> None:
-    """Rows of two neighbours at even places are pairs, whatever has a step or a beginning that is odd is none."""
-    x = torch.arange(24.0)
-    for one in (
-        x.view(12, 2),
-        x.view(3, 4, 2),
-        x[1:-1].view(11, 2),
-        x.view(4, 6)[:, 2:4],
-        x.view(8, 3)[:, :2],
-        x.view(2, 12).t(),
-        x[:0].view(0, 2),
-    ):
-        assert _are_pairs(one) == _are_pairs.__wrapped__(one)
 
 
 def test_operands_are_looked_at_by_both_ways() -> None:

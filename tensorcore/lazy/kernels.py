@@ -15,7 +15,7 @@ from typing import Any
 
 from tensorcore.backend.base import Backend, Kernel
 from tensorcore.lazy.kinds import indexed
-from tensorcore.ops.layers.entropy import check_labels
+from tensorcore.ops.layers.labels import check_labels
 
 __all__ = ["PureKernels", "pure_kernels"]
 

@@ -32,7 +32,7 @@ from tensorcore.lazy.record import (
     user_frame,
 )  # fmt: skip
 from tensorcore.lazy.updates import WRITTEN, writing
-from tensorcore.ops.layers.entropy import check_labels
+from tensorcore.ops.layers.labels import check_labels
 
 __all__ = ["Recorder"]
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["before", "learn", "properties", "reason", "usual_way"]
+__all__ = ["before", "fused_way", "learn", "product_way", "properties", "reason", "usual_way"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _wanted = os.environ.get("TENSORCORE_NATIVE", "")
@@ -67,10 +67,30 @@ def usual_way(
         result: the result's dtype where that is not theirs.
         floats, integers: the dtypes beside which a number of Python's, or a whole one of 32 bits, may stand.
     """
+    return before("usual", op, op.name, accepts, result, floats, integers, _traits(op), again)(_nothing)
+
+
+def product_way(
+    op: Any, kernel: str, again: Callable[..., Any], accepts: frozenset[Any], dims: tuple[int, int]
+) -> Callable[..., Any]:
+    """The same of a product of two tensors of so many dims."""
+    return before("product", op, kernel, accepts, None, *dims, _traits(op), again)(_nothing)
+
+
+def fused_way(kernel: str, again: Callable[..., Any]) -> Callable[..., Any]:
+    """What the kernel of that name answers first to tensors of one device that are not recorded; None for all other calls."""
+    return before("fused", kernel, again)(_no_call)
+
+
+def _traits(op: Any) -> int:
+    """How a call of the op is recorded, in bits."""
     facts = [bool(op.grads), op.keeps_inputs, op.keeps_out]
     facts += [formula in kept for kept in op.needed_for for formula in range(2)]
-    traits = sum([1 << i for i, fact in enumerate(facts) if fact])
-    return before("usual", op, op.name, accepts, result, floats, integers, traits, again)(_nothing)
+    return sum([1 << i for i, fact in enumerate(facts) if fact])
+
+
+def _no_call(inputs: Any, options: Any, dtype: Any) -> Any:
+    """In the place of a short way that was not built."""
 
 
 def _nothing(input: Any, other: Any = None) -> Any:

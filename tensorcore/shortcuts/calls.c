@@ -89,6 +89,89 @@ static PyObject *run_apply(const shortcut *self, PyObject *const *args, Py_ssize
     return made;
 }
 
+/* fused.py: what a kernel of one result makes of tensors of one device, none of them recorded, with its name and what asks again
+   where there was no memory; None where that is not the call */
+static PyObject *run_fused(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 3 || kwnames || counts(INFERENCE) || !PyTuple_CheckExact(args[0]) || !PyDict_CheckExact(args[1]))
+        Py_RETURN_NONE;
+    PyObject **inputs = PySequence_Fast_ITEMS(args[0]), *natives[OPERANDS];
+    const Py_ssize_t count = PyTuple_GET_SIZE(args[0]);
+    if (!count || count > OPERANDS || !is_whole(inputs[0]))
+        Py_RETURN_NONE;
+    PyObject *device = SLOT(inputs[0], DEVICE), *dtype = args[2] == Py_None ? SLOT(inputs[0], DTYPE) : args[2];
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (inputs[i] != Py_None &&
+            (!is_whole(inputs[i]) || SLOT(inputs[i], DEVICE) != device || SLOT(inputs[i], NODE) != Py_None))
+            Py_RETURN_NONE;
+        natives[i] = inputs[i] == Py_None ? Py_None : SLOT(inputs[i], NATIVE);
+    }
+    PyObject *kernel = kernel_of(device, self->known[0]);
+    const int there = kernel ? PyObject_IsTrue(kernel) : -1;
+    if (there <= 0) {
+        Py_XDECREF(kernel);
+        return there ? NULL : Py_NewRef(Py_None);
+    }
+    Py_INCREF(dtype);
+    Py_INCREF(device);
+    for (Py_ssize_t i = 0; i < count; i++)
+        Py_INCREF(natives[i]);
+    PyObject *native = PyObject_VectorcallDict(kernel, natives, (size_t)count, args[1]), *made = NULL;
+    if (!native && PyErr_ExceptionMatches(PyExc_MemoryError))
+        native = asked_again(self->known[1], device, self->known[0], natives, count, args[1]);
+    if (native && (!PyTuple_CheckExact(native) || PyTuple_GET_SIZE(native)))
+        made = new_tensor(PyTuple_CheckExact(native) ? PyTuple_GET_ITEM(native, 0) : native, dtype, device);
+    for (Py_ssize_t i = 0; i < count; i++)
+        Py_DECREF(natives[i]);
+    Py_XDECREF(native);
+    Py_DECREF(kernel);
+    Py_DECREF(dtype);
+    Py_DECREF(device);
+    return made;
+}
+
+/* affine.py: _add_product(op, input, x, y, dims, beta, alpha, out) of one dtype and device, whose sizes fit, by the kernel of
+   that name; with what records, and the dtypes */
+static PyObject *run_add_product(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 8 || kwnames || args[7] != Py_None || !PyTuple_CheckExact(args[4]) || PyTuple_GET_SIZE(args[4]) != 2)
+        return NULL;
+    PyArrayObject *arrays[3];
+    for (int i = 0; i < 3; i++) {
+        PyObject *one = args[1 + i];
+        if (!is_whole(one) || SLOT(one, DTYPE) != SLOT(args[1], DTYPE) || SLOT(one, DEVICE) != SLOT(args[1], DEVICE) ||
+            !PyArray_CheckExact(SLOT(one, NATIVE)))
+            return NULL;
+        arrays[i] = (PyArrayObject *)SLOT(one, NATIVE);
+    }
+    if (PySet_Contains(self->known[1], SLOT(args[1], DTYPE)) != 1)
+        return NULL;
+    for (int i = 5; i < 7; i++)
+        if (!PyLong_CheckExact(args[i]) && !PyFloat_CheckExact(args[i]))
+            return NULL;
+    PyArrayObject *c = arrays[0], *a = arrays[1], *b = arrays[2];
+    const int across = PyArray_NDIM(a), down = PyArray_NDIM(b), ndim = across - (down == 1), shift = ndim - PyArray_NDIM(c);
+    if (across < 2 || across != PyLong_AsLong(PyTuple_GET_ITEM(args[4], 0)) || down != PyLong_AsLong(PyTuple_GET_ITEM(args[4], 1)) ||
+        PyArray_DIM(a, across - 1) != PyArray_DIM(b, down > 1 ? down - 2 : 0) || shift < 0 ||
+        (across > 2 && PyArray_DIM(a, 0) != PyArray_DIM(b, 0)))
+        return NULL;
+    for (int i = shift; i < ndim; i++) {
+        const npy_intp size = i == across - 1 ? PyArray_DIM(b, down - 1) : PyArray_DIM(a, i), have = PyArray_DIM(c, i - shift);
+        if (have != 1 && have != size)
+            return NULL;
+    }
+    PyObject *kernel = kernel_of(SLOT(args[1], DEVICE), shortcut_names[A_ADDMM]), *made = NULL;
+    PyObject *inputs = kernel && PyObject_IsTrue(kernel) == 1 ? PyTuple_Pack(3, args[1], args[2], args[3]) : NULL;
+    PyObject *options = inputs ? PyDict_New() : NULL;
+    if (options && !PyDict_SetItem(options, shortcut_names[A_BETA], args[5]) &&
+        !PyDict_SetItem(options, shortcut_names[A_ALPHA], args[6])) {
+        PyObject *const given[3] = {args[0], inputs, options};
+        made = run_apply(self, given, 3, NULL);
+    }
+    Py_XDECREF(kernel);
+    Py_XDECREF(inputs);
+    Py_XDECREF(options);
+    return made;
+}
+
 /* Whether tensors are arrays of one dtype and device, none of them recorded, that fit along the dim, which is counted from the
    front then; their arrays, and the sizes of all of them together. */
 static bool fit(PyObject *const *tensors, Py_ssize_t count, long *dim, PyObject *natives, npy_intp *sizes, int *ndim) {
@@ -178,5 +261,6 @@ static PyObject *run_keys(const shortcut *self, PyObject *const *args, Py_ssize_
 }
 
 const shortcut_spec call_shortcuts[] = {
-    {"new_tensor", run_new_tensor}, {"apply", run_apply}, {"fitting", run_fitting}, {"keys", run_keys}, {NULL, NULL},
+    {"new_tensor", run_new_tensor}, {"apply", run_apply}, {"add_product", run_add_product}, {"fused", run_fused},
+    {"fitting", run_fitting}, {"keys", run_keys}, {NULL, NULL},
 };

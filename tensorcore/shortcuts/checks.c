@@ -104,6 +104,45 @@ static PyObject *run_diagonal(const shortcut *self, PyObject *const *args, Py_ss
     return made;
 }
 
+/* scatter.py: _usual(input, dim, index, src), where the call is usual; with the dtype of indices */
+static PyObject *run_usual_places(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 4 || kwnames || !is_whole(args[0]) || !is_whole(args[2]) || !is_whole(args[3]) ||
+        SLOT(args[2], DTYPE) != self->known[0] || SLOT(args[3], DTYPE) != SLOT(args[0], DTYPE) ||
+        SLOT(args[3], DEVICE) != SLOT(args[0], DEVICE) || SLOT(args[2], DEVICE) != SLOT(args[0], DEVICE) ||
+        !PyArray_CheckExact(SLOT(args[0], NATIVE)) || !PyArray_CheckExact(SLOT(args[2], NATIVE)) ||
+        !PyArray_CheckExact(SLOT(args[3], NATIVE)))
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE), *index = (PyArrayObject *)SLOT(args[2], NATIVE);
+    PyArrayObject *source = (PyArrayObject *)SLOT(args[3], NATIVE);
+    const int ndim = PyArray_NDIM(x);
+    const Py_ssize_t at = ndim ? wrapped(args[1], ndim) : NO_DIM;
+    if (at == NO_DIM || PyArray_NDIM(index) != ndim || PyArray_NDIM(source) != ndim)
+        return NULL;
+    for (int i = 0; i < ndim; i++) {
+        const npy_intp size = PyArray_DIM(index, i);
+        if (!size || (i != at && size > PyArray_DIM(x, i)) || (source != x && size > PyArray_DIM(source, i)))
+            return NULL;
+    }
+    return PyLong_FromSsize_t(at);
+}
+
+/* labels.py: is_plain(input, target, weight, size_average, ignore_index, reduce, reduction), where the answer is yes; with the
+   dtypes of scores, that of labels, and the reductions */
+static PyObject *run_plain_classes(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 7 || kwnames || !is_whole(args[0]) || !is_whole(args[1]) || args[2] != Py_None || args[3] != Py_None ||
+        !PyLong_CheckExact(args[4]) || args[5] != Py_None || !PyUnicode_CheckExact(args[6]))
+        return NULL;
+    PyObject *scores = SLOT(args[0], NATIVE), *labels = SLOT(args[1], NATIVE);
+    if (!PyArray_CheckExact(scores) || !PyArray_CheckExact(labels) || PyArray_NDIM((PyArrayObject *)scores) != 2 ||
+        PyArray_NDIM((PyArrayObject *)labels) != 1 || PyArray_DIM((PyArrayObject *)scores, 0) != PyArray_DIM((PyArrayObject *)labels, 0) ||
+        SLOT(args[1], DTYPE) != self->known[1] || PySet_Contains(self->known[0], SLOT(args[0], DTYPE)) != 1)
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self->known[2]); i++)
+        if (args[6] == PyTuple_GET_ITEM(self->known[2], i)) /* interned, as words in programs are */
+            Py_RETURN_TRUE;
+    return NULL;
+}
+
 /* rules.py: whole(op, name, value) */
 static PyObject *run_whole(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     return nargs == 3 && PyLong_CheckExact(args[2]) ? Py_NewRef(args[2]) : NULL;
@@ -337,7 +376,8 @@ static PyObject *run_with_gradients(const shortcut *self, PyObject *const *args,
 
 const shortcut_spec check_shortcuts[] = {
     {"check_tensors", run_check_tensors}, {"lifted", run_lifted}, {"plain", run_plain}, {"stored", run_stored},
-    {"wrap_dim", run_wrap_dim}, {"wrap_dims", run_wrap_dims}, {"diagonal_options", run_diagonal}, {"whole", run_whole}, {"as_shape", run_as_shape},
+    {"wrap_dim", run_wrap_dim}, {"wrap_dims", run_wrap_dims}, {"diagonal_options", run_diagonal}, {"plain_classes", run_plain_classes}, {"usual_places", run_usual_places},
+    {"whole", run_whole}, {"as_shape", run_as_shape},
     {"broadcast", run_broadcast}, {"result_type", run_result_type}, {"sizes", run_sizes}, {"infer_size", run_infer_size}, {"common_device", run_common_device},
     {"strided_options", run_strided}, {"with_gradients", run_with_gradients}, {NULL, NULL},
 };

@@ -61,9 +61,9 @@ static PyObject *node_of(PyObject *made, PyObject *op, PyObject *const *args, Py
     return node;
 }
 
-/* again(device, name, natives, {}, error), with the exception that is set. */
-static PyObject *asked_again(const shortcut *self, PyObject *device, PyObject *const *natives, Py_ssize_t count) {
-    PyObject *type, *error, *trace, *made = NULL, *given = PyTuple_New(count), *options = PyDict_New();
+PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObject *const *natives, Py_ssize_t count, PyObject *given_options) {
+    PyObject *type, *error, *trace, *made = NULL, *given = PyTuple_New(count);
+    PyObject *options = given_options ? Py_NewRef(given_options) : PyDict_New();
     PyErr_Fetch(&type, &error, &trace);
     PyErr_NormalizeException(&type, &error, &trace);
     if (trace)
@@ -71,7 +71,7 @@ static PyObject *asked_again(const shortcut *self, PyObject *device, PyObject *c
     for (Py_ssize_t i = 0; given && i < count; i++)
         PyTuple_SET_ITEM(given, i, Py_NewRef(natives[i]));
     if (given && options)
-        made = PyObject_CallFunctionObjArgs(self->known[AGAIN], device, self->known[NAME], given, options, error, NULL);
+        made = PyObject_CallFunctionObjArgs(again, device, name, given, options, error, NULL);
     Py_XDECREF(type);
     Py_XDECREF(error);
     Py_XDECREF(trace);
@@ -110,7 +110,7 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
     PyObject *native = kernel ? PyObject_Vectorcall(kernel, natives, (size_t)count, NULL) : NULL;
     const bool short_of_memory = kernel && !native && PyErr_ExceptionMatches(PyExc_MemoryError);
     if (short_of_memory)
-        native = asked_again(self, device, natives, count);
+        native = asked_again(self->known[AGAIN], device, self->known[NAME], natives, count, NULL);
     if (native && (array = PyObject_GetAttr(device, shortcut_names[A_ARRAY])) && (PyObject *)Py_TYPE(native) != array)
         Py_SETREF(native, PyObject_CallMethodOneArg(device, shortcut_names[A_AS_NATIVE], native));
     if (native && array)
@@ -134,6 +134,19 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
         Py_RETURN_NONE;
     }
     return made;
+}
+
+/* products.py: a usual call of a product of two arrays of so many dims, whose sizes fit; FLOATS and INTEGERS are those numbers */
+static PyObject *run_product(const shortcut *self, PyObject *const *args, Py_ssize_t count, PyObject *kwnames) {
+    if (count != 2 || kwnames || !is_whole(args[0]) || !is_whole(args[1]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)) ||
+        !PyArray_CheckExact(SLOT(args[1], NATIVE)))
+        Py_RETURN_NONE;
+    PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE), *y = (PyArrayObject *)SLOT(args[1], NATIVE);
+    const int ndim = PyArray_NDIM(x), other = PyArray_NDIM(y);
+    if (ndim != PyLong_AsLong(self->known[FLOATS]) || other != PyLong_AsLong(self->known[INTEGERS]) ||
+        PyArray_DIM(x, ndim - 1) != PyArray_DIM(y, other > 1 ? other - 2 : 0) || (ndim == 3 && PyArray_DIM(x, 0) != PyArray_DIM(y, 0)))
+        Py_RETURN_NONE;
+    return run_usual(self, args, count, kwnames);
 }
 
 /* Whether the second of two arrays broadcasts to the shape of the first. */
@@ -160,16 +173,17 @@ static PyObject *beside(PyObject *input, PyObject *other) {
 
 /* kernel(*given[:count]), with out=given[count] where there are `keywords`; `given` are borrowed. */
 static PyObject *run_kernel(PyObject *device, PyObject *name, PyObject **given, Py_ssize_t count, PyObject *keywords) {
-    PyObject *kernel = kernel_of(device, name);
     const Py_ssize_t all = count + (keywords ? 1 : 0);
-    if (!kernel)
-        return NULL;
     for (Py_ssize_t i = 0; i < all; i++) /* a kernel may let other threads run, which may give a tensor another array */
         Py_INCREF(given[i]);
-    PyObject *made = PyObject_Vectorcall(kernel, given, (size_t)count, keywords);
+    Py_INCREF(device);
+    PyObject *kernel = kernel_of(device, name), *made = NULL;
+    if (kernel)
+        made = PyObject_Vectorcall(kernel, given, (size_t)count, keywords);
     for (Py_ssize_t i = 0; i < all; i++)
         Py_DECREF(given[i]);
-    Py_DECREF(kernel);
+    Py_DECREF(device);
+    Py_XDECREF(kernel);
     return made;
 }
 
@@ -230,5 +244,5 @@ static PyObject *run_overwrite(const shortcut *self, PyObject *const *args, Py_s
 }
 
 const shortcut_spec pointwise_shortcuts[] = {
-    {"usual", run_usual}, {"overwritten", run_overwritten}, {"overwrite", run_overwrite}, {NULL, NULL},
+    {"usual", run_usual}, {"product", run_product}, {"overwritten", run_overwritten}, {"overwrite", run_overwrite}, {NULL, NULL},
 };

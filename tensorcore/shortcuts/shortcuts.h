@@ -60,7 +60,7 @@ extern PyObject *next_order;
 /* Names of attributes, interned. */
 enum {
     A_KERNELS, A_KERNEL, A_VARIADIC, A_GRADS, A_SHAPE, A_BASE, A_KIND, A_FLOATING, A_COMPLEX, A_DTYPE, A_PLAIN, A_SEVERAL,
-    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, A_OFFSET, A_DIM1, A_DIM2, NAMES
+    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, A_OFFSET, A_DIM1, A_DIM2, A_ADDMM, A_BETA, A_ALPHA, NAMES
 };
 extern PyObject *shortcut_names[NAMES];
 
@@ -87,6 +87,9 @@ bool is_free(PyObject *tensor);
 
 /* Notes a write to the memory of a whole tensor; false where output.py has to, or with an exception. */
 bool note_write(PyObject *tensor);
+
+/* again(device, name, natives, options, error), with the exception that is set; without options where those are NULL. */
+PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObject *const *natives, Py_ssize_t count, PyObject *given_options);
 
 /* The kernel of that name of a device. */
 PyObject *kernel_of(PyObject *device, PyObject *name);

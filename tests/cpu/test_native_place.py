@@ -27,6 +27,20 @@ def test_elements_go_where_the_index_says(shape, dim, dtype):
             assert_same(native(one, at, given, dim=dim), fallback(one, at, given, dim=dim))
 
 
+@pytest.mark.parametrize("dim", [0, 1])
+def test_a_source_may_be_larger_than_its_index(dim):
+    """Its first elements along each dim count, of any layout, in a copy and in place."""
+    native, fallback = kernel("scatter")
+    x, index = np.zeros((4, 5), np.float32), np.array([[0, 3, 1], [2, 3, 0]])
+    src = np.arange(1, 25, dtype=np.float32).reshape(4, 6)
+    for given in (src, np.asfortranarray(src), src[::-1], src[:, ::2]):
+        expected = fallback(x, index, given[:2, :3], dim=dim)
+        assert_same(native(x, index, given, dim=dim), expected)
+        place = x.copy()
+        assert native(place, index, given, dim=dim, out=place) is place
+        assert_same(place, expected)
+
+
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_large_writes_keep_their_order_on_threads(dim):
     """Each place is written by one thread, so that of equal indices the last still counts."""

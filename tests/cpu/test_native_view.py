@@ -203,7 +203,8 @@ def test_diagonals_are_put_among_zeros_as_by_numpy(values, offset):
         options = {"shape": tuple(shape), "offset": offset, "dim1": first, "dim2": second}
         made = ours(values, **options)
         np.testing.assert_array_equal(made, reference(values, **options))
-        assert made.dtype == values.dtype and made.flags.c_contiguous
+        assert made.dtype == values.dtype
+        assert made.flags.c_contiguous
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

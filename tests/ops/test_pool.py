@@ -165,3 +165,22 @@ def test_avg_pool3d_wants_a_window_that_fits_without_its_padding():
     with pytest.raises(RuntimeError, match="smaller than kernel size"):
         tc.nn.functional.avg_pool3d(tc.ones(1, 1, 2, 2, 2), 3, padding=1)
     assert tc.nn.functional.avg_pool2d(tc.ones(1, 1, 2, 2), 3, padding=1).shape == (1, 1, 1, 1)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("indices", [False, True])
+@pytest.mark.parametrize(
+    ("name", "shape"), [("max_pool1d", (1, 2, 4)), ("max_pool2d", (1, 2, 4, 4)), ("max_pool3d", (1, 2, 2, 2, 2))]
+)
+def test_pools_of_the_largest_take_pytorchs_dtypes(name, shape, indices, dtype, torch):
+    """No bools, and no integers along one dim unless their places are wanted too."""
+    outcomes = []
+    for library in (tc, torch):
+        try:
+            made = getattr(library.nn.functional, name)(
+                library.ones(shape, dtype=getattr(library, dtype)), 2, return_indices=indices
+            )
+            outcomes.append(str(made[0].dtype if indices else made.dtype))
+        except NotImplementedError:
+            outcomes.append("refused")
+    assert outcomes[0] == outcomes[1]

@@ -128,7 +128,28 @@ static void put_all(put_run *run) {
         native_parallel(width, columns < 16 ? 16 : columns, put_columns, run);
 }
 
-/* Of arrays of one type, where index and source have one shape, or of a number. */
+/* The first elements along each dim of x, as many as `like` has, in row-major order; NULL, with an exception or without. */
+static PyArrayObject *first_of(PyArrayObject *x, PyArrayObject *like) {
+    bool same = true;
+    if (PyArray_NDIM(x) != PyArray_NDIM(like))
+        return NULL;
+    for (int i = 0; i < PyArray_NDIM(x); i++) {
+        same &= PyArray_DIM(x, i) == PyArray_DIM(like, i);
+        if (PyArray_DIM(x, i) < PyArray_DIM(like, i))
+            return NULL;
+    }
+    if (same)
+        return native_dense((PyObject *)x);
+    PyObject *part = PyArray_NewFromDescr(&PyArray_Type, (PyArray_Descr *)Py_NewRef(PyArray_DESCR(x)), PyArray_NDIM(x),
+                                          PyArray_DIMS(like), PyArray_STRIDES(x), PyArray_DATA(x), NPY_ARRAY_ALIGNED, NULL);
+    PyArrayObject *made = part ? native_dense(part) : NULL;
+    if ((PyObject *)made == part && made && PyArray_SetBaseObject(made, Py_NewRef((PyObject *)x)))
+        Py_CLEAR(made);
+    Py_XDECREF(part);
+    return made;
+}
+
+/* Of arrays of one type, the source at least as large as the index along each dim, or of a number. */
 static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
     double number;
@@ -155,10 +176,8 @@ static PyObject *run_scatter(const native_kernel *kernel, PyObject *const *args,
         return NULL;
     bool fits = !place || !native_overlap(index, x);
     if (array)
-        fits = fits && PyArray_NDIM(source) == PyArray_NDIM(index) &&
-               PyArray_CompareLists(PyArray_DIMS(source), PyArray_DIMS(index), PyArray_NDIM(index)) &&
-               (!place || !native_overlap(source, x));
-    source = fits && array ? native_dense(args[2]) : NULL;
+        fits = fits && (!place || !native_overlap(source, x));
+    source = fits && array ? first_of(source, index) : NULL;
     const bool ready = fits && (source || !array);
     if (ready && rows) {
         row_run run = {.start = {NULL}};

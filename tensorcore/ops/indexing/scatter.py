@@ -18,6 +18,7 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor
 
 __all__ = ["gather", "scatter", "scatter_add", "scatter_reduce", "take_along_dim"]
@@ -45,6 +46,7 @@ _scatter_value = renamed(_scatter, 1)
 # How they are called
 
 
+@before("usual_places", dtypes.int64)
 def _usual(input: Any, dim: Any, index: Any, src: Any) -> int:
     """``dim`` from the front where a call meets every rule of ``gather`` (of ``input`` alone) or ``scatter``; else -1.
 

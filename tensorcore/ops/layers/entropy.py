@@ -7,12 +7,11 @@ from math import nan, prod
 from typing import Any
 
 from tensorcore import dtypes
-from tensorcore.backend.base import Backend, Native
-from tensorcore.errors import ArgumentError, DimensionError, DtypeError, GradientError, ShapeError
+from tensorcore.errors import ArgumentError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.fused import Fused
 from tensorcore.ops.kinds import composite, operation
+from tensorcore.ops.layers.labels import is_plain, look
 from tensorcore.ops.layers.loss import check_reduction, reduced
 from tensorcore.ops.layers.norm import log_softmax
 from tensorcore.ops.linalg.affine import linear
@@ -105,38 +104,8 @@ def _check_classes(
             f"{list(weight.shape)}; give {classes}"
         )
     target = target if target.dtype is dtypes.int64 else target.to(dtypes.int64)
-    _look(op, target, classes, ignore_index)
+    look(op, target, classes, ignore_index)
     return input, target, single
-
-
-def _look(op: str, target: Tensor, classes: int, ignore_index: int) -> None:
-    """Check the labels, where a look is cheap, as on the host; a device that wraps another one looks when it runs the kernel."""
-    device = target.device
-    can = device.capabilities
-    if (
-        can.host or (can.values and not device.checks_indices and device.wraps is None)
-    ) and 0 not in target.native.shape:
-        check_labels(op, device, target.native, classes, ignore_index)
-
-
-def check_labels(op: str, device: Backend, target: Native, classes: int, ignore_index: int) -> None:
-    """Raise DimensionError where a label of a native array is neither a class nor ``ignore_index``."""
-    kernels = device.kernels
-    low, high = kernels["index_bounds"](target)
-    if low >= 0 and high < classes:
-        return
-    # Once more without those that are ignored, in kernels: a compiled function can look again, but not read.
-    low, high = kernels["index_bounds"](kernels["where"](kernels["eq"](target, ignore_index), 0, target))
-    if low >= 0 and high < classes:
-        return
-    values = device.to_host(target)
-    wrong = (values < 0) | (values >= classes)
-    wrong &= values != ignore_index
-    if wrong.any():
-        raise DimensionError(
-            f"{op}: Target {values[wrong].flat[0]} is out of bounds, expected classes in [0, {classes - 1}], "
-            "got it; or pass it as ignore_index"
-        )
 
 
 def _classified(op: Fused, input: Tensor, target: Tensor, weight: Any, ignore_index: int, reduction: str) -> Tensor:
@@ -166,6 +135,9 @@ def nll_loss(
         target: class indices ``(N, ...)`` or ``()``; ``ignore_index`` among them counts for nothing.
         weight: one per class; ``mean`` divides by the sum of those met.
     """
+    if is_plain(input, target, weight, size_average, ignore_index, reduce, reduction):
+        look("nll_loss", target, input.native.shape[1], ignore_index)
+        return _nll_loss((input, target, None), {"reduction": reduction, "ignore_index": ignore_index})  # type: ignore[no-any-return]
     reduction = check_reduction("nll_loss", reduction, size_average, reduce)
     return _classified(_nll_loss, input, target, weight, ignore_index, reduction)
 
@@ -182,19 +154,8 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
         weight: one per class.
         label_smoothing: how much of the target's weight is spread evenly over all classes, 0 to 1.
     """
-    if (
-        type(input) is type(target) is Tensor
-        and input.dtype in PLAIN_FLOATS
-        and target.dtype is dtypes.int64
-        and weight is size_average is reduce is None
-        and label_smoothing == 0
-        and type(ignore_index) is int
-        and type(reduction) is str
-        and reduction in ("mean", "sum", "none")
-        and len(shape := input.native.shape) == 2
-        and target.native.shape == shape[:1]
-    ):  # the usual call, whose labels alone are to be looked at
-        _look("cross_entropy", target, shape[1], ignore_index)
+    if label_smoothing == 0 and is_plain(input, target, weight, size_average, ignore_index, reduce, reduction):
+        look("cross_entropy", target, input.native.shape[1], ignore_index)
         return _cross_entropy((input, target, None), {"reduction": reduction, "ignore_index": ignore_index})  # type: ignore[no-any-return]
     reduction = check_reduction("cross_entropy", reduction, size_average, reduce)
     check_tensors("cross_entropy", input=input, target=target)

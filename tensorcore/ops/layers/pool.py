@@ -198,6 +198,11 @@ def _max_pool(op: str, ndim: int, input: Tensor, kernel_size: Any, stride: Any, 
               return_indices: bool) -> Any:  # fmt: skip
     input, batched = _batched(op, input, ndim)
     check_real(op, input)
+    kind = input.dtype.kind
+    if kind == "bool" or (kind == "integer" and ndim == 1 and not return_indices):
+        raise UnsupportedDtype(
+            f'{op}: "{op}" not implemented for {input.dtype.name}, got a tensor of it; convert it with .float()'
+        )
     options = _placed(op, tuple(input.native.shape[2:]), kernel_size, stride, padding, dilation, ceil_mode)
     made = apply(_max, (input,), options)
     indices = apply(_max_indices, (input, made), options, dtype=dtypes.int64) if return_indices else None
@@ -216,6 +221,8 @@ def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
         padding: at both ends, of minus infinity.
         ceil_mode: also windows that reach over the end.
         return_indices: also where the largest values are, as flat indices within a channel.
+
+    Raises UnsupportedDtype for bools and, without ``return_indices``, for integers, as in PyTorch.
     """
     return _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 

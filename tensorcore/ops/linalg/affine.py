@@ -25,11 +25,13 @@ from tensorcore.ops.older import taking_older
 from tensorcore.ops.operands import NARROW, check_optional, check_tensors, factor, lifted, once_rounded
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.added import addcmul
+from tensorcore.ops.record import record
 from tensorcore.ops.samples import nn as samples
+from tensorcore.shortcuts import before
 from tensorcore.tape.memory import next_order
 from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import Node
-from tensorcore.tensor import Tensor
+from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["addbmm", "addmm", "addmv", "addr", "baddbmm", "bilinear", "linear"]
 
@@ -58,6 +60,7 @@ _PLAIN = frozenset([int, float])
 _addmm, _addmv, _baddbmm = _adding("addmm"), _adding("addmv"), _adding("baddbmm")
 
 
+@before("add_product", record, PLAIN_FLOATS)
 def _add_product(
     op: Op, input: Tensor, x: Tensor, y: Tensor, dims: tuple[int, int], beta: Any, alpha: Any, out: Any
 ) -> Tensor:
@@ -141,15 +144,17 @@ def addbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
 ) -> Tensor:
     """``beta * input + alpha * sum_b(batch1[b] @ batch2[b])``: one product whose inner dim runs over the batch too."""
-    check_tensors("addbmm", input=input, batch1=batch1, batch2=batch2)
-    a, b = tuple(batch1.native.shape), tuple(batch2.native.shape)
+    if type(batch1) is not Tensor or type(batch2) is not Tensor:
+        check_tensors("addbmm", input=input, batch1=batch1, batch2=batch2)
+    a, b = batch1.native.shape, batch2.native.shape
     if len(a) != 3 or len(b) != 3 or a[0] != b[0]:
         raise ShapeError(
             f"addbmm: batch1 and batch2 must be a 3D tensor of as many matrices, got {list(a)} and {list(b)}"
         )
-    rules.matmul_shape("addbmm", a, b)
+    if a[2] != b[1]:
+        rules.matmul_shape("addbmm", tuple(a), tuple(b))
     left = batch1.transpose(0, 1).reshape(a[1], a[0] * a[2])
-    return addmm(input, left, batch2.reshape(b[0] * b[1], b[2]), beta=beta, alpha=alpha, out=out)
+    return _add_product(_addmm, input, left, batch2.reshape(b[0] * b[1], b[2]), (2, 2), beta, alpha, out)
 
 
 @taking_older("beta alpha")
@@ -158,7 +163,8 @@ def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
 ) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``; of integers, beta and alpha are integers too."""
-    check_tensors("addr", input=input, vec1=vec1, vec2=vec2)
+    if type(input) is not Tensor or type(vec1) is not Tensor or type(vec2) is not Tensor:
+        check_tensors("addr", input=input, vec1=vec1, vec2=vec2)
     dtype, wanted = input.dtype, (*vec1.native.shape, *vec2.native.shape)
     if (
         dtype is vec1.dtype is vec2.dtype
@@ -170,6 +176,15 @@ def addr(
         and len(vec1.native.shape) == 1 == len(vec2.native.shape)
         and (input.native.shape == wanted or rules.broadcast("addr", tuple(input.native.shape), wanted) == wanted)
     ):
+        device = input.device
+        kernel = device.kernels["addcmul"]
+        if kernel and device is vec1.device is vec2.device and input.node is vec1.node is vec2.node is None:
+            column = device.kernels["unsqueeze"](vec1.native, dim=1)
+            try:
+                added = input.native if beta == 1 else device.kernels["mul"](input.native, beta)
+                return new_tensor(kernel(added, column, vec2.native, value=alpha), dtype, device)
+            except MemoryError:  # the way below frees the caches
+                pass
         return addcmul(input if beta == 1 else input * beta, vec1.unsqueeze(1), vec2, value=alpha)
     compute = promote_types(promote_types(dtype, vec1.dtype), vec2.dtype)
     made = outer(vec1.to(compute), vec2.to(compute))  # type: ignore[attr-defined]

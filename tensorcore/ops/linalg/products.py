@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from tensorcore import dtypes
+from tensorcore.backend.base import Native
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError, UnsupportedDtype, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply, binary
@@ -19,6 +20,7 @@ from tensorcore.ops.record import record
 from tensorcore.ops.samples import nn as samples
 from tensorcore.ops.shapes.shape import in_shape
 from tensorcore.ops.shortage import again
+from tensorcore.shortcuts import product_way
 from tensorcore.tape.mode import makers, mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -26,6 +28,7 @@ __all__ = [
     "bmm", "chain_matmul", "cross", "dot", "ger", "inner", "kron", "matmul", "mm", "mv", "outer", "trace", "vdot",
 ]  # fmt: skip
 
+Ints = tuple[int, ...]
 
 new = object.__new__
 makers.append(globals())
@@ -87,6 +90,21 @@ def _plain_pair(x: Tensor, y: Tensor) -> bool:
         and x.dtype in PLAIN_FLOATS
         and x.device is y.device
     )
+
+
+def _reshaped(kernel: str, x: Tensor, a: Ints, y: Tensor, b: Ints, shape: Ints) -> Tensor:
+    """What the kernel makes of a plain pair seen in the shapes ``a`` and ``b``, in another shape."""
+    device = x.device
+
+    def run(left: Native, right: Native) -> Native:
+        made = device.kernels[kernel](in_shape(device, left, a), in_shape(device, right, b))
+        return in_shape(device, made, shape)
+
+    try:
+        native = run(x.native, y.native)
+    except MemoryError as error:
+        native = again(device, kernel, (x.native, y.native), {}, error, run)
+    return new_tensor(native, x.dtype, device)
 
 
 def rows_of(shape: tuple[int, ...]) -> int:
@@ -197,8 +215,11 @@ def _of_dims(op: Op, second: str, dims: tuple[int, int], text: str, doc: str, ca
     """The call of a product of two tensors of exactly these numbers of dims; the usual one is one frame."""
     first_dims, other_dims = dims
     inner, batched = -2 if other_dims > 1 else -1, first_dims == 3
+    usual = product_way(op, "matmul", again, PLAIN_FLOATS, dims)
 
     def call(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+        if out is None and (done := usual(input, other)) is not None:
+            return done  # type: ignore[no-any-return]
         if (
             type(input) is Tensor
             and type(other) is Tensor
@@ -265,11 +286,7 @@ def inner(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         )
     shape, device = (*a[:-1], *b[:-1]), input.device
     if _plain_pair(input, other) and device.kernels["matmul_nt"]:
-        rows, columns = (
-            in_shape(device, input.native, (rows_of(a), a[-1])),
-            in_shape(device, other.native, (rows_of(b), b[-1])),
-        )
-        made = new_tensor(in_shape(device, device.kernels["matmul_nt"](rows, columns), shape), input.dtype, device)
+        made = _reshaped("matmul_nt", input, (rows_of(a), a[-1]), other, (rows_of(b), b[-1]), shape)
     else:
         made = matmul(input.reshape(rows_of(a), a[-1]), other.reshape(rows_of(b), b[-1]).t()).reshape(shape)
     return made if out is None else store("inner", made, out)
@@ -299,18 +316,21 @@ def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
 @operation(samples=samples.kron)
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The Kronecker product: each element of ``input`` times the whole of ``other``, dim by dim."""
-    check_tensors("kron", input=input, other=other)
+    if type(input) is not Tensor or type(other) is not Tensor:
+        check_tensors("kron", input=input, other=other)
     a, b = tuple(input.native.shape), tuple(other.native.shape)
-    ndim = max(len(a), len(b))
-    a, b = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
-    lined = [size for one in a for size in (one, 1)], [size for one in b for size in (1, one)]
-    shape = tuple([x * y for x, y in zip(a, b, strict=True)])
+    if len(a) != len(b):
+        ndim = max(len(a), len(b))
+        a, b = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
+    left, right, shape = [], [], []
+    for x, y in zip(a, b, strict=True):
+        left += x, 1
+        right += 1, y
+        shape.append(x * y)
     if _plain_pair(input, other):
-        device = input.device
-        left, right = in_shape(device, input.native, tuple(lined[0])), in_shape(device, other.native, tuple(lined[1]))
-        made = new_tensor(in_shape(device, device.kernels["mul"](left, right), shape), input.dtype, device)
+        made = _reshaped("mul", input, tuple(left), other, tuple(right), tuple(shape))
     else:
-        made = (input.reshape(lined[0]) * other.reshape(lined[1])).reshape(shape)
+        made = (input.reshape(left) * other.reshape(right)).reshape(shape)
     return made if out is None else store("kron", made, out)
 
 

@@ -77,27 +77,29 @@ def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
 _MISSING = {(1, 2): (0,), (1, 3): (0, 2), (2, 3): (2,)}  # the new dims of one of the first as one of the second
 
 
+def grown(one: Tensor, n: int) -> Tensor:
+    """A tensor with as many dims of size 1 as it lacks to have ``n``, where PyTorch puts them."""
+    if not isinstance(one, Tensor):
+        raise ArgumentTypeError(f"atleast_{n}d: expected tensors, got {one!r}; wrap it in torch.tensor(...)")
+    ndim = len(one.native.shape)
+    if ndim >= n:
+        return one
+    if not ndim:
+        return reshape(one, (1,) * n)
+    for dim in _MISSING[ndim, n]:
+        one = unsqueeze(one, dim)
+    return one
+
+
 def _at_least(n: int, doc: str) -> Any:
     def call(*tensors: Any) -> Any:
         if len(tensors) == 1 and isinstance(tensors[0], Tensor):
-            return grow(tensors[0])
+            return grown(tensors[0], n)
         if len(tensors) == 1:
             if not isinstance(tensors[0], (tuple, list)):
                 check_tensors(f"atleast_{n}d", tensors=tensors[0])
             tensors = tuple(tensors[0])
-        return tuple([grow(one) for one in tensors])
-
-    def grow(one: Tensor) -> Tensor:
-        if not isinstance(one, Tensor):
-            raise ArgumentTypeError(f"atleast_{n}d: expected tensors, got {one!r}; wrap it in torch.tensor(...)")
-        ndim = len(one.native.shape)
-        if ndim >= n:
-            return one
-        if not ndim:
-            return reshape(one, (1,) * n)
-        for dim in _MISSING[ndim, n]:
-            one = unsqueeze(one, dim)
-        return one
+        return tuple([grown(one, n) for one in tensors])
 
     call.__name__ = call.__qualname__ = f"atleast_{n}d"
     call.__doc__ = doc

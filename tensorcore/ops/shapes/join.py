@@ -17,7 +17,7 @@ from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import check_tensors, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import index as samples
-from tensorcore.ops.shapes.flat import atleast_1d, atleast_2d, atleast_3d
+from tensorcore.ops.shapes.flat import grown
 from tensorcore.ops.shortage import again
 from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
@@ -42,7 +42,7 @@ def _tensors(op: str, tensors: Any) -> list[Tensor]:
         )
     found = list(tensors)
     for i, one in enumerate(found):
-        if not isinstance(one, Tensor):
+        if type(one) is not Tensor and not isinstance(one, Tensor):
             raise ArgumentTypeError(
                 f"{op}: expected Tensor as element {i} in argument 0, got {type(one).__name__}; "
                 f"wrap it in torch.tensor(...)"
@@ -218,21 +218,21 @@ def _all(op: str, tensors: Any, dims: int, grow: Any) -> list[Tensor]:
         raise ShapeError(f"{op}: {op} expects a non-empty TensorList, got []; pass at least one")
     for i, one in enumerate(found):
         if len(one.native.shape) < dims:
-            found[i] = grow(one)
+            found[i] = grow(one, dims)
     return found
 
 
 @operation(method=False, samples=samples.stack_plain)
 def hstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors beside one another: vectors end to end, others along their second dim."""
-    found = _all("hstack", tensors, 1, atleast_1d)
+    found = _all("hstack", tensors, 1, grown)
     return cat(found, 0 if found[0].ndim == 1 else 1, out=out)
 
 
 @operation(method=False, samples=samples.stack_plain)
 def vstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors on top of one another: vectors as rows, others along their first dim."""
-    return cat(_all("vstack", tensors, 2, atleast_2d), 0, out=out)
+    return cat(_all("vstack", tensors, 2, grown), 0, out=out)
 
 
 def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
@@ -243,13 +243,13 @@ def row_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor
 @operation(method=False, samples=samples.stack_plain)
 def dstack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Tensors behind one another, along their third dim."""
-    return cat(_all("dstack", tensors, 3, atleast_3d), 2, out=out)
+    return cat(_all("dstack", tensors, 3, grown), 2, out=out)
 
 
 @operation(method=False, samples=samples.stack_plain)
 def column_stack(tensors: Sequence[Tensor], *, out: Tensor | None = None) -> Tensor:
     """Vectors as the columns of a matrix, matrices beside one another."""
-    found = _all("column_stack", tensors, 2, lambda one: one.reshape(one.numel(), 1))
+    found = _all("column_stack", tensors, 2, lambda one, dims: one.reshape(one.numel(), 1))
     return cat(found, 1, out=out)
 
 

@@ -1,0 +1,99 @@
+"""The short ways in C before calls of few kinds: parts of a tensor, places along a dim, losses of classes, products with a sum."""
+
+import pytest
+
+import tensorcore as torch
+from tensorcore.ops.calls import apply
+from tensorcore.ops.indexing.scatter import _usual
+from tensorcore.ops.layers.labels import is_plain
+from tensorcore.ops.linalg.affine import _add_product, _addmm
+from tensorcore.ops.pointwise.complex import _are_pairs
+from tensorcore.ops.shapes.split import _slices, _split
+from tensorcore.ops.shapes.views_part import diagonal_options
+
+from .test_shortcuts import HUGE, outcome
+
+pytestmark = pytest.mark.skipif(not hasattr(apply, "__wrapped__"), reason="built without a compiler")
+
+
+@pytest.mark.parametrize("op", [None, _split])
+@pytest.mark.parametrize("given", [(0, [0, 2, 3]), (1, [0, 3, 1, 4]), (1, [4]), (0, []), (0, [0, HUGE]), (1, [1, 2.0])])
+def test_parts_are_shown_by_both_ways(op, given) -> None:
+    """Where each part lies, and what its origin says of it, with and without recording."""
+    x = torch.arange(12.0).view(3, 4)
+
+    def parts(function):
+        made = function(op, x, *given)
+        return [(one.native.ctypes.data, one.shape, one.stride(), one.origin.kind, one.origin.options) for one in made]
+
+    for recording in (True, False):
+        with torch.set_grad_enabled(recording):
+            assert outcome(parts, _slices) == outcome(parts, _slices.__wrapped__)
+
+
+@pytest.mark.parametrize(
+    "args", [(0, 0, 1), (-1, -1, 0), (2, 1, 1), (0, 0, 7), (True, 0, 1), (1.5, 0, 1), (0, 0.0, 1), (HUGE, 1, 0)]
+)
+def test_diagonals_are_named_by_both_ways(args) -> None:
+    """The dims counted from the front; two that are one, or none, are an error."""
+    short, long = (outcome(f, "op", (2, 3), *args) for f in (diagonal_options, diagonal_options.__wrapped__))
+    assert short == long
+
+
+def test_pairs_of_floats_are_seen_by_both_ways() -> None:
+    """Rows of two neighbours at even places are pairs, whatever has a step or a beginning that is odd is none."""
+    x = torch.arange(24.0)
+    for one in (
+        x.view(12, 2),
+        x.view(3, 4, 2),
+        x[1:-1].view(11, 2),
+        x.view(4, 6)[:, 2:4],
+        x.view(8, 3)[:, :2],
+        x.view(2, 12).t(),
+        x[:0].view(0, 2),
+    ):
+        assert _are_pairs(one) == _are_pairs.__wrapped__(one)
+
+
+@pytest.mark.parametrize("index", [(2, 3), (1, 3), (2, 1), (3, 3), (2, 4), (0, 3), (3,), ()])
+@pytest.mark.parametrize("dim", [0, 1, -1, -3, 2, True, HUGE, 1.0])
+def test_places_along_a_dim_are_looked_at_by_both_ways(dim, index) -> None:
+    """Indices that fit the input, the source, both or none; sources of other dtypes, and the input itself."""
+    x, at = torch.zeros(2, 3), torch.zeros(index, dtype=torch.int64)
+    for src in (x, torch.zeros(2, 3), torch.zeros(4, 4), torch.zeros(2, 3, dtype=torch.float64), torch.zeros(3), 1.5):
+        assert outcome(_usual, x, dim, at, src) == outcome(_usual.__wrapped__, x, dim, at, src)
+    assert outcome(_usual, x, dim, at.int(), x) == outcome(_usual.__wrapped__, x, dim, at.int(), x)
+
+
+def test_usual_losses_of_classes_are_known_by_both_ways() -> None:
+    """Scores of floats and a class for each; weights, other words, dtypes and shapes are looked at closer."""
+    x, at = torch.zeros(2, 3), torch.zeros(2, dtype=torch.int64)
+    plain = (x, at, None, None, -100, None, "mean")
+    others = [(0, x[0]), (0, x.half()), (0, 3), (1, at.int()), (1, at[:1]), (1, at.view(2, 1)), (2, x[0]), (3, True), (4, 1.0), (6, "most"),
+              (6, "".join(["su", "m"])), (6, None)]  # fmt: skip
+    for place, other in [(0, x), *others]:
+        given = (*plain[:place], other, *plain[place + 1 :])
+        assert is_plain(*given) == is_plain.__wrapped__(*given)
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+@pytest.mark.parametrize("c", [(2, 4), (1, 4), (4,), (2, 1), (), (3, 4), (1, 2, 4)])
+def test_products_with_a_sum_are_made_by_both_ways(c, recorded) -> None:
+    """Sums that broadcast and those that do not; with a node, and without."""
+    x, y = torch.arange(6.0).view(2, 3).requires_grad_(recorded), torch.arange(12.0).view(3, 4)
+    for one, other, dims in (
+        (x, y, (2, 2)),
+        (x, y[:, 0], (2, 1)),
+        (x, y.t(), (2, 2)),
+        (x.double(), y, (2, 2)),
+        (x, y, (3, 3)),
+    ):
+        for beta, alpha in ((1, 1), (0.5, 2), (True, 1), (0, 1.0)):
+            made = [
+                outcome(f, _addmm, torch.ones(c), one, other, dims, beta, alpha, None)
+                for f in (_add_product, _add_product.__wrapped__)
+            ]
+            if type(made[0]) is tuple:
+                assert made[0] == made[1]
+            else:
+                assert (made[0].tolist(), type(made[0].grad_fn)) == (made[1].tolist(), type(made[1].grad_fn))

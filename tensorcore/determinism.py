@@ -11,7 +11,7 @@ from tensorcore.backend.registry import made_devices
 from tensorcore.backend.watch import Replaced, arrivals, unwatch, watch
 from tensorcore.dtypes import dtype, iinfo
 from tensorcore.errors import ArgumentTypeError, UsageError, not_bool
-from tensorcore.tape.tells import SWITCH, tells
+from tensorcore.tape.aside import SWITCH, tells
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "fills_memory", "get_deterministic_debug_mode",

@@ -11,8 +11,8 @@ from tensorcore.ops import rules
 from tensorcore.ops.kinds import method
 from tensorcore.ops.placement import as_device
 from tensorcore.storage import TypedStorage, UntypedStorage, pinned, pinning, storage_of, tensor_over, unshared
+from tensorcore.tape.aside import PLACE, tells
 from tensorcore.tape.memory import Version
-from tensorcore.tape.tells import PLACE, tells
 from tensorcore.tensor import Tensor, new_tensor
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, UsageError
-from tensorcore.tape.tells import SWITCH, tells
+from tensorcore.tape.aside import SWITCH, tells
 from tensorcore.tensor import Tensor
 
 __all__ = [

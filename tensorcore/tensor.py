@@ -15,11 +15,11 @@ from tensorcore.dtypes import dtype, get_default_dtype
 from tensorcore.errors import ArgumentTypeError, DimensionError, GradientError, ShapeError, UsageError, not_bool
 from tensorcore.formats import Size, contiguous_format
 from tensorcore.shortcuts import before
+from tensorcore.tape.aside import HISTORY, PLACE, WRITES, tells
 from tensorcore.tape.engine import Eager
 from tensorcore.tape.memory import Version, View, writes
 from tensorcore.tape.mode import makers, mode, unusual
 from tensorcore.tape.node import ACCUMULATE, FROZEN, Handle, Node, Output, is_leaf, leaf
-from tensorcore.tape.tells import HISTORY, PLACE, WRITES, tells
 
 __all__ = ["Tensor", "new_tensor"]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tensorcore.compiler.objects import is_library
 from tensorcore.ops.shapes.views_part import as_strided, as_strided_
-from tensorcore.tape.tells import TELLING
+from tensorcore.tape.aside import TELLING
 from tensorcore.tensor import Tensor
 
 __all__ = ["ENVIRONMENT", "asked", "dates", "is_own", "listeners"]

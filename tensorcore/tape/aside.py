@@ -1,14 +1,26 @@
-"""Calls that a trace leaves to Python: they count, schedule or seed, and are made again in each replay."""
+"""Marks that a trace heeds: calls that it leaves to Python, and functions that tell what no guard looks at.
+
+The first count, schedule or seed, and are made again in each replay; a call of the program's that asks one of the second is
+none to replay.
+"""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tensorcore.tape.mode import mode
 
-__all__ = ["Event", "aside"]
+__all__ = ["HISTORY", "PLACE", "SWITCH", "TELLING", "WRITES", "Event", "aside", "tells"]
+
+PLACE = "asks where a tensor lies in memory"
+WRITES = "asks how often a tensor was written to"
+HISTORY = "asks how a tensor was made"
+SWITCH = "asks for a switch that is not guarded"
+
+F = TypeVar("F", bound=Callable[..., Any])
+TELLING: list[tuple[Callable[..., Any], str]] = []  # the functions, and why such a call cannot be replayed
 
 
 def _unknown() -> None:
@@ -70,3 +82,13 @@ def aside(
         return wrapped
 
     return decorate
+
+
+def tells(why: str) -> Callable[[F], F]:
+    """Mark a function as one that tells what no guard looks at; ``why`` is part of a sentence about the call that asks."""
+
+    def mark(function: F) -> F:
+        TELLING.append((function, why))
+        return function
+
+    return mark

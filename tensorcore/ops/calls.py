@@ -31,18 +31,9 @@ from tensorcore.tape.node import Node
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
-    "HIGHEST",
-    "LOWEST",
-    "PLAIN_FLOATS",
-    "PLAIN_INTEGERS",
-    "apply",
-    "binary",
-    "elementwise",
-    "foreign",
-    "reduction",
-    "reflected",
+    "HIGHEST", "LOWEST", "PLAIN_FLOATS", "PLAIN_INTEGERS", "apply", "binary", "elementwise", "foreign", "reduction", "reflected",
     "unary",
-]
+]  # fmt: skip
 
 new = object.__new__
 makers.append(globals())

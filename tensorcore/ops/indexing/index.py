@@ -96,6 +96,30 @@ def _vectors(self: Tensor, key: Any) -> Indices | None:
     return key
 
 
+def _fill(self: Tensor, key: Any, value: float) -> bool:
+    """Whether a plain mask or plain indices named the places, which have the number now."""
+    native, device = self.native, self.device
+    if type(key) is Tensor and key.dtype is dtypes.bool_ and key.device is device and key.native.shape == native.shape:
+        device.kernels["masked_fill"](
+            native, key.native, device.kernels["full"]((), value, dtype=self.dtype), out=native
+        )
+        return True
+    indices = _vectors(self, key)
+    if indices is None or 0 in native.shape:
+        return False
+    places = []
+    for one in indices:
+        places.append(one.native)
+        if one.native.shape != places[0].shape:
+            return False
+    number = device.kernels["full"]((), value, dtype=self.dtype)
+    try:
+        device.kernels["index_put"](native, number, indices=tuple(places), accumulate=False, out=native)
+    except IndexError:
+        return False  # the complete call says what is wrong
+    return True
+
+
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """``self[key] = value``: a number, or a tensor that broadcasts to the place."""
     native, device = self.native, self.device
@@ -107,15 +131,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
             device.kernels["copy"](place, device.kernels["full"]((), value, dtype=self.dtype))
             written(self)
             return
-        if (
-            type(key) is Tensor
-            and key.dtype is dtypes.bool_
-            and key.device is device
-            and key.native.shape == native.shape
-        ):
-            device.kernels["masked_fill"](
-                native, key.native, device.kernels["full"]((), value, dtype=self.dtype), out=native
-            )
+        if _fill(self, key, value):
             written(self)
             return
     if not isinstance(value, Tensor):

@@ -50,6 +50,7 @@ class Generator:
         if self is default_generator:
             return _of_thread()()
         if self._host is None:
+            _asked_for("a new generator")
             self._host = self.device.new_generator()
         return self._host
 

@@ -61,9 +61,11 @@ class Tensor:
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dim."""
+        if dim is None:
+            return self.shape
         shape = self.native.shape
         try:
-            return Size(shape) if dim is None else shape[dim]
+            return shape[dim]
         except (IndexError, TypeError) as error:
             raise (DimensionError if isinstance(error, IndexError) else ArgumentTypeError)(
                 f"size: expected dim in the range [{-(len(shape) or 1)}, {(len(shape) or 1) - 1}], got {dim!r}; "
@@ -78,7 +80,7 @@ class Tensor:
 
     def numel(self) -> int:
         """The number of elements."""
-        return prod(self.native.shape)
+        return _count(self)
 
     nelement = numel
 
@@ -103,7 +105,7 @@ class Tensor:
 
     def storage_offset(self) -> int:
         """Where in the storage the first element is, in elements."""
-        return self.device.layout(self.native)[1]
+        return _offset(self)
 
     def data_ptr(self) -> int:
         """The address of the first element."""
@@ -146,6 +148,7 @@ class Tensor:
     # Autograd
 
     @property
+    @before("requires_grad")
     def requires_grad(self) -> bool:
         """Whether gradients with respect to this tensor are asked for."""
         return self.node is not None
@@ -190,11 +193,13 @@ class Tensor:
         return self
 
     @property
+    @before("is_leaf", ACCUMULATE)
     def is_leaf(self) -> bool:
         """Whether no recorded op made this tensor."""
         return self.node is None or is_leaf(self.node)
 
     @property
+    @before("grad_fn", ACCUMULATE)
     def grad_fn(self) -> Any:
         """The node of the op that made this tensor, None for a leaf."""
         node = self.node
@@ -208,6 +213,7 @@ class Tensor:
         return self.node.index if type(self.node) is Output else 0
 
     @property
+    @before("grad", ACCUMULATE)
     def grad(self) -> Tensor | None:
         """The gradient that backward walks added up here."""
         node = self.node
@@ -427,6 +433,16 @@ class Tensor:
         if not self.native.shape and self.device.capabilities.values and not self.device.many:
             return format(self.item(), spec)
         return object.__format__(self, spec)
+
+
+@before("count")
+def _count(tensor: Tensor) -> int:
+    return prod(tensor.native.shape)
+
+
+@before("offset")
+def _offset(tensor: Tensor) -> int:
+    return tensor.device.layout(tensor.native)[1]  # type: ignore[no-any-return]
 
 
 @before("new_tensor")

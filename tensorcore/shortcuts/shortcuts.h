@@ -37,7 +37,8 @@ typedef struct {
 } shortcut_spec;
 
 /* Tables that end with a NULL name. */
-extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[];
+extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[],
+    asked_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. */
 enum { NATIVE, DTYPE, DEVICE, NODE, VERSION, TRAIL, SLOTS };
@@ -47,7 +48,7 @@ enum {
 };
 enum { THREADS, INFERENCE, INFERRED, UNUSUAL_SLOTS };
 extern Py_ssize_t shortcut_slots[SLOTS], version_slots[VERSION_SLOTS], node_slots[NODE_SLOTS];
-extern PyTypeObject *tensor_type, *version_type, *node_type;
+extern PyTypeObject *tensor_type, *size_type, *version_type, *node_type;
 extern PyObject *next_order;
 
 #define PLACE(object, offset) (*(PyObject **)((char *)(object) + (offset)))
@@ -58,7 +59,7 @@ extern PyObject *next_order;
 /* Names of attributes, interned. */
 enum {
     A_KERNELS, A_KERNEL, A_VARIADIC, A_GRADS, A_SHAPE, A_BASE, A_KIND, A_FLOATING, A_COMPLEX, A_DTYPE, A_PLAIN, A_SEVERAL,
-    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, NAMES
+    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, A_TYPE, NAMES
 };
 extern PyObject *shortcut_names[NAMES];
 
@@ -85,6 +86,9 @@ bool is_free(PyObject *tensor);
 
 /* Notes a write to the memory of a whole tensor; false where output.py has to, or with an exception. */
 bool note_write(PyObject *tensor);
+
+/* An item of a shape, or some of them as a shape. */
+PyObject *item_of_size(PyObject *self, PyObject *key);
 
 /* The kernel of that name of a device. */
 PyObject *kernel_of(PyObject *device, PyObject *name);

@@ -114,7 +114,7 @@ def over(table: dict[str, Any], layings: dict[str, Any]) -> dict[str, Any]:
 
 def methods() -> dict[str, Any]:
     """What a backend is asked for most, in C by the name of its method."""
-    names = ("allocate", "is_contiguous", "layout", "strides")
+    names = ("allocate", "data_pointer", "is_contiguous", "layout", "strides")
     return {} if _library is None else {name: getattr(_library, name) for name in names}
 
 

@@ -299,6 +299,7 @@ static PyMethodDef methods[] = {
     {"lapack_finder", native_lapack_finder, METH_O, "Sets what is called before the first factorisation, for LAPACK's routines."},
     {"strides", native_strides, METH_O, "The strides of an array in elements; row-major ones where it has no elements."},
     {"layout", native_layout, METH_O, "Those strides, and where the array begins in its memory, in elements."},
+    {"data_pointer", native_data_pointer, METH_O, "The address of the first element of an array."},
     {"is_contiguous", native_is_contiguous, METH_O, "Whether the elements of an array lie in row-major order without gaps."},
     {"conv_measures", native_conv_measures, METH_O, "Sets, unless None, whether convolutions run as was measured; whether they do."},
     {"conv_way", native_conv_way, METH_O, "Convolutions run that way where it fits, or with None as is chosen; what ways there are."},

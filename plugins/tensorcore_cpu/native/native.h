@@ -155,6 +155,7 @@ PyObject *native_lapack_finder(PyObject *module, PyObject *function);
    of bases that are arrays. */
 PyObject *native_strides(PyObject *module, PyObject *x);
 PyObject *native_layout(PyObject *module, PyObject *x);
+PyObject *native_data_pointer(PyObject *module, PyObject *x);
 PyObject *native_is_contiguous(PyObject *module, PyObject *x);
 PyArrayObject *native_owner(PyArrayObject *x);
 

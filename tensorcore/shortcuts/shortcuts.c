@@ -12,7 +12,7 @@ static PyObject *unusual, *mode, *old_shape; /* the last is the function in Pyth
 static const char *const NAME_TEXTS[NAMES] = {
     "kernels", "kernel", "variadic", "grads", "shape", "base", "kind", "is_floating_point", "is_complex", "dtype", "plain",
     "several", "unrecorded", "input_shape", "enabled", "key", "params", "array", "as_native",
-    "type",
+    "type", "levels", "own_generator", "random", "device", "host", "_default", "copy",
 };
 static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};
@@ -45,6 +45,8 @@ taping taping_of_thread(void) {
     Py_XDECREF(enabled);
     return found;
 }
+
+PyObject *thread_switch(PyObject *name) { return PyObject_GetAttr(mode, name); }
 
 PyObject *new_tensor(PyObject *native, PyObject *dtype, PyObject *device) {
     PyObject *made = tensor_type->tp_alloc(tensor_type, 0);
@@ -157,7 +159,7 @@ static PyTypeObject shortcut_type = {
 
 static PyObject *before(PyObject *module, PyObject *args) {
     const shortcut_spec *const tables[] = {view_shortcuts, call_shortcuts, check_shortcuts, pointwise_shortcuts, window_shortcuts,
-                                            asked_shortcuts};
+                                            asked_shortcuts, draw_shortcuts};
     const char *name;
     PyObject *function, *known[KNOWN] = {NULL};
     if (!PyArg_ParseTuple(args, "sO|OOOOOOOO", &name, &function, &known[0], &known[1], &known[2], &known[3], &known[4], &known[5],

@@ -38,7 +38,7 @@ typedef struct {
 
 /* Tables that end with a NULL name. */
 extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[],
-    asked_shortcuts[];
+    asked_shortcuts[], draw_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. */
 enum { NATIVE, DTYPE, DEVICE, NODE, VERSION, TRAIL, SLOTS };
@@ -59,7 +59,8 @@ extern PyObject *next_order;
 /* Names of attributes, interned. */
 enum {
     A_KERNELS, A_KERNEL, A_VARIADIC, A_GRADS, A_SHAPE, A_BASE, A_KIND, A_FLOATING, A_COMPLEX, A_DTYPE, A_PLAIN, A_SEVERAL,
-    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, A_TYPE, NAMES
+    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, A_TYPE, A_LEVELS, A_OWN_GENERATOR, A_RANDOM, A_DEVICE, A_HOST,
+    A_DEFAULT, A_COPY, NAMES
 };
 extern PyObject *shortcut_names[NAMES];
 
@@ -74,6 +75,9 @@ bool counts(int counter);
 /* Whether calls of this thread are put on the tape, with nothing unusual switched on. */
 typedef enum { RECORDING, NOT_RECORDING, UNUSUAL } taping;
 taping taping_of_thread(void);
+
+/* What one of this thread's switches is. */
+PyObject *thread_switch(PyObject *name);
 
 /* A Tensor off the tape, of nobody's memory. */
 PyObject *new_tensor(PyObject *native, PyObject *dtype, PyObject *device);

@@ -56,6 +56,7 @@ from tensorcore.memory import empty_cache, memory_stats
 from tensorcore.ops.operands import result_type
 from tensorcore.ops.placement import Default, get_default_device, set_default_device
 from tensorcore.printing import get_printoptions, set_printoptions
+from tensorcore.shortcuts import before as _before
 from tensorcore.tape.mode import (
     enable_grad,
     inference_mode,
@@ -80,7 +81,7 @@ for _family in (*ops.FAMILIES, interop, serialization, storage, threads):
 
 # What programs ask a tensor about: the kind of its device, and ways of keeping elements that there are not here.
 for _name in ("cpu", "cuda", "ipu", "maia", "mps", "mtia", "vulkan", "xla", "xpu"):
-    setattr(Tensor, f"is_{_name}", property(lambda self, kind=_name: self.device.type == kind))
+    setattr(Tensor, f"is_{_name}", property(_before("is_on", _name)(lambda self, kind=_name: self.device.type == kind)))
 for _name in ("mkldnn", "nested", "quantized", "sparse", "sparse_csr"):
     setattr(Tensor, f"is_{_name}", property(lambda self: False))
 del _name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import log10
+from typing import Any, ClassVar, Self
 
 import ml_dtypes
 import numpy as np
@@ -209,20 +210,54 @@ def as_dtype(value: object, op: str) -> dtype:
     raise ArgumentTypeError(f"{op}: expected dtype to be a torch.dtype, got {value!r}; pass e.g. torch.float32")
 
 
-class finfo:
+class _Limits:
+    """What is found once for each dtype, and does not change."""
+
+    dtype: str
+    _kept: ClassVar[dict[tuple[type, object], Any]] = {}
+
+    def __new__(cls, type: dtype | None = None) -> Self:
+        try:
+            return cls._kept[cls, type or _default]  # type: ignore[no-any-return]
+        except (KeyError, TypeError):
+            made = super().__new__(cls)
+            vars(made).update(made._limits(type))
+            return cls._kept.setdefault((cls, type or _default), made)  # type: ignore[no-any-return]
+
+    def _limits(self, type: dtype | None) -> dict[str, object]:
+        raise NotImplementedError
+
+    def __setattr__(self, name: str, value: object) -> None:
+        kind = self.__class__.__name__
+        raise AttributeError(f"attribute '{name}' of '{kind}' objects is not writable")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return self.__class__, (_named(self.dtype),)
+
+
+class finfo(_Limits):
     """Limits of a floating dtype: ``eps``, ``max``, ``min``, ``tiny``, ``smallest_normal``, ``resolution``, ``bits``."""
 
-    def __init__(self, type: dtype | None = None) -> None:
+    bits: int
+    eps: float
+    max: float
+    min: float
+    tiny: float
+    smallest_normal: float
+    resolution: float
+
+    def _limits(self, type: dtype | None) -> dict[str, object]:
         type = type or _default
         if getattr(type, "kind", None) not in ("floating", "complex"):
             raise ArgumentTypeError(f"finfo: expected a floating dtype, got {type!r}; iinfo has those of integers")
         type = type.to_real()
         limits = ml_dtypes.finfo(type.numpy)
-        self.dtype = type.name
-        self.bits = int(limits.bits)
-        self.eps, self.max, self.min = float(limits.eps), float(limits.max), float(limits.min)
-        self.tiny = self.smallest_normal = float(limits.smallest_normal)
-        self.resolution = 10.0 ** -int(limits.nmant * log10(2))  # as many digits as any number of so many keeps
+        normal = float(limits.smallest_normal)
+        return {
+            "dtype": type.name, "bits": int(limits.bits), "eps": float(limits.eps), "max": float(limits.max),
+            "min": float(limits.min), "tiny": normal, "smallest_normal": normal,
+            "resolution": 10.0 ** -int(limits.nmant * log10(2)),  # as many digits as any number of so many keeps
+        }  # fmt: skip
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, finfo) and self.dtype == other.dtype
@@ -235,15 +270,18 @@ class finfo:
         return f"finfo({', '.join(f'{name}={getattr(self, name):g}' for name in fields)}, dtype={self.dtype})"
 
 
-class iinfo:
+class iinfo(_Limits):
     """Limits of an integer dtype: ``min``, ``max``, ``bits``."""
 
-    def __init__(self, type: dtype) -> None:
+    bits: int
+    max: int
+    min: int
+
+    def _limits(self, type: dtype | None) -> dict[str, object]:
         if not isinstance(type, dtype) or type.kind != "integer":
             raise ArgumentTypeError(f"iinfo: expected an integer dtype, got {type!r}; finfo has those of floats")
         limits = np.iinfo(type.numpy)
-        self.dtype = type.name
-        self.bits, self.min, self.max = int(limits.bits), int(limits.min), int(limits.max)
+        return {"dtype": type.name, "bits": int(limits.bits), "min": int(limits.min), "max": int(limits.max)}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, iinfo) and self.dtype == other.dtype

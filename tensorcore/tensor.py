@@ -62,9 +62,11 @@ class Tensor:
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dim."""
+        if dim is None:
+            return self.shape
         shape = self.native.shape
         try:
-            return Size(shape) if dim is None else shape[dim]
+            return shape[dim]
         except (IndexError, TypeError) as error:
             raise (DimensionError if isinstance(error, IndexError) else ArgumentTypeError)(
                 f"size: expected dim in the range [{-(len(shape) or 1)}, {(len(shape) or 1) - 1}], got {dim!r}; "
@@ -79,7 +81,7 @@ class Tensor:
 
     def numel(self) -> int:
         """The number of elements."""
-        return prod(self.native.shape)
+        return _count(self)
 
     nelement = numel
 
@@ -150,6 +152,7 @@ class Tensor:
     # Autograd
 
     @property
+    @before("requires_grad")
     def requires_grad(self) -> bool:
         """Whether gradients with respect to this tensor are asked for."""
         return self.node is not None
@@ -194,6 +197,7 @@ class Tensor:
         return self
 
     @property
+    @before("is_leaf", ACCUMULATE)
     def is_leaf(self) -> bool:
         """Whether no recorded op made this tensor."""
         return self.node is None or is_leaf(self.node)
@@ -437,6 +441,11 @@ class Tensor:
         if not self.native.shape and self.device.capabilities.values and not self.device.many:
             return format(self.item(), spec)
         return object.__format__(self, spec)
+
+
+@before("count")
+def _count(tensor: Tensor) -> int:
+    return prod(tensor.native.shape)
 
 
 @before("new_tensor")

@@ -15,7 +15,6 @@ from tensorcore.plugin import Capabilities, XPBackend, dtypes
 
 from . import blas, native
 from .memory import Allocator
-from .native.random import random as draw
 
 if TYPE_CHECKING:
     from tensorcore.plugin import Program
@@ -65,7 +64,7 @@ class CPUBackend(XPBackend):
         self, kind: str, shape: tuple[int, ...], dtype: dtypes.dtype, generator: Any = None, **options: Any
     ) -> np.ndarray:
         """A new array of random numbers: drawn in C where that is there, else by the generator itself."""
-        if generator is not None and (made := draw(generator, kind, shape, dtype, options)) is not None:
+        if generator is not None and (made := native.drawn(generator, kind, shape, dtype, options)) is not None:
             return made
         return super().random(kind, shape, dtype, generator, **options)
 

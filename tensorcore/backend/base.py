@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -436,10 +437,7 @@ class Backend:
 
     # The device as programs see it
 
-    @property
-    def type(self) -> str:
-        """The device's name without its index."""
-        return self.name
+    type = property(attrgetter("name"), doc="The device's name without its index.")
 
     def __repr__(self) -> str:
         return f"device(type={self.name!r}, index={self.index})" if self.numbered else f"device(type={self.name!r})"

@@ -149,8 +149,12 @@ class Generator(Twister):
         values = (self.draw64(size) if wide else self.draw32(size).astype(np.uint64)) % span
         return _from_int64(values.view(np.int64), dtype).reshape(shape)
 
-    def permutation(self, n: int, dtype: dtype = int64) -> Array:
-        """The numbers 0 to n - 1 in random order (``torch.randperm``); every real dtype but bool that holds ``n``."""
+    def permutation(self, n: int = 0, dtype: dtype = int64, *, shape: Shape | None = None) -> Array:
+        """The numbers 0 to n - 1 in random order (``torch.randperm``); every real dtype but bool that holds ``n``.
+
+        Beside a ``shape``, that is (n,), ``n`` is left out.
+        """
+        n = n if shape is None else shape[0]
         if dtype is bool_ or dtype.is_complex:
             raise DtypeError(f"permutation: expected an integer or floating dtype, got {dtype}; pass torch.int64")
         if n < 0:

@@ -4,15 +4,15 @@
 #include "shortcuts.h"
 
 Py_ssize_t shortcut_slots[SLOTS], version_slots[VERSION_SLOTS], node_slots[NODE_SLOTS];
-PyTypeObject *tensor_type, *version_type, *node_type;
+PyTypeObject *tensor_type, *size_type, *version_type, *node_type;
 PyObject *next_order, *shortcut_names[NAMES];
 static Py_ssize_t unusual_slots[UNUSUAL_SLOTS];
-static PyTypeObject *size_type;
 static PyObject *unusual, *mode, *old_shape; /* the last is the function in Python */
 
 static const char *const NAME_TEXTS[NAMES] = {
     "kernels", "kernel", "variadic", "grads", "shape", "base", "kind", "is_floating_point", "is_complex", "dtype", "plain",
     "several", "unrecorded", "input_shape", "enabled", "key", "params", "array", "as_native", "offset", "dim1", "dim2", "addmm", "beta", "alpha",
+    "type", "levels", "own_generator", "random", "device", "host", "_default", "copy",
 };
 static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail", "inference"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};
@@ -45,6 +45,8 @@ taping taping_of_thread(void) {
     Py_XDECREF(enabled);
     return found;
 }
+
+PyObject *thread_switch(PyObject *name) { return PyObject_GetAttr(mode, name); }
 
 PyObject *new_tensor(PyObject *native, PyObject *dtype, PyObject *device) {
     PyObject *made = tensor_type->tp_alloc(tensor_type, 0);
@@ -135,6 +137,15 @@ static PyMemberDef members[] = {
     {NULL},
 };
 
+static PyObject *described(PyObject *object, void *unused) {
+    return PyObject_GetAttrString(((shortcut *)object)->function, "__doc__");
+}
+
+static PyGetSetDef facts[] = {
+    {"__doc__", described, NULL, NULL, NULL},
+    {NULL},
+};
+
 static PyTypeObject shortcut_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorcore.shortcuts.shortcut",
     .tp_basicsize = sizeof(shortcut),
@@ -143,12 +154,13 @@ static PyTypeObject shortcut_type = {
     .tp_call = PyVectorcall_Call,
     .tp_getattro = attribute,
     .tp_members = members,
+    .tp_getset = facts,
     .tp_dealloc = release,
 };
 
 static PyObject *before(PyObject *module, PyObject *args) {
     const shortcut_spec *const tables[] = {view_shortcuts, call_shortcuts, check_shortcuts, pointwise_shortcuts, window_shortcuts,
-                                           literal_shortcuts};
+                                           literal_shortcuts, asked_shortcuts, draw_shortcuts};
     const char *name;
     PyObject *function, *known[KNOWN] = {NULL};
     if (!PyArg_ParseTuple(args, "sO|OOOOOOOO", &name, &function, &known[0], &known[1], &known[2], &known[3], &known[4], &known[5],
@@ -206,6 +218,15 @@ static PyObject *learn(PyObject *module, PyObject *args) {
     unusual = Py_NewRef(counters);
     mode = Py_NewRef(switches);
     next_order = Py_NewRef(clock);
+    /* As tuple's own, or subscripts would find it by name each time. */
+    PyObject *item = PyDict_GetItemString(PyTuple_Type.tp_dict, "__getitem__");
+    if (item && Py_IS_TYPE(item, &PyWrapperDescr_Type)) {
+        PyObject *own = PyDescr_NewWrapper(size, ((PyWrapperDescrObject *)item)->d_base, item_of_size);
+        const int failed = !own || PyObject_SetAttrString((PyObject *)size, "__getitem__", own);
+        Py_XDECREF(own);
+        if (failed)
+            return NULL;
+    }
     PyObject *made = PyDict_New();
     for (PyGetSetDef *one = properties; made && one->name; one++) {
         PyObject *descriptor = PyDescr_NewGetSet(tensor, one);

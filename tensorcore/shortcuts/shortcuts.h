@@ -38,7 +38,7 @@ typedef struct {
 
 /* Tables that end with a NULL name. */
 extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[],
-    literal_shortcuts[];
+    literal_shortcuts[], asked_shortcuts[], draw_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. A whole
    tensor has the first FILLED of its own; the mark of those made in inference mode is empty on all others. */
@@ -49,7 +49,7 @@ enum {
 };
 enum { THREADS, INFERENCE, UNUSUAL_SLOTS };
 extern Py_ssize_t shortcut_slots[SLOTS], version_slots[VERSION_SLOTS], node_slots[NODE_SLOTS];
-extern PyTypeObject *tensor_type, *version_type, *node_type;
+extern PyTypeObject *tensor_type, *size_type, *version_type, *node_type;
 extern PyObject *next_order;
 
 #define PLACE(object, offset) (*(PyObject **)((char *)(object) + (offset)))
@@ -60,7 +60,8 @@ extern PyObject *next_order;
 /* Names of attributes, interned. */
 enum {
     A_KERNELS, A_KERNEL, A_VARIADIC, A_GRADS, A_SHAPE, A_BASE, A_KIND, A_FLOATING, A_COMPLEX, A_DTYPE, A_PLAIN, A_SEVERAL,
-    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, A_OFFSET, A_DIM1, A_DIM2, A_ADDMM, A_BETA, A_ALPHA, NAMES
+    A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, A_OFFSET, A_DIM1, A_DIM2, A_ADDMM, A_BETA, A_ALPHA,
+    A_TYPE, A_LEVELS, A_OWN_GENERATOR, A_RANDOM, A_DEVICE, A_HOST, A_DEFAULT, A_COPY, NAMES
 };
 extern PyObject *shortcut_names[NAMES];
 
@@ -76,6 +77,9 @@ bool counts(int counter);
 typedef enum { RECORDING, NOT_RECORDING, UNUSUAL } taping;
 taping taping_of_thread(void);
 
+/* What one of this thread's switches is. */
+PyObject *thread_switch(PyObject *name);
+
 /* A Tensor off the tape, of nobody's memory. */
 PyObject *new_tensor(PyObject *native, PyObject *dtype, PyObject *device);
 
@@ -90,6 +94,9 @@ bool note_write(PyObject *tensor);
 
 /* again(device, name, natives, options, error), with the exception that is set; without options where those are NULL. */
 PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObject *const *natives, Py_ssize_t count, PyObject *given_options);
+
+/* An item of a shape, or some of them as a shape. */
+PyObject *item_of_size(PyObject *self, PyObject *key);
 
 /* The kernel of that name of a device. */
 PyObject *kernel_of(PyObject *device, PyObject *name);

@@ -71,6 +71,41 @@ def test_a_probability_each(dtype):
     assert ours.get_state().tobytes() == host.get_state().tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32", "float32"])
+def test_a_permutation_has_the_same_order_and_the_same_state(dtype):
+    """Of no number, of one, and of up to several pieces of words; a negative number of them is refused."""
+    device, kind = tensorcore.device("cpu"), getattr(dtypes, dtype)
+    ours, host = Generator(7), Generator(7)
+    for n in (0, 1, 2, 3, 10, 511, 512, 513, 624, 1025, 5003, 100_003):
+        made, expected = device.random("permutation", (n,), kind, ours), host.permutation(n, kind)
+        assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
+        assert made.tobytes() == expected.tobytes()
+        assert ours.get_state().tobytes() == host.get_state().tobytes()
+    with pytest.raises(RuntimeError, match="n >= 0"):
+        tensorcore.randperm(-1)
+
+
+WRONG = [("uniform", {"low": 2.0, "high": 1.0}), ("uniform", {"low": float("nan")}), ("normal", {"std": -1.0}),
+         ("bernoulli", {"probability": 1.5}), ("exponential", {"rate": 0.0}), ("integers", {"low": 3, "high": 3}),
+         ("integers", {"low": 0.5, "high": 3}), ("random", {}), ("uniform", {"low": "a"})]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, options", WRONG)
+def test_what_is_not_drawn_here_is_left_to_the_generator(kind, options):
+    """Parameters that are refused, and kinds that have no kernel, are answered as by the generator, state and words included."""
+    ours, host = Generator(7), Generator(7)
+
+    def outcome(draw):
+        try:
+            return draw().tobytes()
+        except Exception as error:
+            return type(error), str(error)
+
+    made = outcome(lambda: tensorcore.device("cpu").random(kind, (3,), dtypes.float32, ours, **options))
+    assert made == outcome(lambda: getattr(host, kind)(shape=(3,), dtype=dtypes.float32, **options))
+    assert ours.get_state().tobytes() == host.get_state().tobytes()
+
+
 def test_nothing_drawn_leaves_the_state():
     """A fresh generator stays one where there was nothing to draw."""
     ours, host = Generator(7), Generator(7)

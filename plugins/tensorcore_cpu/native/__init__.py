@@ -18,6 +18,7 @@ __all__ = [
     "available",
     "conv_choices",
     "conv_way",
+    "drawn",
     "empty_cache",
     "fuse",
     "fusible",
@@ -46,10 +47,9 @@ if _wanted != "0":
         blas.prepare(_library)
 
 
-# Arrays of draws from the state in a capsule of NumPy's, and indices drawn by weight, as ``random.py`` asks for them.
-draw = getattr(_library, "random", None)
-choose = getattr(_library, "multinomial", None)
-serial_normals = getattr(_library, "serial_normals", None)
+# Of a generator, a kind of draw, a shape, a dtype and options: an array of draws, bit for bit those of the generator's method; None
+# where that has to make them, or to say what is wrong.
+drawn = getattr(_library, "drawn", lambda *_: None)
 
 
 def available() -> bool:
@@ -114,7 +114,7 @@ def over(table: dict[str, Any], layings: dict[str, Any]) -> dict[str, Any]:
 
 def methods() -> dict[str, Any]:
     """What a backend is asked for most, in C by the name of its method."""
-    names = ("allocate", "is_contiguous", "layout", "strides")
+    names = ("allocate", "data_pointer", "is_contiguous", "layout", "strides")
     return {} if _library is None else {name: getattr(_library, name) for name in names}
 
 

@@ -49,6 +49,13 @@ PyObject *native_layout(PyObject *module, PyObject *x) {
     return strides ? Py_BuildValue("(Nn)", strides, start / size - (start % size < 0)) : NULL;
 }
 
+PyObject *native_data_pointer(PyObject *module, PyObject *x) {
+    PyObject *array = is_scalar(x) ? PyArray_FromScalar(x, NULL) : PyArray_Check(x) ? Py_NewRef(x) : refuse("data_pointer", x);
+    PyObject *made = array ? PyLong_FromVoidPtr(PyArray_DATA((PyArrayObject *)array)) : NULL;
+    Py_XDECREF(array);
+    return made;
+}
+
 PyObject *native_is_contiguous(PyObject *module, PyObject *x) {
     if (is_scalar(x))
         Py_RETURN_TRUE;

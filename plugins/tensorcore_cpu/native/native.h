@@ -155,6 +155,7 @@ PyObject *native_lapack_finder(PyObject *module, PyObject *function);
    of bases that are arrays. */
 PyObject *native_strides(PyObject *module, PyObject *x);
 PyObject *native_layout(PyObject *module, PyObject *x);
+PyObject *native_data_pointer(PyObject *module, PyObject *x);
 PyObject *native_is_contiguous(PyObject *module, PyObject *x);
 PyArrayObject *native_owner(PyArrayObject *x);
 
@@ -216,6 +217,7 @@ extern const native_spec optim_kernels[];
 int optim_init(void);
 
 int random_init(void); /* no kernels: one function of the module */
+PyObject *native_drawn(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *native_serial_normals(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *native_multinomial(PyObject *module, PyObject *const *args, Py_ssize_t nargs);

@@ -10,7 +10,18 @@
 DECLARE_LOOPS(random_loops, random_loops);
 
 static const random_loops *loops;
-static PyObject *uniform_name, *normal_name, *bernoulli_name, *integers_name, *exponential_name;
+
+/* Names of kinds of draws, in their order, then of options and attributes; interned. */
+enum {
+    UNIFORM, NORMAL, BERNOULLI, INTEGERS, EXPONENTIAL, PERMUTATION, MULTINOMIAL, UNKNOWN,
+    O_LOW = UNKNOWN, O_HIGH, O_MEAN, O_STD, O_PROBABILITY, O_ONE, O_RATE, O_WEIGHTS, O_REPLACEMENT, A_NUMPY, A_LEND, A_LEND_NORMAL, NAMES,
+    FLIPS = -1 /* ones with a probability each */
+};
+static const char *const TEXTS[NAMES] = {
+    "uniform", "normal", "bernoulli", "integers", "exponential", "permutation", "multinomial", "low", "high", "mean", "std",
+    "probability", "one", "rate", "weights", "replacement", "numpy", "lend", "lend_normal",
+};
+static PyObject *names[NAMES];
 
 enum { MANY = 1 << 14 }; /* numbers for which it is worth letting go of the GIL */
 
@@ -19,14 +30,14 @@ typedef struct {
     void *state;
 } bit_generator;
 
-typedef enum { UNIFORM, NORMAL, BERNOULLI, INTEGERS, EXPONENTIAL, FLIPS, UNKNOWN } draw_kind;
-
-static draw_kind kind_named(PyObject *name) {
-    return name == uniform_name ? UNIFORM : name == normal_name ? NORMAL : name == bernoulli_name ? BERNOULLI
-           : name == integers_name ? INTEGERS : name == exponential_name ? EXPONENTIAL : UNKNOWN;
+static int kind_named(PyObject *name) {
+    int kind = 0;
+    while (kind < UNKNOWN && name != names[kind])
+        kind++;
+    return kind;
 }
 
-static void fill(draw_kind kind, native_type type, twister_state *state, void *out, npy_intp count, double a, double b,
+static void fill(int kind, native_type type, twister_state *state, void *out, npy_intp count, double a, double b,
                  const void *each) {
     if (kind == UNIFORM && type == TYPE_F32)
         loops->uniform_f32(state, out, count, (float)a, (float)b);
@@ -46,6 +57,8 @@ static void fill(draw_kind kind, native_type type, twister_state *state, void *o
         loops->flips_f32(state, each, out, count);
     else if (kind == FLIPS)
         loops->flips_f64(state, each, out, count);
+    else if (kind == PERMUTATION)
+        loops->shuffle(state, out, count);
     else
         loops->integers(state, out, count, (int64_t)a, (uint32_t)b);
 }
@@ -80,7 +93,7 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
     double a, b;
     if (nargs != 6 || !PyCapsule_CheckExact(args[0]))
         return PyErr_Format(PyExc_TypeError, "random: expected a capsule and five more arguments, got %zd in all", nargs);
-    draw_kind kind = kind_named(args[1]);
+    int kind = kind_named(args[1]);
     int ndim = native_sizes(args[2], shape, NATIVE_DIMS);
     native_type type = native_descr_type(args[3]);
     bool real = type == TYPE_F32 || type == TYPE_F64;
@@ -92,8 +105,8 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
     } else if (!native_double(args[4], &a)) {
         Py_RETURN_NONE;
     }
-    if (kind == UNKNOWN || ndim < 0 || !native_double(args[5], &b) ||
-        !(kind == INTEGERS ? type == TYPE_I64 : kind == NORMAL ? type == TYPE_F32 : real))
+    if (kind >= MULTINOMIAL || ndim < 0 || !native_double(args[5], &b) ||
+        !(kind == INTEGERS || kind == PERMUTATION ? type == TYPE_I64 : kind == NORMAL ? type == TYPE_F32 : real))
         Py_RETURN_NONE;
     for (int i = 0; i < ndim; i++) {
         if (shape[i] < 0 || (shape[i] && count > NPY_MAX_INTP / 16 / shape[i]))
@@ -237,12 +250,112 @@ PyObject *native_multinomial(PyObject *module, PyObject *const *args, Py_ssize_t
     return (PyObject *)made;
 }
 
+static bool number_of(PyObject *options, int name, double otherwise, double *number) {
+    PyObject *found = PyDict_GetItemWithError(options, names[name]);
+    *number = otherwise;
+    return found ? native_double(found, number) : !PyErr_Occurred();
+}
+
+/* How many elements a shape has, at most `most`; -1 where it is none. */
+static npy_intp size_of(PyObject *shape, npy_intp most) {
+    npy_intp sizes[NATIVE_DIMS], count = 1;
+    const int ndim = native_sizes(shape, sizes, NATIVE_DIMS);
+    for (int i = 0; i < ndim; i++) {
+        if (sizes[i] < 0)
+            return -1;
+        if (!sizes[i])
+            return 0;
+        count = count > most / sizes[i] ? most : count * sizes[i];
+    }
+    return ndim < 0 ? -1 : count;
+}
+
+/* What native_random is given as `a` and `b`; false where its generator has to draw, or to say what is wrong. */
+static bool parameters(int kind, PyObject *options, double *a, double *b) {
+    const double large = 1e30, whole = (double)(INT64_C(1) << 53);
+    *a = *b = 0;
+    switch (kind) {
+    case UNIFORM:
+        return number_of(options, O_LOW, 0, a) && number_of(options, O_HIGH, 1, b) && -large < *a && *a < *b && *b < large;
+    case NORMAL:
+        return number_of(options, O_MEAN, 0, a) && number_of(options, O_STD, 1, b) && *b >= 0;
+    case BERNOULLI: {
+        PyObject *probability = PyDict_GetItemWithError(options, names[O_PROBABILITY]);
+        if (!probability || !number_of(options, O_ONE, 1, b))
+            return false;
+        if (PyArray_CheckExact(probability))
+            return *b == 1;
+        *a = PyFloat_CheckExact(probability) ? PyFloat_AS_DOUBLE(probability) : -1;
+        return *a >= 0 && *a <= 1;
+    }
+    case EXPONENTIAL:
+        if (!number_of(options, O_RATE, 1, a) || !(*a > 0) || !(*a < large))
+            return false;
+        *a = -1.0 / *a;
+        return true;
+    case INTEGERS: {
+        PyObject *low = PyDict_GetItemWithError(options, names[O_LOW]), *high = PyDict_GetItemWithError(options, names[O_HIGH]);
+        /* From a span of 2**28 on the generator draws two words for an integer. */
+        if (!low || !high || !PyLong_CheckExact(low) || !PyLong_CheckExact(high) || !native_double(low, a) || !native_double(high, b) ||
+            !(-whole < *a) || !(*a < *b) || !(*b < whole) || *b - *a >= 1 << 28)
+            return false;
+        *b -= *a;
+        return true;
+    }
+    default:
+        return kind == PERMUTATION;
+    }
+}
+
+/* (generator, kind, shape, dtype, options) -> an array of draws, bit for bit those of the generator's own method; None where that
+   has to make them, or to say what is wrong. */
+PyObject *native_drawn(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    enum { FEW = 16, FEW_PLACES = 200000000 };
+    static PyObject *draw_words, *draw_normals, *draw_places; /* functions of the module */
+    double a, b;
+    if (nargs != 5 || !PyDict_Check(args[4]))
+        return PyErr_Format(PyExc_TypeError, "drawn: expected a generator, a kind, a shape, a dtype and options, got %zd arguments", nargs);
+    if (!draw_places && (!(draw_words = PyObject_GetAttrString(module, "random")) ||
+                         !(draw_normals = PyObject_GetAttrString(module, "serial_normals")) ||
+                         !(draw_places = PyObject_GetAttrString(module, "multinomial"))))
+        return NULL;
+    const int kind = kind_named(args[1]);
+    if (kind == MULTINOMIAL) {
+        PyObject *weights = PyDict_GetItemWithError(args[4], names[O_WEIGHTS]);
+        PyObject *again = PyDict_GetItemWithError(args[4], names[O_REPLACEMENT]);
+        PyObject *count = PyTuple_CheckExact(args[2]) && PyTuple_GET_SIZE(args[2]) == 1 ? PyTuple_GET_ITEM(args[2], 0) : NULL;
+        if (!weights || !again || !count || !PyLong_CheckExact(count) || (again != Py_False && size_of(args[2], 2) != 1))
+            Py_RETURN_NONE;
+        PyObject *const given[] = {args[0], draw_places, weights, count};
+        return PyObject_VectorcallMethod(names[A_LEND], given, 4, NULL);
+    }
+    const npy_intp count = kind == UNKNOWN ? -1 : size_of(args[2], NPY_MAX_INTP);
+    if (count < 0 || !parameters(kind, args[4], &a, &b) ||
+        (kind == PERMUTATION && (count < 2 || count > FEW_PLACES || PyTuple_GET_SIZE(args[2]) != 1))) {
+        if (PyErr_Occurred())
+            return NULL;
+        Py_RETURN_NONE;
+    }
+    PyObject *each = kind == BERNOULLI ? PyDict_GetItemWithError(args[4], names[O_PROBABILITY]) : NULL;
+    PyObject *dtype = PyObject_GetAttr(args[3], names[A_NUMPY]), *made = NULL;
+    PyObject *first = each ? Py_NewRef(each) : PyFloat_FromDouble(a), *second = PyFloat_FromDouble(b);
+    if (dtype && first && second) {
+        const bool serial = kind == NORMAL && count < FEW;
+        PyObject *const words[] = {args[0], draw_words, args[1], args[2], dtype, first, second};
+        PyObject *const normals[] = {args[0], draw_normals, args[2], dtype, first, second};
+        made = serial ? PyObject_VectorcallMethod(names[A_LEND_NORMAL], normals, 6, NULL)
+                      : PyObject_VectorcallMethod(names[A_LEND], words, 7, NULL);
+    }
+    Py_XDECREF(dtype);
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+    return made;
+}
+
 int random_init(void) {
     loops = PICK(random_loops);
-    uniform_name = PyUnicode_InternFromString("uniform");
-    normal_name = PyUnicode_InternFromString("normal");
-    bernoulli_name = PyUnicode_InternFromString("bernoulli");
-    integers_name = PyUnicode_InternFromString("integers");
-    exponential_name = PyUnicode_InternFromString("exponential");
-    return uniform_name && normal_name && bernoulli_name && integers_name && exponential_name ? 0 : -1;
+    for (int i = 0; i < NAMES; i++)
+        if (!names[i] && !(names[i] = PyUnicode_InternFromString(TEXTS[i])))
+            return -1;
+    return 0;
 }

@@ -27,6 +27,8 @@ typedef struct {
     /* Ones with a probability each, else zeros. */
     void (*flips_f32)(twister_state *state, const float *probability, float *out, ptrdiff_t count);
     void (*flips_f64)(twister_state *state, const double *probability, double *out, ptrdiff_t count);
+    /* The numbers from 0 to count - 1, below 2**32 of them: number i changes places with one from i on, a word each. */
+    void (*shuffle)(twister_state *state, int64_t *out, ptrdiff_t count);
 } random_loops;
 
 #endif

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tensorcore import dtypes
+from tensorcore.backend.base import Backend
 from tensorcore.backend.seeds import seed_devices
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.formats import only_strided
@@ -20,9 +21,10 @@ from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
-from tensorcore.ops.placement import as_device, check_stored, not_stored
+from tensorcore.ops.placement import Default, as_device, check_stored, not_stored
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
+from tensorcore.shortcuts import before
 from tensorcore.tape.aside import aside
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
@@ -160,6 +162,11 @@ def fork_rng(devices: Iterable[Any] = (), enabled: bool = True, _caller: str = "
             set_rng_state(state)
 
 
+# What the short ways ask, see draws.c.
+DRAWS: Any = (_of_thread, Default, vars(dtypes), dtypes.dtype, Backend)
+
+
+@before("draw", *DRAWS)
 def draw(
     op: str, kind: str, shape: tuple[int, ...], dtype: dtypes.dtype, device: Any, generator: Any, **options: Any
 ) -> Any:
@@ -191,6 +198,7 @@ def _drawn_on(op: str, device: Any) -> Any:
     return device
 
 
+@before("created", *DRAWS)
 def created(op: str, kind: str, size: Any, out: Any, dtype: Any, device: Any, requires_grad: bool, generator: Any,
              default: dtypes.dtype | None = None, **options: Any) -> Tensor:  # fmt: skip
     shape = rules.as_shape(op, size)
@@ -226,6 +234,9 @@ def randint(*args: Any, low: int = 0, high: Any = None, size: Any = None, genera
     """``randint(high, size)`` or ``randint(low, high, size)``: whole numbers in [low, high), int64 unless another dtype is named."""
     if layout is not None:
         only_strided("randint", layout)
+    if len(args) == 3 and size is None and type(args[0]) is int is type(args[1]):  # the usual call
+        return created("randint", "integers", (args[2],), out, dtype, device, requires_grad, generator, dtypes.int64,
+                       low=args[0], high=args[1])  # fmt: skip
     given = list(args)
     if size is None and given and not hasattr(given[-1], "__index__"):
         size = given.pop()
@@ -257,7 +268,10 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
         )
     check_stored("randperm", found, device)
     source = (generator or default_generator).host
-    native = device.draw("randperm", lambda: source.permutation(n, found))
+    if device.array is np.ndarray:  # it may draw faster what the generator draws
+        native = device.random("permutation", (n,), found, source)
+    else:
+        native = device.draw("randperm", lambda: source.permutation(n, found))
     made = tensor_of(native, found, device, requires_grad)
     return made if out is None else store("randperm", made, out)
 

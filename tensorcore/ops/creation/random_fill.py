@@ -10,17 +10,19 @@ from tensorcore.backend.strides import memory_order
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.formats import only_strided
 from tensorcore.ops.creation.create import empty_like
-from tensorcore.ops.creation.random import created, draw, normal_op
+from tensorcore.ops.creation.random import DRAWS, created, draw, normal_op
 from tensorcore.ops.inplace import attach, check_writable
 from tensorcore.ops.kinds import method
 from tensorcore.ops.output import written
 from tensorcore.ops.record import record
+from tensorcore.shortcuts import before
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["rand_like", "randint_like", "randn_like"]
 
 
+@before("fill", *DRAWS, written)
 def _fill(op: str, input: Tensor, kind: str, generator: Any, **options: Any) -> Tensor:
     """Draw over a tensor's memory. What was there has no influence any more, so its gradient is zero."""
     check_writable(op, input)

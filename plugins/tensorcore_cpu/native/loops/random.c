@@ -129,6 +129,23 @@ static void integers(twister_state *state, int64_t *out, ptrdiff_t count, int64_
     EACH_PIECE(1, { out[begin + i] = low + (int64_t)(words[i] % span); })
 }
 
+static void shuffle(twister_state *state, int64_t *out, ptrdiff_t count) {
+    const uint32_t size = (uint32_t)count--;
+    for (uint32_t i = 0; i < size; i++)
+        out[i] = i;
+    uint32_t words[PIECE];
+    for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
+        const ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
+        draw(state, words, piece);
+        for (ptrdiff_t i = begin; i < begin + piece; i++) {
+            const ptrdiff_t other = i + words[i - begin] % (size - (uint32_t)i);
+            const int64_t held = out[i];
+            out[i] = out[other];
+            out[other] = held;
+        }
+    }
+}
+
 /* Normals */
 
 ALWAYS_INLINE float float_of(uint32_t bits) {
@@ -222,4 +239,5 @@ static void normal_f32(twister_state *state, float *out, ptrdiff_t count, float 
 }
 
 const random_loops ISA(random_loops) = {uniform_f32, uniform_f64, normal_f32, bernoulli_f32, bernoulli_f64,
-                                        integers,    exponential_f32, exponential_f64, flips_f32, flips_f64};
+                                        integers,    exponential_f32, exponential_f64, flips_f32, flips_f64,
+                                        shuffle};

@@ -1,0 +1,59 @@
+/* What programs ask a tensor about. */
+#include "shortcuts.h"
+
+/* A tensor, of a subclass too, of a call with nothing else; NULL where it is none. */
+static PyObject *asked(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs == 1 && !kwnames && tensor_type && PyObject_TypeCheck(args[0], tensor_type) ? args[0] : NULL;
+}
+
+static PyArrayObject *array_of(PyObject *tensor) {
+    PyObject *native = tensor ? SLOT(tensor, NATIVE) : NULL;
+    return native && PyArray_CheckExact(native) ? (PyArrayObject *)native : NULL;
+}
+
+/* tensor.py: requires_grad */
+static PyObject *run_requires_grad(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *tensor = asked(args, nargs, kwnames), *node = tensor ? SLOT(tensor, NODE) : NULL;
+    return node ? Py_NewRef(node == Py_None ? Py_False : Py_True) : NULL;
+}
+
+/* tensor.py: is_leaf; it knows the op of leaves */
+static PyObject *run_is_leaf(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *tensor = asked(args, nargs, kwnames), *node = tensor ? SLOT(tensor, NODE) : NULL;
+    if (!node)
+        return NULL;
+    const bool leaf = node == Py_None || (Py_IS_TYPE(node, node_type) && NODE_SLOT(node, N_OP) == self->known[0]);
+    return Py_NewRef(leaf ? Py_True : Py_False);
+}
+
+/* tensor.py: _count(tensor) */
+static PyObject *run_count(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyArrayObject *array = array_of(asked(args, nargs, kwnames));
+    return array ? PyLong_FromSsize_t(PyArray_SIZE(array)) : NULL;
+}
+
+/* The facade: is_cuda and the like; it knows the kind of device */
+static PyObject *run_is_on(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *tensor = asked(args, nargs, kwnames), *device = tensor ? SLOT(tensor, DEVICE) : NULL;
+    PyObject *kind = device ? PyObject_GetAttr(device, shortcut_names[A_TYPE]) : NULL;
+    PyObject *made = kind ? PyObject_RichCompare(kind, self->known[0], Py_EQ) : NULL;
+    Py_XDECREF(kind);
+    return made;
+}
+
+/* formats.py: Size.__getitem__ */
+PyObject *item_of_size(PyObject *self, PyObject *key) {
+    PyObject *found = PyTuple_Type.tp_as_mapping->mp_subscript(self, key);
+    if (!found || !PySlice_Check(key))
+        return found;
+    PyObject *made = size_type->tp_alloc(size_type, PyTuple_GET_SIZE(found));
+    for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(found); i++)
+        PyTuple_SET_ITEM(made, i, Py_NewRef(PyTuple_GET_ITEM(found, i)));
+    Py_DECREF(found);
+    return made;
+}
+
+const shortcut_spec asked_shortcuts[] = {
+    {"requires_grad", run_requires_grad}, {"is_leaf", run_is_leaf}, {"count", run_count},
+    {"is_on", run_is_on}, {NULL, NULL},
+};

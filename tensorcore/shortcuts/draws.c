@@ -1,0 +1,119 @@
+/* Draws of the generator that no program names, outside of vmap. */
+#include "shortcuts.h"
+
+/* What a short way of this file has to know: what finds this thread's generator, the class that says where tensors are made, the
+   namespace with the default dtype, the classes of dtypes and devices, and what notes a write. */
+enum { OF_THREAD, PLACES, DTYPES, DTYPE_CLASS, DEVICE_CLASS, WRITTEN };
+
+/* device.random(kind, shape, dtype, its generator, **options); NULL without an exception where the function in Python has to. */
+static PyObject *drawn(const shortcut *self, PyObject *kind, PyObject *shape, PyObject *dtype, PyObject *device,
+                       PyObject *const *options, PyObject *kwnames) {
+    enum { FIXED = 5, OPTIONS = 4 };
+    const Py_ssize_t count = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    PyObject *levels = count > OPTIONS ? NULL : thread_switch(shortcut_names[A_LEVELS]);
+    const bool alone = levels && PyTuple_CheckExact(levels) && !PyTuple_GET_SIZE(levels);
+    Py_XDECREF(levels);
+    PyObject *source = alone ? PyObject_GetAttr(device, shortcut_names[A_OWN_GENERATOR]) : NULL;
+    if (source == Py_None) {
+        PyObject *find = PyObject_CallNoArgs(self->known[OF_THREAD]);
+        Py_SETREF(source, find ? PyObject_CallNoArgs(find) : NULL);
+        Py_XDECREF(find);
+    }
+    if (!source)
+        return NULL;
+    PyObject *given[FIXED + OPTIONS] = {device, kind, shape, dtype, source};
+    for (Py_ssize_t i = 0; i < count; i++)
+        given[FIXED + i] = options[i];
+    PyObject *made = PyObject_VectorcallMethod(shortcut_names[A_RANDOM], given, FIXED, kwnames);
+    if (!made && PyErr_ExceptionMatches(PyExc_MemoryError))
+        PyErr_Clear(); /* the function makes room, and asks again */
+    Py_DECREF(source);
+    return made;
+}
+
+/* Whether it is a tuple of sizes. */
+static bool are_sizes(PyObject *shape) {
+    if (!PyTuple_CheckExact(shape))
+        return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); i++) {
+        PyObject *size = PyTuple_GET_ITEM(shape, i);
+        if (!PyLong_CheckExact(size) || Py_SIZE(size) < 0)
+            return false;
+    }
+    return true;
+}
+
+/* random.py: draw(op, kind, shape, dtype, device, generator, **options) */
+static PyObject *run_draw(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 6 || args[5] != Py_None || !are_sizes(args[2]))
+        return NULL;
+    return drawn(self, args[1], args[2], args[3], args[4], args + nargs, kwnames);
+}
+
+/* The device of new tensors: the one that is named, or the default one that is found already; a new reference. */
+static PyObject *place(const shortcut *self, PyObject *device) {
+    if (device != Py_None)
+        return PyObject_TypeCheck(device, (PyTypeObject *)self->known[DEVICE_CLASS]) ? Py_NewRef(device) : NULL;
+    PyObject *found = PyObject_GetAttr(self->known[PLACES], shortcut_names[A_DEVICE]);
+    if (found == Py_None)
+        Py_SETREF(found, PyObject_GetAttr(self->known[PLACES], shortcut_names[A_HOST]));
+    if (found && !PyObject_TypeCheck(found, (PyTypeObject *)self->known[DEVICE_CLASS]))
+        Py_CLEAR(found);
+    return found;
+}
+
+/* random.py: created(op, kind, size, out, dtype, device, requires_grad, generator, default, **options) of a new tensor off the
+   tape */
+static PyObject *run_created(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs < 8 || nargs > 9 || args[3] != Py_None || args[6] != Py_False || args[7] != Py_None || counts(INFERENCE) ||
+        !PyTuple_CheckExact(args[2]))
+        return NULL;
+    PyObject *shape = args[2], *dtype = args[4], *made = NULL;
+    if (PyTuple_GET_SIZE(shape) == 1 && PyTuple_CheckExact(PyTuple_GET_ITEM(shape, 0)))
+        shape = PyTuple_GET_ITEM(shape, 0);
+    if (dtype == Py_None && nargs == 9)
+        dtype = args[8];
+    if (dtype == Py_None)
+        dtype = PyDict_GetItemWithError(self->known[DTYPES], shortcut_names[A_DEFAULT]);
+    PyObject *device = dtype && (PyObject *)Py_TYPE(dtype) == self->known[DTYPE_CLASS] && are_sizes(shape) ? place(self, args[5]) : NULL;
+    if (!device)
+        return NULL;
+    Py_INCREF(dtype);
+    PyObject *native = drawn(self, args[1], shape, dtype, device, args + nargs, kwnames);
+    if (native)
+        made = new_tensor(native, dtype, device);
+    Py_XDECREF(native);
+    Py_DECREF(dtype);
+    Py_DECREF(device);
+    return made;
+}
+
+/* random_fill.py: _fill(op, input, kind, generator, **options) of a tensor in row-major order that nobody differentiates */
+static PyObject *run_fill(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 4 || args[3] != Py_None || !is_free(args[1]))
+        return NULL;
+    PyArrayObject *array = (PyArrayObject *)SLOT(args[1], NATIVE);
+    if (!PyArray_IS_C_CONTIGUOUS(array))
+        return NULL;
+    PyObject *target = Py_NewRef((PyObject *)array), *device = Py_NewRef(SLOT(args[1], DEVICE)), *dtype = SLOT(args[1], DTYPE);
+    PyObject *copy = kernel_of(device, shortcut_names[A_COPY]), *made = NULL, *done = NULL;
+    PyObject *shape = copy ? PyObject_GetAttr(target, shortcut_names[A_SHAPE]) : NULL;
+    if (shape)
+        made = drawn(self, args[2], shape, dtype, device, args + nargs, kwnames);
+    if (made) {
+        PyObject *const given[] = {target, made};
+        done = PyObject_Vectorcall(copy, given, 2, NULL);
+    }
+    if (done)
+        Py_SETREF(done, PyObject_CallOneArg(self->known[WRITTEN], args[1]));
+    PyObject *filled = done ? Py_NewRef(args[1]) : NULL;
+    Py_XDECREF(done);
+    Py_XDECREF(made);
+    Py_XDECREF(shape);
+    Py_XDECREF(copy);
+    Py_DECREF(device);
+    Py_DECREF(target);
+    return filled;
+}
+
+const shortcut_spec draw_shortcuts[] = {{"draw", run_draw}, {"created", run_created}, {"fill", run_fill}, {NULL, NULL}};

@@ -1,0 +1,89 @@
+"""What programs ask a tensor about is the same by the short way in C and by the function in Python."""
+
+from __future__ import annotations
+
+import copy
+import operator
+import pickle
+
+import numpy as np
+import pytest
+
+import tensorcore as torch
+from tensorcore.formats import Size
+from tensorcore.ops.calls import apply
+from tensorcore.tensor import Tensor, _count
+
+from .test_shortcuts import HUGE, Whole, outcome
+
+native = pytest.mark.skipif(not hasattr(apply, "__wrapped__"), reason="built without a compiler")
+
+
+def _tensors():
+    leaf = torch.rand(3, 4, requires_grad=True)
+    leaf.grad = torch.ones(3, 4)
+    made = leaf * 2
+    return [torch.zeros(()), torch.zeros(0, 3), torch.arange(12).view(3, 4)[1:, ::2], torch.zeros(3).flip(0), leaf, leaf.detach(),
+            made, *made.unbind(), made.max(0).values, torch.nn.Parameter(torch.rand(2)), torch.zeros(2, device="meta"),
+            torch.zeros(3).to_sparse(), leaf[0]]  # fmt: skip
+
+
+@native
+@pytest.mark.parametrize("name", ["requires_grad", "is_leaf", "is_cuda", "is_cpu"])
+def test_a_property_says_the_same_by_both_ways(name) -> None:
+    """Of leaves, of results and of views, without elements, on other devices and of subclasses."""
+    read = vars(Tensor)[name].fget
+    for one in _tensors():
+        assert read(one) is read.__wrapped__(one)
+    assert outcome(read, 3)[0] is AttributeError
+
+
+@native
+@pytest.mark.parametrize("function", [_count])
+def test_counts_and_offsets_are_the_same_by_both_ways(function) -> None:
+    """Of whole memory and of parts of it, of no elements, and of tensors without an array of NumPy's."""
+    for one in _tensors():
+        assert outcome(function, one) == outcome(function.__wrapped__, one)
+
+
+def test_the_address_is_that_of_the_first_element() -> None:
+    """Views begin where NumPy says, also backwards, and the stride of elements leads to the next."""
+    array = np.arange(12, dtype=np.int16).reshape(3, 4)
+    for part in (array, array[1:, 2:], array[:0], array[2, 3]):
+        made = torch.from_numpy(np.asarray(part))
+        assert made.data_ptr() == made.numpy().__array_interface__["data"][0]
+    whole = torch.from_numpy(array)
+    assert whole[1, 2:].data_ptr() - whole.data_ptr() == 12
+
+
+@pytest.mark.parametrize("key", [0, -1, True, Whole(1), np.int64(1), 3, -4, HUGE, None, "a", 1.0,
+                                 slice(None), slice(1, None), slice(None, None, -1), slice(5, 9), slice(None, None, 0)])  # fmt: skip
+def test_shapes_give_items_as_tuples_and_parts_as_shapes(key) -> None:
+    """Items, errors and parts are a tuple's, and a part is a shape again; of a subclass of Size too."""
+
+    class Named(Size):
+        pass
+
+    for kind in (Size, Named):
+        found, expected = outcome(kind((2, 3, 5)).__getitem__, key), outcome((2, 3, 5).__getitem__, key)
+        assert found == expected
+        assert outcome(operator.getitem, kind((2, 3, 5)), key) == expected
+        if isinstance(key, slice) and key.step != 0:
+            assert type(found) is Size
+
+
+def test_limits_are_found_once_and_cannot_be_written() -> None:
+    """Limits of a dtype are one object, which is itself after a copy and a pickle; the default dtype is asked at each call."""
+    for limits in (torch.finfo(torch.float16), torch.finfo(torch.bfloat16), torch.iinfo(torch.int8)):
+        assert copy.deepcopy(limits) is limits
+        assert pickle.loads(pickle.dumps(limits)) is limits
+        with pytest.raises(AttributeError, match=r"'bits' of '.*' objects is not writable"):
+            limits.bits = 3
+    assert torch.finfo(torch.complex64) == torch.finfo()
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.finfo().bits == 64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for wrong in ((), (None,), (torch.float32,), ([],)):
+        assert outcome(torch.iinfo, *wrong)[0].__name__ == "ArgumentTypeError"

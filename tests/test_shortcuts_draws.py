@@ -1,0 +1,118 @@
+"""Draws by the short way in C and by the function in Python: the same numbers, errors and states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tensorcore as torch
+from tensorcore.ops.calls import apply
+from tensorcore.ops.creation.random import created, draw
+from tensorcore.ops.creation.random_fill import _fill
+
+from .test_shortcuts import HUGE, Whole, outcome
+
+pytestmark = pytest.mark.skipif(not hasattr(apply, "__wrapped__"), reason="built without a compiler")
+SIZES = [
+    (),
+    (3,),
+    ((2, 3),),
+    ([2, 3],),
+    (torch.Size([4]),),
+    (0, 2),
+    (-1,),
+    (2.0,),
+    (True,),
+    (Whole(2),),
+    (np.int64(2),),
+    (HUGE,),
+    "ab",
+]
+KINDS = [("uniform", {}), ("normal", {}), ("uniform", {"low": 1.0, "high": 3.0}), ("bernoulli", {"probability": 0.5}),
+         ("integers", {"low": 0, "high": 7}), ("random", {}), ("cauchy", {}), ("uniform", {"low": 3.0, "high": 1.0})]  # fmt: skip
+
+
+def _compare(short, long) -> None:
+    """Both from one state: what they give and the state that they leave."""
+    found = []
+    for way in (short, long):
+        torch.manual_seed(5)
+        made = outcome(way)
+        if isinstance(made, torch.Tensor):
+            made = (made.dtype, made.device, tuple(made.shape), made.requires_grad, made.stride(), made.is_inference(),
+                    None if made.is_meta else made.tolist())  # fmt: skip
+        elif isinstance(made, np.ndarray):
+            made = (made.dtype, made.shape, made.tolist())
+        found.append((made, torch.get_rng_state().tolist()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind, options", KINDS[:5])
+def test_new_tensors_are_the_same_by_both_ways(kind, options, size) -> None:
+    """Sizes of all kinds, with and without a dtype, a device, a gradient and a generator, also in inference mode."""
+    for dtype in (None, torch.float64, torch.int64, torch.complex64, float, "float32"):
+        for device in (None, torch.device("cpu"), "cpu", "meta", 3):
+            given = ("op", kind, size, None, dtype, device, False, None)
+            _compare(lambda g=given: created(*g, **options), lambda g=given: created.__wrapped__(*g, **options))
+    for wants, source in ((True, None), (False, torch.Generator().manual_seed(3)), (None, None), (False, 3)):
+        given = ("op", kind, size, None, None, None, wants, source)
+        if not isinstance(source, torch.Generator):
+            _compare(lambda g=given: created(*g, **options), lambda g=given: created.__wrapped__(*g, **options))
+    with torch.inference_mode():
+        given = ("op", kind, size, None, None, None, False, None, torch.float64)
+        _compare(lambda: created(*given, **options), lambda: created.__wrapped__(*given, **options))
+
+
+def test_the_default_dtype_and_device_are_asked_at_each_call() -> None:
+    """Also by the short way: after they were set, and back."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert torch.rand(2).dtype is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    with torch.device("meta"):
+        assert torch.rand(2).is_meta
+    assert torch.rand(2).dtype is torch.float32
+    assert torch.randn(2).device == torch.device("cpu")
+
+
+@pytest.mark.parametrize("kind, options", KINDS)
+def test_arrays_are_the_same_by_both_ways(kind, options) -> None:
+    """Of all dtypes, and of no device that draws."""
+    device = torch.device("cpu")
+    for dtype in (torch.float32, torch.float64, torch.int32, torch.bfloat16, torch.bool):
+        for shape in ((), (5,), (2, 3), (0,), (-1, 2)):
+            given = ("op", kind, shape, dtype, device, None)
+            _compare(lambda g=given: draw(*g, **options), lambda g=given: draw.__wrapped__(*g, **options))
+
+
+def _targets():
+    leaf = torch.zeros(3, requires_grad=True)
+    return [torch.zeros(4), torch.zeros(()), torch.zeros(0), torch.zeros(2, 3).t(), torch.zeros(6)[::2], torch.zeros(3).expand(2, 3),
+            torch.zeros(3, 4)[1], leaf, leaf * 2, leaf.detach(), torch.zeros(3, dtype=torch.int64), torch.zeros(2, device="meta"),
+            torch.nn.Parameter(torch.zeros(2)), 3]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, options", KINDS)
+def test_tensors_are_filled_the_same_by_both_ways(kind, options) -> None:
+    """Whole memory and views, leaves and results, recorded and not; a write is counted once."""
+    for switch in (torch.enable_grad, torch.no_grad, torch.inference_mode):
+        for ours, theirs in zip(_targets(), _targets(), strict=True):
+            with switch():
+                _compare(lambda x=ours: _fill("op", x, kind, None, **options),
+                         lambda x=theirs: _fill.__wrapped__("op", x, kind, None, **options))  # fmt: skip
+            if isinstance(ours, torch.Tensor):
+                assert ours._version == theirs._version
+                assert str(ours.grad_fn)[:12] == str(theirs.grad_fn)[:12]
+
+
+def test_each_example_of_a_vmap_draws_as_it_is_told() -> None:
+    """A draw inside of vmap is refused, or is one for all, or one for each."""
+    x = torch.zeros(4, 3)
+    with pytest.raises(RuntimeError, match="randomness"):
+        torch.vmap(lambda row: row + torch.rand(3))(x)
+    same = torch.vmap(lambda row: row + torch.rand(3), randomness="same")(x)
+    apart = torch.vmap(lambda row: row.clone().uniform_(), randomness="different")(x)
+    assert (same == same[0]).all()
+    assert not (apart == apart[0]).all()

@@ -26,10 +26,13 @@ static PyObject *run_is_leaf(const shortcut *self, PyObject *const *args, Py_ssi
     return Py_NewRef(leaf ? Py_True : Py_False);
 }
 
+/* Whether somebody is told of the calls of this thread: a trace wants to hear of those that follow. */
+static bool listened(void) { return PyThreadState_Get()->c_profilefunc != NULL; }
+
 /* tensor.py: grad_fn, of leaves and of ops with one result; it knows the op of leaves */
 static PyObject *run_grad_fn(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *tensor = asked(args, nargs, kwnames), *node = tensor ? SLOT(tensor, NODE) : NULL;
-    if (!node || (node != Py_None && !Py_IS_TYPE(node, node_type)))
+    if (!node || (node != Py_None && !Py_IS_TYPE(node, node_type)) || listened())
         return NULL;
     return Py_NewRef(node != Py_None && NODE_SLOT(node, N_OP) != self->known[0] ? node : Py_None);
 }
@@ -38,7 +41,7 @@ static PyObject *run_grad_fn(const shortcut *self, PyObject *const *args, Py_ssi
 static PyObject *run_grad(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *tensor = asked(args, nargs, kwnames), *node = tensor ? SLOT(tensor, NODE) : NULL;
     const bool leaf = node && Py_IS_TYPE(node, node_type) && NODE_SLOT(node, N_OP) == self->known[0];
-    return leaf ? Py_XNewRef(NODE_SLOT(node, N_GRAD)) : NULL;
+    return leaf && !listened() ? Py_XNewRef(NODE_SLOT(node, N_GRAD)) : NULL;
 }
 
 /* tensor.py: _count(tensor) */

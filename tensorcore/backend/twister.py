@@ -16,6 +16,7 @@ import numpy.typing as npt
 from tensorcore.backend import distributions as dist
 from tensorcore.backend.turns import in_child
 from tensorcore.errors import ArgumentError, ArgumentTypeError
+from tensorcore.shortcuts import before
 
 __all__ = ["DEFAULT_SEED", "RandomError", "Twister"]
 
@@ -56,11 +57,23 @@ class Twister:
     Each method may be called from several threads and is atomic.
     """
 
-    __slots__ = ("__weakref__", "_begin", "_bits", "_lock", "_normal", "_seed", "_single", "_uint32", "_unused")
+    __slots__ = (
+        "__weakref__",
+        "_begin",
+        "_bits",
+        "_capsule",
+        "_lock",
+        "_normal",
+        "_seed",
+        "_single",
+        "_uint32",
+        "_unused",
+    )
 
     def __init__(self, seed: int = DEFAULT_SEED) -> None:
         self._lock = threading.RLock()
         self._bits = np.random.MT19937(_NoSeed())  # type: ignore[arg-type]  # takes any ISeedSequence
+        self._capsule = self._bits.capsule
         # RandomState seeds with init_genrand, which MT19937's own constructor does not offer.
         self._begin = np.random.RandomState(self._bits).seed
         self._uint32 = np.random.Generator(self._bits).integers
@@ -154,13 +167,14 @@ class Twister:
 
     # Draws
 
+    @before("lend")
     def lend(self, draw: Callable[..., Any], *arguments: Any) -> Any:
         """Call ``draw(capsule, *arguments)`` with NumPy's capsule of the state, which nobody else reads meanwhile.
 
         For code that draws the words itself: those of ``draw32``, in order. A result of None means that it drew nothing.
         """
         with self._lock:
-            made = draw(self._bits.capsule, *arguments)
+            made = draw(self._capsule, *arguments)
             self._unused = self._unused and made is None
         return made
 
@@ -168,7 +182,7 @@ class Twister:
         """As ``lend``, to code that makes normals one by one: it is given the kept one too, and gives an array and what to keep."""
         with self._lock:
             kept = self._normal
-            made = draw(self._bits.capsule, kept, *arguments)
+            made = draw(self._capsule, kept, *arguments)
             if made is None:
                 return None
             values, self._normal = made

@@ -116,4 +116,33 @@ static PyObject *run_fill(const shortcut *self, PyObject *const *args, Py_ssize_
     return filled;
 }
 
-const shortcut_spec draw_shortcuts[] = {{"draw", run_draw}, {"created", run_created}, {"fill", run_fill}, {NULL, NULL}};
+/* twister.py: lend(self, draw, *arguments) */
+static PyObject *run_lend(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { MOST = 8 };
+    if (nargs < 2 || nargs > MOST || kwnames)
+        return NULL;
+    PyObject *lock = PyObject_GetAttr(args[0], shortcut_names[A_LOCK]), *made = NULL;
+    PyObject *capsule = lock ? PyObject_GetAttr(args[0], shortcut_names[A_CAPSULE]) : NULL;
+    PyObject *held = capsule ? PyObject_CallMethodNoArgs(lock, shortcut_names[A_ACQUIRE]) : NULL;
+    if (held) {
+        PyObject *given[MOST] = {capsule}, *type, *error, *trace;
+        for (Py_ssize_t i = 2; i < nargs; i++)
+            given[i - 1] = args[i];
+        made = PyObject_Vectorcall(args[1], given, nargs - 1, NULL);
+        if (made && made != Py_None && PyObject_SetAttr(args[0], shortcut_names[A_UNUSED], Py_False))
+            Py_CLEAR(made);
+        PyErr_Fetch(&type, &error, &trace);
+        PyObject *released = PyObject_CallMethodNoArgs(lock, shortcut_names[A_RELEASE]);
+        if (!released)
+            Py_CLEAR(made);
+        else if (type)
+            PyErr_Restore(type, error, trace);
+        Py_XDECREF(released);
+    }
+    Py_XDECREF(held);
+    Py_XDECREF(capsule);
+    Py_XDECREF(lock);
+    return made;
+}
+
+const shortcut_spec draw_shortcuts[] = {{"draw", run_draw}, {"created", run_created}, {"fill", run_fill}, {"lend", run_lend}, {NULL, NULL}};

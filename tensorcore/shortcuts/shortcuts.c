@@ -13,6 +13,7 @@ static const char *const NAME_TEXTS[NAMES] = {
     "kernels", "kernel", "variadic", "grads", "shape", "base", "kind", "is_floating_point", "is_complex", "dtype", "plain",
     "several", "unrecorded", "input_shape", "enabled", "key", "params", "array", "as_native", "offset", "dim1", "dim2", "addmm", "beta", "alpha",
     "type", "levels", "own_generator", "random", "device", "host", "_default", "copy",
+    "_lock", "_capsule", "_unused", "acquire", "release",
 };
 static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail", "inference"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};
@@ -132,6 +133,10 @@ static void release(PyObject *object) {
     PyObject_Free(object);
 }
 
+static PyObject *bound(PyObject *self, PyObject *object, PyObject *type) {
+    return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
+}
+
 static PyMemberDef members[] = {
     {"__wrapped__", T_OBJECT, offsetof(shortcut, function), READONLY, "The function in Python."},
     {NULL},
@@ -149,10 +154,11 @@ static PyGetSetDef facts[] = {
 static PyTypeObject shortcut_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tensorcore.shortcuts.shortcut",
     .tp_basicsize = sizeof(shortcut),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
     .tp_vectorcall_offset = offsetof(shortcut, vectorcall),
     .tp_call = PyVectorcall_Call,
     .tp_getattro = attribute,
+    .tp_descr_get = bound,
     .tp_members = members,
     .tp_getset = facts,
     .tp_dealloc = release,

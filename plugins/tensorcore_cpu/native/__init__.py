@@ -8,6 +8,7 @@ it an error that they are missing; ``TENSORCORE_NATIVE_ISA=avx2`` or ``plain`` c
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from tensorcore.plugin import dtypes
@@ -18,7 +19,6 @@ __all__ = [
     "available",
     "conv_choices",
     "conv_way",
-    "drawn",
     "empty_cache",
     "fuse",
     "fusible",
@@ -45,11 +45,6 @@ if _wanted != "0":
         reason = ""
         _library.set_bfloat16(dtypes.bfloat16.numpy)
         blas.prepare(_library)
-
-
-# Of a generator, a kind of draw, a shape, a dtype and options: an array of draws, bit for bit those of the generator's method; None
-# where that has to make them, or to say what is wrong.
-drawn = getattr(_library, "drawn", lambda *_: None)
 
 
 def available() -> bool:
@@ -112,10 +107,16 @@ def over(table: dict[str, Any], layings: dict[str, Any]) -> dict[str, Any]:
     return table if _library is None else _library.over(table, layings)
 
 
-def methods() -> dict[str, Any]:
-    """What a backend is asked for most, in C by the name of its method."""
+def methods(random: Callable[..., Any]) -> dict[str, Any]:
+    """What a backend is asked for most, in C by the name of its method.
+
+    Args:
+        random: that method as it stands, for the draws that C does not make.
+    """
     names = ("allocate", "data_pointer", "is_contiguous", "layout", "strides")
-    return {} if _library is None else {name: getattr(_library, name) for name in names}
+    if _library is None:
+        return {}
+    return {name: getattr(_library, name) for name in names} | {"random": _library.drawing(random)}
 
 
 def fuse(*description: Any) -> Any:

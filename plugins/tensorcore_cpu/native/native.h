@@ -217,7 +217,7 @@ extern const native_spec optim_kernels[];
 int optim_init(void);
 
 int random_init(void); /* no kernels: one function of the module */
-PyObject *native_drawn(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+PyObject *native_drawing(PyObject *module, PyObject *method);
 PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *native_serial_normals(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *native_multinomial(PyObject *module, PyObject *const *args, Py_ssize_t nargs);

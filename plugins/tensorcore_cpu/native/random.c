@@ -21,7 +21,7 @@ static const char *const TEXTS[NAMES] = {
     "uniform", "normal", "bernoulli", "integers", "exponential", "permutation", "multinomial", "low", "high", "mean", "std",
     "probability", "one", "rate", "weights", "replacement", "numpy", "lend", "lend_normal",
 };
-static PyObject *names[NAMES];
+static PyObject *names[NAMES], *draw_words, *draw_normals, *draw_places; /* the last are functions of the module */
 
 enum { MANY = 1 << 14 }; /* numbers for which it is worth letting go of the GIL */
 
@@ -250,10 +250,24 @@ PyObject *native_multinomial(PyObject *module, PyObject *const *args, Py_ssize_t
     return (PyObject *)made;
 }
 
-static bool number_of(PyObject *options, int name, double otherwise, double *number) {
-    PyObject *found = PyDict_GetItemWithError(options, names[name]);
+/* The arguments of a draw that are given by name. */
+typedef struct {
+    PyObject *const *values;
+    PyObject *names;
+} draw_options;
+
+/* Borrowed; NULL where it is not given. */
+static PyObject *option(const draw_options *options, int name) {
+    for (Py_ssize_t i = 0; options->names && i < PyTuple_GET_SIZE(options->names); i++)
+        if (PyTuple_GET_ITEM(options->names, i) == names[name])
+            return options->values[i];
+    return NULL;
+}
+
+static bool number_of(const draw_options *options, int name, double otherwise, double *number) {
+    PyObject *found = option(options, name);
     *number = otherwise;
-    return found ? native_double(found, number) : !PyErr_Occurred();
+    return !found || native_double(found, number);
 }
 
 /* How many elements a shape has, at most `most`; -1 where it is none. */
@@ -271,7 +285,7 @@ static npy_intp size_of(PyObject *shape, npy_intp most) {
 }
 
 /* What native_random is given as `a` and `b`; false where its generator has to draw, or to say what is wrong. */
-static bool parameters(int kind, PyObject *options, double *a, double *b) {
+static bool parameters(int kind, const draw_options *options, double *a, double *b) {
     const double large = 1e30, whole = (double)(INT64_C(1) << 53);
     *a = *b = 0;
     switch (kind) {
@@ -280,7 +294,7 @@ static bool parameters(int kind, PyObject *options, double *a, double *b) {
     case NORMAL:
         return number_of(options, O_MEAN, 0, a) && number_of(options, O_STD, 1, b) && *b >= 0;
     case BERNOULLI: {
-        PyObject *probability = PyDict_GetItemWithError(options, names[O_PROBABILITY]);
+        PyObject *probability = option(options, O_PROBABILITY);
         if (!probability || !number_of(options, O_ONE, 1, b))
             return false;
         if (PyArray_CheckExact(probability))
@@ -294,7 +308,7 @@ static bool parameters(int kind, PyObject *options, double *a, double *b) {
         *a = -1.0 / *a;
         return true;
     case INTEGERS: {
-        PyObject *low = PyDict_GetItemWithError(options, names[O_LOW]), *high = PyDict_GetItemWithError(options, names[O_HIGH]);
+        PyObject *low = option(options, O_LOW), *high = option(options, O_HIGH);
         /* From a span of 2**28 on the generator draws two words for an integer. */
         if (!low || !high || !PyLong_CheckExact(low) || !PyLong_CheckExact(high) || !native_double(low, a) || !native_double(high, b) ||
             !(-whole < *a) || !(*a < *b) || !(*b < whole) || *b - *a >= 1 << 28)
@@ -307,42 +321,32 @@ static bool parameters(int kind, PyObject *options, double *a, double *b) {
     }
 }
 
-/* (generator, kind, shape, dtype, options) -> an array of draws, bit for bit those of the generator's own method; None where that
-   has to make them, or to say what is wrong. */
-PyObject *native_drawn(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
-    enum { FEW = 16, FEW_PLACES = 200000000 };
-    static PyObject *draw_words, *draw_normals, *draw_places; /* functions of the module */
+/* An array of draws of (kind, shape, dtype, generator, **options), bit for bit those of the generator's own method; None where that has
+   to make them, or to say what is wrong. */
+static PyObject *drawn(PyObject *const *args, const draw_options *options) {
+    enum { FEW = 16, MOST_PLACES = 200000000 };
     double a, b;
-    if (nargs != 5 || !PyDict_Check(args[4]))
-        return PyErr_Format(PyExc_TypeError, "drawn: expected a generator, a kind, a shape, a dtype and options, got %zd arguments", nargs);
-    if (!draw_places && (!(draw_words = PyObject_GetAttrString(module, "random")) ||
-                         !(draw_normals = PyObject_GetAttrString(module, "serial_normals")) ||
-                         !(draw_places = PyObject_GetAttrString(module, "multinomial"))))
-        return NULL;
-    const int kind = kind_named(args[1]);
+    PyObject *shape = args[1], *generator = args[3];
+    const int kind = kind_named(args[0]);
     if (kind == MULTINOMIAL) {
-        PyObject *weights = PyDict_GetItemWithError(args[4], names[O_WEIGHTS]);
-        PyObject *again = PyDict_GetItemWithError(args[4], names[O_REPLACEMENT]);
-        PyObject *count = PyTuple_CheckExact(args[2]) && PyTuple_GET_SIZE(args[2]) == 1 ? PyTuple_GET_ITEM(args[2], 0) : NULL;
-        if (!weights || !again || !count || !PyLong_CheckExact(count) || (again != Py_False && size_of(args[2], 2) != 1))
+        PyObject *weights = option(options, O_WEIGHTS), *again = option(options, O_REPLACEMENT);
+        PyObject *count = PyTuple_CheckExact(shape) && PyTuple_GET_SIZE(shape) == 1 ? PyTuple_GET_ITEM(shape, 0) : NULL;
+        if (!weights || !count || !PyLong_CheckExact(count) || (again != Py_False && size_of(shape, 2) != 1))
             Py_RETURN_NONE;
-        PyObject *const given[] = {args[0], draw_places, weights, count};
+        PyObject *const given[] = {generator, draw_places, weights, count};
         return PyObject_VectorcallMethod(names[A_LEND], given, 4, NULL);
     }
-    const npy_intp count = kind == UNKNOWN ? -1 : size_of(args[2], NPY_MAX_INTP);
-    if (count < 0 || !parameters(kind, args[4], &a, &b) ||
-        (kind == PERMUTATION && (count < 2 || count > FEW_PLACES || PyTuple_GET_SIZE(args[2]) != 1))) {
-        if (PyErr_Occurred())
-            return NULL;
+    const npy_intp count = kind == UNKNOWN ? -1 : size_of(shape, NPY_MAX_INTP);
+    if (count < 0 || !parameters(kind, options, &a, &b) ||
+        (kind == PERMUTATION && (count < 2 || count > MOST_PLACES || PyTuple_GET_SIZE(shape) != 1)))
         Py_RETURN_NONE;
-    }
-    PyObject *each = kind == BERNOULLI ? PyDict_GetItemWithError(args[4], names[O_PROBABILITY]) : NULL;
-    PyObject *dtype = PyObject_GetAttr(args[3], names[A_NUMPY]), *made = NULL;
+    PyObject *each = kind == BERNOULLI ? option(options, O_PROBABILITY) : NULL;
+    PyObject *dtype = PyObject_GetAttr(args[2], names[A_NUMPY]), *made = NULL;
     PyObject *first = each ? Py_NewRef(each) : PyFloat_FromDouble(a), *second = PyFloat_FromDouble(b);
     if (dtype && first && second) {
         const bool serial = kind == NORMAL && count < FEW;
-        PyObject *const words[] = {args[0], draw_words, args[1], args[2], dtype, first, second};
-        PyObject *const normals[] = {args[0], draw_normals, args[2], dtype, first, second};
+        PyObject *const words[] = {generator, draw_words, args[0], shape, dtype, first, second};
+        PyObject *const normals[] = {generator, draw_normals, shape, dtype, first, second};
         made = serial ? PyObject_VectorcallMethod(names[A_LEND_NORMAL], normals, 6, NULL)
                       : PyObject_VectorcallMethod(names[A_LEND], words, 7, NULL);
     }
@@ -350,6 +354,28 @@ PyObject *native_drawn(PyObject *module, PyObject *const *args, Py_ssize_t nargs
     Py_XDECREF(first);
     Py_XDECREF(second);
     return made;
+}
+
+/* backend.py: random(kind, shape, dtype, generator, **options); `method` is that of the class */
+static PyObject *run_random(PyObject *method, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs == 4 && args[3] != Py_None) {
+        PyObject *made = drawn(args, &(draw_options){args + nargs, kwnames});
+        if (made != Py_None)
+            return made;
+        Py_DECREF(made);
+    }
+    return PyObject_Vectorcall(method, args, nargs, kwnames);
+}
+
+/* A method that draws behind a look at what it is given. */
+PyObject *native_drawing(PyObject *module, PyObject *method) {
+    static PyMethodDef definition = {"random", (PyCFunction)(void (*)(void))run_random, METH_FASTCALL | METH_KEYWORDS,
+                                     "A new array of random numbers: drawn in C, or by the generator itself."};
+    if (!draw_places && (!(draw_words = PyObject_GetAttrString(module, "random")) ||
+                         !(draw_normals = PyObject_GetAttrString(module, "serial_normals")) ||
+                         !(draw_places = PyObject_GetAttrString(module, "multinomial"))))
+        return NULL;
+    return PyCFunction_New(&definition, method);
 }
 
 int random_init(void) {

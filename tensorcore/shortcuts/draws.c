@@ -50,16 +50,16 @@ static PyObject *run_draw(const shortcut *self, PyObject *const *args, Py_ssize_
     return drawn(self, args[1], args[2], args[3], args[4], args + nargs, kwnames);
 }
 
-/* The device of new tensors: the one that is named, or the default one that is found already; a new reference. */
+/* The device of new tensors where that is the host, which stores every dtype, and is found already; a new reference. */
 static PyObject *place(const shortcut *self, PyObject *device) {
-    if (device != Py_None)
-        return PyObject_TypeCheck(device, (PyTypeObject *)self->known[DEVICE_CLASS]) ? Py_NewRef(device) : NULL;
-    PyObject *found = PyObject_GetAttr(self->known[PLACES], shortcut_names[A_DEVICE]);
-    if (found == Py_None)
-        Py_SETREF(found, PyObject_GetAttr(self->known[PLACES], shortcut_names[A_HOST]));
-    if (found && !PyObject_TypeCheck(found, (PyTypeObject *)self->known[DEVICE_CLASS]))
-        Py_CLEAR(found);
-    return found;
+    PyObject *host = PyObject_GetAttr(self->known[PLACES], shortcut_names[A_HOST]);
+    PyObject *chosen = host ? PyObject_GetAttr(self->known[PLACES], shortcut_names[A_DEVICE]) : NULL;
+    const bool here = chosen && PyObject_TypeCheck(host, (PyTypeObject *)self->known[DEVICE_CLASS]) &&
+                      (device == host || (device == Py_None && (chosen == Py_None || chosen == host)));
+    Py_XDECREF(chosen);
+    if (!here)
+        Py_CLEAR(host);
+    return host;
 }
 
 /* random.py: created(op, kind, size, out, dtype, device, requires_grad, generator, default, **options) of a new tensor off the

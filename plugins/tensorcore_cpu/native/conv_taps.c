@@ -13,12 +13,13 @@ enum {
     WORK = 1 << 16,      /* vector operations that are worth a thread */
     LEAST_SENT = 4,      /* fewer outs than this make the weight's gradient along the rows */
     LINES = 512,         /* of the first cache */
-    PLACES = 120,        /* whole tiles of the direct loops of any height */
+    PLACES = 60,         /* whole tiles of the direct loops of any height */
     WEIGHT_BYTES = 256 << 10, /* of weights that stay in the second cache from tile to tile; more are read once for */
     TOGETHER = 6,         /* so many tiles: 512 to 512 channels, 4x4, took 2.9 times as long one by one */
     WIDE_BYTES = 2 << 20, /* of weights: more of them come from memory again and again */
     WIDE_POSITIONS = 96,  /* that go over the weights together */
-    PACK = 1 << 15,       /* weights whose packing is worth a thread */
+    PACK = 1 << 15,       /* weights whose packing is worth a thread, */
+    PAD = 1 << 12,        /* and images' elements whose copying is: a thread then finds in its cache what it copied */
 };
 
 static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
@@ -76,7 +77,7 @@ static void *make_padded(rooms *all, conv_images *m, size_t size) {
     for (size_t i = 0; i < CONV_SLACK * size; i++)
         padded[(size_t)total * size + i] = 0;
     padding_work work = {m, padded, size};
-    native_parallel(m->images * m->channels, WORK / (m->channel + 1) + 1, pad_body, &work);
+    native_parallel(m->images * m->channels, PAD / (m->channel + 1) + 1, pad_body, &work);
     return padded;
 }
 

@@ -16,7 +16,8 @@ enum {
     GRADIENT_TILES = 96,    /* the length of a sum before it is added to the others */
     GRADIENT_BYTES = 2 << 20, /* what comes in and is sent, and lies ready for all products at a time */
     SUMS = WINOGRAD_WEIGHTS * WINOGRAD_WEIGHTS, /* that the gradient of one weight is made of */
-    WORK = 1 << 16,         /* vector operations that are worth a thread */
+    WORK = 1 << 16,         /* vector operations that are worth a thread, */
+    TRANSFORMED = 1 << 16,  /* and bytes of weights, pixels or sums that are transformed: ten microseconds */
 };
 
 /* Multiplications of a tile and what goes with them, beside 9 of an output, of a weight that is transformed, and of a gradient of
@@ -127,11 +128,11 @@ static bool make_sums(native_type type, winograd_job *job) {
         return false;
     if (weights_first) {
         work.weights = ready;
-        native_parallel(outs, WORK / (16 * job->channels) + 1, weights_body, &work);
+        native_parallel(outs, TRANSFORMED / work.weights_size + 1, weights_body, &work);
         native_parallel(job->blocks, WORK / (job->tiles * job->channels * outs) + 1, sums_body, &work);
     } else {
         work.inputs = ready;
-        native_parallel(job->blocks, WORK / (4 * job->tiles * job->channels) + 1, inputs_body, &work);
+        native_parallel(job->blocks, TRANSFORMED / work.inputs_size + 1, inputs_body, &work);
         if (!work.failed)
             native_parallel(outs, WORK / (job->blocks * job->tiles * job->channels) + 1, sums_body, &work);
     }
@@ -217,15 +218,14 @@ static bool make_gradient(native_type type, winograd_job *job) {
     work.sums = all_sums ? work.sent + at_once * work.sent_size : NULL;
     for (; work.first < job->blocks && !work.failed; work.first += at_once) {
         work.count = job->blocks - work.first < at_once ? job->blocks - work.first : at_once;
-        native_parallel(work.count, WORK / (4 * job->tiles * (job->channels + job->outs)) + 1, ready_body, &work);
+        native_parallel(work.count, TRANSFORMED / each + 1, ready_body, &work);
         const ptrdiff_t grain = WORK / (work.count * job->tiles * job->outs) + 1;
         if (all_sums && !work.failed)
             native_parallel(SUMS * channels, grain, products_body, &work);
     }
     work.first = 0;
     if (!work.failed)
-        native_parallel(channels, WORK / ((all_sums ? SUMS : SUMS * work.count * job->tiles) * job->outs) + 1,
-                        gradient_body, &work);
+        native_parallel(channels, TRANSFORMED / work.sums_size + 1, gradient_body, &work);
     native_scratch_free(work.inputs, size);
     return !work.failed;
 }

@@ -67,8 +67,12 @@ static void clear(char *to, ptrdiff_t count, size_t size) {
 /* Rows whose elements lie side by side, with zeros around them: nothing is written twice. */
 static void pad_rows(const conv_images *m, const char *from, char *to, const ptrdiff_t *low, const ptrdiff_t *high, size_t size) {
     const ptrdiff_t before = low[2] + m->before[2], count = high[2] - low[2];
-    for (ptrdiff_t place = 0; place < m->padded[0] * m->padded[1]; place++, to += m->row * (ptrdiff_t)size) {
-        const ptrdiff_t z = place / m->padded[1] - m->before[0], y = place % m->padded[1] - m->before[1];
+    ptrdiff_t z = -m->before[0], y = -m->before[1];
+    for (ptrdiff_t left = m->padded[0] * m->padded[1]; left; left--, y++, to += m->row * (ptrdiff_t)size) {
+        if (y == m->padded[1] - m->before[1]) {
+            y = -m->before[1];
+            z++;
+        }
         if (z < low[0] || z >= high[0] || y < low[1] || y >= high[1]) {
             memset(to, 0, (size_t)m->row * size);
             continue;

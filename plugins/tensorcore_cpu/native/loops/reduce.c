@@ -20,7 +20,7 @@ enum { FLUSH_f32 = 16, FLUSH_f64 = 8 };
 enum { ROW_VECTOR = VECTOR < 32 ? VECTOR : 32, ROW_F32 = ROW_VECTOR / 4, ROW_F64 = ROW_VECTOR / 8, CHAINS = 8 };
 
 /* The same for loops that the compiler makes vectors of. */
-#if VECTOR > 32
+#if VECTOR > 32 && !defined(__clang__)
 #define SHORT_VECTORS __attribute__((target("prefer-vector-width=256")))
 #else
 #define SHORT_VECTORS

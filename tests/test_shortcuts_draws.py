@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
 import tensorcore as torch
+from tensorcore.backend.random import Generator
+from tensorcore.backend.twister import Twister
 from tensorcore.ops.calls import apply
 from tensorcore.ops.creation.random import created, draw
 from tensorcore.ops.creation.random_fill import _fill
@@ -116,3 +120,43 @@ def test_each_example_of_a_vmap_draws_as_it_is_told() -> None:
     apart = torch.vmap(lambda row: row.clone().uniform_(), randomness="different")(x)
     assert (same == same[0]).all()
     assert not (apart == apart[0]).all()
+
+
+def _given(result):
+    def draw(*given):
+        if isinstance(result, type):
+            raise result("no")
+        return result
+
+    return draw
+
+
+_NUMBERS = [np.ones(1), np.ones(2)]
+
+
+@pytest.mark.parametrize("result", [None, ValueError, (_NUMBERS[0], 0.25), (_NUMBERS[1], None), (_NUMBERS[0], None)])
+@pytest.mark.parametrize("name", ["lend", "lend_normal"])
+@pytest.mark.parametrize("kept", [None, 0.5])
+def test_a_generator_lends_its_state_by_both_ways(name, result, kept) -> None:
+    """What was drawn, what is kept, errors and the state afterwards; and the lock is free again for other threads."""
+    way, found = vars(Twister)[name], []
+    for lend in (way, way.__wrapped__):
+        source = Generator(3)
+        source._normal = kept
+        made = outcome(lend, source, _given(result))
+        found.append((repr(made), source._normal, source._unused, source.get_state().tolist()))
+        free: list[bool] = []
+        other = threading.Thread(target=lambda source=source, free=free: free.append(source._lock.acquire(timeout=5)))
+        other.start()
+        other.join()
+        assert free == [True]
+    assert found[0] == found[1]
+
+
+def test_what_is_lent_is_the_state_and_the_arguments() -> None:
+    """A capsule of NumPy's first, then the normal that is kept, then what the call was given, also of a bound method."""
+    source = Generator(3)
+    source._normal = 0.5
+    assert [str(type(one)) for one in source.lend(lambda *given: given)] == ["<class 'PyCapsule'>"]
+    assert source.lend(lambda *given: given, 1, "a")[1:] == (1, "a")
+    assert source.lend_normal(lambda *given: (given[1:], 0.5), 1, "a") == (0.5, 1, "a")

@@ -116,28 +116,39 @@ static PyObject *run_fill(const shortcut *self, PyObject *const *args, Py_ssize_
     return filled;
 }
 
-/* twister.py: lend(self, draw, *arguments) */
+/* twister.py: lend(self, draw, *arguments), and lend_normal, which knows something: it hands on the kept normal behind the capsule,
+   and keeps what comes back beside the numbers */
 static PyObject *run_lend(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     enum { MOST = 8 };
+    const bool keeps = self->known[0] != NULL;
     if (nargs < 2 || nargs > MOST || kwnames)
         return NULL;
     PyObject *lock = PyObject_GetAttr(args[0], shortcut_names[A_LOCK]), *made = NULL;
     PyObject *capsule = lock ? PyObject_GetAttr(args[0], shortcut_names[A_CAPSULE]) : NULL;
     PyObject *held = capsule ? PyObject_CallMethodNoArgs(lock, shortcut_names[A_ACQUIRE]) : NULL;
     if (held) {
-        PyObject *given[MOST] = {capsule}, *type, *error, *trace;
+        PyObject *given[MOST + 1] = {capsule}, *kept = NULL, *type, *error, *trace;
+        if (keeps)
+            given[1] = kept = PyObject_GetAttr(args[0], shortcut_names[A_NORMAL]);
         for (Py_ssize_t i = 2; i < nargs; i++)
-            given[i - 1] = args[i];
-        made = PyObject_Vectorcall(args[1], given, nargs - 1, NULL);
-        if (made && made != Py_None && PyObject_SetAttr(args[0], shortcut_names[A_UNUSED], Py_False))
-            Py_CLEAR(made);
+            given[i - 1 + keeps] = args[i];
+        made = keeps && !kept ? NULL : PyObject_Vectorcall(args[1], given, nargs - 1 + keeps, NULL);
+        bool failed = false, drawn = made && made != Py_None;
+        if (drawn && keeps) {
+            PyObject *values = NULL, *further = NULL;
+            failed = !PyArg_ParseTuple(made, "OO", &values, &further) || PyObject_SetAttr(args[0], shortcut_names[A_NORMAL], further);
+            drawn = !failed && (kept == Py_None || !PyArray_Check(values) || PyArray_SIZE((PyArrayObject *)values) != 1);
+            Py_SETREF(made, Py_XNewRef(values));
+        }
+        failed = failed || (drawn && PyObject_SetAttr(args[0], shortcut_names[A_UNUSED], Py_False));
         PyErr_Fetch(&type, &error, &trace);
         PyObject *released = PyObject_CallMethodNoArgs(lock, shortcut_names[A_RELEASE]);
-        if (!released)
+        if (failed || !released)
             Py_CLEAR(made);
-        else if (type)
+        if (released && type)
             PyErr_Restore(type, error, trace);
         Py_XDECREF(released);
+        Py_XDECREF(kept);
     }
     Py_XDECREF(held);
     Py_XDECREF(capsule);
@@ -145,4 +156,5 @@ static PyObject *run_lend(const shortcut *self, PyObject *const *args, Py_ssize_
     return made;
 }
 
-const shortcut_spec draw_shortcuts[] = {{"draw", run_draw}, {"created", run_created}, {"fill", run_fill}, {"lend", run_lend}, {NULL, NULL}};
+const shortcut_spec draw_shortcuts[] = {{"draw", run_draw}, {"created", run_created}, {"fill", run_fill}, {"lend", run_lend},
+                                         {NULL, NULL}};

@@ -13,7 +13,7 @@ static const char *const NAME_TEXTS[NAMES] = {
     "kernels", "kernel", "variadic", "grads", "shape", "base", "kind", "is_floating_point", "is_complex", "dtype", "plain",
     "several", "unrecorded", "input_shape", "enabled", "key", "params", "array", "as_native",
     "type", "levels", "own_generator", "random", "device", "host", "_default", "copy",
-    "_lock", "_capsule", "_unused", "acquire", "release",
+    "_lock", "_capsule", "_unused", "_normal", "acquire", "release",
 };
 static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};

@@ -13,7 +13,8 @@ static const char *const NAME_TEXTS[NAMES] = {
     "kernels", "kernel", "variadic", "grads", "shape", "base", "kind", "is_floating_point", "is_complex", "dtype", "plain",
     "several", "unrecorded", "input_shape", "enabled", "key", "params", "array", "as_native",
     "type", "levels", "own_generator", "random", "device", "host", "_default", "copy",
-    "_lock", "_capsule", "_unused", "_normal", "acquire", "release",
+    "_lock", "_capsule", "_unused", "_normal", "acquire", "release", "capabilities", "dtypes", "name",
+    "allocate", "full",
 };
 static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};
@@ -165,7 +166,7 @@ static PyTypeObject shortcut_type = {
 
 static PyObject *before(PyObject *module, PyObject *args) {
     const shortcut_spec *const tables[] = {view_shortcuts, call_shortcuts, check_shortcuts, pointwise_shortcuts, window_shortcuts,
-                                            asked_shortcuts, draw_shortcuts};
+                                            asked_shortcuts, making_shortcuts};
     const char *name;
     PyObject *function, *known[KNOWN] = {NULL};
     if (!PyArg_ParseTuple(args, "sO|OOOOOOOO", &name, &function, &known[0], &known[1], &known[2], &known[3], &known[4], &known[5],

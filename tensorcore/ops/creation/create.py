@@ -28,6 +28,7 @@ from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.output import store
 from tensorcore.ops.placement import Default, as_device, get_default_device, not_stored
 from tensorcore.ops.shortage import again
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -42,6 +43,7 @@ def made(native: Any, dtype: Dtype, device: Backend, requires_grad: bool) -> Ten
     return new.requires_grad_(requires_grad) if requires_grad else new
 
 
+@before("filled", as_scalar, Default, vars(dtypes), Dtype, Backend)
 def _filled(op: str, size: Any, value: Any, dtype: Any, device: Any, requires_grad: bool, out: Tensor | None) -> Tensor:
     shape = _shape(op, size)
     wanted = None if dtype is None else dtypes.as_dtype(dtype, op)

@@ -4,7 +4,8 @@
 /* What a short way of this file has to know: what finds this thread's generator, the class that says where tensors are made, the
    namespace with the default dtype, the classes of dtypes and devices, and what notes a write. */
 enum { OF_THREAD, PLACES, DTYPES, DTYPE_CLASS, DEVICE_CLASS, WRITTEN };
-enum { AS_SCALAR = OF_THREAD }; /* of `filled`: what makes a number one of a dtype */
+/* Of `filled`: what makes a number one of a dtype, and what asks for memory a second time. */
+enum { AS_SCALAR = OF_THREAD, AGAIN = WRITTEN };
 
 /* device.random(kind, shape, dtype, its generator, **options); NULL without an exception where the function in Python has to. */
 static PyObject *drawn(const shortcut *self, PyObject *kind, PyObject *shape, PyObject *dtype, PyObject *device,
@@ -94,6 +95,21 @@ static bool stores(PyObject *device, PyObject *dtype) {
     return found;
 }
 
+/* again(device, "full", (shape, value), {"dtype": dtype}, error), with the exception that is set. */
+static PyObject *filled_again(const shortcut *self, PyObject *device, PyObject *shape, PyObject *value, PyObject *dtype) {
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    if (trace)
+        PyException_SetTraceback(error, trace);
+    PyObject *made = PyObject_CallFunction(self->known[AGAIN], "OO(OO){OO}O", device, shortcut_names[A_FULL], shape, value,
+                                           shortcut_names[A_DTYPE], dtype, error);
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(trace);
+    return made;
+}
+
 /* create.py: _filled(op, size, value, dtype, device, requires_grad, out) of a new tensor off the tape */
 static PyObject *run_filled(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     if (nargs != 7 || kwnames || args[5] != Py_False || args[6] != Py_None || counts(INFERENCE))
@@ -103,15 +119,16 @@ static PyObject *run_filled(const shortcut *self, PyObject *const *args, Py_ssiz
     if (!device)
         return NULL;
     Py_INCREF(dtype);
-    if (args[4] != Py_None && !stores(device, dtype)) {
-        ;
-    } else if (args[2] == Py_None) {
+    const bool usual = args[4] == Py_None || stores(device, dtype);
+    PyObject *value = NULL;
+    if (usual && args[2] == Py_None) {
         PyObject *const given[] = {device, shape, dtype};
+        value = PyLong_FromLong(0);
         native = PyObject_VectorcallMethod(shortcut_names[A_ALLOCATE], given, 3, NULL);
-    } else {
+    } else if (usual) {
         const long bit = PyLong_CheckExact(args[2]) && Py_ABS(Py_SIZE(args[2])) <= 1 ? PyLong_AsLong(args[2]) : -1;
         PyObject *const asked[] = {args[0], args[2], dtype, shape};
-        PyObject *value = bit == 0 || bit == 1 ? Py_NewRef(args[2]) : PyObject_Vectorcall(self->known[AS_SCALAR], asked, 4, NULL);
+        value = bit == 0 || bit == 1 ? Py_NewRef(args[2]) : PyObject_Vectorcall(self->known[AS_SCALAR], asked, 4, NULL);
         PyObject *kernel = value ? kernel_of(device, shortcut_names[A_FULL]) : NULL;
         static PyObject *by_name;
         if (kernel && (by_name || (by_name = PyTuple_Pack(1, shortcut_names[A_DTYPE])))) {
@@ -119,13 +136,13 @@ static PyObject *run_filled(const shortcut *self, PyObject *const *args, Py_ssiz
             native = PyObject_Vectorcall(kernel, given, 2, by_name);
         }
         Py_XDECREF(kernel);
-        Py_XDECREF(value);
     }
+    if (value && !native && PyErr_ExceptionMatches(PyExc_MemoryError))
+        native = filled_again(self, device, shape, value, dtype);
     if (native)
         made = new_tensor(native, dtype, device);
-    else if (PyErr_ExceptionMatches(PyExc_MemoryError))
-        PyErr_Clear(); /* the function makes room, and asks again */
     Py_XDECREF(native);
+    Py_XDECREF(value);
     Py_DECREF(dtype);
     Py_DECREF(device);
     return made;

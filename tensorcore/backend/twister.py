@@ -178,6 +178,7 @@ class Twister:
             self._unused = self._unused and made is None
         return made
 
+    @before("lend", "a normal too")
     def lend_normal(self, draw: Callable[..., Any], *arguments: Any) -> Any:
         """As ``lend``, to code that makes normals one by one: it is given the kept one too, and gives an array and what to keep."""
         with self._lock:

@@ -159,7 +159,7 @@ class Stateful:
             for name, child in module._modules.items():
                 if child is not None:
                     inner = f"{prefix}{name}."
-                    load(child, OrderedDict((k, v) for k, v in local_state.items() if k.startswith(inner)), inner)
+                    load(child, OrderedDict([(k, v) for k, v in local_state.items() if k.startswith(inner)]), inner)
             loaded.append(module)
 
         load(self, state, "")
@@ -295,6 +295,10 @@ class _Write:
         self.assign = assign
 
     def __call__(self) -> None:
+        if not self.assign and type(self.target) is Parameter and type(self.source) in (Tensor, Parameter):
+            # The same memory off the tape: a copy asks least about that.
+            self.target.detach().copy_(self.source.detach())  # type: ignore[attr-defined]
+            return
         with no_grad():
             if not self.assign:
                 if is_lazy(self.target):

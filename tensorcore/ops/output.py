@@ -62,6 +62,8 @@ def check_apart(op: str, target: Tensor, inputs: Sequence[Any], *, all_of_it: bo
 
 
 def _shared(one: Tensor, other: Tensor, all_of_it: bool) -> bool:
+    if one.native is other.native and not all_of_it:
+        return False
     count, more = one.numel(), other.numel()
     if not count or not more:
         return False

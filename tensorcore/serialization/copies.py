@@ -52,11 +52,16 @@ def warn_of_hooks(tensor: Tensor) -> None:
 
 def _reduce_tensor(self: Tensor, protocol: SupportsIndex) -> Any:
     warn_of_hooks(self)
+    return rebuild_tensor, _parts(self)
+
+
+def _parts(self: Tensor) -> tuple[Any, ...]:
+    """What ``rebuild_tensor`` makes it of again."""
     strides, offset = self.device.layout(self.native)
     notes = {key: value for key, value in self.__dict__.items() if key != "_grad"}
     storage = storage_of(self.device, self.native)
     size = tuple(self.native.shape)
-    return rebuild_tensor, (type(self), storage, self.dtype, offset, size, strides, self.requires_grad, notes)
+    return type(self), storage, self.dtype, offset, size, strides, self.requires_grad, notes
 
 
 def _reduce_storage(self: UntypedStorage, protocol: int) -> Any:
@@ -77,7 +82,7 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         )
     if id(self) in memo:
         return memo[id(self)]  # type: ignore[no-any-return]
-    _, (cls, storage, dtype, offset, size, stride, requires_grad, notes) = _reduce_quietly(self)
+    cls, storage, dtype, offset, size, stride, requires_grad, notes = _parts(self)
     # As in PyTorch, a parameter's copy is bare: no gradient, no attributes.
     bare = isinstance(self, Parameter)
     notes = {"_is_param": True} if bare and "_is_param" in notes else {} if bare else copy.deepcopy(notes, memo)
@@ -86,12 +91,6 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
     if not bare and self.grad is not None:
         made.grad = copy.deepcopy(self.grad, memo)
     return made
-
-
-def _reduce_quietly(self: Tensor) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return _reduce_tensor(self, 4)
 
 
 method(_reduce_tensor, "__reduce_ex__")

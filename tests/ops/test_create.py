@@ -240,3 +240,32 @@ def test_in_asks_for_an_element(torch):
         assert lib.tensor([9, 1, 9]) in grid
         with pytest.raises(RuntimeError, match="only supports Tensor or scalar"):
             "5" in grid  # noqa: B015
+
+
+@pytest.mark.parametrize("bounds", [(0, 1, 0.1), (1.0, 0, -0.25), (0.0, 0.0, 1.0), (5.5,), (-1, 2.0), (0, 10.0, 3)])
+def test_floats_are_counted_in_double_precision(bounds) -> None:
+    """Number i is start + step * i, rounded once to the default dtype; as many as fit before the end."""
+    start, end, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1)[:3]
+    expected = []
+    while (end - start - step * len(expected)) * step > 0:
+        expected.append(np.float32(start + step * len(expected)))
+    made = tc.arange(*bounds)
+    assert (made.dtype, made.tolist()) == (tc.float32, expected)
+
+
+@pytest.mark.parametrize(
+    "bounds", [(0, 1.0, 0.0), (0.0, 1, float("inf")), (0, float("inf"), 1.0), (float("nan"), 1), (0.0, 1.0, -1)]
+)
+def test_floats_that_cannot_be_counted(bounds) -> None:
+    """A step of zero or away from the end, and numbers that are not finite, are refused."""
+    with pytest.raises(RuntimeError):
+        tc.arange(*bounds)
+
+
+@pytest.mark.parametrize("shape", [(0,), (4,), (3, 5), (5, 3), (0, 3), (3, 0)])
+def test_unit_matrices(shape) -> None:
+    """Ones where the row is the column, in row-major order, of any sizes and dtypes."""
+    for dtype in ("float32", "int64", "bool", "bfloat16"):
+        made = tc.eye(*shape, dtype=getattr(tc, dtype))
+        assert made.is_contiguous()
+        assert np.array_equal(made.float().numpy(), np.eye(*shape, dtype="f4"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Hashable
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -170,6 +171,9 @@ class XPBackend(Backend):
         if flat.dtype == native.dtype:
             return flat
         return self.xp.ndarray((root.nbytes // native.itemsize,), native.dtype, root)
+
+    def storage_key(self, native: Native) -> Hashable:
+        return self.data_pointer(self._owner(native))
 
     def _owner(self, native: Native) -> Native:
         """The array that owns the memory under ``native``, without gaps."""

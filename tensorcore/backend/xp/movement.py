@@ -66,7 +66,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def eye(rows: int, columns: int, *, dtype: dtype) -> Native:
         """Ones where the row is the column, zeros elsewhere."""
-        return xp.eye(rows, columns, dtype=backend.xp_dtype(dtype))
+        if xp is not np:
+            return xp.eye(rows, columns, dtype=backend.xp_dtype(dtype))
+        made = np.zeros(rows * columns, dtype.numpy)
+        made[: min(rows, columns) * columns : columns + 1] = 1
+        return made.reshape(rows, columns)
 
     def triangle_indices(rows: int, columns: int, offset: int, *, upper: bool, dtype: dtype) -> Native:
         """The rows and the columns of the elements on one side of a diagonal, as two rows."""

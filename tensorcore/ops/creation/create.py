@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, isfinite, prod
+from math import ceil, inf, isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.output import store
 from tensorcore.ops.placement import Default, as_device, check_stored, get_default_device, not_stored
 from tensorcore.ops.shortage import again
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = [
@@ -36,12 +37,17 @@ __all__ = [
 ]  # fmt: skip
 
 
+_NUMBERS = {int, float}
+_EXACT = 2.0**53  # below it a float holds every int
+
+
 def made(native: Any, dtype: Dtype, device: Backend, requires_grad: bool) -> Tensor:
     """A tensor around a new native array, a leaf of the tape if asked."""
     new = new_tensor(native, dtype, device)
     return new.requires_grad_(requires_grad) if requires_grad else new
 
 
+@before("filled", as_scalar, Default, vars(dtypes), Dtype, Backend, again)
 def _filled(op: str, size: Any, value: Any, dtype: Any, device: Any, requires_grad: bool, out: Tensor | None) -> Tensor:
     shape = _shape(op, size)
     wanted = None if dtype is None else dtypes.as_dtype(dtype, op)
@@ -368,6 +374,19 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, out: Any = None, d
         target = as_device(device)
         native = target.kernels["arange"](start, step, -((start - end) // step), dtype=dtypes.int64)
         return made(native, dtypes.int64, target, requires_grad)
+    given = {type(start), type(end), type(step)}
+    if (
+        float in given <= _NUMBERS
+        and -_EXACT < start < _EXACT
+        and -_EXACT < end < _EXACT
+        and 0 < abs(step) < inf
+        and 0 <= (end - start) / step < 2**20
+        and out is None
+        and dtype is None
+    ):  # nor do the usual floats
+        dtype, target = dtypes.get_default_dtype(), as_device(device)
+        native = target.kernels["arange"](start, step, ceil((end - start) / step), dtype=dtype)
+        return made(native, dtype, target, requires_grad)
     numbers = [_bound(name, one) for name, one in (("start", start), ("end", end), ("step", step))]
     if dtype is None and out is not None:
         dtype = out.dtype

@@ -162,7 +162,7 @@ def fork_rng(devices: Iterable[Any] = (), enabled: bool = True, _caller: str = "
             set_rng_state(state)
 
 
-# What the short ways ask, see draws.c.
+# What the short ways ask, see making.c.
 DRAWS: Any = (_of_thread, Default, vars(dtypes), dtypes.dtype, Backend)
 
 

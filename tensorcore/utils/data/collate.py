@@ -41,11 +41,12 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None 
     def joined(parts: Any) -> Any:
         return collate(parts, collate_fn_map=collate_fn_map)
 
-    if isinstance(first, Mapping):
+    # Most samples are tuples, which nobody has to ask the abstract classes about.
+    if kind is not tuple and isinstance(first, Mapping):
         return _like_mapping(first, {key: joined([one[key] for one in batch]) for key in first})
     if isinstance(first, tuple) and hasattr(first, "_fields"):
         return kind(*[joined(parts) for parts in zip(*batch, strict=True)])
-    if isinstance(first, Sequence):
+    if kind is tuple or isinstance(first, Sequence):
         sizes = {len(one) for one in batch}
         if len(sizes) > 1:
             raise RuntimeError(f"each element in list of batch should be of equal size, got {sorted(sizes)}; pad them")
@@ -81,7 +82,7 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Tensor:
     """Tensors of one shape, stacked along a new first dim."""
     from tensorcore.ops.shapes.join import stack
 
-    shapes = {tuple(one.shape) for one in batch}
+    shapes = {one.shape for one in batch}
     if len(shapes) > 1:
         raise RuntimeError(
             "stack expects each tensor to be equal size, but got "

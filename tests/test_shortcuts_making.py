@@ -1,12 +1,17 @@
-"""Draws by the short way in C and by the function in Python: the same numbers, errors and states."""
+"""New tensors and draws by the short way in C and by the function in Python: the same values, errors and states."""
 
 from __future__ import annotations
+
+import threading
 
 import numpy as np
 import pytest
 
 import tensorcore as torch
+from tensorcore.backend.random import Generator
+from tensorcore.backend.twister import Twister
 from tensorcore.ops.calls import apply
+from tensorcore.ops.creation.create import _filled
 from tensorcore.ops.creation.random import created, draw
 from tensorcore.ops.creation.random_fill import _fill
 
@@ -40,7 +45,7 @@ def _compare(short, long) -> None:
         made = outcome(way)
         if isinstance(made, torch.Tensor):
             made = (made.dtype, made.device, tuple(made.shape), made.requires_grad, made.stride(), made.is_inference(),
-                    None if made.is_meta else made.tolist())  # fmt: skip
+                    None if made.is_meta else repr(made.tolist()))  # fmt: skip
         elif isinstance(made, np.ndarray):
             made = (made.dtype, made.shape, made.tolist())
         found.append((made, torch.get_rng_state().tolist()))
@@ -62,6 +67,33 @@ def test_new_tensors_are_the_same_by_both_ways(kind, options, size) -> None:
     with torch.inference_mode():
         given = ("op", kind, size, None, None, None, False, None, torch.float64)
         _compare(lambda: created(*given, **options), lambda: created.__wrapped__(*given, **options))
+
+
+@pytest.mark.parametrize("size", [*SIZES, (0, 1 << 62, 4), (1 << 62, 4), (1 << 62, 4, 0)])
+def test_tensors_of_one_value_are_the_same_by_both_ways(size) -> None:
+    """Values that fit and others, dtypes, devices and what they do not store, also in inference mode."""
+    for dtype in (None, torch.float64, torch.uint8, torch.bool, torch.complex64, torch.bfloat16, int, "float32"):
+        for device in (None, torch.device("cpu"), "cpu", torch.device("meta"), 3):
+            for value in (0, 1, True, -1, 2.5, 300, 1e300, 1j, float("nan"), HUGE, "a"):
+                given = ("op", size, value, dtype, device, False, None)
+                _compare(lambda g=given: _filled(*g), lambda g=given: _filled.__wrapped__(*g))
+    for wants in (True, None):
+        given = ("op", size, 0, None, None, wants, None)
+        _compare(lambda g=given: _filled(*g), lambda g=given: _filled.__wrapped__(*g))
+    with torch.inference_mode():
+        given = ("op", size, 0, torch.float64, None, False, None)
+        _compare(lambda: _filled(*given), lambda: _filled.__wrapped__(*given))
+
+
+def test_undefined_values_are_allocated_by_both_ways() -> None:
+    """The shape, the dtype and the device; into an ``out`` too."""
+    for size in ((2, 3), ((0,),), ()):
+        for dtype in (None, torch.int8):
+            short, long = (way("op", size, None, dtype, None, False, None) for way in (_filled, _filled.__wrapped__))
+            assert (short.shape, short.dtype, short.device) == (long.shape, long.dtype, long.device)
+    out = torch.zeros(4)
+    assert torch.full((2,), 3.0, out=out) is out
+    assert out.tolist() == [3.0, 3.0]
 
 
 def test_the_default_dtype_and_device_are_asked_at_each_call() -> None:
@@ -116,3 +148,43 @@ def test_each_example_of_a_vmap_draws_as_it_is_told() -> None:
     apart = torch.vmap(lambda row: row.clone().uniform_(), randomness="different")(x)
     assert (same == same[0]).all()
     assert not (apart == apart[0]).all()
+
+
+def _given(result):
+    def draw(*given):
+        if isinstance(result, type):
+            raise result("no")
+        return result
+
+    return draw
+
+
+_NUMBERS = [np.ones(1), np.ones(2)]
+
+
+@pytest.mark.parametrize("result", [None, ValueError, (_NUMBERS[0], 0.25), (_NUMBERS[1], None), (_NUMBERS[0], None)])
+@pytest.mark.parametrize("name", ["lend", "lend_normal"])
+@pytest.mark.parametrize("kept", [None, 0.5])
+def test_a_generator_lends_its_state_by_both_ways(name, result, kept) -> None:
+    """What was drawn, what is kept, errors and the state afterwards; and the lock is free again for other threads."""
+    way, found = vars(Twister)[name], []
+    for lend in (way, way.__wrapped__):
+        source = Generator(3)
+        source._normal = kept
+        made = outcome(lend, source, _given(result))
+        found.append((repr(made), source._normal, source._unused, source.get_state().tolist()))
+        free: list[bool] = []
+        other = threading.Thread(target=lambda source=source, free=free: free.append(source._lock.acquire(timeout=5)))
+        other.start()
+        other.join()
+        assert free == [True]
+    assert found[0] == found[1]
+
+
+def test_what_is_lent_is_the_state_and_the_arguments() -> None:
+    """A capsule of NumPy's first, then the normal that is kept, then what the call was given, also of a bound method."""
+    source = Generator(3)
+    source._normal = 0.5
+    assert [str(type(one)) for one in source.lend(lambda *given: given)] == ["<class 'PyCapsule'>"]
+    assert source.lend(lambda *given: given, 1, "a")[1:] == (1, "a")
+    assert source.lend_normal(lambda *given: (given[1:], 0.5), 1, "a") == (0.5, 1, "a")

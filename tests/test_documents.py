@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import os
 import re
 import subprocess
@@ -55,10 +57,18 @@ WRONG = {
 }
 
 
+@functools.cache
+def written() -> dict[str, str]:
+    """What a process of its own writes: in this one, tests before may have left classes that exchange Tensor's methods."""
+    code = "import json; from docs import document; print(json.dumps(document.files()))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return json.loads(found.stdout)
+
+
 @pytest.mark.parametrize("place", list(document.files()))
 def test_written_files_are_current(place: str) -> None:
     """Each committed file is what ``python -m docs.document`` writes."""
-    assert (ROOT / place).read_text(encoding="utf-8") == document.files()[place], "run python -m docs.document"
+    assert (ROOT / place).read_text(encoding="utf-8") == written()[place], "run python -m docs.document"
 
 
 def test_type_checkers_know_the_vocabulary(tmp_path: Path) -> None:

@@ -121,6 +121,31 @@ print(good, os.waitpid(child, 0)[1])
 
 
 @needs_mkl
+def test_products_in_parts():
+    """Rows in several calls and columns on several threads, with a bias or a summand, either side turned over, give NumPy's sums."""
+    program = """
+import numpy as np, tensorcore as tc
+rng = np.random.default_rng(8)
+worst = 0.0
+for dtype in ("float32", "float64"):
+    for rows, inner, columns in ((300, 256, 256), (129, 70, 500), (64, 784, 256), (40, 300, 700), (257, 600, 1000)):
+        x, y = (rng.normal(size=size).astype(dtype) for size in ((rows, inner), (inner, columns)))
+        more, bias = (rng.normal(size=size).astype(dtype) for size in ((rows, columns), (columns,)))
+        wanted = x.astype("float64") @ y.astype("float64")
+        for count in (1, 3):
+            tc.set_num_threads(count)
+            for left in (tc.tensor(x), tc.tensor(np.ascontiguousarray(x.T)).T):
+                for right in (tc.tensor(y), tc.tensor(np.ascontiguousarray(y.T)).T):
+                    for added, made in ((0, left @ right), (more, tc.addmm(tc.tensor(more), left, right)),
+                                        (bias, tc.nn.functional.linear(left, right.T, tc.tensor(bias)))):
+                        error = np.abs(made.numpy() - wanted - added).max() / inner / np.finfo(dtype).eps
+                        worst = max(worst, float(error))
+print(worst < 1)
+"""
+    assert run(program, TENSORCORE_BLAS="mkl") == ["True"]
+
+
+@needs_mkl
 @pytest.mark.oracle
 def test_it_lives_beside_pytorch():
     """PyTorch has a oneMKL of its own inside; both multiply in one process, whichever comes first."""

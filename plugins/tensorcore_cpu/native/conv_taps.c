@@ -81,9 +81,10 @@ static void *make_padded(rooms *all, conv_images *m, size_t size) {
     return padded;
 }
 
-/* The windows of `conv` in padded images: where each tap is. */
-static void *make_windows(rooms *all, const convolution *c, conv_images *m, ptrdiff_t *offsets,
-                          ptrdiff_t *move, bool wide) {
+/* The windows of `conv` in padded images: where each tap is. Vectors of outs read nothing but what is multiplied, so that images
+   without padding stay where they lie: to copy 64 of 6x14x14 took a tenth of the time for 16 outs. */
+static const void *make_windows(rooms *all, const convolution *c, conv_images *m, ptrdiff_t *offsets,
+                                ptrdiff_t *move, bool wide) {
     *m = (conv_images){.data = c->x, .images = c->images, .channels = c->channels * c->groups,
                        .phases = wide ? 1 : c->stride[2]};
     memcpy(m->steps, c->steps, sizeof m->steps);
@@ -92,19 +93,26 @@ static void *make_windows(rooms *all, const convolution *c, conv_images *m, ptrd
         m->before[d] = c->padding[d];
         m->padded[d] = (c->counts[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1;
     }
-    void *padded = make_padded(all, m, c->size);
+    const bool lie = wide && c->steps[4] == 1 && !c->padding[0] && !c->padding[1] && !c->padding[2];
+    const void *images = lie ? c->x : make_padded(all, m, c->size);
+    if (lie) {
+        m->image = c->steps[0];
+        m->channel = c->steps[1];
+        m->row = c->steps[3];
+    }
+    const ptrdiff_t plane = lie ? c->steps[2] : m->padded[1] * m->row;
     ptrdiff_t *next = offsets;
     for (ptrdiff_t z = 0; z < c->kernel[0]; z++)
         for (ptrdiff_t y = 0; y < c->kernel[1]; y++)
             for (ptrdiff_t k = 0; k < c->kernel[2]; k++) {
                 ptrdiff_t x_at = k * c->dilation[2];
-                *next++ = (z * c->dilation[0] * m->padded[1] + y * c->dilation[1]) * m->row +
-                          x_at % m->phases * m->phase + x_at / m->phases;
+                *next++ = z * c->dilation[0] * plane + y * c->dilation[1] * m->row +
+                          (wide ? x_at : x_at % m->phases * m->phase + x_at / m->phases);
             }
-    move[0] = c->stride[0] * m->padded[1] * m->row;
+    move[0] = c->stride[0] * plane;
     move[1] = c->stride[1] * m->row;
     move[2] = wide ? c->stride[2] : 1;
-    return padded;
+    return images;
 }
 
 /* Sums over taps */

@@ -135,23 +135,23 @@ static void dots_body(void *context, npy_intp begin, npy_intp end) {
 /* Rows and columns of the pieces: those of all the ways to cut whose slowest thread is done first. Of two such ways the one
    that leaves the rows together, since nobody then waits until the right side is packed, else the one of more pieces, which
    leaves less to wait for when another program delays a thread. A left side that fits the second cache of each thread and is read
-   where it lies costs none of them more for being read by all, nor for more pieces: of 256 columns in two halves the one took
-   165 us where a neighbour was on its core, and the other 108; in panels both were done after 135. */
+   where it lies costs none of them more for being read by all, nor for more pieces, but where each panel is fetched during the
+   one before: of 256 columns in two halves the one took 165 us with a neighbour on its core, and the other 108. */
 static void cut(product *all, ptrdiff_t columns, ptrdiff_t threads) {
     const gemm_real_loops *real = all->real;
     const bool whole = all->job->rows * all->part.inner * (ptrdiff_t)all->size <= WHOLE_BYTES;
-    const bool free = whole && all->left_lies;
+    const bool free = whole && all->left_lies, fine = free && all->job->right_column != 1;
     const ptrdiff_t most = whole ? rounded_up(all->job->rows, real->height) : real->most_rows;
     const ptrdiff_t least = parts_of(all->job->rows, most), packing = free ? 0 : PACKING_COLUMNS;
     double shortest = -1;
-    for (ptrdiff_t across = 1; across <= (free ? 4 : 2) * threads; across *= 2)
+    for (ptrdiff_t across = 1; across <= (fine ? 4 : 2) * threads; across *= 2)
         for (ptrdiff_t down = least; down < least + 2 * threads; down++) {
             const ptrdiff_t rows = at_most(rounded_up(parts_of(all->job->rows, down), real->height), most);
             const ptrdiff_t wide = rounded_up(parts_of(columns, across), real->width);
             const ptrdiff_t pieces = parts_of(all->job->rows, rows) * parts_of(columns, wide);
             const ptrdiff_t step = native_step(pieces, threads), rounds = parts_of(parts_of(pieces, step), threads) * step;
             const double time = (double)(rounds * rows) * (double)(wide + packing);
-            const bool finer = free ? rows >= all->job->rows : all->rows < all->job->rows;
+            const bool finer = fine ? rows >= all->job->rows : all->rows < all->job->rows;
             if (shortest < 0 || time < shortest || (time == shortest && finer)) {
                 shortest = time;
                 all->rows = rows;

@@ -192,7 +192,7 @@ def put(name: str, write: bool, input: Tensor, index: Tensor, source: Tensor, ac
     """
     long(name, index, names=("int64",))
     same_dtype(name, input, source, "source")
-    if index.numel() != source.numel():
+    if index.native.shape != source.native.shape and index.numel() != source.numel():
         raise DimensionError(
             f"{name}: put_(): Expected source and index to have the same number of elements, got {source.numel()} and "
             f"{index.numel()}; give as many"

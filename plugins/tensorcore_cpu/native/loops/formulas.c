@@ -165,17 +165,19 @@ FORMULA_OF(f64, double, frac, 1, made = x - trunc(x))
 #ifdef __AVX512F__
 /* By the logarithm that the kernel log has there, so that one kernel has the bits of several. */
 static void logit_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    const float low = (float)numbers[0], high = (float)numbers[1];
+    const __m512 low = _mm512_set1_ps((float)numbers[0]), high = _mm512_set1_ps((float)numbers[1]);
+    const bool from_row = steps[0] == sizeof(float), to_row = steps[1] == sizeof(float);
     float line[16] = {0};
     for (ptrdiff_t start = 0; start < count; start += 16) {
         const ptrdiff_t end = count - start < 16 ? count : start + 16;
-        for (ptrdiff_t i = start; i < end; i++) {
-            float x = AT(const float, 0);
-            line[i - start] = x < low ? low : x > high ? high : x;
-        }
-        __m512 y = _mm512_loadu_ps(line);
-        _mm512_storeu_ps(line, log_wide_one(_mm512_div_ps(y, _mm512_sub_ps(EACH(1), y))));
-        for (ptrdiff_t i = start; i < end; i++)
+        const __mmask16 there = (__mmask16)(0xffff >> (16 - (end - start)));
+        for (ptrdiff_t i = start; !from_row && i < end; i++)
+            line[i - start] = AT(const float, 0);
+        __m512 x = _mm512_maskz_loadu_ps(there, from_row ? (const float *)data[0] + start : line);
+        __m512 y = _mm512_min_ps(high, _mm512_max_ps(low, x)); /* of two, the second where one is NaN */
+        y = log_wide_one(_mm512_div_ps(y, _mm512_sub_ps(EACH(1), y)));
+        _mm512_mask_storeu_ps(to_row ? (float *)data[1] + start : line, there, y);
+        for (ptrdiff_t i = start; !to_row && i < end; i++)
             AT(float, 1) = line[i - start];
     }
 }

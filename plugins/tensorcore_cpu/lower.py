@@ -118,7 +118,9 @@ class Lowering:
 
     def _power(self, step: Step, shape: tuple[int, ...]) -> Node:
         operands = self._operands(step.operands)
-        return self._compute("power", operands, shape) if operands[0].dtype == np.float32 else self._function(step, shape)
+        if operands[0].dtype != np.float32:
+            return self._function(step, shape)
+        return self._compute("power", operands, shape)
 
     def gelu(self, step: Step, shape: tuple[int, ...]) -> Node:
         name = "gelu_tanh" if _option(step, "approximate", "none") == "tanh" else "gelu"

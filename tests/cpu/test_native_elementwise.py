@@ -176,8 +176,11 @@ def test_sums_of_two_neither_overflow_nor_vanish(name, dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
     "x, y",
-    [(1e30, 3.0), (-1e30, 3.0), (7.0, np.inf), (-7.0, np.inf), (np.inf, 2.0), (2.0, 0.0), (-6.0, 2.0), (1e10, 0.7), (-3e15, 0.3)],
-)
+    [
+        (1e30, 3.0), (-1e30, 3.0), (7.0, np.inf), (-7.0, np.inf), (np.inf, 2.0), (2.0, 0.0), (-6.0, 2.0), (1e10, 0.7),
+        (-3e15, 0.3),
+    ],
+)  # fmt: skip
 def test_division_of_far_numbers(x, y, dtype):
     """Quotients beyond what a fast division knows, infinities and zeros: as from NumPy, signs of zeros included, in place too."""
     left, right = np.full(1067, x, dtype), np.full(1067, y, dtype)
@@ -293,9 +296,9 @@ def test_powers_and_slopes(dtype):
 def test_powers_of_floats():
     """To one unit, corners and signs of zeros as IEEE 754 has them; the bits are NumPy's where it is fast, whatever stands beside."""
     native, _ = kernel("pow")
-    corners = [0.0, -0.0, 1, -1, 2, -3, 0.5, -1.5, np.inf, -np.inf, np.nan, 1e-40, -1e38, 16777217.0, 1.0000001, 0.9999999]
-    random = np.random.default_rng(8)
-    x, y = [np.concatenate([one.ravel(), random.normal(0, 9, 1200)]).astype(np.float32) for one in np.meshgrid(corners, corners)]
+    corners = [0.0, -0.0, 1, -1, 2, -3, 0.5, -1.5, np.inf, -np.inf, np.nan, 1e-40, -1e38, 16777217.0, 1.0000001]
+    random, grid = np.random.default_rng(8), np.meshgrid(corners, corners)
+    x, y = [np.concatenate([one.ravel(), random.normal(0, 9, 1200)]).astype(np.float32) for one in grid]
     y[-600:] = np.rint(y[-600:])
     with np.errstate(all="ignore"):
         exact = np.power(x.astype(np.float64), y)

@@ -20,6 +20,7 @@ WAYS = {
     "exp": usual_write(OPS["exp"], FLOATS, None),
     "lt": usual_write(OPS["lt"], FLOATS | {torch.int64, torch.bfloat16}, torch.bool),
     "hypot": usual_write(OPS["hypot"], FLOATS, None, numbers=False),
+    "addcmul": usual_write(OPS["addcmul"], FLOATS, None, numbers=False, factors=frozenset(["value"])),
 }
 INPUTS = {
     "plain": lambda: torch.arange(6.0).reshape(2, 3) - 2,
@@ -47,6 +48,7 @@ OTHERS = {
     "another dtype": lambda x: (torch.full((2, 3), 3, dtype=torch.int16),),
     "recorded": lambda x: (torch.ones(2, 3, requires_grad=True),),
     "two": lambda x: (1.0, 2.0),
+    "two of the same kind": lambda x: (torch.full((2, 3), 3, dtype=x.dtype), torch.full((3,), 2, dtype=x.dtype)),
     **{repr(value): lambda x, value=value: (value,) for value in (2, 2.5, True, HUGE, Whole(2), np.float32(2), None, 1j)},
 }  # fmt: skip
 

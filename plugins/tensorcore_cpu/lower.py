@@ -109,12 +109,18 @@ class Lowering:
     def pow(self, step: Step, shape: tuple[int, ...]) -> Node:
         exponent = step.operands[-1]
         if type(exponent) not in (int, float):
-            return self._function(step, shape)
+            return self._power(step, shape)
         x = self._array(step.operands[0])
         name, floating = _POWERS.get(exponent), x.dtype in REALS  # type: ignore[arg-type]
         if name is not None and (floating or (type(exponent) is int and exponent in (2, 3))):
             return self._compute(name, (x,), shape)
-        return self._function(step, shape)
+        return self._power(step, shape)
+
+    def _power(self, step: Step, shape: tuple[int, ...]) -> Node:
+        operands = self._operands(step.operands)
+        if operands[0].dtype != np.float32:
+            return self._function(step, shape)
+        return self._compute("power", operands, shape)
 
     def gelu(self, step: Step, shape: tuple[int, ...]) -> Node:
         name = "gelu_tanh" if _option(step, "approximate", "none") == "tanh" else "gelu"

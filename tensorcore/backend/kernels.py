@@ -232,6 +232,7 @@ KERNELS: dict[str, Facts] = {
     ),
     # Writes, and values that decide what comes
     **_of("copy fill", writes=True),
+    **_eager("keep_triangle", writes=True),
     **_optional("sgd_step adam_step step track_statistics", writes=True),
     **_optional("norms unscale", by_value=True),
     **_of("bincount count_true highest lowest masked_select nonzero nonzero_by_dim unique unique_consecutive",

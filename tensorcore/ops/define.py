@@ -67,6 +67,8 @@ class Op:
     tensor_first = False
     # Of ``add`` and ``sub``: what an in-place call with a factor goes to.
     scaled: Callable[..., Any] | None = None
+    # What makes usual in-place calls, see ``inplace.usual_write``.
+    overwritten: Callable[..., bool] | None = None
     # Whether PyTorch keeps its results off the tape although they change with the inputs.
     off_tape = False
 

@@ -106,12 +106,19 @@ def _unwritable_view(op: str, view: Any) -> GradientError:
     )
 
 
-def usual_write(op: Op, accepts: frozenset[Any] | None, result: Any, numbers: bool = True) -> Callable[..., bool]:
+def usual_write(
+    op: Op,
+    accepts: frozenset[Any] | None,
+    result: Any,
+    numbers: bool = True,
+    factors: frozenset[str] = frozenset(),
+) -> Callable[..., bool]:
     """What writes the result of an elementwise op into its first input, for the calls that most are; whether it did.
 
     Args:
         accepts, result: as for the op's own call, see ``calls.unary``.
         numbers: whether a number beside a tensor is usual.
+        factors: names of options that the kernel takes where they are numbers.
     """
     kernel, count = op.kernel, len(op.inputs)
     floats = PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts
@@ -120,9 +127,11 @@ def usual_write(op: Op, accepts: frozenset[Any] | None, result: Any, numbers: bo
         floats = integers = frozenset()
 
     @before("overwritten", None, kernel, accepts, result, floats, integers, count)
-    def overwritten(input: Tensor, others: tuple[Any, ...]) -> bool:
+    def overwritten(input: Tensor, others: tuple[Any, ...], **options: Any) -> bool:
         """Whether the call was one of the usual ones, and is done."""
         if not is_free(input) or len(others) + 1 != count:
+            return False
+        if options and not all([one in factors and type(value) in (float, int) for one, value in options.items()]):
             return False
         dtype, device, version, native = input.dtype, input.device, input.version, input.native
         if accepts is not None and dtype not in accepts:
@@ -146,10 +155,13 @@ def usual_write(op: Op, accepts: frozenset[Any] | None, result: Any, numbers: bo
                 natives.append(other)
             else:
                 return False
+        run = device.kernels[kernel]
+        if not run:
+            return False  # the op is written in others there, or runs elsewhere
         if result is None:
-            device.kernels[kernel](*natives, out=native)
+            run(*natives, **options, out=native)
         else:
-            device.kernels["copy"](native, device.kernels[kernel](*natives))
+            device.kernels["copy"](native, run(*natives))
         written(input)
         return True
 
@@ -219,7 +231,7 @@ def inplace(
     """The form with an underscore of any other op: compute, then write over the first input; usual calls as ``overwritten`` does."""
 
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if overwritten is not None and not kwargs and overwritten(input, args):
+        if overwritten is not None and overwritten(input, args, **kwargs):
             return input
         check_writable(name, input)
         check_apart(name, input, args)

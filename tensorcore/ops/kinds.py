@@ -113,7 +113,7 @@ def elementwise(
         setattr(Tensor, name, call)
     written = None
     if writes:
-        usual = usual_write(op, accepts, result, numbers)
+        op.overwritten = usual = usual_write(op, accepts, result, numbers)
         written = elementwise_inplace(op, usual) if numbers else inplace(f"{name}_", call, usual)
         written.__name__ = written.__qualname__ = f"{name}_"
         written.__doc__ = f"In-place form of :func:`{name}`."
@@ -169,17 +169,25 @@ def _operator(
         setattr(Tensor, f"__i{operator}__", over)
 
 
-def method(function: Callable[..., Any], name: str | None = None, *, writes: bool = False) -> Callable[..., Any]:
-    """Make ``function`` a method of Tensor, and with ``writes`` its in-place form too."""
+def method(
+    function: Callable[..., Any],
+    name: str | None = None,
+    *,
+    writes: bool = False,
+    overwritten: Callable[..., bool] | None = None,
+) -> Callable[..., Any]:
+    """Make ``function`` a method of Tensor, and with ``writes`` its in-place form too, whose usual calls ``overwritten`` makes."""
     name = name or function.__name__
-    return install(checked(function, name), name, writes=writes)
+    return install(checked(function, name), name, writes=writes, overwritten=overwritten)
 
 
-def install(function: Callable[..., Any], name: str, *, writes: bool = False) -> Callable[..., Any]:
+def install(
+    function: Callable[..., Any], name: str, *, writes: bool = False, overwritten: Callable[..., bool] | None = None
+) -> Callable[..., Any]:
     """``method`` of a function that looks at its parameters already."""
     setattr(Tensor, name, function)
     if writes:
-        written = inplace(f"{name}_", function)
+        written = inplace(f"{name}_", function, overwritten)
         written.__name__ = written.__qualname__ = f"{name}_"
         written.__doc__ = f"In-place form of :func:`{name}`."
         setattr(Tensor, f"{name}_", written)
@@ -215,12 +223,13 @@ def operation(
     kind: str = "composite",
     name: str | None = None,
     numpy: bool = False,
+    overwritten: Callable[..., bool] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Enter a function that is written in other ops, or that calls ``apply`` itself, into the registry.
 
     Args:
         method: whether it is a method of Tensor too.
-        writes: whether there is a form with an underscore.
+        writes: whether there is a form with an underscore, whose usual calls ``overwritten`` makes.
         numpy: whether NumPy's names stand for its ``dim`` and ``keepdim`` too.
     """
 
@@ -229,7 +238,7 @@ def operation(
         op = Op(title, _tensor_arguments(function), function.__doc__ or "", samples=samples, kind=kind)
         op.function = call = checked(function, title, numpy)
         if method:
-            install(call, title, writes=writes)
+            install(call, title, writes=writes, overwritten=overwritten)
         return call
 
     return enter
@@ -263,7 +272,8 @@ def composite(
         grads: formulas as those of an ``Op``: they may name ``g``, ``out``, inputs, options, ``{input}_shape``.
         check: takes all parameters in order (without ``out`` and ``inplace``), raises what PyTorch raises, and
             returns them as kernel and function take them: dims from the front, integers cast. Runs recorded.
-        method, writes: whether it is a method of Tensor, and whether that has a form with an underscore.
+        method, writes: whether it is a method of Tensor, and whether that has a form with an underscore. Where ``quick`` is given too,
+            the op is elementwise, and its kernel takes ``out``.
         quick: dtypes of which ``check`` has nothing to say that the kernel would not refuse: a call with tensors of one of
             them is one frame, where none is to be recorded, or there is only one.
         usual: an expression of the options that such a call has to meet, where ``check`` looks at them.
@@ -283,7 +293,10 @@ def composite(
         call = composed(op, function, run, quick, usual, numbers)
         op.function = call
         if method:
-            install(call, title, writes=writes)
+            direct = None
+            if writes and quick:
+                direct = usual_write(op, quick, None, False, frozenset(names[len(op.inputs) :]))
+            install(call, title, writes=writes, overwritten=direct)
         return call
 
     return enter

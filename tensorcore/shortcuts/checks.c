@@ -296,10 +296,10 @@ static PyObject *tuple_of(const npy_intp *numbers, int count) {
     return made;
 }
 
-/* views_part.py: _strided_options(input, size, stride, storage_offset), of sizes and strides that lead from the first element
+/* views_part.py: _strided_options(input, size, stride, storage_offset, op), of sizes and strides that lead from the first element
    of an array to none behind its last */
 static PyObject *run_strided(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 4 || kwnames || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)) ||
+    if (nargs < 4 || nargs > 5 || kwnames || !is_whole(args[0]) || !PyArray_CheckExact(SLOT(args[0], NATIVE)) ||
         !PyTuple_CheckExact(args[1]) || !PyTuple_CheckExact(args[2]) || PyTuple_GET_SIZE(args[1]) != PyTuple_GET_SIZE(args[2]))
         return NULL;
     PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE), *all = x;

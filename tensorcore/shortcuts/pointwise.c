@@ -171,14 +171,15 @@ static PyObject *beside(PyObject *input, PyObject *other) {
     return usual ? SLOT(other, NATIVE) : NULL;
 }
 
-/* kernel(*given[:count]), with out=given[count] where there are `keywords`; `given` are borrowed. */
+/* kernel(*given[:count]), with out=given[count] where there are `keywords`; `given` are borrowed. NULL without an exception where the
+   device lacks the kernel. */
 static PyObject *run_kernel(PyObject *device, PyObject *name, PyObject **given, Py_ssize_t count, PyObject *keywords) {
     const Py_ssize_t all = count + (keywords ? 1 : 0);
     for (Py_ssize_t i = 0; i < all; i++) /* a kernel may let other threads run, which may give a tensor another array */
         Py_INCREF(given[i]);
     Py_INCREF(device);
     PyObject *kernel = kernel_of(device, name), *made = NULL;
-    if (kernel)
+    if (kernel && PyObject_IsTrue(kernel) == 1)
         made = PyObject_Vectorcall(kernel, given, (size_t)count, keywords);
     for (Py_ssize_t i = 0; i < all; i++)
         Py_DECREF(given[i]);

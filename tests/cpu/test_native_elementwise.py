@@ -175,16 +175,24 @@ def test_sums_of_two_neither_overflow_nor_vanish(name, dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize(
-    "x, y", [(1e30, 3.0), (-1e30, 3.0), (7.0, np.inf), (-7.0, np.inf), (np.inf, 2.0), (2.0, 0.0), (-6.0, 2.0)]
-)
+    "x, y",
+    [
+        (1e30, 3.0), (-1e30, 3.0), (7.0, np.inf), (-7.0, np.inf), (np.inf, 2.0), (2.0, 0.0), (-6.0, 2.0), (1e10, 0.7),
+        (-3e15, 0.3),
+    ],
+)  # fmt: skip
 def test_division_of_far_numbers(x, y, dtype):
-    """Quotients beyond what a fast division knows, infinities and zeros: as from NumPy, signs of zeros included."""
-    left, right = np.full(67, x, dtype), np.full(67, y, dtype)
-    left[::3] = 5.5
+    """Quotients beyond what a fast division knows, infinities and zeros: as from NumPy, signs of zeros included, in place too."""
+    left, right = np.full(1067, x, dtype), np.full(1067, y, dtype)
+    left[::3], left[1:90:5] = 5.5, np.nextafter(left[1:90:5], left.dtype.type(0))
     for name in ("fmod", "remainder", "floor_divide"):
         native, fallback = kernel(name)
         assert_same(native(left, right), fallback(left, right), signs=True)
         assert_same(native(left, y), fallback(left, right.dtype.type(y)), signs=True)
+        for place in (0, 1):
+            operands = [left.copy(), right.copy()]
+            native(*operands, out=operands[place])
+            assert_same(operands[place], fallback(left, right), signs=True)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -283,6 +291,27 @@ def test_powers_and_slopes(dtype):
         np.testing.assert_array_equal(
             native(values, negative_slope=slope), np.where(values > 0, values, values * values.dtype.type(slope))
         )
+
+
+def test_powers_of_floats():
+    """To one unit, corners and signs of zeros as IEEE 754 has them; the bits are NumPy's where it is fast, whatever stands beside."""
+    native, _ = kernel("pow")
+    corners = [0.0, -0.0, 1, -1, 2, -3, 0.5, -1.5, np.inf, -np.inf, np.nan, 1e-40, -1e38, 16777217.0, 1.0000001]
+    random, grid = np.random.default_rng(8), np.meshgrid(corners, corners)
+    x, y = [np.concatenate([one.ravel(), random.normal(0, 9, 1200)]).astype(np.float32) for one in grid]
+    y[-600:] = np.rint(y[-600:])
+    with np.errstate(all="ignore"):
+        exact = np.power(x.astype(np.float64), y)
+        expected = exact.astype(np.float32)
+    made = native(x, y)
+    assert_within(made, expected, 1)
+    np.testing.assert_array_equal(np.signbit(made[exact == 0]), np.signbit(exact[exact == 0]))
+    np.testing.assert_array_equal(made, [native(x[i : i + 1], y[i : i + 1])[0] for i in range(len(x))])
+    np.testing.assert_array_equal(native(x[::2], y[::2]), made[::2])
+    assert native(x, y, out=y) is y
+    np.testing.assert_array_equal(y, made)
+    ordinary = random.uniform(0.5, 20, 1200).astype(np.float32)
+    np.testing.assert_array_equal(native(ordinary, 2.5), np.power(ordinary, np.float32(2.5)))
 
 
 def test_integers_have_few_powers():

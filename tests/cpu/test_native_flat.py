@@ -69,7 +69,7 @@ def test_whether_each_is_among_a_few(dtype):
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "int64", "bool", "complex64"])
 def test_elements_put_by_number(dtype, accumulate):
-    """The last of equal numbers stays, or all are added; those below 0 count from the end; x itself is left as it was."""
+    """The last of equal numbers stays, or all are added; those below 0 count from the end; x is left as it was, or is `out`."""
     native, fallback = kernel("put")
     if accumulate and dtype == "bool":
         return
@@ -82,6 +82,9 @@ def test_elements_put_by_number(dtype, accumulate):
             native(one, inside, source, accumulate=accumulate), fallback(one, inside, source, accumulate=accumulate)
         )
         np.testing.assert_array_equal(one, before)
+        expected = fallback(one, inside, source, accumulate=accumulate)
+        assert native(one, inside, source, accumulate=accumulate, out=one) is one
+        np.testing.assert_array_equal(one, expected)
     np.testing.assert_array_equal(native(x, index[:0], source[:0], accumulate=accumulate), x)
     for wrong in (12, -13):
         with pytest.raises(IndexError):

@@ -9,7 +9,9 @@ from .native import assert_same, assert_within, awkward, kernel, layouts, needs_
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
-SINGLE = ["lgamma", "atan", "asin", "acos", "tan", "atanh", "asinh", "acosh", "sinh", "cosh", "exp2", "log2", "log10"]
+SINGLE = [
+    "lgamma", "digamma", "atan", "asin", "acos", "tan", "atanh", "asinh", "acosh", "sinh", "cosh", "exp2", "log2", "log10",
+]  # fmt: skip
 STEPS = [
     ("hardswish", {}), ("hardsigmoid", {}), ("hardshrink", {}), ("hardshrink", {"lambd": 1.25}), ("softshrink", {"lambd": 0.25}),
     ("threshold", {"threshold": 0.5, "value": -1.25}), ("threshold", {"threshold": -2, "value": 7}),

@@ -25,6 +25,14 @@ DRAWS = {
     "faster": ("exponential", {"rate": 2.5}, ("float32", "float64")),
     "randint": ("integers", {"low": -5, "high": 95}, ("int64", "int32", "float32")),
     "wide randint": ("integers", {"low": 0, "high": 1 << 40}, ("int64",)),
+    "randint of whole floats": ("integers", {"low": -(1 << 24), "high": 1 << 24}, ("float32",)),
+    "random": ("random", {}, ("float32", "float64", "int64", "int32", "float16", "bool_")),
+    "cauchy": ("cauchy", {}, ("float32", "float64", "float16")),
+    "wide cauchy": ("cauchy", {"median": -3.3, "sigma": 0.7}, ("float32", "float64")),
+    "geometric": ("geometric", {"probability": 0.3}, ("float32", "float64", "int64")),
+    "log_normal": ("log_normal", {}, ("float32", "float64", "float16")),
+    "huge log_normal": ("log_normal", {"mean": 80.0, "std": 9.0}, ("float32", "float64")),
+    "serial normal": ("serial_normal", {"mean": 0.3, "std": 1.7}, ("float32", "float64", "complex64")),
 }
 
 
@@ -42,14 +50,15 @@ def test_the_same_bits_and_the_same_state(name, dtype):
         assert ours.get_state().tobytes() == host.get_state().tobytes()
 
 
+@pytest.mark.parametrize("kind", ["normal", "serial_normal", "log_normal"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_few_normals_keep_the_second_of_a_pair(dtype):
-    """One by one, odd and even numbers of them and larger draws in between, whatever was left over before."""
+def test_normals_one_by_one_keep_the_second_of_a_pair(dtype, kind):
+    """Odd and even numbers of them, more than are made at a time too, whatever was left over before."""
     device = tensorcore.device("cpu")
     ours, host = Generator(7), Generator(7)
-    for size in (1, 1, 3, 2, 3, 15, 15, 16, 1, 4, 40, 1, 5):
-        made = device.random("normal", (size,), getattr(dtypes, dtype), ours, mean=0.3, std=1.7)
-        assert made.tobytes() == host.normal((size,), getattr(dtypes, dtype), 0.3, 1.7).tobytes()
+    for size in (1, 1, 3, 2, 3, 15, 15, 16, 1, 4, 40, 1, 5, 511, 1, 512, 513, 1, 1025):
+        made = device.random(kind, (size,), getattr(dtypes, dtype), ours, mean=0.3, std=1.7)
+        assert made.tobytes() == getattr(host, kind)((size,), getattr(dtypes, dtype), 0.3, 1.7).tobytes()
         assert ours.get_state().tobytes() == host.get_state().tobytes()
 
 
@@ -87,7 +96,9 @@ def test_a_permutation_has_the_same_order_and_the_same_state(dtype):
 
 WRONG = [("uniform", {"low": 2.0, "high": 1.0}), ("uniform", {"low": float("nan")}), ("normal", {"std": -1.0}),
          ("bernoulli", {"probability": 1.5}), ("exponential", {"rate": 0.0}), ("integers", {"low": 3, "high": 3}),
-         ("integers", {"low": 0.5, "high": 3}), ("random", {}), ("uniform", {"low": "a"})]  # fmt: skip
+         ("integers", {"low": 0.5, "high": 3}), ("uniform", {"low": "a"}), ("cauchy", {"sigma": 0.0}),
+         ("log_normal", {"std": 0.0}), ("geometric", {"probability": 1.0}), ("geometric", {}),
+         ("serial_normal", {"std": -1.0})]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind, options", WRONG)

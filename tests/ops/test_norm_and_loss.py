@@ -357,6 +357,15 @@ def test_margins_of_yes_or_no(target: Any, reduction: str, torch: Any) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
+@pytest.mark.parametrize("weight", [-1, 1.0, [1.0, 1.0]])
+def test_weights_of_classes_are_tensors(weight: Any) -> None:
+    """A number or a list is refused by name, beside classes and beside chances."""
+    scores, classes = tc.ones(2, 2), tc.tensor([0, 1])
+    for target in (classes, scores):
+        with pytest.raises(TypeError, match="cross_entropy: expected argument 'weight' to be a Tensor"):
+            tc.nn.functional.cross_entropy(scores, target, weight)  # type: ignore[arg-type]
+
+
 def test_cross_entropy_of_certain_chances(torch: Any) -> None:
     """Chances of 0 and 1 have losses of up to 100 and a large gradient, which stays finite; PyTorch's, to 1e-6. Those of an
     empty tensor are none, and NaN or what is over 1 is refused."""

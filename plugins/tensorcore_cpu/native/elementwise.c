@@ -9,6 +9,8 @@
 DECLARE_LOOPS(elementwise_loops, elementwise_loops);
 DECLARE_LOOPS(cast_loops, cast_loops);
 
+numpy_loop numpy_power;
+
 static const elementwise_loops *loops;
 static const cast_loops *casts;
 
@@ -238,7 +240,7 @@ static PyObject *run_leaky_relu(const native_kernel *kernel, PyObject *const *ar
     return evaluate(&op, type, operands, none_is_missing(given[1]));
 }
 
-/* Exponents for which a product or a root is exact. */
+/* Exponents for which a product or a root is exact; all others of floats. */
 static PyObject *run_pow(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     static const struct {
         double exponent;
@@ -248,24 +250,25 @@ static PyObject *run_pow(const native_kernel *kernel, PyObject *const *args, Py_
         {2, {OP_square, 1}, false}, {3, {OP_cube, 1}, false},       {0.5, {OP_sqrt, 1}, true},
         {-1, {OP_reciprocal, 1}, true}, {-0.5, {OP_rsqrt, 1}, true}, {-2, {OP_reciprocal_square, 1}, true},
     };
-    native_operand operand;
+    static const elementwise_op any = {OP_power, 2, false, true};
+    native_operand operands[2];
     PyObject *out = NULL;
     if (nargs != 2 || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)))
         return NULL;
     native_type type = native_array_type(args[0]);
     bool whole = PyLong_CheckExact(args[1]), floating = type == TYPE_F32 || type == TYPE_F64;
-    if (type == TYPE_NONE || (!whole && !(PyFloat_CheckExact(args[1]) && floating)))
-        return NULL;
-    double exponent = whole ? PyLong_AsDouble(args[1]) : PyFloat_AS_DOUBLE(args[1]);
-    if (exponent == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        return NULL;
+    if (type != TYPE_NONE && (whole || (PyFloat_CheckExact(args[1]) && floating))) {
+        double exponent = whole ? PyLong_AsDouble(args[1]) : PyFloat_AS_DOUBLE(args[1]);
+        if (exponent == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return NULL;
+        }
+        operands[0].array = (PyArrayObject *)args[0];
+        for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
+            if (exponent == KNOWN[i].exponent && (floating || !KNOWN[i].floats_only))
+                return evaluate(&KNOWN[i].op, type, operands, none_is_missing(out));
     }
-    operand.array = (PyArrayObject *)args[0];
-    for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
-        if (exponent == KNOWN[i].exponent && (floating || !KNOWN[i].floats_only))
-            return evaluate(&KNOWN[i].op, type, &operand, none_is_missing(out));
-    return NULL;
+    return common_type(args, 2, operands) == TYPE_F32 ? evaluate(&any, TYPE_F32, operands, none_is_missing(out)) : NULL;
 }
 
 static PyObject *run_where(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -300,7 +303,7 @@ PyObject *elementwise_describe(void) {
     } DESCRIBED[OPS] = {
         UNARY_OPS(OP_NAME) FUNCTION_OPS(OP_NAME) UNARY_TEST_OPS(TEST_NAME) BINARY_OPS(BINARY_NAME)
         POLYNOMIAL_OPS(BINARY_NAME)        COMPARE_OPS(COMPARE_NAME) OP_NAME(gelu) OP_NAME(gelu_tanh) BINARY_NAME(leaky_relu) OP_NAME(cube)
-        OP_NAME(reciprocal_square) [OP_clamp] = {"clamp", 3, false}, [OP_where] = {"where", 3, false},
+        OP_NAME(reciprocal_square) BINARY_NAME(power) [OP_clamp] = {"clamp", 3, false}, [OP_where] = {"where", 3, false},
     };
     PyObject *made = PyDict_New();
     for (int op = 0; made && op < OPS; op++) {
@@ -315,7 +318,20 @@ PyObject *elementwise_describe(void) {
     return made;
 }
 
+static bool find_numpy_power(void) {
+    static const char floats[3] = {NPY_FLOAT, NPY_FLOAT, NPY_FLOAT};
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyUFuncObject *power = numpy ? (PyUFuncObject *)PyObject_GetAttrString(numpy, "power") : NULL;
+    Py_XDECREF(numpy);
+    for (int i = 0; power && !numpy_power.loop && i < power->ntypes; i++)
+        if (!memcmp(power->types + 3 * i, floats, sizeof floats))
+            numpy_power = (numpy_loop){(void *)power->functions[i], power->data ? ((void **)power->data)[i] : NULL};
+    return power; /* which lives as long as NumPy does */
+}
+
 int elementwise_init(void) {
+    if (!numpy_power.loop && !find_numpy_power())
+        return -1;
     loops = PICK(elementwise_loops);
     casts = PICK(cast_loops);
     names[OUT] = PyUnicode_InternFromString("out");

@@ -29,8 +29,15 @@ enum {
     UNARY_OPS(OP_NUMBER) FUNCTION_OPS(OP_NUMBER) UNARY_TEST_OPS(OP_NUMBER) BINARY_OPS(OP_NUMBER)
     POLYNOMIAL_OPS(OP_NUMBER) COMPARE_OPS(OP_NUMBER)
     /* Those with entries of their own. */
-    OP_gelu, OP_gelu_tanh, OP_leaky_relu, OP_cube, OP_reciprocal_square, OP_clamp, OP_where, OPS
+    OP_gelu, OP_gelu_tanh, OP_leaky_relu, OP_cube, OP_reciprocal_square, OP_power, OP_clamp, OP_where, OPS
 };
+
+/* NumPy's loop for powers of floats, and what it wants to have beside; no loop where it has none. */
+typedef struct {
+    void (*loop)(char **data, const ptrdiff_t *count, const ptrdiff_t *steps, void *beside);
+    void *beside;
+} numpy_loop;
+extern numpy_loop numpy_power;
 
 typedef struct {
     native_loop compute[OPS][TYPES]; /* NULL where there is none: NumPy's turn */

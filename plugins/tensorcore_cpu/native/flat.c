@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-enum { DIM, KEEPDIM, ACCUMULATE, DIM1, DIM2, SHAPE, OPTIONS };
+enum { DIM, KEEPDIM, ACCUMULATE, DIM1, DIM2, SHAPE, OUT, OPTIONS };
 enum { GRAIN = 1 << 14 }; /* elements a thread */
 static PyObject *names[OPTIONS];
-static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "accumulate", "dim1", "dim2", "shape"};
+static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "accumulate", "dim1", "dim2", "shape", "out"};
 
 static bool of_options(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **options) {
     return !kwnames || native_options(args, nargs, kwnames, names, OPTIONS, options);
@@ -48,7 +48,7 @@ static PyObject *run_isin(const native_kernel *kernel, PyObject *const *args, Py
     return (PyObject *)made;
 }
 
-/* put(x, index, source, accumulate=False): numbers below 0 count from the end. */
+/* put(x, index, source, accumulate=False, out=None): numbers below 0 count from the end; `out` is x, or nothing. */
 static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
     const native_type type = nargs == 3 ? native_array_type(args[0]) : TYPE_NONE;
@@ -59,10 +59,12 @@ static PyObject *run_put(const native_kernel *kernel, PyObject *const *args, Py_
     PyArrayObject *x = (PyArrayObject *)args[0], *index = native_dense(args[1]), *source = index ? native_dense(args[2]) : NULL;
     const npy_intp count = source ? PyArray_SIZE(index) : 0, size = PyArray_SIZE(x);
     const int64_t *at = source ? PyArray_DATA(index) : NULL;
-    bool fits = source && PyArray_SIZE(source) == count && (!adds || type <= TYPE_F64);
+    const bool writes = !native_is_none(options[OUT]);
+    bool fits = source && PyArray_SIZE(source) == count && (!adds || type <= TYPE_F64) &&
+                (!writes || (options[OUT] == args[0] && PyArray_ISCARRAY(x)));
     for (npy_intp i = 0; fits && i < count; i++)
         fits = at[i] >= -size && at[i] < size;
-    PyArrayObject *made = fits ? native_copied(x, type) : NULL;
+    PyArrayObject *made = !fits ? NULL : writes ? (PyArrayObject *)Py_NewRef(x) : native_copied(x, type);
     const npy_intp bytes = TYPE_SIZE[type];
     for (npy_intp i = 0; made && i < count; i++) {
         char *to = PyArray_BYTES(made) + (at[i] < 0 ? at[i] + size : at[i]) * bytes;

@@ -13,13 +13,16 @@ static const random_loops *loops;
 
 /* Names of kinds of draws, in their order, then of options and attributes; interned. */
 enum {
-    UNIFORM, NORMAL, BERNOULLI, INTEGERS, EXPONENTIAL, PERMUTATION, MULTINOMIAL, UNKNOWN,
-    O_LOW = UNKNOWN, O_HIGH, O_MEAN, O_STD, O_PROBABILITY, O_ONE, O_RATE, O_WEIGHTS, O_REPLACEMENT, A_NUMPY, A_LEND, A_LEND_NORMAL, NAMES,
+    UNIFORM, NORMAL, BERNOULLI, INTEGERS, EXPONENTIAL, PERMUTATION, CAUCHY, GEOMETRIC, RANDOM, MULTINOMIAL, SERIAL_NORMAL, LOG_NORMAL,
+    UNKNOWN,
+    O_LOW = UNKNOWN, O_HIGH, O_MEAN, O_STD, O_PROBABILITY, O_ONE, O_RATE, O_WEIGHTS, O_REPLACEMENT, O_MEDIAN, O_SIGMA, A_NUMPY, A_LEND,
+    A_LEND_NORMAL, NAMES,
     FLIPS = -1 /* ones with a probability each */
 };
 static const char *const TEXTS[NAMES] = {
-    "uniform", "normal", "bernoulli", "integers", "exponential", "permutation", "multinomial", "low", "high", "mean", "std",
-    "probability", "one", "rate", "weights", "replacement", "numpy", "lend", "lend_normal",
+    "uniform", "normal", "bernoulli", "integers", "exponential", "permutation", "cauchy", "geometric", "random", "multinomial",
+    "serial_normal", "log_normal", "low", "high", "mean", "std", "probability", "one", "rate", "weights", "replacement", "median",
+    "sigma", "numpy", "lend", "lend_normal",
 };
 static PyObject *names[NAMES], *draw_words, *draw_normals, *draw_places; /* the last are functions of the module */
 
@@ -57,8 +60,24 @@ static void fill(int kind, native_type type, twister_state *state, void *out, np
         loops->flips_f32(state, each, out, count);
     else if (kind == FLIPS)
         loops->flips_f64(state, each, out, count);
+    else if (kind == CAUCHY && type == TYPE_F32)
+        loops->cauchy_f32(state, out, count, a, b);
+    else if (kind == CAUCHY)
+        loops->cauchy_f64(state, out, count, a, b);
+    else if (kind == GEOMETRIC && type == TYPE_F32)
+        loops->geometric_f32(state, out, count, a);
+    else if (kind == GEOMETRIC)
+        loops->geometric_f64(state, out, count, a);
+    else if (kind == RANDOM && type == TYPE_F32)
+        loops->random_f32(state, out, count);
+    else if (kind == RANDOM && type == TYPE_F64)
+        loops->random_f64(state, out, count);
+    else if (kind == RANDOM)
+        loops->random_i64(state, out, count);
     else if (kind == PERMUTATION)
         loops->shuffle(state, out, count);
+    else if (type == TYPE_F32)
+        loops->integers_f32(state, out, count, (int32_t)a, (uint32_t)b);
     else
         loops->integers(state, out, count, (int64_t)a, (uint32_t)b);
 }
@@ -85,9 +104,26 @@ static bool probabilities(PyObject *object, native_type type, int ndim, const np
     return within;
 }
 
+/* Whether there is a loop for numbers of that type. */
+static bool drawn_as(int kind, native_type type, double a, double b) {
+    const double whole = 1 << 24; /* up to which floats have all whole numbers */
+    switch (kind) {
+    case NORMAL:
+        return type == TYPE_F32;
+    case PERMUTATION:
+        return type == TYPE_I64;
+    case INTEGERS:
+        return type == TYPE_I64 || (type == TYPE_F32 && -whole <= a && a + b <= whole);
+    case RANDOM:
+        return type == TYPE_I64 || type == TYPE_F32 || type == TYPE_F64;
+    default:
+        return type == TYPE_F32 || type == TYPE_F64;
+    }
+}
+
 /* (capsule, kind, shape, dtype, a, b) -> an array, or None where these are not drawn here. The numbers are low and high,
    mean and deviation, the probability (which may be an array of them) and the value of a one, the least integer and how many
-   there are, or what an exponential draw is times. */
+   there are, what an exponential draw is times or a geometric one is over, or median and half width. */
 PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     npy_intp shape[NATIVE_DIMS], count = 1;
     double a, b;
@@ -96,17 +132,15 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
     int kind = kind_named(args[1]);
     int ndim = native_sizes(args[2], shape, NATIVE_DIMS);
     native_type type = native_descr_type(args[3]);
-    bool real = type == TYPE_F32 || type == TYPE_F64;
     if (kind == BERNOULLI && PyArray_Check(args[4])) {
-        if (!real || ndim < 0 || !probabilities(args[4], type, ndim, shape))
+        if ((type != TYPE_F32 && type != TYPE_F64) || ndim < 0 || !probabilities(args[4], type, ndim, shape))
             Py_RETURN_NONE;
         kind = FLIPS;
         a = 0;
     } else if (!native_double(args[4], &a)) {
         Py_RETURN_NONE;
     }
-    if (kind >= MULTINOMIAL || ndim < 0 || !native_double(args[5], &b) ||
-        !(kind == INTEGERS || kind == PERMUTATION ? type == TYPE_I64 : kind == NORMAL ? type == TYPE_F32 : real))
+    if (kind >= MULTINOMIAL || ndim < 0 || !native_double(args[5], &b) || !drawn_as(kind, type, a, b))
         Py_RETURN_NONE;
     for (int i = 0; i < ndim; i++) {
         if (shape[i] < 0 || (shape[i] && count > NPY_MAX_INTP / 16 / shape[i]))
@@ -133,44 +167,67 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
     return (PyObject *)made;
 }
 
-/* (capsule, kept, shape, dtype, mean, deviation) -> fewer than 16 normals and the second of the last pair, or None where there is
+/* Normals one by one, each of which float64 is, or what e is to the power of each. Begins with `kept` where there is one, and leaves the
+   second of the last pair there; whether there is any. */
+static bool serial_normals(twister_state *state, bool raised, native_type type, void *out, npy_intp count, double mean, double deviation,
+                           bool has, double *kept) {
+    enum { PIECE = 512 };
+    const double two_pi = 2.0 * 3.141592653589793;
+    double normals[PIECE + 1];
+    for (npy_intp begin = 0; begin < count; begin += PIECE) {
+        const int piece = count - begin < PIECE ? (int)(count - begin) : PIECE, missing = piece - has, end = piece + missing % 2;
+        normals[0] = *kept;
+        if (missing)
+            loops->uniform_f64(state, normals + has, missing + missing % 2, 0, 1);
+        for (int i = has; i < end; i += 2) {
+            const double radius = sqrt(-2.0 * log1p(-normals[i + 1])), angle = two_pi * normals[i];
+            normals[i] = radius * cos(angle);
+            normals[i + 1] = radius * sin(angle);
+        }
+        for (int i = 0; i < piece; i++) {
+            const double normal = fma(normals[i], deviation, mean), value = raised ? exp(normal) : normal;
+            if (type == TYPE_F32)
+                ((float *)out)[begin + i] = (float)value;
+            else
+                ((double *)out)[begin + i] = value;
+        }
+        has = missing % 2;
+        *kept = normals[end - 1];
+    }
+    return has;
+}
+
+/* (capsule, kept, kind, shape, dtype, mean, deviation) -> an array and the second of the last pair of normals, or None where there is
    none left over: float64 normals one by one, the `kept` one first unless it is None. None where these are not drawn here. */
 PyObject *native_serial_normals(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
-    enum { FEW = 16 };
-    const double two_pi = 2.0 * 3.141592653589793;
     npy_intp shape[NATIVE_DIMS], count = 1;
-    double mean, deviation, normals[FEW + 2];
-    if (nargs != 6 || !PyCapsule_CheckExact(args[0]))
-        return PyErr_Format(PyExc_TypeError, "serial_normals: expected a capsule and five more arguments, got %zd in all", nargs);
-    const int ndim = native_sizes(args[2], shape, NATIVE_DIMS);
-    const native_type type = native_descr_type(args[3]);
+    double mean, deviation, kept = 0;
+    if (nargs != 7 || !PyCapsule_CheckExact(args[0]))
+        return PyErr_Format(PyExc_TypeError, "serial_normals: expected a capsule and six more arguments, got %zd in all", nargs);
+    const int ndim = native_sizes(args[3], shape, NATIVE_DIMS);
+    const native_type type = native_descr_type(args[4]);
+    const bool has = args[1] != Py_None, raised = args[2] == names[LOG_NORMAL];
     for (int i = 0; i < ndim; i++)
-        count = shape[i] > 0 && shape[i] < FEW ? count * shape[i] : 0;
-    if (ndim < 0 || count < 1 || count >= FEW || (type != TYPE_F32 && type != TYPE_F64) || !native_double(args[4], &mean) ||
-        !native_double(args[5], &deviation) || !(args[1] == Py_None || PyFloat_CheckExact(args[1])))
+        count = shape[i] > 0 && count <= NPY_MAX_INTP / 16 / shape[i] ? count * shape[i] : 0;
+    if (ndim < 0 || count < 1 || (type != TYPE_F32 && type != TYPE_F64) || !native_double(args[5], &mean) ||
+        !native_double(args[6], &deviation) || (has && !PyFloat_CheckExact(args[1])))
         Py_RETURN_NONE;
     const bit_generator *generator = PyCapsule_GetPointer(args[0], "BitGenerator");
     PyArrayObject *made = generator ? native_empty(ndim, shape, type) : NULL;
     if (!made)
         return NULL;
-    const int begun = args[1] != Py_None, missing = (int)count - begun, drawn = missing + missing % 2;
-    if (begun)
-        normals[0] = PyFloat_AS_DOUBLE(args[1]);
-    if (drawn)
-        loops->uniform_f64(generator->state, normals + begun, drawn, 0, 1);
-    for (int i = begun; i < begun + drawn; i += 2) {
-        const double radius = sqrt(-2.0 * log1p(-normals[i + 1])), angle = two_pi * normals[i];
-        normals[i] = radius * cos(angle);
-        normals[i + 1] = radius * sin(angle);
+    if (has)
+        kept = PyFloat_AS_DOUBLE(args[1]);
+    void *out = PyArray_DATA(made);
+    bool further;
+    if (count < MANY) {
+        further = serial_normals(generator->state, raised, type, out, count, mean, deviation, has, &kept);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        further = serial_normals(generator->state, raised, type, out, count, mean, deviation, has, &kept);
+        Py_END_ALLOW_THREADS
     }
-    for (npy_intp i = 0; i < count; i++) {
-        const double value = fma(normals[i], deviation, mean);
-        if (type == TYPE_F32)
-            ((float *)PyArray_DATA(made))[i] = (float)value;
-        else
-            ((double *)PyArray_DATA(made))[i] = value;
-    }
-    return missing % 2 ? Py_BuildValue("(Nd)", made, normals[count]) : Py_BuildValue("(NO)", made, Py_None);
+    return further ? Py_BuildValue("(Nd)", made, kept) : Py_BuildValue("(NO)", made, Py_None);
 }
 
 /* The places of the `count` largest of each row's weights over what is drawn, the largest first, and of equal ones the lower
@@ -292,7 +349,17 @@ static bool parameters(int kind, const draw_options *options, double *a, double 
     case UNIFORM:
         return number_of(options, O_LOW, 0, a) && number_of(options, O_HIGH, 1, b) && -large < *a && *a < *b && *b < large;
     case NORMAL:
+    case SERIAL_NORMAL:
         return number_of(options, O_MEAN, 0, a) && number_of(options, O_STD, 1, b) && *b >= 0;
+    case LOG_NORMAL:
+        return number_of(options, O_MEAN, 1, a) && number_of(options, O_STD, 2, b) && *b > 0;
+    case CAUCHY:
+        return number_of(options, O_MEDIAN, 0, a) && number_of(options, O_SIGMA, 1, b) && *b > 0;
+    case GEOMETRIC:
+        if (!number_of(options, O_PROBABILITY, 0, a) || !(*a > 0) || !(*a < 1))
+            return false;
+        *a = log1p(-*a);
+        return true;
     case BERNOULLI: {
         PyObject *probability = option(options, O_PROBABILITY);
         if (!probability || !number_of(options, O_ONE, 1, b))
@@ -317,7 +384,7 @@ static bool parameters(int kind, const draw_options *options, double *a, double 
         return true;
     }
     default:
-        return kind == PERMUTATION;
+        return kind == PERMUTATION || kind == RANDOM;
     }
 }
 
@@ -344,10 +411,10 @@ static PyObject *drawn(PyObject *const *args, const draw_options *options) {
     PyObject *dtype = PyObject_GetAttr(args[2], names[A_NUMPY]), *made = NULL;
     PyObject *first = each ? Py_NewRef(each) : PyFloat_FromDouble(a), *second = PyFloat_FromDouble(b);
     if (dtype && first && second) {
-        const bool serial = kind == NORMAL && count < FEW;
+        const bool serial = kind > MULTINOMIAL || (kind == NORMAL && count < FEW);
         PyObject *const words[] = {generator, draw_words, args[0], shape, dtype, first, second};
-        PyObject *const normals[] = {generator, draw_normals, shape, dtype, first, second};
-        made = serial ? PyObject_VectorcallMethod(names[A_LEND_NORMAL], normals, 6, NULL)
+        PyObject *const normals[] = {generator, draw_normals, args[0], shape, dtype, first, second};
+        made = serial ? PyObject_VectorcallMethod(names[A_LEND_NORMAL], normals, 7, NULL)
                       : PyObject_VectorcallMethod(names[A_LEND], words, 7, NULL);
     }
     Py_XDECREF(dtype);

@@ -21,9 +21,20 @@ typedef struct {
     void (*bernoulli_f64)(twister_state *state, double *out, ptrdiff_t count, double probability, double one);
     /* From low on, less than `span` of them. */
     void (*integers)(twister_state *state, int64_t *out, ptrdiff_t count, int64_t low, uint32_t span);
+    void (*integers_f32)(twister_state *state, float *out, ptrdiff_t count, int32_t low, uint32_t span);
+    /* Whole numbers from 0 to the largest of the type, of floats to that up to which they have all. */
+    void (*random_f32)(twister_state *state, float *out, ptrdiff_t count);
+    void (*random_f64)(twister_state *state, double *out, ptrdiff_t count);
+    void (*random_i64)(twister_state *state, int64_t *out, ptrdiff_t count);
     /* log1p(-uniform) times a factor, which is -1 / rate. */
     void (*exponential_f32)(twister_state *state, float *out, ptrdiff_t count, double factor);
     void (*exponential_f64)(twister_state *state, double *out, ptrdiff_t count, double factor);
+    /* tan(pi * (uniform - 0.5)) times the half width, plus the median. */
+    void (*cauchy_f32)(twister_state *state, float *out, ptrdiff_t count, double median, double sigma);
+    void (*cauchy_f64)(twister_state *state, double *out, ptrdiff_t count, double median, double sigma);
+    /* log(uniform) over a divisor, rounded up; the divisor is log1p(-probability). */
+    void (*geometric_f32)(twister_state *state, float *out, ptrdiff_t count, double divisor);
+    void (*geometric_f64)(twister_state *state, double *out, ptrdiff_t count, double divisor);
     /* Ones with a probability each, else zeros. */
     void (*flips_f32)(twister_state *state, const float *probability, float *out, ptrdiff_t count);
     void (*flips_f64)(twister_state *state, const double *probability, double *out, ptrdiff_t count);

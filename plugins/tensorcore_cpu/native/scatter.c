@@ -360,9 +360,11 @@ static void run_triangle_rows(void *context, npy_intp begin, npy_intp end) {
         const char *x = run->x + begin * length;
         if (run->upper) {
             memset(out, 0, (size_t)edge);
-            memcpy(out + edge, x + edge, (size_t)(length - edge));
+            if (x != out)
+                memcpy(out + edge, x + edge, (size_t)(length - edge));
         } else {
-            memcpy(out, x, (size_t)edge);
+            if (x != out)
+                memcpy(out, x, (size_t)edge);
             memset(out + edge, 0, (size_t)(length - edge));
         }
     }
@@ -373,12 +375,13 @@ static PyObject *run_triangle(const native_kernel *kernel, PyObject *const *args
     double diagonal;
     native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
     PyArrayObject *x = (PyArrayObject *)args[0];
-    if (type == TYPE_NONE || PyArray_NDIM(x) < 2 || !PyArray_SIZE(x) || !PyArray_IS_C_CONTIGUOUS(x) || !kwnames ||
-        !native_options(args, nargs, kwnames, names, OPTIONS, options) || !native_double(options[DIAGONAL], &diagonal) ||
-        !options[UPPER] || !PyBool_Check(options[UPPER]) || diagonal > 1e9 || diagonal < -1e9)
+    const bool writes = kernel->data != NULL;
+    if (type == TYPE_NONE || (writes && !PyArray_ISWRITEABLE(x)) || PyArray_NDIM(x) < 2 || !PyArray_SIZE(x) ||
+        !PyArray_IS_C_CONTIGUOUS(x) || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) ||
+        !native_double(options[DIAGONAL], &diagonal) || !options[UPPER] || !PyBool_Check(options[UPPER]) || diagonal > 1e9 || diagonal < -1e9)
         return NULL;
     int ndim = PyArray_NDIM(x);
-    PyArrayObject *made = native_empty(ndim, PyArray_DIMS(x), type);
+    PyArrayObject *made = writes ? (PyArrayObject *)Py_NewRef(x) : native_empty(ndim, PyArray_DIMS(x), type);
     if (!made)
         return NULL;
     triangle run = {PyArray_BYTES(made), PyArray_BYTES(x), PyArray_DIM(x, ndim - 2), PyArray_DIM(x, ndim - 1),
@@ -451,7 +454,7 @@ const native_spec scatter_kernels[] = {
     {"index_add", run_index_add, NULL},
     {"scatter_reduce", run_scatter, NULL},
     {"masked_fill", run_masked_fill, NULL},
-    {"tri", run_triangle, NULL},
+    {"tri", run_triangle, NULL}, {"keep_triangle", run_triangle, "w"},
     {"topk", run_topk, NULL},
     {NULL, NULL, NULL},
 };

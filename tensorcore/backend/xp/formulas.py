@@ -41,31 +41,31 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """``value`` where an element is at most ``threshold``."""
         return xp.where(x <= x.dtype.type(threshold), x.dtype.type(value), x)
 
-    def nan_to_num(x: Native, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Native:
+    def nan_to_num(x: Native, *, nan: Any = 0.0, posinf: Any = None, neginf: Any = None, out: Any = None) -> Native:
         """None stands for the largest and the least number of the dtype."""
         most = np.finfo(x.dtype).max
         made = xp.where(xp.isnan(x), x.dtype.type(nan or 0), x)
         made = xp.where(made == np.inf, most if posinf is None else x.dtype.type(posinf), made)
-        return xp.where(made == -np.inf, -most if neginf is None else x.dtype.type(neginf), made)
+        return placed(xp.where(made == -np.inf, -most if neginf is None else x.dtype.type(neginf), made), out)
 
-    def logit(x: Native, *, eps: float | None = None) -> Native:
+    def logit(x: Native, *, eps: float | None = None, out: Any = None) -> Native:
         """Of each element kept within ``eps`` and ``1 - eps``, where that is a number."""
         kept = x if eps is None else xp.clip(x, eps, 1 - eps)
-        return backend.kernels["log"](xp.asarray(kept / (1 - kept)))
+        return backend.kernels["log"](xp.asarray(kept / (1 - kept)), out=out)
 
-    def heaviside(x: Native, y: Native) -> Native:
-        return xp.where(x == 0, y, (x > 0).astype(x.dtype))
+    def heaviside(x: Native, y: Native, out: Any = None) -> Native:
+        return placed(xp.where(x == 0, y, (x > 0).astype(x.dtype)), out)
 
-    def addcdiv(x: Native, y: Native, z: Native, *, value: Any = 1) -> Native:
+    def addcdiv(x: Native, y: Native, z: Native, *, value: Any = 1, out: Any = None) -> Native:
         """``x + value * y / z``"""
-        return xp.asarray(x + (y * x.dtype.type(value)) / z)
+        return placed(x + (y * x.dtype.type(value)) / z, out)
 
-    def addcmul(x: Native, y: Native, z: Native, *, value: Any = 1) -> Native:
+    def addcmul(x: Native, y: Native, z: Native, *, value: Any = 1, out: Any = None) -> Native:
         """``x + value * y * z``"""
-        return xp.asarray(x + (y * x.dtype.type(value)) * z)
+        return placed(x + (y * x.dtype.type(value)) * z, out)
 
-    def frac(x: Native) -> Native:
-        return xp.asarray(x - xp.trunc(x))
+    def frac(x: Native, out: Any = None) -> Native:
+        return placed(x - xp.trunc(x), out)
 
     def over(sine: Native, angle: Native) -> Native:
         """Their quotient, 1 where the angle is 0."""
@@ -84,7 +84,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         out[...] = made
         return out
 
-    def lerp(x: Native, y: Native, weight: Any) -> Native:
+    def lerp(x: Native, y: Native, weight: Any, out: Any = None) -> Native:
         """From whichever end is nearer; ``weight`` is a float or an array."""
         difference = y - x
         if isinstance(weight, float):
@@ -93,8 +93,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
                 if abs(weight) < 0.5
                 else y - difference * x.dtype.type(1 - weight)
             )
-            return xp.asarray(made)
-        return xp.where(xp.abs(weight) < 0.5, x + weight * difference, y - difference * (1 - weight))
+            return placed(made, out)
+        return placed(xp.where(xp.abs(weight) < 0.5, x + weight * difference, y - difference * (1 - weight)), out)
 
     def frexp(x: Native) -> tuple[Native, Native]:
         """Mantissas and int32 exponents; of infinities and NaN the exponent is 0."""

@@ -112,6 +112,11 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         below = xp.arange(columns) - xp.arange(rows)[:, None] <= diagonal - upper
         return xp.ascontiguousarray(xp.where(below != upper, x, xp.zeros((), x.dtype)))
 
+    def keep_triangle(x: Native, *, diagonal: int, upper: bool) -> Native:
+        """``tri``, in place."""
+        x[...] = tri(x, diagonal=diagonal, upper=upper)
+        return x
+
     def flip(x: Native, *, dims: tuple[int, ...]) -> Native:
         key = tuple([slice(None, None, -1 if i in dims else 1) for i in range(x.ndim)])
         return xp.copy(x[(*key, ...)], order="C")
@@ -278,7 +283,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return (x / xp.bincount(at.ravel(), minlength=1)[at]).astype(x.dtype)
 
     return {function.__name__: function for function in (
-        full, arange, linspace, eye, triangle_indices, clone, contiguous, copy, fill, cast, tri, flip, roll,
+        full, arange, linspace, eye, triangle_indices, clone, contiguous, copy, fill, cast, tri, keep_triangle, flip, roll,
         rot90, cat, stack, repeat, repeat_interleave,
         permute, as_strided, expand, view, unsqueeze, index, diagonal, windows, reinterpret, unindex, undiagonal, unwindows,
         regather, shared,

@@ -190,9 +190,10 @@ def put(name: str, write: bool, input: Tensor, index: Tensor, source: Tensor, ac
     Args:
         accumulate: add to what is there; equal indices all count.
     """
-    long(name, index, names=("int64",))
-    same_dtype(name, input, source, "source")
-    if index.numel() != source.numel():
+    if not (type(index) is type(source) is Tensor and index.dtype is dtypes.int64 and source.dtype is input.dtype):
+        long(name, index, names=("int64",))
+        same_dtype(name, input, source, "source")
+    if index.native.shape != source.native.shape and index.numel() != source.numel():
         raise DimensionError(
             f"{name}: put_(): Expected source and index to have the same number of elements, got {source.numel()} and "
             f"{index.numel()}; give as many"

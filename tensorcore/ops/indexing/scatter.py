@@ -182,12 +182,12 @@ def scatter_reduce(name: str, write: bool, input: Tensor, dim: int, index: Tenso
         reduce: ``sum``, ``prod``, ``mean``, ``amax`` or ``amin``.
         include_self: whether what is in ``input`` counts in places that ``index`` names.
     """
-    if not write and reduce in ("sum", "prod", "mean", "amax", "amin") and input.dtype in PLAIN_FLOATS:
+    if reduce in ("sum", "prod", "mean", "amax", "amin") and input.dtype in PLAIN_FLOATS:
         at = _usual(input, dim, index, src)
-        options = {"dim": at, "reduce": reduce, "include_self": include_self}
-        made = None if at < 0 else quick(_scatter_reduce, (input, index, src), options)
-        if made is not None:
-            return made
+        if at >= 0:
+            options = {"dim": at, "reduce": reduce, "include_self": include_self}
+            made = None if write else quick(_scatter_reduce, (input, index, src), options)
+            return call(_scatter_reduce, (input, index, src), options, ShapeError, write) if made is None else made
     index = long(name, index, empty=True)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise ShapeError(

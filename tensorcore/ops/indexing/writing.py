@@ -35,10 +35,9 @@ def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[E
         inputs = lifted(op.name, *inputs)
     input = inputs[0]
     recording = False
-    if mode.enabled:
-        for one in inputs:
-            if isinstance(one, Tensor) and one.node is not None:
-                recording = True
+    for one in inputs:
+        if isinstance(one, Tensor) and one.node is not None:
+            recording = mode.enabled
     if recording and input.dtype.is_complex and op.kernel == "scatter_reduce" and op.name != "scatter_add":
         raise GradientError(
             f"{op.name}: {op.name} does not support automatic differentiation for outputs with complex dtype, got "

@@ -159,6 +159,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, s
         return _cross_entropy((input, target, None), {"reduction": reduction, "ignore_index": ignore_index})  # type: ignore[no-any-return]
     reduction = check_reduction("cross_entropy", reduction, size_average, reduce)
     check_tensors("cross_entropy", input=input, target=target)
+    check_optional("cross_entropy", weight=weight)
     if not 0.0 <= label_smoothing <= 1.0:
         raise ShapeError(
             f"cross_entropy: label_smoothing must be between 0.0 and 1.0, got {label_smoothing}; pass one in between"

@@ -334,7 +334,7 @@ _sgn = elementwise("sgn", "input", "Each complex number divided by its absolute 
                    writes=False, grads=dict(input=_sgn_grad), samples=samples.nonzero)  # fmt: skip
 
 
-@operation(samples=samples.nonzero, writes=True)
+@operation(samples=samples.nonzero, writes=True, overwritten=sign.op.overwritten)  # type: ignore[attr-defined]
 def sgn(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The sign of each element: of a complex one the number of the same angle and length 1."""
     if type(input) is not Tensor:

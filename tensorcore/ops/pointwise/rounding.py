@@ -58,7 +58,7 @@ def round(input: Tensor, *, decimals: int = 0, out: Tensor | None = None) -> Ten
 
 
 OPS["round"].function, OPS["round"].samples = round, samples.round
-method(round, writes=True)
+method(round, writes=True, overwritten=_round.op.overwritten)
 
 
 def _check_frac(input: Tensor) -> tuple[Tensor]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from tensorcore.errors import DtypeError
@@ -11,6 +12,7 @@ from tensorcore.ops.define import OPS, by_slope
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, operation
 from tensorcore.ops.operands import NARROW, check_tensors, once_rounded
 from tensorcore.ops.output import store
+from tensorcore.ops.pointwise.arithmetic import mul
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.samples import elementwise as samples
@@ -84,14 +86,20 @@ def _turned(op: str, input: Tensor, factor: float) -> Tensor:
     return input * factor  # type: ignore[no-any-return, operator]
 
 
-@operation(samples=samples.unary, writes=True)
+def _turning(factor: float) -> Callable[..., bool]:
+    """What turns angles of floats in place."""
+    multiplied = mul.op.overwritten  # type: ignore[attr-defined]
+    return lambda input, others, **options: not others and not options and multiplied(input, (factor,))
+
+
+@operation(samples=samples.unary, writes=True, overwritten=_turning(math.pi / 180))
 def deg2rad(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Degrees as radians."""
     made = _turned("deg2rad", input, math.pi / 180)
     return made if out is None else store("deg2rad", made, out)
 
 
-@operation(samples=samples.unary, writes=True)
+@operation(samples=samples.unary, writes=True, overwritten=_turning(180 / math.pi))
 def rad2deg(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Radians as degrees."""
     made = _turned("rad2deg", input, 180 / math.pi)

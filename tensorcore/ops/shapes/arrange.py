@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tensorcore.errors import DimensionError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op
+from tensorcore.ops.inplace import is_free
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
-from tensorcore.ops.output import store
+from tensorcore.ops.output import store, written
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.views_part import diagonal_options
 from tensorcore.tensor import Tensor
@@ -111,13 +112,30 @@ def _triangle(op: Op, upper: bool, input: Tensor, diagonal: int, out: Tensor | N
     return made if out is None else store(op.name, made, out)
 
 
-@operation(samples=samples.tri, writes=True)
+def _kept(upper: bool) -> Callable[..., bool]:
+    """What keeps one side of a diagonal in place, in the calls that most are; whether it did."""
+
+    def kept(input: Tensor, given: tuple[Any, ...], **options: Any) -> bool:
+        diagonal = given[0] if len(given) == 1 else options.pop("diagonal", 0) if not given else None
+        if type(diagonal) is not int or options or not is_free(input) or len(input.native.shape) < 2:
+            return False
+        kernel = input.device.kernels["keep_triangle"]
+        if not kernel:
+            return False
+        kernel(input.native, diagonal=diagonal, upper=upper)
+        written(input)
+        return True
+
+    return kept
+
+
+@operation(samples=samples.tri, writes=True, overwritten=_kept(False))
 def tril(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The lower triangle of each matrix up to ``diagonal``, zeros above."""
     return _triangle(_tril, False, input, diagonal, out)
 
 
-@operation(samples=samples.tri, writes=True)
+@operation(samples=samples.tri, writes=True, overwritten=_kept(True))
 def triu(input: Tensor, diagonal: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The upper triangle of each matrix from ``diagonal`` on, zeros below."""
     return _triangle(_triu, True, input, diagonal, out)

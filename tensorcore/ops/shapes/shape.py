@@ -275,10 +275,15 @@ def _reshaping(name: str, function: Any) -> None:
     function.__qualname__ = name  # what Python says of a wrong argument
 
     def call(input: Tensor, *args: Any, **named: Any) -> Tensor:
-        if input.node is not None or input.trail is not None:
+        trail = input.trail
+        if input.node is not None or trail is not None:
             check_writable(name, input)
         op, options = function(input, *args, **named)
-        trail = input.trail
+        if type(input) is Tensor and input.node is trail is None:  # no view that anybody has to know of: half the time
+            input.native = input.device.kernels[op.kernel](input.native, **options)
+            if input.version is not None:
+                input.version.bump()
+            return input
         before = new_tensor(input.native, input.dtype, input.device)
         before.node, before.version, before.trail = input.node, input.version, trail
         made = op.view(before, options)
@@ -297,6 +302,11 @@ def _reshaping(name: str, function: Any) -> None:
     method(call)
 
 
-_reshaping("squeeze_", lambda input, dim=None, *, axis=None: (_squeeze, _squeezed(input, axis if dim is None else dim)))
+def _squeezing(input: Tensor, dim: Any = None, *, axis: Any = None) -> tuple[Op, dict[str, Any]]:
+    dim = axis if dim is None else dim
+    return _squeeze, _solid(input.native.shape) if dim is None else _squeezed(input, dim)
+
+
+_reshaping("squeeze_", _squeezing)
 _reshaping("unsqueeze_", lambda input, dim=None, *, axis=None: (
     _unsqueeze, {"dim": rules.wrap_dim("unsqueeze_", axis if dim is None else dim, input.ndim + 1)}))  # fmt: skip

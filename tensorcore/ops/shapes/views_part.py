@@ -201,19 +201,24 @@ def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storag
 
 
 @before("strided_options")
-def _strided_options(input: Tensor, size: Any, stride: Any, storage_offset: Any) -> dict[str, Any]:
+def _strided_options(
+    input: Tensor, size: Any, stride: Any, storage_offset: Any, op: str = "as_strided"
+) -> dict[str, Any]:
     """What the kernel takes, and the input's own geometry, which the gradient asks for."""
-    size, stride, start = _strided_arguments("as_strided", input, size, stride, storage_offset)
+    size, stride, start = _strided_arguments(op, input, size, stride, storage_offset)
     own_strides, own_start = input.device.layout(input.native)
     own = (tuple(input.native.shape), own_strides, 0)
     return {"shape": size, "strides": stride, "offset": start - own_start, "own": own}
 
 
-def _strided_view(input: Tensor, options: dict[str, Any]) -> Tensor:
-    native = input.device.kernels["as_strided"](
+def _strided_native(input: Tensor, options: dict[str, Any]) -> Any:
+    return input.device.kernels["as_strided"](
         input.native, shape=options["shape"], strides=options["strides"], offset=options["offset"]
     )
-    return _kernel_view(input, options, native)  # type: ignore[no-any-return]
+
+
+def _strided_view(input: Tensor, options: dict[str, Any]) -> Tensor:
+    return _kernel_view(input, options, _strided_native(input, options))  # type: ignore[no-any-return]
 
 
 _as_strided.view = _strided_view  # type: ignore[attr-defined]
@@ -269,10 +274,10 @@ def _as_strided_grad(g: Tensor, wanted: tuple[Any, ...], own: tuple[Any, ...]) -
 
 def as_strided_(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """Make this tensor, off the tape, show its storage with other sizes, strides and offset."""
-    shape, strides, start = _strided_arguments("as_strided_", input, size, stride, storage_offset)
+    options = _strided_options(input, size, stride, storage_offset, "as_strided_")
     if input.node is not None or input.origin is not None:
         raise GradientError("as_strided_: expected a tensor off the tape that is no view, got one; use as_strided")
-    input.native = input.device.as_strided(input.native, shape, strides, start)
+    input.native = _strided_native(input, options)
     return input
 
 

@@ -1,7 +1,8 @@
 /* The loops of the elementwise family. */
 #include "functions.h"
-#include "special.h"
 #include "loop.h"
+#include "power.h"
+#include "special.h"
 #include "wide.h"
 
 #include "../elementwise.h"
@@ -65,30 +66,43 @@ BINARY_LOOP(logaddexp_f64, double, double, log_of_sum_f64(x, y, 1, 0.69314718055
 BINARY_LOOP(logaddexp2_f32, float, float, log_of_sum_f32(x, y, 0.69314718055994530942f, 1, 1.44269504088896340736f))
 BINARY_LOOP(logaddexp2_f64, double, double, log_of_sum_f64(x, y, 0.69314718055994530942, 1, 1.44269504088896340736))
 
-/* Quotients and remainders. In float by a division in double, exact while the quotient is below 2^28; what is not, and
-   infinities and NaN, by libm in a second look at the row. */
-#define EASY(x, y) (fabs((double)(x) / (y)) < 268435456.0 && fabsf(y) < INFINITY)
+/* Quotients and remainders. In float by a division in double, exact while the quotient is below EASY_QUOTIENT. What is not, and
+   infinities and NaN, are left as NaN for a second look at a piece of the row, whose operands are still there where the result takes
+   the place of one. */
+#define EASY(x, y) ((fabs((double)(x) / (y)) < EASY_QUOTIENT) & (fabsf(y) < INFINITY))
+#define DIVIDED(name, x, y) (EASY(x, y) ? name##_from(x, y, fmod_easy(x, y)) : NAN)
 #define DIVISION_LOOP(name)                                                                                   \
     static void name##_f32(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                      \
-        const float *a = (const float *)data[0], *b = (const float *)data[1];                                 \
-        float *made = (float *)data[2];                                                                       \
-        bool dense = steps[0] == 4 && steps[2] == 4 && (steps[1] == 4 || steps[1] == 0) && made != a && made != b; \
-        int hard = !dense;                                                                                    \
-        if (dense && steps[1]) {                                                                              \
-            for (ptrdiff_t i = 0; i < count; i++) {                                                           \
-                hard |= !EASY(a[i], b[i]);                                                                    \
-                made[i] = name##_from(a[i], b[i], fmod_easy(a[i], b[i]));                                     \
+        enum { PIECE = 512 };                                                                                 \
+        const bool dense = steps[0] == 4 && (steps[1] == 4 || steps[1] == 0);                                 \
+        for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {                                            \
+            const ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;                            \
+            const char *x = data[0] + begin * steps[0], *y = data[1] + begin * steps[1];                      \
+            const float *a = (const float *)x, *b = (const float *)y;                                         \
+            char *to = data[2] + begin * steps[2];                                                            \
+            float made[PIECE];                                                                                \
+            int hard = !dense;                                                                                \
+            if (dense && steps[1]) {                                                                          \
+                for (ptrdiff_t i = 0; i < piece; i++) {                                                       \
+                    made[i] = DIVIDED(name, a[i], b[i]);                                                      \
+                    hard |= made[i] != made[i];                                                               \
+                }                                                                                             \
+            } else if (dense) {                                                                               \
+                const float all = *b;                                                                         \
+                for (ptrdiff_t i = 0; i < piece; i++) {                                                       \
+                    made[i] = DIVIDED(name, a[i], all);                                                       \
+                    hard |= made[i] != made[i];                                                               \
+                }                                                                                             \
             }                                                                                                 \
-        } else if (dense) {                                                                                   \
-            float y = *b;                                                                                     \
-            for (ptrdiff_t i = 0; i < count; i++) {                                                           \
-                hard |= !EASY(a[i], y);                                                                       \
-                made[i] = name##_from(a[i], y, fmod_easy(a[i], y));                                           \
+            for (ptrdiff_t i = 0; hard && i < piece; i++) {                                                   \
+                const float one = *(const float *)(x + i * steps[0]), other = *(const float *)(y + i * steps[1]); \
+                made[i] = dense && made[i] == made[i] ? made[i] : name##_from(one, other, fmod_far(one, other)); \
             }                                                                                                 \
-        }                                                                                                     \
-        for (ptrdiff_t i = 0; hard && i < count; i++) {                                                       \
-            float x = AT(const float, 0), y = AT(const float, 1);                                             \
-            AT(float, 2) = name##_from(x, y, EASY(x, y) ? fmod_easy(x, y) : fmodf(x, y));                     \
+            if (steps[2] == 4)                                                                                \
+                memcpy(to, made, (size_t)piece * 4);                                                          \
+            else                                                                                              \
+                for (ptrdiff_t i = 0; i < piece; i++)                                                         \
+                    *(float *)(to + i * steps[2]) = made[i];                                                  \
         }                                                                                                     \
     }                                                                                                         \
     BINARY_LOOP(name##_f64, double, double, name##_of_f64(x, y, fmod(x, y)))
@@ -260,6 +274,6 @@ const elementwise_loops ISA(elementwise_loops) = {.compute = {
     COMPARE_OPS(ENTRIES)
     BOOL_ENTRY(eq, same_bool) BOOL_ENTRY(ne, xor_bool) BOOL_ENTRY(logical_and, and_bool)
     BOOL_ENTRY(logical_or, or_bool) BOOL_ENTRY(logical_xor, xor_bool)
-    ENTRIES(clamp)
+    [OP_power] = {[TYPE_F32] = power_f32}, ENTRIES(clamp)
     [OP_where] = {where_4, where_8, where_2, where_2, where_1, where_2, where_4, where_8, where_1, where_1},
 }};

@@ -8,8 +8,6 @@
 
 #include "../formulas.h"
 
-#define PI 3.14159265358979323846
-
 /* atan of 0 <= t <= 1 */
 ALWAYS_INLINE double atan_of_one(double t) {
     bool far = t > 0.41421356237309504880; /* tan(pi / 8): from there on pi / 4 + atan((t - 1) / (t + 1)) */
@@ -93,29 +91,6 @@ ALWAYS_INLINE float exp2_of_f32(float x) {
     return made * power_of_two_f32(half) * power_of_two_f32(n - half);
 }
 
-/* sin(pi x) / x for |x| <= 1/2, of the square */
-#define SINE_OF_HALF_TURNS(square)                                                                            \
-    P8(square, -2.1915353447830204e-05, 0.00046630280576761234, -0.007370430945714348, 0.08214588661112819,   \
-       -0.5992645293207919, 2.550164039877345, -5.167712780049969, 3.141592653589793)
-
-/* log of the absolute gamma function: Stirling's series from 8 on, up to where the argument is multiplied; under a half by
-   reflection, the logarithms of both factors in one. */
-ALWAYS_INLINE float lgamma_of_f32(float x) {
-    const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
-    double size = abs__f64(x), off = size < 1e9 ? x - (((double)x + magic) - magic) : 0, square = off * off;
-    double sine = off * SINE_OF_HALF_TURNS(square);
-    bool low = x < 0.5f;
-    double y = low ? 1 - (double)x : x, raised = y * (y + 1) * (y + 2) * (y + 3) * (y + 4) * (y + 5) * (y + 6) * (y + 7);
-    bool small = y < 8;
-    double z = small ? y + 8 : y, u = 1 / z, v = u * u, product = small ? raised : 1;
-    double series = u * P6(v, -691. / 360360, 1. / 1188, -1. / 1680, 1. / 1260, -1. / 360, 1. / 12);
-    double whole = (z - 0.5) * log__f64(z) - z + 0.91893853320467274178 + series;
-    double part = log__f64(low ? PI * product / abs__f64(sine) : product);
-    double made = low ? part - whole : whole - part;
-    made = x == 1 || x == 2 ? 0 : made;
-    return (float)(size == INFINITY ? INFINITY : made);
-}
-
 /* tan where x = n pi / 2 + r, |r| <= pi / 4, and |x| under TAN_MOST: pi / 2 in two parts, the first of 33 bits. */
 #define TAN_MOST 1e5f
 ALWAYS_INLINE float tan_of_f32(float x) {
@@ -190,17 +165,19 @@ FORMULA_OF(f64, double, frac, 1, made = x - trunc(x))
 #ifdef __AVX512F__
 /* By the logarithm that the kernel log has there, so that one kernel has the bits of several. */
 static void logit_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    const float low = (float)numbers[0], high = (float)numbers[1];
+    const __m512 low = _mm512_set1_ps((float)numbers[0]), high = _mm512_set1_ps((float)numbers[1]);
+    const bool from_row = steps[0] == sizeof(float), to_row = steps[1] == sizeof(float);
     float line[16] = {0};
     for (ptrdiff_t start = 0; start < count; start += 16) {
         const ptrdiff_t end = count - start < 16 ? count : start + 16;
-        for (ptrdiff_t i = start; i < end; i++) {
-            float x = AT(const float, 0);
-            line[i - start] = x < low ? low : x > high ? high : x;
-        }
-        __m512 y = _mm512_loadu_ps(line);
-        _mm512_storeu_ps(line, log_wide_one(_mm512_div_ps(y, _mm512_sub_ps(EACH(1), y))));
-        for (ptrdiff_t i = start; i < end; i++)
+        const __mmask16 there = (__mmask16)(0xffff >> (16 - (end - start)));
+        for (ptrdiff_t i = start; !from_row && i < end; i++)
+            line[i - start] = AT(const float, 0);
+        __m512 x = _mm512_maskz_loadu_ps(there, from_row ? (const float *)data[0] + start : line);
+        __m512 y = _mm512_min_ps(high, _mm512_max_ps(low, x)); /* of two, the second where one is NaN */
+        y = log_wide_one(_mm512_div_ps(y, _mm512_sub_ps(EACH(1), y)));
+        _mm512_mask_storeu_ps(to_row ? (float *)data[1] + start : line, there, y);
+        for (ptrdiff_t i = start; !to_row && i < end; i++)
             AT(float, 1) = line[i - start];
     }
 }
@@ -273,6 +250,7 @@ FORMULA_OF(f32, float, log2, 1, made = (float)(log__f64(x) * 1.44269504088896340
 FORMULA_OF(f32, float, log10, 1, made = (float)(log__f64(x) * 0.43429448190325182765))
 #endif
 FORMULA_OF(f32, float, lgamma, 1, made = lgamma_of_f32(x))
+FORMULA_OF(f32, float, digamma, 1, made = digamma_of_f32(x))
 FORMULA_OF(f32, float, atan2, 2, made = atan2_of_f32(x, y))
 FORMULA_OF(f32, float, near_tan, 1, made = tan_of_f32(x))
 FORMULA_OF(f32, float, far_tan, 1, made = tanf(x))
@@ -437,7 +415,7 @@ const formula_loops ISA(formula_loops) = {
            SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) SINGLE_ENTRY(entr) FLOAT_ENTRIES(copysign) FLOAT_ENTRIES(heaviside)
            FLOAT_ENTRIES(xlogy) FLOAT_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
            FLOAT_ENTRIES(addcdiv) FLOAT_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)
-           FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
+           FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) SINGLE_ENTRY(digamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
            FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0) SINGLE_ENTRY(bessel_j0)
            SINGLE_ENTRY(bessel_j1) SINGLE_ENTRY(bessel_y0) SINGLE_ENTRY(bessel_y1) SINGLE_ENTRY(airy_ai)
            SINGLE_ENTRY(modified_bessel_k0) SINGLE_ENTRY(modified_bessel_k1) SINGLE_ENTRY(scaled_modified_bessel_k0)

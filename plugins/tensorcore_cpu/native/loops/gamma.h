@@ -1,15 +1,60 @@
-/* The incomplete gamma functions and Hurwitz' zeta function of floats, computed in double: the formulas of
-   tensorcore/ops/special/gamma.py, with as many terms as a float has use for. */
+/* The gamma function's logarithm, its derivative, the incomplete gamma functions and Hurwitz' zeta function of floats, computed in
+   double: the last two by the formulas of tensorcore/ops/special/gamma.py, with as many terms as a float has use for. */
 #ifndef TENSORCORE_NATIVE_GAMMA_H
 #define TENSORCORE_NATIVE_GAMMA_H
 
+#include "functions.h"
 #include "loop.h"
 
 #include <math.h>
 
+#define PI 3.14159265358979323846
+
 #define LARGE_SHAPE 1e4 /* from here on, and WITHIN that of a, Temme's expansion */
 #define WITHIN 0.13
 #define TERM_ENDS 1e-12 /* of the sum */
+
+/* sin(pi x) / x for |x| <= 1/2, of the square */
+#define SINE_OF_HALF_TURNS(square)                                                                            \
+    P8(square, -2.1915353447830204e-05, 0.00046630280576761234, -0.007370430945714348, 0.08214588661112819,   \
+       -0.5992645293207919, 2.550164039877345, -5.167712780049969, 3.141592653589793)
+
+/* log of the absolute gamma function: Stirling's series from 8 on, up to where the argument is multiplied; under a half by
+   reflection, the logarithms of both factors in one. */
+ALWAYS_INLINE float lgamma_of_f32(float x) {
+    const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
+    double size = abs__f64(x), off = size < 1e9 ? x - (((double)x + magic) - magic) : 0, square = off * off;
+    double sine = off * SINE_OF_HALF_TURNS(square);
+    bool low = x < 0.5f;
+    double y = low ? 1 - (double)x : x, raised = y * (y + 1) * (y + 2) * (y + 3) * (y + 4) * (y + 5) * (y + 6) * (y + 7);
+    bool small = y < 8;
+    double z = small ? y + 8 : y, u = 1 / z, v = u * u, product = small ? raised : 1;
+    double series = u * P6(v, -691. / 360360, 1. / 1188, -1. / 1680, 1. / 1260, -1. / 360, 1. / 12);
+    double whole = (z - 0.5) * log__f64(z) - z + 0.91893853320467274178 + series;
+    double part = log__f64(low ? PI * product / abs__f64(sine) : product);
+    double made = low ? part - whole : whole - part;
+    made = x == 1 || x == 2 ? 0 : made;
+    return (float)(size == INFINITY ? INFINITY : made);
+}
+
+/* The derivative of that: the series from 8 on, up to where the reciprocals of what lies between are taken off, as one quotient of
+   w = y (y + 7); under a half by reflection. */
+ALWAYS_INLINE float digamma_of_f32(float x) {
+    const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
+    double off = abs__f64(x) < 1e9 ? x - (((double)x + magic) - magic) : 0, rest = 0.5 - abs__f64(off);
+    double sine = off * SINE_OF_HALF_TURNS(off * off), cosine = rest * SINE_OF_HALF_TURNS(rest * rest);
+    bool low = x < 0.5f;
+    double y = low ? 1 - (double)x : x, w = y * (y + 7);
+    bool small = y < 8;
+    double outer = w * (w + 6), inner = (w + 10) * (w + 12);
+    double passed = (2 * y + 7) * ((2 * w + 6) * inner + (2 * w + 22) * outer) / (outer * inner);
+    double z = small ? y + 8 : y, u = 1 / z, v = u * u;
+    double series = v * P6(v, 691. / 32760, -1. / 132, 1. / 240, -1. / 252, 1. / 120, -1. / 12);
+    double right = log__f64(z) - 0.5 * u + series - (small ? passed : 0), left = right - PI * cosine / sine;
+    double made = low ? left : right;
+    made = x < 0 ? (off == 0 ? NAN : made) : x == INFINITY ? INFINITY : made;
+    return (float)made;
+}
 
 /* mu - log(1 + mu), whose two sides have many digits in common near 0 */
 static double log_distance(double mu) {

@@ -67,7 +67,8 @@ static void draw(twister_state *state, uint32_t *out, ptrdiff_t count) {
 /* The first word of two is the upper half; in memory it is the lower one. */
 typedef uint64_t word_pair __attribute__((may_alias));
 #define PAIR (((const word_pair *)words)[i])
-#define BITS_53 (int64_t)(((PAIR << 32) | (PAIR >> 32)) & ((1ULL << 53) - 1))
+#define BITS_64 ((PAIR << 32) | (PAIR >> 32))
+#define BITS_53 (int64_t)(BITS_64 & ((1ULL << 53) - 1))
 #define UNIFORM_F64 ((double)(BITS_53) * 0x1p-53)
 
 static void plain_uniform_f32(twister_state *state, float *out, ptrdiff_t count) {
@@ -127,6 +128,38 @@ static void flips_f64(twister_state *state, const double *probability, double *o
 
 static void integers(twister_state *state, int64_t *out, ptrdiff_t count, int64_t low, uint32_t span) {
     EACH_PIECE(1, { out[begin + i] = low + (int64_t)(words[i] % span); })
+}
+
+static void integers_f32(twister_state *state, float *out, ptrdiff_t count, int32_t low, uint32_t span) {
+    EACH_PIECE(1, { out[begin + i] = (float)(low + (int32_t)(words[i] % span)); })
+}
+
+static void random_f32(twister_state *state, float *out, ptrdiff_t count) {
+    EACH_PIECE(1, { out[begin + i] = (float)(int32_t)(words[i] % ((1u << 24) + 1)); })
+}
+
+static void random_f64(twister_state *state, double *out, ptrdiff_t count) {
+    EACH_PIECE(2, { out[begin + i] = (double)(int64_t)(BITS_64 % ((1ULL << 53) + 1)); })
+}
+
+static void random_i64(twister_state *state, int64_t *out, ptrdiff_t count) {
+    EACH_PIECE(2, { out[begin + i] = (int64_t)(BITS_64 & INT64_MAX); })
+}
+
+static void cauchy_f32(twister_state *state, float *out, ptrdiff_t count, double median, double sigma) {
+    EACH_PIECE(2, { out[begin + i] = (float)__builtin_fma(tan((UNIFORM_F64 - 0.5) * 3.141592653589793), sigma, median); })
+}
+
+static void cauchy_f64(twister_state *state, double *out, ptrdiff_t count, double median, double sigma) {
+    EACH_PIECE(2, { out[begin + i] = __builtin_fma(tan((UNIFORM_F64 - 0.5) * 3.141592653589793), sigma, median); })
+}
+
+static void geometric_f32(twister_state *state, float *out, ptrdiff_t count, double divisor) {
+    EACH_PIECE(2, { out[begin + i] = (float)ceil(log(UNIFORM_F64) / divisor); })
+}
+
+static void geometric_f64(twister_state *state, double *out, ptrdiff_t count, double divisor) {
+    EACH_PIECE(2, { out[begin + i] = ceil(log(UNIFORM_F64) / divisor); })
 }
 
 static void shuffle(twister_state *state, int64_t *out, ptrdiff_t count) {
@@ -238,6 +271,7 @@ static void normal_f32(twister_state *state, float *out, ptrdiff_t count, float 
         out[i] = FMA(out[i], std, mean);
 }
 
-const random_loops ISA(random_loops) = {uniform_f32, uniform_f64, normal_f32, bernoulli_f32, bernoulli_f64,
-                                        integers,    exponential_f32, exponential_f64, flips_f32, flips_f64,
-                                        shuffle};
+const random_loops ISA(random_loops) = {
+    uniform_f32,     uniform_f64,     normal_f32, bernoulli_f32, bernoulli_f64, integers,      integers_f32, random_f32, random_f64, random_i64,
+    exponential_f32, exponential_f64, cauchy_f32, cauchy_f64,    geometric_f32, geometric_f64, flips_f32,    flips_f64,  shuffle,
+};

@@ -155,11 +155,39 @@ ALWAYS_INLINE float hypot_f32_of(float x, float y) {
     return fabsf(x) == INFINITY || fabsf(y) == INFINITY ? INFINITY : made;
 }
 
-/* What is left of x after whole ys, where the quotient is small; with the sign of x. */
+/* What is left of x after whole ys, where the quotient is small enough; with the sign of x. */
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define EASY_QUOTIENT 0x1p52
+/* The quotient may have been rounded up to a whole number; what is left has few bits, and is exact either way. */
+ALWAYS_INLINE float fmod_easy(float x, float y) {
+    double size = abs__f64(x), by = abs__f64(y), left = __builtin_fma(-trunc(abs__f64((double)x / y)), by, size);
+    return signed_as_f32((float)(left < 0 ? left + by : left), x);
+}
+
+/* Of any quotient, 52 bits of it at a time: each rest has few bits too. libm's takes ten times as long. */
+static inline float fmod_far(float x, float y) {
+    double left = fabs((double)x);
+    const double by = fabs((double)y);
+    if (!(left < INFINITY) || !(by > 0) || by == INFINITY)
+        return fmodf(x, y);
+    bool turned = false, far = true;
+    while (far) {
+        const double quotient = trunc(left / by);
+        far = quotient >= EASY_QUOTIENT;
+        left = __builtin_fma(-quotient, by, left);
+        turned ^= far && left < 0;
+        left = left >= 0 ? left : far ? -left : left + by;
+    }
+    return signed_as_f32((float)(turned && left > 0 ? by - left : left), x);
+}
+#else
+#define EASY_QUOTIENT 0x1p28
+#define fmod_far fmodf
 ALWAYS_INLINE float fmod_easy(float x, float y) {
     double quotient = trunc((double)x / y);
     return signed_as_f32(abs__f32((float)(x - quotient * y)), x);
 }
+#endif
 
 /* From x, y and their remainder by C's rule: the three kinds of division, as NumPy defines them, but that a remainder of 0 has the
    sign of x, as in PyTorch. */

@@ -1,0 +1,84 @@
+"""In-place forms that write where the tensor lies: one kernel, no new array, and the values of the plain form."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import tensorcore as tc
+from tensorcore.errors import ArgumentTypeError
+
+CALLS = {
+    "frac_": ("frac", ()),
+    "round_": ("round", ()),
+    "sgn_": ("sign", ()),
+    "deg2rad_": ("mul", ()),
+    "nan_to_num_": ("nan_to_num", ()),
+    "addcmul_": ("addcmul", (2.0, 3.0)),
+    "lerp_": ("lerp", (2.0, 0.25)),
+    "tril_": ("keep_triangle", ()),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_usual_call_is_one_kernel(name) -> None:
+    """Operands of the tensor's own dtype go to the kernel as they are, and it writes over the tensor."""
+    kernel, values = CALLS[name]
+    traced = tc.wrappers.trace("cpu")
+    x = tc.tensor([[1.5, -2.25], [0.5, 3.0]], device=traced)
+    others = [tc.full((2, 2), value, device=traced) for value in values]
+    expected = getattr(x, name.removesuffix("_"))(*others)
+    traced.calls.clear()
+    assert getattr(x, name)(*others) is x
+    assert [call.kernel for call in traced.calls] == [kernel]
+    assert x.tolist() == expected.tolist()
+
+
+def test_factors_and_diagonals_reach_the_kernel(device) -> None:
+    """By name and by place, on a device without the kernels too."""
+    ones, row = tc.ones(2, 3, device=device), tc.tensor([1.0, 2.0, 3.0], device=device)
+    assert ones.clone().addcmul_(ones, row, value=2).tolist() == [[3, 5, 7], [3, 5, 7]]
+    assert ones.clone().addcdiv_(row.expand(2, 3), ones, value=-1.0).tolist() == [[0, -1, -2], [0, -1, -2]]
+    assert tc.tensor([math.nan, math.inf], device=device).nan_to_num_(nan=7.0, posinf=9).tolist() == [7, 9]
+    assert ones.clone().tril_().tolist() == [[1, 0, 0], [1, 1, 0]]
+    assert ones.clone().tril_(diagonal=-1).tolist() == [[0, 0, 0], [1, 0, 0]]
+    assert ones.clone().triu_(1).tolist() == [[0, 1, 1], [0, 0, 1]]
+    assert ones.clone().T.triu_().tolist() == [[1, 1], [0, 1], [0, 0]]
+    assert tc.tensor([1.26, -0.04], device=device).round_(decimals=1).tolist() == tc.tensor([1.3, -0.0]).tolist()
+
+
+def test_what_is_wrong_is_said_as_by_the_complete_call() -> None:
+    """Names, numbers and numbers of arguments that no usual call has; the tensor stays as it was."""
+    x = tc.ones(2, 2)
+    with pytest.raises(TypeError, match="value"):
+        x.frac_(value=2)
+    with pytest.raises(TypeError):
+        x.deg2rad_(2.0)
+    with pytest.raises(ArgumentTypeError, match="diagonal"):
+        tc.ones(2, 2).tril_(1.5)
+    with pytest.raises(ArgumentTypeError, match="lerp"):
+        x.lerp_(2.0, 0.5)
+    assert x.tolist() == [[1, 1], [1, 1]]
+
+
+def test_a_write_to_a_view_and_the_tape() -> None:
+    """The version counts on, a view writes into its base, and a recorded tensor gets the gradient of the plain form."""
+    base = tc.full((4, 4), 1.5)
+    base[1:3].frac_()
+    assert base[:, 0].tolist() == [1.5, 0.5, 0.5, 1.5]
+    assert base._version == 1
+    leaf = tc.ones(3, 3, requires_grad=True)
+    (leaf * 2).tril_().sum().backward()
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [[2, 0, 0], [2, 2, 0], [2, 2, 2]]
+
+
+def test_strides_given_in_place(device) -> None:
+    """A tensor shows its storage anew, from its own first element or from the storage's, and as much of it as before."""
+    x = tc.arange(6.0, device=device)
+    assert x.as_strided_((2, 2), (2, 1), 1).tolist() == [[1, 2], [3, 4]]
+    assert x.as_strided_((2,), (3,)).tolist() == [1, 4]
+    assert x.as_strided_((2, 3), (3, 1), 0).tolist() == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(RuntimeError, match="as_strided_: .*out of bounds"):
+        x.as_strided_((7,), (1,), 0)

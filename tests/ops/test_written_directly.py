@@ -80,5 +80,5 @@ def test_strides_given_in_place(device) -> None:
     assert x.as_strided_((2, 2), (2, 1), 1).tolist() == [[1, 2], [3, 4]]
     assert x.as_strided_((2,), (3,)).tolist() == [1, 4]
     assert x.as_strided_((2, 3), (3, 1), 0).tolist() == [[0, 1, 2], [3, 4, 5]]
-    with pytest.raises(RuntimeError, match="as_strided_: .*out of bounds"):
+    with pytest.raises(RuntimeError, match=r"as_strided_: .*out of bounds"):
         x.as_strided_((7,), (1,), 0)

@@ -94,7 +94,5 @@ def test_polynomials_of_any_order(order: float) -> None:
 
 def test_scipys_functions_are_imported_at_their_first_call() -> None:
     """Neither ``import tensorcore`` nor arithmetic loads them."""
-    code = (
-        "import sys, tensorcore as tc\nx = tc.ones(3) + 1\nassert 'scipy.special' not in sys.modules\ntc.digamma(x.double())\n"
-    )
+    code = "import sys, tensorcore as tc\nx = tc.ones(3) + 1\nassert 'scipy.special' not in sys.modules\ntc.digamma(x.double())\n"
     subprocess.run([sys.executable, "-c", code + "assert 'scipy.special' in sys.modules"], check=True)

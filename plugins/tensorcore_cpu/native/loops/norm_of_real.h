@@ -103,8 +103,8 @@ static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t co
     ptrdiff_t n = of->n, inner = of->inner, weights = n / inner;
     const REAL *weight = of->weight;
     bool whole = inner == 1 && of->turns == 1; /* every row has all weights */
-    REAL *weight_block = space, *bias_block = weight_block + n;
-    for (ptrdiff_t i = 0; whole && i < 2 * n; i++)
+    REAL *weight_block = space, *bias_block = weight_block + norm_padded(n);
+    for (ptrdiff_t i = 0; whole && i < 2 * norm_padded(n); i++)
         weight_block[i] = 0;
     for (ptrdiff_t r = first; r < first + count; r++) {
         const REAL *x = (const REAL *)of->x + r * n, *g = (const REAL *)of->g + r * of->g_step;

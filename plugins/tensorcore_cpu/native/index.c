@@ -9,8 +9,6 @@
 
 DECLARE_LOOPS(index_loops, index_loops);
 
-bool native_rows_early;
-
 static const index_loops *loops;
 
 enum { DIM, SHAPE, INDEX, SIZE, OPTIONS };
@@ -304,7 +302,6 @@ static PyObject *run_add_rows(const native_kernel *kernel, PyObject *const *args
 
 int index_init(void) {
     loops = PICK(index_loops);
-    native_rows_early = !native_on_intel();
     names[DIM] = PyUnicode_InternFromString("dim");
     names[SHAPE] = PyUnicode_InternFromString("shape");
     names[INDEX] = PyUnicode_InternFromString("index");

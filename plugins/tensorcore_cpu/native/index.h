@@ -16,10 +16,6 @@ typedef struct {
 /* Rows of `inner` real numbers added up: made[outer, index[i]] += data[outer, i], where made has `size` rows. */
 typedef picked added;
 
-/* Whether rows of a large table are asked for early. On one of Intel's (Emerald Rapids) nothing was gained by it, at any distance,
-   and the hint that passes the second cache by took 1.3 to 1.7 times as long: a table that fits there never got in. */
-extern bool native_rows_early;
-
 typedef struct {
     /* Whether all of the numbers are at least 0 and under `size`. */
     bool (*inside)(const int64_t *index, ptrdiff_t count, ptrdiff_t size);

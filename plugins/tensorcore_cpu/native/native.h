@@ -93,7 +93,6 @@ extern native_isa native_chosen_isa;
 int native_isa_set(const char *name);
 PyObject *native_isa_name(void);
 PyObject *native_is_intel(PyObject *module, PyObject *unused);
-bool native_on_intel(void); /* where a measured choice differs */
 
 /* The family's loops for the chosen set: PICK(elementwise_loops) of what loops/elementwise.c calls ISA(elementwise_loops). */
 #ifdef NATIVE_X86

@@ -65,6 +65,17 @@ def test_copies(name):
             assert not np.shares_memory(got, one)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64])
+def test_copies_of_any_count_and_step(dtype):
+    """Elements evenly apart are all there, whatever vectors they fill."""
+    native, _ = kernel("contiguous")
+    line = (np.arange(400) % 127).astype(dtype)
+    for step in (2, 3, 5, -2):
+        for count in (1, 3, 4, 5, 31, 64, 67):
+            apart = line[::step][:count]
+            assert native(apart).tolist() == apart.tolist()
+
+
 def test_a_copy_into_place_is_broadcast_and_cast():
     """The target keeps its layout; overlapping memory is copied as if through a buffer."""
     native, _ = kernel("copy")

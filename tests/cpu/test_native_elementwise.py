@@ -448,5 +448,5 @@ def test_functions_of_any_size_and_step():
         whole = native(values)
         for count in (1, 7, 15, 16, 17, 31, 33, 64, 65, 81):
             np.testing.assert_array_equal(native(values[:count]), whole[:count])
-        np.testing.assert_array_equal(native(values[::3]), whole[::3])
-        np.testing.assert_array_equal(native(values[::-1]), whole[::-1])
+        for step in (2, 3, -1):
+            np.testing.assert_array_equal(native(values[::step]), whole[::step])

@@ -46,10 +46,12 @@ int native_isa_set(const char *name) {
 
 PyObject *native_isa_name(void) { return PyUnicode_FromString(ISA_NAMES[native_chosen_isa]); }
 
-PyObject *native_is_intel(PyObject *module, PyObject *unused) {
+bool native_on_intel(void) {
 #ifdef NATIVE_X86
-    return PyBool_FromLong(__builtin_cpu_is("intel"));
+    return __builtin_cpu_is("intel");
 #else
-    Py_RETURN_FALSE;
+    return false;
 #endif
 }
+
+PyObject *native_is_intel(PyObject *module, PyObject *unused) { return PyBool_FromLong(native_on_intel()); }

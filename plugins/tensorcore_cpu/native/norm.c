@@ -244,7 +244,7 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
 /* Blocks of rows, each with sums of its own for the gradients of weight and bias. */
 static void backward_rows(void *context, npy_intp begin, npy_intp end) {
     norm_call *call = context;
-    void *space = malloc((size_t)(2 * call->n * TYPE_SIZE[call->type]));
+    void *space = aligned_alloc(64, (size_t)(2 * norm_padded(call->n) * TYPE_SIZE[call->type]));
     if (!space)
         call->out_of_memory = true;
     for (; space && begin < end; begin += call->block) {

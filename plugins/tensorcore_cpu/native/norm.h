@@ -31,12 +31,16 @@ typedef struct {
     void *weight_gradient, *bias_gradient; /* NULL where they are not asked for; out likewise */
 } norm_channels;
 
+/* Elements from one block of sums by column to the next in `space`, whose blocks begin at lines of the cache: their vectors are read
+   and written once a row. In blocks across lines the gradients of 64 rows of 512 took 1.2 times as long on an Emerald Rapids. */
+static inline ptrdiff_t norm_padded(ptrdiff_t n) { return (n + 15) / 16 * 16; }
+
 enum { NORM_CHANNELS = 64 }; /* that a loop over channels of single elements takes at most */
 
 typedef struct {
     void (*rows)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count);
     /* The gradients of x (unless `out` is NULL) and of weight and bias, which are added to rows of WIDE numbers of their
-       own (unless they are NULL). */
+       own (unless they are NULL). `space`, at a line of the cache, has room for two blocks of sums. */
     void (*rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count, double *weight, double *bias, void *space);
     /* The channels from `first` on. Where inner is 1, at most NORM_CHANNELS of them. */
     void (*channels)(const norm_channels *of, ptrdiff_t first, ptrdiff_t count);

@@ -27,6 +27,9 @@ typedef enum {
 
 static const unsigned char TYPE_SIZE[TYPES] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 1};
 
+/* Whether the processor is one of Intel's (isa.c): for what was measured to be another choice there. */
+bool native_on_intel(void);
+
 /* A loop over one dim: pointers and steps in bytes of the inputs, then of the output. */
 typedef void (*native_loop)(char *const *data, const ptrdiff_t *steps, ptrdiff_t count);
 

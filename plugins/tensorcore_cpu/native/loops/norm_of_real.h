@@ -98,14 +98,74 @@ ALWAYS_INLINE void F(emptied)(REAL *block, double *total, ptrdiff_t n) {
     }
 }
 
+/* A row's gradient: the share of the distance from the mean, and the mean of the gradient, of the sums over the row. */
+typedef struct {
+    const REAL *x, *g;
+    REAL *out, middle, scale, mixed, shift;
+} F(row_back);
+
+ALWAYS_INLINE F(row_back) F(weighted_row)(const norm_rows *of, ptrdiff_t r) {
+    const ptrdiff_t n = of->n;
+    const REAL *x = (const REAL *)of->x + r * n, *g = (const REAL *)of->g + r * of->g_step;
+    const REAL middle = of->centre ? ((const REAL *)of->mean)[r] : 0;
+    const REAL scale = 1 / (REAL)sqrt(((const REAL *)of->var)[r] + (REAL)of->eps);
+    WIDE total = 0, products = 0;
+    F(weighted_sums)(g, of->weight, x, n, middle, &total, &products);
+    return (F(row_back)){x, g, (REAL *)of->out + r * n, middle, scale, (REAL)(products * scale / (WIDE)n) * scale * scale,
+                         of->centre ? (REAL)(total / (WIDE)n) * scale : 0};
+}
+
+/* One way over so many rows, a constant where this is called, for all three gradients. */
+ALWAYS_INLINE void F(rows_through)(const F(row_back) *of, int rows, const REAL *w, REAL *weight_block, REAL *bias_block,
+                                   ptrdiff_t n) {
+    INDEPENDENT for (ptrdiff_t i = 0; i < n; i++) {
+        REAL weight = weight_block[i], bias = bias_block[i];
+        for (int k = 0; k < rows; k++) {
+            const REAL g = of[k].g[i], distance = of[k].x[i] - of[k].middle;
+            of[k].out[i] = g * w[i] * of[k].scale - (distance * of[k].mixed + of[k].shift);
+            weight += g * (distance * of[k].scale);
+            bias += g;
+        }
+        weight_block[i] = weight;
+        bias_block[i] = bias;
+    }
+}
+
+/* Every row has all weights, and all gradients are asked for. Two rows together read and write the sums by column once, which are
+   two stores in three otherwise: rows of 512 took 0.87 of the time in the second cache of an Emerald Rapids, 0.94 in the third. */
+static void F(weighted_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count, double *weight_total,
+                                  double *bias_total, REAL *weight_block, REAL *bias_block) {
+    const ptrdiff_t n = of->n, together = n * (ptrdiff_t)sizeof(REAL) > PAIR_BYTES ? 1 : 2;
+    for (ptrdiff_t done = 0, rows; done < count; done += rows) {
+        rows = count - done < together ? 1 : together;
+        F(row_back) row[2];
+        for (ptrdiff_t k = 0; k < rows; k++)
+            row[k] = F(weighted_row)(of, first + done + k);
+        if (rows == 2)
+            F(rows_through)(row, 2, of->weight, weight_block, bias_block, n);
+        else
+            F(rows_through)(row, 1, of->weight, weight_block, bias_block, n);
+        if ((done + rows) % NORM_BLOCK == 0 || done + rows == count) {
+            if (weight_total)
+                F(emptied)(weight_block, weight_total, n);
+            if (bias_total)
+                F(emptied)(bias_block, bias_total, n);
+        }
+    }
+}
+
 static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t count, double *weight_total,
                               double *bias_total, void *space) {
     ptrdiff_t n = of->n, inner = of->inner, weights = n / inner;
     const REAL *weight = of->weight;
     bool whole = inner == 1 && of->turns == 1; /* every row has all weights */
-    REAL *weight_block = space, *bias_block = weight_block + n;
-    for (ptrdiff_t i = 0; whole && i < 2 * n; i++)
+    REAL *weight_block = space, *bias_block = weight_block + norm_padded(n);
+    for (ptrdiff_t i = 0; whole && i < 2 * norm_padded(n); i++)
         weight_block[i] = 0;
+    if (whole && weight && of->out && (weight_total || bias_total)) {
+        F(weighted_rows_back)(of, first, count, weight_total, bias_total, weight_block, bias_block);
+        return;
+    }
     for (ptrdiff_t r = first; r < first + count; r++) {
         const REAL *x = (const REAL *)of->x + r * n, *g = (const REAL *)of->g + r * of->g_step;
         REAL middle = of->centre ? ((const REAL *)of->mean)[r] : 0;
@@ -133,15 +193,7 @@ static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t co
         REAL mixed = (REAL)(products * scale / (WIDE)n) * scale * scale;
         REAL shift = of->centre ? (REAL)(total / (WIDE)n) * scale : 0;
         REAL *out = of->out ? (REAL *)of->out + r * n : NULL;
-        const bool sums = inner == 1 && (weight_total || bias_total), at_once = sums && whole && w && out;
-        if (at_once) { /* one way over the row for all three */
-            INDEPENDENT for (ptrdiff_t i = 0; i < n; i++) {
-                const REAL distance = x[i] - middle;
-                out[i] = g[i] * w[i] * scale - (distance * mixed + shift);
-                weight_block[i] += g[i] * (distance * scale);
-                bias_block[i] += g[i];
-            }
-        } else if (inner > 1 || !w) {
+        if (inner > 1 || !w) {
             for (ptrdiff_t k = 0; out && k < (w ? weights : 1); k++)
                 F(mixed_segment)(g + k * inner, x + k * inner, out + k * inner, w ? inner : n, middle,
                                  w ? scale * w[k] : scale, mixed, shift);
@@ -149,14 +201,13 @@ static void F(norm_rows_back)(const norm_rows *of, ptrdiff_t first, ptrdiff_t co
             INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)
                 out[i] = g[i] * w[i] * scale - ((x[i] - middle) * mixed + shift);
         }
-        if (!sums)
+        if (inner > 1 || (!weight_total && !bias_total))
             continue;
         if (whole) {
-            if (!at_once)
-                INDEPENDENT for (ptrdiff_t i = 0; i < n; i++) {
-                    weight_block[i] += g[i] * ((x[i] - middle) * scale);
-                    bias_block[i] += g[i];
-                }
+            INDEPENDENT for (ptrdiff_t i = 0; i < n; i++) {
+                weight_block[i] += g[i] * ((x[i] - middle) * scale);
+                bias_block[i] += g[i];
+            }
             if ((r - first) % NORM_BLOCK == NORM_BLOCK - 1 || r == first + count - 1) {
                 if (weight_total)
                     F(emptied)(weight_block, weight_total, n);

@@ -211,7 +211,11 @@ ALWAYS_INLINE void gelu_wide(__m512 *x, int count) {
 WIDE_ONE(exp_wide)
 WIDE_ONE(log_wide)
 
-/* A loop of the elementwise family over `function`; what does not lie in a row passes through one vector. */
+/* A loop of the elementwise family over `function`; what does not lie in a row is joined to one vector. Written to memory and read as
+   a vector from there, which waits for all of the sixteen stores, sqrt of every second of 100,000 floats took 4.5 times as long on an
+   Emerald Rapids. */
+#define WIDE_FROM(k) *(const float *)(from + (k) * steps[0])
+#define WIDE_FROM_4(k) WIDE_FROM(k), WIDE_FROM(k + 1), WIDE_FROM(k + 2), WIDE_FROM(k + 3)
 #define WIDE_LOOP(name, function)                                                                             \
     static void name(char *const *data, const ptrdiff_t *steps, ptrdiff_t size) {                             \
         if (steps[0] == 4 && steps[1] == 4) {                                                                 \
@@ -234,15 +238,22 @@ WIDE_ONE(log_wide)
             return;                                                                                           \
         }                                                                                                     \
         for (ptrdiff_t begin = 0; begin < size; begin += 16) {                                                \
-            float space[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};                               \
+            const char *from = data[0] + begin * steps[0];                                                    \
+            char *made = data[1] + begin * steps[1];                                                          \
             const ptrdiff_t piece = size - begin < 16 ? size - begin : 16;                                    \
-            for (ptrdiff_t i = 0; i < piece; i++)                                                             \
-                space[i] = *(const float *)(data[0] + (begin + i) * steps[0]);                                \
-            __m512 x = _mm512_loadu_ps(space);                                                                \
+            float space[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};                               \
+            for (ptrdiff_t i = 0; piece < 16 && i < piece; i++)                                               \
+                space[i] = WIDE_FROM(i);                                                                      \
+            __m512 x = piece < 16 ? _mm512_loadu_ps(space)                                                    \
+                                  : (__m512){WIDE_FROM_4(0), WIDE_FROM_4(4), WIDE_FROM_4(8), WIDE_FROM_4(12)}; \
             function(&x, 1);                                                                                  \
+            if (steps[1] == 4 && piece == 16) {                                                               \
+                _mm512_storeu_ps((float *)made, x);                                                           \
+                continue;                                                                                     \
+            }                                                                                                 \
             _mm512_storeu_ps(space, x);                                                                       \
             for (ptrdiff_t i = 0; i < piece; i++)                                                             \
-                *(float *)(data[1] + (begin + i) * steps[1]) = space[i];                                      \
+                *(float *)(made + i * steps[1]) = space[i];                                                   \
         }                                                                                                     \
     }
 

@@ -4,6 +4,8 @@
 
 #include "types.h"
 
+enum { GEMM_WORK = 1 << 22 }; /* multiplications that are worth a second thread */
+
 /* made[i, j] = before[i, j] + sum over k of left[i, k] * right[k, j]. */
 typedef struct {
     ptrdiff_t rows, columns, inner;

@@ -26,9 +26,10 @@ def _permuting(name: str) -> Op:
 
 _permute, _transpose, _t = _permuting("permute"), _permuting("transpose"), _permuting("t")
 _show_permuted, _show_transpose, _show_t = (op.view for op in (_permute, _transpose, _t))  # type: ignore[attr-defined]
-_SWAP, _KEEP = {"dims": (1, 0)}, ({"dims": ()}, {"dims": (0,)})
+# Options that are made once: a dict is a twentieth of a call.
+_SWAP, _KEEP = {"dims": (1, 0)}, ({"dims": ()}, {"dims": (0,)}, {"dims": (0, 1)})
 _ORDERS = [frozenset(permutations(range(ndim))) for ndim in range(5)]
-_REVERSED = [tuple(range(ndim - 1, -1, -1)) for ndim in range(5)]
+_REVERSED = [{"dims": tuple(range(ndim - 1, -1, -1))} for ndim in range(5)]
 
 
 @operation(samples=samples.permute)
@@ -62,12 +63,10 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     ndim = len(input.native.shape)
     if type(dim0) is int and type(dim1) is int and -ndim <= dim0 < ndim and -ndim <= dim1 < ndim:
         if ndim == 2:
-            dims: tuple[int, ...] = (1, 0) if (dim0 ^ dim1) & 1 else (0, 1)
-        else:
-            swapped = list(range(ndim))
-            swapped[dim0], swapped[dim1] = swapped[dim1], swapped[dim0]
-            dims = tuple(swapped)
-        return _show_transpose(input, {"dims": dims})  # type: ignore[no-any-return]
+            return _show_transpose(input, _SWAP if (dim0 ^ dim1) & 1 else _KEEP[2])  # type: ignore[no-any-return]
+        swapped = list(range(ndim))
+        swapped[dim0], swapped[dim1] = swapped[dim1], swapped[dim0]
+        return _show_transpose(input, {"dims": tuple(swapped)})  # type: ignore[no-any-return]
     return _show_transpose(input, {"dims": _swapped("transpose", input, dim0, dim1)})
 
 
@@ -178,8 +177,8 @@ def _transposed(name: str, doc: str) -> None:
     def get(self: Tensor) -> Tensor:
         ndim = len(self.native.shape)
         if name == "T":
-            dims = _REVERSED[ndim] if ndim < len(_REVERSED) else tuple(range(ndim - 1, -1, -1))
-            return _show_permuted(self, {"dims": dims})  # type: ignore[no-any-return]
+            turned = _REVERSED[ndim] if ndim < len(_REVERSED) else {"dims": tuple(range(ndim - 1, -1, -1))}
+            return _show_permuted(self, turned)  # type: ignore[no-any-return]
         if name == "H" and ndim not in (0, 2):
             raise ShapeError(f"H: tensor.H is only supported on matrices (2-D tensors), got {ndim}-D; use mH")
         if name in ("mT", "mH") and ndim == 1:

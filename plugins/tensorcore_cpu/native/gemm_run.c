@@ -128,11 +128,11 @@ static void dots_body(void *context, npy_intp begin, npy_intp end) {
    that leaves the rows together, since nobody then waits until the right side is packed, else the one of more pieces, which
    leaves less to wait for when another program delays a thread. A left side that fits the second cache of each thread and is read
    where it lies costs none of them more for being read by all, nor for more pieces, but where each panel is fetched during the
-   one before: of 256 columns in two halves the one took 165 us with a neighbour on its core, and the other 108. */
+   one before or zeros are looked for: of 256 columns in two halves the one took 165 us with a neighbour on its core, and the other 108. */
 static void cut(product *all, ptrdiff_t columns, ptrdiff_t threads) {
     const gemm_real_loops *real = all->real;
     const bool whole = all->job->rows * all->part.inner * (ptrdiff_t)all->size <= WHOLE_BYTES;
-    const bool free = whole && all->left_lies, fine = free && all->job->right_column != 1;
+    const bool free = whole && all->left_lies, fine = free && all->job->right_column != 1 && !all->zeros;
     const ptrdiff_t most = whole ? rounded_up(all->job->rows, real->height) : real->most_rows;
     const ptrdiff_t least = parts_of(all->job->rows, most), packing = free ? 0 : PACKING_COLUMNS;
     double shortest = -1;

@@ -143,7 +143,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """Where each value would go in a sorted sequence (its last dim; the other dims are shared with ``values``)."""
         side: Any = "right" if right else "left"
         if x.ndim == 1:
-            return xp.asarray(x.searchsorted(values, side), np.int64)
+            return xp.asarray(xp.searchsorted(x, values, side=side), np.int64)
         made = xp.empty(values.shape, np.int64)
         for place in np.ndindex(*x.shape[:-1]):
             made[place] = xp.searchsorted(x[place], values[place], side=side)

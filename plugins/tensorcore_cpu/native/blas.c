@@ -3,6 +3,7 @@
 #include "blas.h"
 
 #include "native.h"
+#include "turn.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -19,11 +20,12 @@ enum {
     LEAST_WORK = 1 << 14,    /* multiplications: under this the calls cost more than they save */
     WORK = 1 << 20,          /* that are worth a second thread */
     MUCH_WORK = 1 << 27,     /* that are cut finer, so that a thread that is delayed leaves less to wait for */
-    ROWS = 8, COLUMNS = 48,  /* parts are whole multiples: those of the library's tiles */
+    ROWS = 8, COLUMNS = 16,  /* parts are whole multiples: what its tiles are made of */
     /* A right side of so many bytes is read where it lies by products of so many rows, and copied by larger ones: 256x256 took
-       0.9 of its time in such parts (float64 0.87), 1024x128 by 128x512 0.8, and less than that of the smallest nothing. */
-    LYING_BYTES = 1 << 20, LYING_ROWS = 128, LEAST_ROWS = 32,
-    OWN_COLUMNS = 256,       /* with more of them our own loops copy the left side too, and take 1.02 to 1.04 of its time */
+       0.9 of its time in such parts (float64 0.87), 1024x128 by 128x512 0.8, and less than that of the smallest nothing. One whose
+       columns lie along its rows is copied by all, so that with more rows it pays to turn it first. */
+    LYING_BYTES = 1 << 20, LYING_ROWS = 128, LEAST_ROWS = 32, TURN_ROWS = 512,
+    TURN_WORK = 1 << 14, /* elements whose turning is worth a thread */
 };
 
 typedef void (*product_f32)(int layout, int left, int right, int64_t rows, int64_t columns, int64_t inner, float alpha,
@@ -38,6 +40,8 @@ typedef struct {
     product_f64 f64;
     int (*set_threads_here)(int count); /* NULL where the library makes no threads of its own */
 } library;
+
+DECLARE_LOOPS(turn_loops, turn_loops);
 
 static library found;
 static bool in_use, asked;
@@ -114,26 +118,52 @@ static void run_part(void *context, npy_intp begin, npy_intp end) {
         found.set_threads_here(before);
 }
 
+/* A right side whose columns lie along its rows, turned over: rows [begin, end) of what is made. */
+typedef struct {
+    const gemm_job *job;
+    char *made;
+    turn_loop turn;
+    ptrdiff_t size;
+} turning;
+
+static void turn_rows(void *context, npy_intp begin, npy_intp end) {
+    const turning *t = context;
+    const ptrdiff_t row = t->job->columns * t->size;
+    t->turn((const char *)t->job->right + begin * t->size, t->job->right_column * t->size, t->made + begin * row, row, end - begin,
+            t->job->columns);
+}
+
 bool native_blas_run(native_type type, const gemm_job *job) {
-    const ptrdiff_t multiplications = job->rows * job->columns * job->inner;
+    const ptrdiff_t multiplications = job->rows * job->columns * job->inner, size = TYPE_SIZE[type];
     if (!in_use || multiplications < LEAST_WORK) /* the same limit, so that results do not depend on what ran before */
         return false;
     work w = {.job = job, .type = type};
     if (!read_side(job->left_row, job->left_inner, job->rows, job->inner, &w.left, &w.left_row) ||
         !read_side(job->right_inner, job->right_column, job->inner, job->columns, &w.right, &w.right_row))
         return false;
-    const bool small = job->inner * job->columns * TYPE_SIZE[type] <= LYING_BYTES;
-    if (small && w.right == TURNED && type == TYPE_F32 && job->columns <= OWN_COLUMNS)
-        return false;
-    const ptrdiff_t threads = native_threads();
-    const bool lies = small && w.right == AS_IS && job->rows >= 2 * threads * LEAST_ROWS;
-    w.by_rows = lies || job->rows >= job->columns;
+    const ptrdiff_t threads = native_threads(), bytes = job->inner * job->columns * size;
+    bool lies = bytes <= LYING_BYTES && job->rows >= (w.right == AS_IS ? 2 * threads * LEAST_ROWS : TURN_ROWS);
+    gemm_job turned = *job;
+    void *room = NULL;
+    if (lies && w.right == TURNED && (room = native_scratch((size_t)bytes))) {
+        turning t = {job, room, PICK(turn_loops)->turn[type == TYPE_F32 ? 2 : 3], size};
+        native_parallel(job->inner, TURN_WORK / job->columns + 1, turn_rows, &t);
+        turned.right = room;
+        turned.right_inner = w.right_row = job->columns;
+        turned.right_column = 1;
+        w.right = AS_IS;
+        w.job = &turned;
+    }
+    lies = lies && w.right == AS_IS;
+    w.by_rows = lies || job->rows >= (w.right == AS_IS ? 1 : 2) * job->columns; /* each part copies what is turned */
     const ptrdiff_t extent = w.by_rows ? job->rows : job->columns;
     w.unit = lies ? LEAST_ROWS : w.by_rows ? ROWS : COLUMNS;
     w.most = lies ? LYING_ROWS : extent;
     const ptrdiff_t units = parts_of(extent, w.unit);
     const ptrdiff_t parts = threads > 1 && multiplications < MUCH_WORK ? threads : 2 * threads;
     native_parallel(units, multiplications < WORK ? units : lies ? 1 : parts_of(units, parts), run_part, &w);
+    if (room)
+        native_scratch_free(room, (size_t)bytes);
     return true;
 }
 

@@ -8,9 +8,8 @@
    test. Call it with the GIL. Answers false with an exception. */
 bool native_blas_ready(ptrdiff_t multiplications);
 
-/* Runs a product by the library. Answers false where there is none, where it does not read such steps, or where our own loops
-   are as fast: products of float numbers with small right sides that are turned over, which both have to copy (0.95 to 1.0 of
-   its time, and shared out finer). Nothing has been written then. Call it as gemm_run. */
+/* Runs a product by the library. Answers false where there is none, or where it does not read such steps or such sizes pay
+   better in our own loops; nothing has been written then. Call it as gemm_run. */
 bool native_blas_run(native_type type, const gemm_job *job);
 
 #endif

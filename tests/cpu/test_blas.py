@@ -128,7 +128,8 @@ import numpy as np, tensorcore as tc
 rng = np.random.default_rng(8)
 worst = 0.0
 for dtype in ("float32", "float64"):
-    for rows, inner, columns in ((300, 256, 256), (129, 70, 500), (64, 784, 256), (40, 300, 700), (700, 130, 95), (1025, 37, 400)):
+    for rows, inner, columns in ((300, 256, 256), (129, 70, 500), (64, 784, 256), (40, 300, 700), (700, 130, 95), (1025, 37, 400),
+                                  (1001, 600, 900)):
         x, y = (rng.normal(size=size).astype(dtype) for size in ((rows, inner), (inner, columns)))
         more, bias = (rng.normal(size=size).astype(dtype) for size in ((rows, columns), (columns,)))
         wanted, size = x.astype("float64") @ y.astype("float64"), np.abs(x) @ np.abs(y)

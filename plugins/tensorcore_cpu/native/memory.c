@@ -20,7 +20,9 @@ enum {
     SMALLEST_STEP = 8 << 10, /* of sizes; a page where that is larger */
     HARDLY = 16, /* one part in so many */
     HEADER = 64, /* keeps the array on a cache line */
-    COLOURS = 16, COLOUR = 320, /* streams that begin at one place of a page each wait for one another's stores */
+    /* Streams that begin at one place of a page each wait for one another's stores: where a result lies 0, 64, 128, 192 or 256
+       bytes past its operand, relu of 1e5 takes 1.06, 1.4, 1.2, 1.08 or 1.06 of the time on a Zen 4. No two places are nearer. */
+    COLOURS = 12, COLOUR = 320,
     SIZES = 32, DOUBLINGS = 48, /* classes to each doubling of a size, and how many of those there may be */
     TRACE_DOMAIN = 389047, /* numpy.lib.tracemalloc_domain */
 };

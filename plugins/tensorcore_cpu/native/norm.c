@@ -241,16 +241,17 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
     return answer;
 }
 
-/* Blocks of rows, each with sums of its own for the gradients of weight and bias. */
+/* Blocks of rows, each with sums of its own for the gradients of weight and bias. The last rows go first: of tensors larger than
+   the last cache, it holds what the forward pass came to at the end. */
 static void backward_rows(void *context, npy_intp begin, npy_intp end) {
     norm_call *call = context;
     void *space = aligned_alloc(64, (size_t)(2 * norm_padded(call->n) * TYPE_SIZE[call->type]));
     if (!space)
         call->out_of_memory = true;
-    for (; space && begin < end; begin += call->block) {
-        npy_intp count = end - begin < call->block ? end - begin : call->block;
-        double *totals = call->totals ? call->totals + begin / call->block * 2 * call->weights : NULL;
-        call->of->rows_back(&call->over_rows, begin, count, totals, totals ? totals + call->weights : NULL, space);
+    for (npy_intp first; space && begin < end; end = first) {
+        first = begin + (end - begin - 1) / call->block * call->block;
+        double *totals = call->totals ? call->totals + first / call->block * 2 * call->weights : NULL;
+        call->of->rows_back(&call->over_rows, first, end - first, totals, totals ? totals + call->weights : NULL, space);
     }
     free(space);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,15 @@ class Bounds:
     """The comparisons of the smallest and the largest index of one array, and how they came out."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[int, str, int, bool]] = []
+        self.found: list[tuple[int, Callable[[int, Any], Any], Any, Any]] = []
 
     def __call__(self, low: int, high: int) -> bool:
         """Whether two other numbers compare alike."""
-        both = (low, high)
-        return all(getattr(int(both[i]), name)(other) is result for i, name, other, result in self.found)
+        both = (int(low), int(high))
+        for i, compare, other, result in self.found:
+            if compare(both[i], other) is not result:
+                return False
+        return True
 
 
 class Values:
@@ -46,8 +50,9 @@ class Bound(int):
         return made
 
     def _compared(self, name: str, other: Any) -> Any:
-        result = getattr(int(self), name)(other)
-        self.bounds.found.append((self.which, name, other, result))
+        compare = getattr(int, name)
+        result = compare(int(self), other)
+        self.bounds.found.append((self.which, compare, other, result))
         return result
 
     def __lt__(self, other: Any) -> Any:

@@ -278,7 +278,9 @@ class Walk(Lines):
                 items = [pair for pair in value.items() if every or self._looked_at(type(module), pair[0])]
                 self._items(value, items, self.name(value), text, dot=True)
             elif hooks:
-                self.add(f"len({self.name(value)}) == {len(value)}", f"the hooks of {text}", f"len({self.name(value)})")
+                size = f"len({self.name(value)})"
+                line = f"{size} == {len(value)}" if value else f"not {self.name(value)}"  # most have none: half the time
+                self.add(line, f"the hooks of {text}", size)
             elif key != "_non_persistent_buffers_set":
                 self.item(held, key, value, path, f"{text}.{key}")
         self._class(type(module))

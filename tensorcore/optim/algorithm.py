@@ -75,7 +75,8 @@ class Algorithm(Optimizer):
             for (device, _, array), (params, gradients) in with_gradients(group).items():
                 _check_capture(self, device, group)
                 sparse = array is not device.array and hasattr(type(gradients[0]), "instead")
-                if (sparse or not self.on_device(device, group)) and not self._proceeds(params):
+                counts_there = self.on_device(device, group)
+                if (sparse or not counts_there) and not self._proceeds(params):
                     continue
                 if sparse:
                     for one in params:
@@ -84,7 +85,7 @@ class Algorithm(Optimizer):
                 states = self.states_of(params, group)
                 # The counts of these groups are tensors on the device, which no kernel but those of ``on_device`` takes.
                 counts = (group.get("capturable") or group.get("fused")) and not device.capabilities.host
-                composed = group.get("differentiable") or (counts and not self.on_device(device, group))
+                composed = group.get("differentiable") or (counts and not counts_there)
                 if composed or not self.fused(device, params, gradients, states, group):
                     for one, state in zip(params, states, strict=True):
                         self._composed(one, state, group)
@@ -166,8 +167,7 @@ class Algorithm(Optimizer):
 
     def states_of(self, params: list[Tensor], group: dict[str, Any]) -> list[dict[str, Any]]:
         """The states of parameters of a group."""
-        found = self.state.get
-        states = [found(one) for one in params]
+        states = [*map(self.state.get, params)]
         # From the second step on all of them have begun.
         return states if all(states) else [self.state_of(one, group) for one in params]  # type: ignore[return-value]
 
@@ -210,7 +210,7 @@ def _directed(formula: Callable[..., None]) -> Callable[..., None]:
 
 def _check_capture(optimizer: Algorithm, device: Any, group: dict[str, Any]) -> None:
     """Raise for counts on the host in a graph: replays would not move them on."""
-    if group.get("capturable") is False and device.capabilities.graphs and device.capturing():
+    if device.capabilities.graphs and group.get("capturable") is False and device.capturing():
         raise UsageError(
             f"Attempting CUDA graph capture of step() for an instance of {type(optimizer).__name__} but param_groups' "
             f"capturable is False, got a capture; pass capturable=True"

@@ -126,21 +126,23 @@ class SGD(Algorithm):
             "maximize": group["maximize"],
         }  # fmt: skip
         beside = self.scaling(device) if self.on_device(device, group) else ()
+        natives, sent = [one.native for one in params], [one.native for one in gradients]
         if not group["momentum"]:
-            kernel([one.native for one in params], [one.native for one in gradients], None, *beside, **options)
+            kernel(natives, sent, None, *beside, **options)
+            written(*params)
+            return True
+        kept = [state.get("momentum_buffer") for state in states]
+        # A kernel takes either parameters that have their first step or none of them.
+        fresh = [i for i, one in enumerate(kept) if one is None]
+        if not fresh:
+            kernel(natives, sent, [one.native for one in kept], *beside, first=False, **options)
         else:
-            # A kernel takes either parameters that have their first step or none of them.
-            fresh = [state.get("momentum_buffer") is None for state in states]
-            for first in (True, False) if any(fresh) else (False,):
-                some = [i for i, one in enumerate(fresh) if one is first]
-                if first:
-                    for i in some:
-                        states[i]["momentum_buffer"] = zeros_like(params[i])
+            for i in fresh:
+                kept[i] = states[i]["momentum_buffer"] = zeros_like(params[i])
+            for first in (True, False):
+                some = [i for i in range(len(kept)) if (i in fresh) is first]
                 if some:
-                    kernel(
-                        [params[i].native for i in some], [gradients[i].native for i in some],
-                        [states[i]["momentum_buffer"].native for i in some], *beside, first=first, **options,
-                    )  # fmt: skip
-            written(*[state["momentum_buffer"] for state in states])
-        written(*params)
+                    held = [kept[i].native for i in some]
+                    kernel([natives[i] for i in some], [sent[i] for i in some], held, *beside, first=first, **options)
+        written(*params, *kept)
         return True

@@ -306,24 +306,40 @@ static PyObject *run_check_apart(const shortcut *self, PyObject *const *args, Py
     Py_RETURN_NONE;
 }
 
-bool note_write(PyObject *tensor) {
-    PyObject *version = version_of(tensor);
-    const long count = version && Py_IS_TYPE(version, version_type) && VERSION_SLOT(version, COUNT)
-                           ? PyLong_AsLong(VERSION_SLOT(version, COUNT))
-                           : -1;
-    PyObject *more = count >= 0 ? PyLong_FromLong(count + 1) : NULL, *stamp = more ? PyObject_CallNoArgs(next_order) : NULL;
-    if (!stamp) {
-        Py_XDECREF(more);
-        return false;
-    }
-    Py_XSETREF(VERSION_SLOT(version, COUNT), more);
-    Py_XSETREF(VERSION_SLOT(version, STAMP), stamp);
-    return true;
+/* Whether the writes to a tensor, of a subclass too, are counted by a Version, or not yet. */
+static bool is_counted(PyObject *tensor) {
+    PyObject *version = PyObject_TypeCheck(tensor, tensor_type) ? SLOT(tensor, VERSION) : NULL;
+    int overflow = 0;
+    return version == Py_None ||
+           (version && Py_IS_TYPE(version, version_type) && PyLong_CheckExact(VERSION_SLOT(version, COUNT)) &&
+            PyLong_AsLongAndOverflow(VERSION_SLOT(version, COUNT), &overflow) >= 0 && !overflow);
 }
 
-/* output.py: written(tensor) */
+/* One write to the memory of each: nothing is done where it answers false, but with an exception. */
+static bool note_writes(PyObject *const *tensors, Py_ssize_t count) {
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (!is_counted(tensors[i]))
+            return false;
+    PyObject *stamp = PyObject_CallNoArgs(next_order);
+    bool noted = stamp != NULL;
+    for (Py_ssize_t i = 0; noted && i < count; i++) {
+        PyObject *version = version_of(tensors[i]);
+        PyObject *more = version ? PyLong_FromLong(PyLong_AsLong(VERSION_SLOT(version, COUNT)) + 1) : NULL;
+        noted = more != NULL;
+        if (noted) {
+            Py_XSETREF(VERSION_SLOT(version, COUNT), more);
+            Py_XSETREF(VERSION_SLOT(version, STAMP), Py_NewRef(stamp));
+        }
+    }
+    Py_XDECREF(stamp);
+    return noted;
+}
+
+bool note_write(PyObject *tensor) { return note_writes(&tensor, 1); }
+
+/* output.py: written(*tensors) */
 static PyObject *run_written(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    return nargs == 1 && !kwnames && is_whole(args[0]) && note_write(args[0]) ? Py_NewRef(Py_None) : NULL;
+    return tensor_type && !kwnames && note_writes(args, nargs) ? Py_NewRef(Py_None) : NULL;
 }
 
 /* An end or a step of a slice that key.indices() reads as C does: None, or an int of Python's own that is small enough. */

@@ -200,6 +200,22 @@ def test_what_is_too_large_for_the_caches_is_copied_whole(count):
         threads(before)
 
 
+@pytest.mark.parametrize("target", ["float64", "bfloat16", "int32"])
+def test_what_is_too_large_for_the_caches_is_converted_whole(target):
+    """From 16 MiB on conversions go past the caches: in rows that begin anywhere in a line, to the last element, and no further."""
+    kind = KINDS[target]
+    count = (16 << 20) // kind.numpy.itemsize + 77
+    values = np.random.default_rng(0).integers(-100, 100, count).astype(np.float32)
+    assert_same(kernel("cast")[0](values, dtype=kind).astype(np.float32), values)
+    made = np.full(count + 64, 7, kind.numpy)
+    for start in (0, 1, 31):
+        kernel("copy")[0](made[start : start + count], values)
+        assert_same(made[start : start + count].astype(np.float32), values)
+        assert (made[:start].astype(np.float32) == 7).all()
+        assert (made[start + count :].astype(np.float32) == 7).all()
+        made[:] = 7
+
+
 def test_joined_arrays_that_are_too_large_for_the_caches():
     """Parts one after the other, rows of them in turn too, where the result is over 16 MiB."""
     cat, fallback = kernel("cat")

@@ -39,10 +39,6 @@ typedef struct {
     native_loop first, second;
 } through_float;
 
-static void run_loop(void *loop, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    (*(native_loop *)loop)(data, steps, count);
-}
-
 static void run_through_float(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
     const through_float *by = context;
     float space[PIECE];
@@ -84,7 +80,7 @@ static PyObject *copied(PyArrayObject *array, native_type from, native_type to, 
     if (plan.copies)
         native_plan_run(&plan, GRAIN, run_moves, &moves);
     else if (loop)
-        native_plan_run(&plan, GRAIN, run_loop, &loop);
+        native_plan_loop(&plan, GRAIN, loop, NATIVE_PAST);
     else
         native_plan_run(&plan, GRAIN, run_through_float, &by);
     return made;

@@ -21,7 +21,6 @@ enum {
     GRAIN = 1 << 15, /* elements of cheap ops a thread: under it, waking one costs more than it saves */
     FUNCTION_GRAIN = 1 << 13,
     PIECE = 512, /* elements that go through a buffer at a time */
-    LINE = 64,
     PAST_CACHES = 32 << 20, /* bytes of a result that the last cache does not keep until somebody reads it */
 };
 
@@ -33,43 +32,6 @@ typedef struct {
 } elementwise_op;
 
 /* Rows */
-
-static void run_loop(void *loop, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    (*(native_loop *)loop)(data, steps, count);
-}
-
-typedef struct {
-    native_loop loop;
-    int inputs, size; /* bytes of the result's element */
-} streamed;
-
-/* A result that goes past the caches, whose lines are not fetched first: pieces of it are made in the first cache. Not in the
-   place of an operand, whose lines are there anyway. */
-static void run_streamed(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    const streamed *run = context;
-    const int last = run->inputs;
-    bool plain = steps[last] != run->size || count < PIECE;
-    for (int k = 0; k < last; k++)
-        plain |= data[k] == data[last];
-    if (plain) {
-        run->loop(data, steps, count);
-        return;
-    }
-    _Alignas(LINE) char space[PIECE * 8];
-    char *at[PLAN_OPERANDS];
-    const ptrdiff_t head = -(ptrdiff_t)((uintptr_t)data[last] / (size_t)run->size) & (LINE / run->size - 1);
-    if (head)
-        run->loop(data, steps, head);
-    for (ptrdiff_t begin = head; begin < count; begin += PIECE) {
-        const ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
-        for (int k = 0; k < last; k++)
-            at[k] = data[k] + begin * steps[k];
-        at[last] = space;
-        run->loop(at, steps, piece);
-        casts->stream(data[last] + begin * run->size, space, piece * run->size);
-    }
-    native_streamed();
-}
 
 typedef struct {
     native_loop loop, in, out; /* out is NULL where the loop writes the result itself */
@@ -136,15 +98,6 @@ static PyObject *run_dense(const native_operand *operands, int inputs, native_ty
     return (PyObject *)made;
 }
 
-static void run_rows(native_plan *plan, npy_intp grain, native_loop loop) {
-    const int last = plan->operands - 1;
-    streamed past = {loop, last, plan->sizes[last]};
-    if (plan->count * past.size >= PAST_CACHES)
-        native_plan_run(plan, grain, run_streamed, &past);
-    else
-        native_plan_run(plan, grain, run_loop, &loop);
-}
-
 static PyObject *evaluate(const elementwise_op *op, native_type type, const native_operand *operands, PyObject *out) {
     bool half = type == TYPE_BF16 || type == TYPE_F16;
     native_loop loop = loops->compute[op->op][half ? TYPE_F32 : type];
@@ -172,7 +125,7 @@ static PyObject *evaluate(const elementwise_op *op, native_type type, const nati
                             op->inputs, TYPE_SIZE[inside], TYPE_SIZE[type]};
         native_plan_run(&plan, grain, run_buffered, &through);
     } else {
-        run_rows(&plan, grain, loop);
+        native_plan_loop(&plan, grain, loop, PAST_CACHES);
     }
     return made;
 }
@@ -286,7 +239,7 @@ static PyObject *run_where(const native_kernel *kernel, PyObject *const *args, P
     native_loop loop = loops->compute[OP_where][type];
     PyObject *made = native_plan_result(&plan, operands, type, none_is_missing(out));
     if (made)
-        run_rows(&plan, GRAIN, loop);
+        native_plan_loop(&plan, GRAIN, loop, PAST_CACHES);
     return made;
 }
 

@@ -13,7 +13,8 @@ DECLARE_LOOPS(index_loops, index_loops);
 DECLARE_LOOPS(cast_loops, cast_loops);
 
 enum {
-    PAST_CACHES = 16 << 20,
+    PIECE = 512, MOST_BYTES = 8, /* elements that are made at a time, and of each */
+    LINE = 64,
     COPIED = 1 << 15, /* elements that are worth a thread */
 };
 
@@ -24,8 +25,50 @@ native_type native_real_type(PyObject *object) {
     return type == TYPE_F32 || type == TYPE_F64 ? type : TYPE_NONE;
 }
 
-static void copy_row(void *loop, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+static void run_loop(void *loop, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
     (*(native_loop *)loop)(data, steps, count);
+}
+
+typedef struct {
+    native_loop loop;
+    int inputs, size; /* bytes of the result's element */
+} streamed;
+
+/* A result that goes past the caches, whose lines are not fetched first: pieces of it are made in the first cache. Not in the
+   place of an operand, whose lines are there anyway. */
+static void run_streamed(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    const streamed *run = context;
+    const int last = run->inputs;
+    bool plain = steps[last] != run->size || run->size > MOST_BYTES || count < PIECE;
+    for (int k = 0; k < last; k++)
+        plain |= data[k] == data[last];
+    if (plain) {
+        run->loop(data, steps, count);
+        return;
+    }
+    _Alignas(LINE) char space[PIECE * MOST_BYTES];
+    char *at[PLAN_OPERANDS];
+    const ptrdiff_t head = -(ptrdiff_t)((uintptr_t)data[last] / (size_t)run->size) & (LINE / run->size - 1);
+    if (head)
+        run->loop(data, steps, head);
+    for (ptrdiff_t begin = head; begin < count; begin += PIECE) {
+        const ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
+        for (int k = 0; k < last; k++)
+            at[k] = data[k] + begin * steps[k];
+        at[last] = space;
+        run->loop(at, steps, piece);
+        PICK(cast_loops)->stream(data[last] + begin * run->size, space, piece * run->size);
+    }
+    native_streamed();
+}
+
+void native_plan_loop(native_plan *plan, npy_intp grain, native_loop loop, npy_intp past) {
+    const int last = plan->operands - 1;
+    streamed run = {loop, last, plan->sizes[last]};
+    if (plan->count * run.size >= past)
+        native_plan_run(plan, grain, run_streamed, &run);
+    else
+        native_plan_run(plan, grain, run_loop, &loop);
 }
 
 PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count) {
@@ -49,7 +92,7 @@ PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp
         return NULL;
     native_loop loop = PICK(cast_loops)->cast[type][type];
     plan.copies = true;
-    native_plan_run(&plan, COPIED, copy_row, &loop);
+    native_plan_run(&plan, COPIED, run_loop, &loop);
     return (PyArrayObject *)written;
 }
 
@@ -201,7 +244,7 @@ bool native_inside(const int64_t *index, npy_intp count, npy_intp size) {
 }
 
 void native_move(char *to, const char *from, npy_intp bytes, npy_intp whole) {
-    if (whole < PAST_CACHES) {
+    if (whole < NATIVE_PAST) {
         memcpy(to, from, (size_t)bytes);
     } else {
         PICK(cast_loops)->stream(to, from, bytes);

@@ -3,6 +3,7 @@
 #define TENSORCORE_NATIVE_ROWS_H
 
 #include "native.h"
+#include "plan.h"
 
 #include <stdatomic.h>
 
@@ -35,8 +36,13 @@ void native_around(PyArrayObject *array, int dim, npy_intp *before, npy_intp *af
 /* Whether all numbers are at least 0 and under `size`; on several threads. */
 bool native_inside(const int64_t *index, npy_intp count, npy_intp size);
 
-/* Bytes to memory that does not overlap theirs, for a body of native_parallel: past the caches where all that is copied, `whole`
-   bytes, is more than the last of them keeps until somebody reads it. */
+enum { NATIVE_PAST = 16 << 20 }; /* bytes, copied or converted, of which the last cache keeps little until somebody reads them */
+
+/* A loop over the rows of a plan, whose result goes past the caches where it has `past` bytes or more. */
+void native_plan_loop(native_plan *plan, npy_intp grain, native_loop loop, npy_intp past);
+
+/* Bytes to memory that does not overlap theirs, for a body of native_parallel: past the caches where all that is copied is `whole`
+   bytes, NATIVE_PAST or more. */
 void native_move(char *to, const char *from, npy_intp bytes, npy_intp whole);
 
 /* What was stored past the caches is in memory before what the thread stores next. Once behind all of it: a wait for each

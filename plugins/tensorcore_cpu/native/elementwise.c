@@ -21,6 +21,7 @@ enum {
     GRAIN = 1 << 15, /* elements of cheap ops a thread: under it, waking one costs more than it saves */
     FUNCTION_GRAIN = 1 << 13,
     PIECE = 512, /* elements that go through a buffer at a time */
+    LINE = 64, FAR = 1 << 20, /* bytes of a line of the caches, and of an operand that is no longer in the second one */
     PAST_CACHES = 32 << 20, /* bytes of a result that the last cache does not keep until somebody reads it */
 };
 
@@ -36,33 +37,50 @@ typedef struct {
 typedef struct {
     native_loop loop, in, out; /* out is NULL where the loop writes the result itself */
     int inputs, computed, stored; /* sizes of an operand's element in the loop and in memory */
+    bool far, past; /* whether operands come from beyond the second cache, and whether the result goes past the caches */
 } buffered;
+
+/* Asks for what is copied next, while something is computed: rows in steps are left by what a processor foresees. */
+static void fetch(const char *from, ptrdiff_t step, ptrdiff_t count) {
+    const ptrdiff_t size = step < 0 ? -step : step, wide = size < LINE ? LINE : size;
+    for (ptrdiff_t at = 0; at < count * size; at += wide)
+        __builtin_prefetch(from + (step < 0 ? -at : at));
+}
 
 static void run_buffered(void *context, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
     const buffered *through = context;
     _Alignas(64) char space[PLAN_OPERANDS][PIECE * 8];
     char *at[PLAN_OPERANDS];
     ptrdiff_t inner[PLAN_OPERANDS];
-    int last = through->inputs;
+    const int last = through->inputs;
+    const bool alike = through->out && through->computed == through->stored && steps[last] == through->stored;
+    const bool past = alike && through->past, direct = !through->out || (alike && !past);
     for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
-        ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
+        ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE, rest = count - begin - piece;
         for (int k = 0; k < last; k++) {
             char *const ends[2] = {data[k] + begin * steps[k], space[k]};
             const ptrdiff_t moves[2] = {steps[k], through->computed};
             if (steps[k] || !begin)
                 through->in(ends, moves, steps[k] ? piece : 1);
+            if (through->far && steps[k])
+                fetch(ends[0] + piece * steps[k], steps[k], rest < PIECE ? rest : PIECE);
             at[k] = space[k];
             inner[k] = steps[k] ? through->computed : 0;
         }
-        at[last] = through->out ? space[last] : data[last] + begin * steps[last];
-        inner[last] = through->out ? through->computed : steps[last];
+        char *const result = data[last] + begin * steps[last];
+        at[last] = direct ? result : space[last];
+        inner[last] = direct ? steps[last] : through->computed;
         through->loop(at, inner, piece);
-        if (through->out) {
-            char *const ends[2] = {space[last], data[last] + begin * steps[last]};
+        if (past) {
+            casts->stream(result, space[last], piece * through->stored);
+        } else if (!direct) {
+            char *const ends[2] = {space[last], result};
             const ptrdiff_t moves[2] = {through->computed, steps[last]};
             through->out(ends, moves, piece);
         }
     }
+    if (past)
+        native_streamed();
 }
 
 /* The whole of an ordinary small call: arrays of one shape in row-major order, or a number beside one. */
@@ -122,7 +140,8 @@ static PyObject *evaluate(const elementwise_op *op, native_type type, const nati
     if (apart) {
         native_type inside = half ? TYPE_F32 : type;
         buffered through = {loop, casts->cast[type][inside], op->gives_bool ? NULL : casts->cast[inside][type],
-                            op->inputs, TYPE_SIZE[inside], TYPE_SIZE[type]};
+                            op->inputs, TYPE_SIZE[inside], TYPE_SIZE[type], plan.count * TYPE_SIZE[type] >= FAR,
+                            plan.count * TYPE_SIZE[type] >= PAST_CACHES};
         native_plan_run(&plan, grain, run_buffered, &through);
     } else {
         native_plan_loop(&plan, grain, loop, PAST_CACHES);

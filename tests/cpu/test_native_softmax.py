@@ -10,9 +10,10 @@ from .native import assert_within, awkward, kernel, needs_native
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
 FLOATS = ["float32", "float64"]
-# Rows that end in tails of every length, rows of more than one block, columns side by side and single ones.
+# Rows that end in tails of every length, rows of more than one block, columns side by side and single ones, many narrow rows.
 SHAPES = [((5, n), 1) for n in (1, 2, 7, 16, 31, 67, 130)] + [
     ((2, 5003), 1), ((4, 1), 0), ((7, 3), 0), ((3, 6, 5), 1), ((2, 9, 131), 1), ((6, 300), 0), ((2, 3, 4, 5), 3), ((11,), 0),
+    ((300, 10), 1), ((129, 3), 1), ((128, 16), 1),
 ]  # fmt: skip
 
 
@@ -91,7 +92,7 @@ def test_layouts_of_softmax(name):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("shape", [(6, 5), (3, 200), (2, 4, 7), (2, 5, 13, 11), (1, 1)])
+@pytest.mark.parametrize("shape", [(6, 5), (300, 10), (3, 200), (2, 4, 7), (2, 5, 13, 11), (1, 1)])
 @pytest.mark.parametrize("name", ["nll_loss", "cross_entropy"])
 def test_losses_of_classes(name, shape, weighted, reduction, dtype):
     """Loss and gradient are NumPy's to 20 roundings; what is ignored has neither."""

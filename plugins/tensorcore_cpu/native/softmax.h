@@ -6,8 +6,9 @@
 
 enum { SOFTMAX, LOG_SOFTMAX, SOFTMAX_BACKWARD, LOG_SOFTMAX_BACKWARD, SOFTMAX_OPS };
 enum { COLUMNS = 128 }; /* that go through a loop over columns at most */
+enum { NARROW = 16 };   /* elements of rows that go through it, turned over */
 
-/* `count` rows of n elements. The forward loops read x alone, the backward ones g = x and the result y. */
+/* `count` rows of n elements. The forward loops read x alone, y is NULL; the backward ones g = x and the result y. */
 typedef struct {
     const void *x, *y;
     ptrdiff_t x_step, y_step; /* from a row to the next */

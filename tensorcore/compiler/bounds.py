@@ -19,10 +19,7 @@ class Bounds:
     def __call__(self, low: int, high: int) -> bool:
         """Whether two other numbers compare alike."""
         both = (int(low), int(high))
-        for i, compare, other, result in self.found:
-            if compare(both[i], other) is not result:
-                return False
-        return True
+        return all(compare(both[i], other) is result for i, compare, other, result in self.found)
 
 
 class Values:

@@ -279,7 +279,8 @@ class Walk(Lines):
                 self._items(value, items, self.name(value), text, dot=True)
             elif hooks:
                 size = f"len({self.name(value)})"
-                line = f"{size} == {len(value)}" if value else f"not {self.name(value)}"  # most have none: half the time
+                # Most have none, which is asked in a third of the time.
+                line = f"{size} == {len(value)}" if value else f"not {self.name(value)}"
                 self.add(line, f"the hooks of {text}", size)
             elif key != "_non_persistent_buffers_set":
                 self.item(held, key, value, path, f"{text}.{key}")

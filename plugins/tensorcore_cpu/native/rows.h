@@ -41,8 +41,8 @@ enum { NATIVE_PAST = 16 << 20 }; /* bytes, copied or converted, of which the las
 /* A loop over the rows of a plan, whose result goes past the caches where it has `past` bytes or more. */
 void native_plan_loop(native_plan *plan, npy_intp grain, native_loop loop, npy_intp past);
 
-/* Bytes to memory that does not overlap theirs, for a body of native_parallel: past the caches where all that is copied is `whole`
-   bytes, NATIVE_PAST or more. */
+/* Bytes to memory that does not overlap theirs, for a body of native_parallel: past the caches where all that is copied,
+   `whole` bytes, is NATIVE_PAST or more. */
 void native_move(char *to, const char *from, npy_intp bytes, npy_intp whole);
 
 /* What was stored past the caches is in memory before what the thread stores next. Once behind all of it: a wait for each

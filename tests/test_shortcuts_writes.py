@@ -8,7 +8,7 @@ import pytest
 import tensorcore as torch
 from tensorcore.ops.define import OPS
 from tensorcore.ops.inplace import check_writable, overwrite, usual_write
-from tensorcore.ops.output import check_apart
+from tensorcore.ops.output import check_apart, written
 
 from .test_shortcuts import HUGE, Whole, outcome
 
@@ -124,3 +124,17 @@ def test_a_result_goes_over_an_input_by_both_ways(kind) -> None:
         assert (x.grad_fn is None) == (y.grad_fn is None)
         if kind != "meta":
             assert np.array_equal(x.detach().cfloat().numpy(), y.detach().cfloat().numpy())
+
+
+@pytest.mark.parametrize("way", [written, getattr(written, "__wrapped__", written)])
+def test_writes_to_many_tensors_have_one_place_in_time(way) -> None:
+    """Each one's version goes up by one, a parameter's and a view's base too, and all of them are stamped alike."""
+    base = torch.zeros(2, 3)
+    tensors = [torch.ones(2), torch.nn.Parameter(torch.ones(2)), base[1], torch.zeros(1, device="meta")]
+    tensors[0].add_(1)
+    before = [one._version for one in tensors]
+    assert way(*tensors) is None
+    assert [one._version for one in tensors] == [one + 1 for one in before]
+    assert base._version == 1
+    assert len({one.version.stamp for one in tensors}) == 1
+    assert way() is None

@@ -309,10 +309,10 @@ static PyObject *run_check_apart(const shortcut *self, PyObject *const *args, Py
 /* Whether the writes to a tensor, of a subclass too, are counted by a Version, or not yet. */
 static bool is_counted(PyObject *tensor) {
     PyObject *version = PyObject_TypeCheck(tensor, tensor_type) ? SLOT(tensor, VERSION) : NULL;
+    PyObject *count = version && Py_IS_TYPE(version, version_type) ? VERSION_SLOT(version, COUNT) : NULL;
     int overflow = 0;
     return version == Py_None ||
-           (version && Py_IS_TYPE(version, version_type) && PyLong_CheckExact(VERSION_SLOT(version, COUNT)) &&
-            PyLong_AsLongAndOverflow(VERSION_SLOT(version, COUNT), &overflow) >= 0 && !overflow);
+           (count && PyLong_CheckExact(count) && PyLong_AsLongAndOverflow(count, &overflow) >= 0 && !overflow);
 }
 
 /* One write to the memory of each: nothing is done where it answers false, but with an exception. */

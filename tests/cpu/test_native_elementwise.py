@@ -138,6 +138,24 @@ def test_results_too_large_for_the_caches(name, dtype):
         np.testing.assert_array_equal(x, made)
 
 
+@pytest.mark.parametrize("step", [2, -3])
+def test_functions_of_steps_too_large_for_the_caches(step):
+    """Operands in steps are copied a piece at a time, forwards and backwards: each element is that of a dense operand."""
+    native = kernel("exp")[0]
+    count = (33 << 20) // 4 + 5
+    x = np.resize(awkward("float32", 1009), count * abs(step))[::step][:count]
+    made = native(x)
+    place = np.empty(count + 3, np.float32)[3:]
+    np.testing.assert_array_equal(native(x, out=place), made)
+    spread = np.zeros(2 * count, np.float32)[::2]
+    np.testing.assert_array_equal(native(x, out=spread), made)
+    for begin in (0, 517, count - 700):
+        part = slice(begin, begin + 700)
+        np.testing.assert_array_equal(made[part], native(x[part].copy()))
+    rows = np.resize(x[:700], (9000, 1001))[:, ::-1][:, :1000]
+    np.testing.assert_array_equal(native(rows)[::1000], native(rows[::1000].copy()))
+
+
 # Kernel -> the largest relative difference from SciPy's in units of the dtype's precision, and the largest operand.
 SPECIAL = {
     "erfc": (40, 8.5), "erfinv": (12, 1.0), "ndtr": (60, 8.5), "i0": (20, 80.0), "i0e": (20, 1e30), "i1": (20, 80.0),

@@ -54,7 +54,7 @@ static void run_buffered(void *context, char *const *data, const ptrdiff_t *step
     ptrdiff_t inner[PLAN_OPERANDS];
     const int last = through->inputs;
     const bool alike = through->out && through->computed == through->stored && steps[last] == through->stored;
-    const bool past = alike && through->past, direct = !through->out || (alike && !past);
+    const bool past = alike && through->past && count >= PIECE, direct = !through->out || (alike && !past);
     for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
         ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE, rest = count - begin - piece;
         for (int k = 0; k < last; k++) {

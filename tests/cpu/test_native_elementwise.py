@@ -118,44 +118,6 @@ def test_functions_keep_their_digits_between_the_entries_of_tables(name, least, 
         np.testing.assert_array_equal(far, np.ones(4, np.float32))
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", ["add", "maximum", "exp"])
-def test_results_too_large_for_the_caches(name, dtype):
-    """What is stored past the caches is what smaller results hold, wherever it begins and with numbers beside arrays."""
-    native = kernel(name)[0]
-    count = (33 << 20) // np.dtype(dtype).itemsize + 5
-    x = np.resize(awkward(dtype, 1009), count)
-    rest = {"exp": ()}.get(name, (x[::-1].copy(),))
-    made = native(x, *rest)
-    place = np.empty(count + 3, dtype)[3:]
-    np.testing.assert_array_equal(native(x, *rest, out=place), made)
-    for begin in (0, 517, count - 700):
-        part = slice(begin, begin + 700)
-        np.testing.assert_array_equal(made[part], native(x[part], *(one[part] for one in rest)))
-    if rest:
-        np.testing.assert_array_equal(native(x, 2.5)[-700:], native(x[-700:], 2.5))
-        native(x, *rest, out=x)
-        np.testing.assert_array_equal(x, made)
-
-
-@pytest.mark.parametrize("step", [2, -3])
-def test_functions_of_steps_too_large_for_the_caches(step):
-    """Operands in steps are copied a piece at a time, forwards and backwards: each element is that of a dense operand."""
-    native = kernel("exp")[0]
-    count = (33 << 20) // 4 + 5
-    x = np.resize(awkward("float32", 1009), count * abs(step))[::step][:count]
-    made = native(x)
-    place = np.empty(count + 3, np.float32)[3:]
-    np.testing.assert_array_equal(native(x, out=place), made)
-    spread = np.zeros(2 * count, np.float32)[::2]
-    np.testing.assert_array_equal(native(x, out=spread), made)
-    for begin in (0, 517, count - 700):
-        part = slice(begin, begin + 700)
-        np.testing.assert_array_equal(made[part], native(x[part].copy()))
-    rows = np.resize(x[:700], (9000, 1001))[:, ::-1][:, :1000]
-    np.testing.assert_array_equal(native(rows)[::1000], native(rows[::1000].copy()))
-
-
 # Kernel -> the largest relative difference from SciPy's in units of the dtype's precision, and the largest operand.
 SPECIAL = {
     "erfc": (40, 8.5), "erfinv": (12, 1.0), "ndtr": (60, 8.5), "i0": (20, 80.0), "i0e": (20, 1e30), "i1": (20, 80.0),

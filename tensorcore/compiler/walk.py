@@ -279,7 +279,7 @@ class Walk(Lines):
                 self._items(value, items, self.name(value), text, dot=True)
             elif hooks:
                 size = f"len({self.name(value)})"
-                # Most have none, which is asked in a third of the time.
+                # Most have none, which is asked without a call.
                 line = f"{size} == {len(value)}" if value else f"not {self.name(value)}"
                 self.add(line, f"the hooks of {text}", size)
             elif key != "_non_persistent_buffers_set":

@@ -133,7 +133,7 @@ class SGD(Algorithm):
             return True
         kept = [state.get("momentum_buffer") for state in states]
         # A kernel takes either parameters that have their first step or none of them.
-        fresh = [i for i, one in enumerate(kept) if one is None]
+        fresh = {i for i, one in enumerate(kept) if one is None}
         if not fresh:
             kernel(natives, sent, [one.native for one in kept], *beside, first=False, **options)
         else:

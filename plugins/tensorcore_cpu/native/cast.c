@@ -66,14 +66,16 @@ static PyObject *copied(PyArrayObject *array, native_type from, native_type to, 
     /* Twice rounded: NumPy rounds a double to float16 once. */
     if (!loop && (from == TYPE_F64 || !by.first || !by.second))
         return NULL;
+    if (!out && from == to && PyArray_IS_C_CONTIGUOUS(array))
+        return (PyObject *)native_copied(array, to);
     native_operand operand = {.array = array};
+    PyObject *made = out || !loop ? NULL : native_dense_loop(&operand, 1, to, GRAIN, loop, NATIVE_PAST);
     native_plan plan;
-    if (!native_plan_inputs(&plan, &operand, 1))
-        return NULL;
+    if (made || PyErr_Occurred() || !native_plan_inputs(&plan, &operand, 1))
+        return made;
     if (out && PyArray_Check(out) && !native_plan_stretch(&plan, (PyArrayObject *)out))
         return NULL;
-    PyObject *made = native_plan_result(&plan, &operand, to, out);
-    if (!made)
+    if (!(made = native_plan_result(&plan, &operand, to, out)))
         return NULL;
     plan.copies = from == to;
     moving moves = {loop, TYPE_SIZE[to], plan.count * TYPE_SIZE[to]};

@@ -83,47 +83,15 @@ static void run_buffered(void *context, char *const *data, const ptrdiff_t *step
         native_streamed();
 }
 
-/* The whole of an ordinary small call: arrays of one shape in row-major order, or a number beside one. */
-static PyObject *run_dense(const native_operand *operands, int inputs, native_type type, native_type result,
-                           native_loop loop) {
-    PyArrayObject *first = NULL;
-    for (int k = 0; k < inputs; k++) {
-        PyArrayObject *array = operands[k].array;
-        if (!array)
-            continue;
-        if (!PyArray_IS_C_CONTIGUOUS(array))
-            return NULL;
-        if (first && (PyArray_NDIM(array) != PyArray_NDIM(first) ||
-                      !PyArray_CompareLists(PyArray_DIMS(array), PyArray_DIMS(first), PyArray_NDIM(first))))
-            return NULL;
-        first = first ? first : array;
-    }
-    npy_intp count = PyArray_SIZE(first);
-    if (count > FUNCTION_GRAIN)
-        return NULL;
-    PyArrayObject *made = native_empty(PyArray_NDIM(first), PyArray_DIMS(first), result);
-    if (!made)
-        return NULL;
-    char *data[PLAN_OPERANDS];
-    ptrdiff_t steps[PLAN_OPERANDS];
-    for (int k = 0; k < inputs; k++) {
-        data[k] = operands[k].array ? PyArray_BYTES(operands[k].array) : (char *)operands[k].data;
-        steps[k] = operands[k].array ? TYPE_SIZE[type] : 0;
-    }
-    data[inputs] = PyArray_BYTES(made);
-    steps[inputs] = TYPE_SIZE[result];
-    loop(data, steps, count);
-    return (PyObject *)made;
-}
-
 static PyObject *evaluate(const elementwise_op *op, native_type type, const native_operand *operands, PyObject *out) {
     bool half = type == TYPE_BF16 || type == TYPE_F16;
     native_loop loop = loops->compute[op->op][half ? TYPE_F32 : type];
     if (!loop || (half && op->op == OP_nextafter)) /* whose step is that of the type itself */
         return NULL;
     native_type result = op->gives_bool ? TYPE_BOOL : type;
+    const npy_intp grain = op->function || half ? FUNCTION_GRAIN : GRAIN;
     if (!out && !half) {
-        PyObject *made = run_dense(operands, op->inputs, type, result, loop);
+        PyObject *made = native_dense_loop(operands, op->inputs, result, grain, loop, PAST_CACHES);
         if (made || PyErr_Occurred())
             return made;
     }
@@ -133,7 +101,6 @@ static PyObject *evaluate(const elementwise_op *op, native_type type, const nati
     PyObject *made = native_plan_result(&plan, operands, result, out);
     if (!made)
         return NULL;
-    npy_intp grain = op->function || half ? FUNCTION_GRAIN : GRAIN;
     bool apart = half;
     for (int k = 0; op->function && plan.ndim && k < plan.operands; k++)
         apart |= plan.steps[k][plan.ndim - 1] != TYPE_SIZE[type];
@@ -252,11 +219,13 @@ static PyObject *run_where(const native_kernel *kernel, PyObject *const *args, P
     if (type == TYPE_NONE || native_array_type(args[0]) != TYPE_BOOL)
         return NULL;
     operands[0].array = (PyArrayObject *)args[0];
-    native_plan plan;
-    if (!native_plan_inputs(&plan, operands, 3))
-        return NULL;
     native_loop loop = loops->compute[OP_where][type];
-    PyObject *made = native_plan_result(&plan, operands, type, none_is_missing(out));
+    out = none_is_missing(out);
+    PyObject *made = out ? NULL : native_dense_loop(operands, 3, type, GRAIN, loop, PAST_CACHES);
+    native_plan plan;
+    if (made || PyErr_Occurred() || !native_plan_inputs(&plan, operands, 3))
+        return made;
+    made = native_plan_result(&plan, operands, type, out);
     if (made)
         native_plan_loop(&plan, GRAIN, loop, PAST_CACHES);
     return made;

@@ -16,6 +16,7 @@ enum {
     PIECE = 512, MOST_BYTES = 8, /* elements that are made at a time, and of each */
     LINE = 64,
     COPIED = 1 << 15, /* elements that are worth a thread */
+    ENDING = 4,       /* pieces of as many, so that the threads end together */
 };
 
 static PyObject *reduction_names[REDUCTION_UNKNOWN];
@@ -69,6 +70,47 @@ void native_plan_loop(native_plan *plan, npy_intp grain, native_loop loop, npy_i
         native_plan_run(plan, grain, run_streamed, &run);
     else
         native_plan_run(plan, grain, run_loop, &loop);
+}
+
+typedef struct {
+    native_loop loop;
+    int operands;
+    char *data[PLAN_OPERANDS];
+    ptrdiff_t steps[PLAN_OPERANDS];
+} dense;
+
+static void run_dense(void *context, npy_intp begin, npy_intp end) {
+    const dense *run = context;
+    char *at[PLAN_OPERANDS];
+    for (int k = 0; k < run->operands; k++)
+        at[k] = run->data[k] + begin * run->steps[k];
+    run->loop(at, run->steps, end - begin);
+}
+
+PyObject *native_dense_loop(const native_operand *operands, int inputs, native_type type, npy_intp grain, native_loop loop,
+                            npy_intp past) {
+    PyArrayObject *first = NULL;
+    dense run = {.loop = loop, .operands = inputs + 1};
+    for (int k = 0; k < inputs; k++) {
+        PyArrayObject *array = operands[k].array;
+        run.data[k] = array ? PyArray_BYTES(array) : (char *)operands[k].data;
+        run.steps[k] = array ? PyArray_ITEMSIZE(array) : 0;
+        if (!array)
+            continue;
+        if (!PyArray_IS_C_CONTIGUOUS(array) || (first && !PyArray_SAMESHAPE(array, first)))
+            return NULL;
+        first = array;
+    }
+    const npy_intp count = first ? PyArray_SIZE(first) : past;
+    if (count * TYPE_SIZE[type] >= past)
+        return NULL;
+    PyArrayObject *made = native_empty(PyArray_NDIM(first), PyArray_DIMS(first), type);
+    if (!made)
+        return NULL;
+    run.data[inputs] = PyArray_BYTES(made);
+    run.steps[inputs] = TYPE_SIZE[type];
+    native_parallel(count, count > grain ? grain / ENDING : grain, run_dense, &run);
+    return (PyObject *)made;
 }
 
 PyArrayObject *native_flipped(PyArrayObject *x, native_type type, const npy_intp *dims, int count) {

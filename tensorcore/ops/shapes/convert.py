@@ -19,6 +19,8 @@ from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import check_apart, written
 from tensorcore.ops.placement import host_device, not_stored
 from tensorcore.ops.record import record
+from tensorcore.ops.shortage import again
+from tensorcore.shortcuts import usual_way
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -28,6 +30,7 @@ __all__ = ["clone", "contiguous", "copy_", "fill_", "to", "type_as", "zero_"]
 _cast = Op("to", "input", "The same values in another dtype.", kernel="cast", grads=dict(input=same),
            backward_name="ToCopyBackward0", register=False)  # fmt: skip
 _clone = Op("clone", "input", "A copy.", grads=dict(input=same), register=False)
+_usual_clone = usual_way(_clone, again, None, None)
 _contiguous = Op("contiguous", "input", "A copy in row-major order.", grads=dict(input=same),
                  backward_name="CloneBackward0", register=False)  # fmt: skip
 # What was in the memory before has a gradient too, which is zero: leaves that it came from get zeros, and not None.
@@ -131,14 +134,11 @@ def _moved(input: Tensor, target: Backend, non_blocking: bool) -> Any:
 @operation(samples=samples.unary)
 def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
     """A copy, on the tape; strides are kept where the memory is dense, unless a ``memory_format`` asks for others."""
+    if memory_format is None and (made := _usual_clone(input)) is not None:
+        return made
     if type(input) is not Tensor:
         check_tensors("clone", input=input)
     if memory_format is None or memory_format is preserve_format:
-        if input.node is None and type(input) is Tensor:
-            try:
-                return new_tensor(input.device.kernels["clone"](input.native), input.dtype, input.device)
-            except MemoryError:  # the way below frees the caches
-                pass
         return apply(_clone, (input,))
     return _laid_out(input, order_of("clone", memory_format, len(input.native.shape)))
 

@@ -117,7 +117,7 @@ def usual_write(
 
     Args:
         accepts, result: as for the op's own call, see ``calls.unary``.
-        numbers: whether a number beside a tensor is usual.
+        numbers: whether a number beside a tensor is usual, in the place of the last input.
         factors: names of options that the kernel takes where they are numbers.
     """
     kernel, count = op.kernel, len(op.inputs)
@@ -126,7 +126,7 @@ def usual_write(
     if not numbers:
         floats = integers = frozenset()
 
-    @before("overwritten", None, kernel, accepts, result, floats, integers, count)
+    @before("overwritten", None, kernel, accepts, result, floats, integers, count, factors)
     def overwritten(input: Tensor, others: tuple[Any, ...], **options: Any) -> bool:
         """Whether the call was one of the usual ones, and is done."""
         if not is_free(input) or len(others) + 1 != count:
@@ -149,8 +149,9 @@ def usual_write(
                 ):
                     return False  # it has a history, shares the memory, or has to be converted
                 natives.append(operand)
-            elif ((type(other) is float or type(other) is int) and dtype in floats) or (
-                type(other) is int and dtype in integers and LOWEST <= other <= HIGHEST
+            elif len(natives) + 1 == count and (
+                ((type(other) is float or type(other) is int) and dtype in floats)
+                or (type(other) is int and dtype in integers and LOWEST <= other <= HIGHEST)
             ):
                 natives.append(other)
             else:
@@ -235,10 +236,12 @@ def inplace(
             return input
         check_writable(name, input)
         check_apart(name, input, args)
-        # Formulas that keep the input must keep what it was before the write.
         before = new_tensor(input.native, input.dtype, input.device)
         before.node = input.node
-        if input.node is not None and mode.enabled:
+        recorded = input.node is not None
+        for one in (*args, *kwargs.values()) if kwargs else args:
+            recorded = recorded or (isinstance(one, Tensor) and one.node is not None)
+        if recorded and mode.enabled:  # formulas that keep the input must keep what it was before the write
             before.native = input.device.kernels["clone"](input.native)
         return overwrite(name, input, function(before, *args, **kwargs))
 

@@ -258,6 +258,7 @@ def composite(
     usual: str = "",
     takes: frozenset[dtype] | None = None,
     numbers: bool = False,
+    register: bool = True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make an op of a function that is written in other ops, for which a backend may have one fused kernel.
 
@@ -278,7 +279,8 @@ def composite(
             them is one frame, where none is to be recorded, or there is only one.
         usual: an expression of the options that such a call has to meet, where ``check`` looks at them.
         takes: the dtypes that the kernel takes, where it does not take all.
-        numbers: whether it takes floats of Python in the place of tensors behind the first.
+        numbers: whether it takes a float of Python in the place of the last tensor.
+        register: whether it is an op of its own in the registry.
 
     The kernel runs only where all inputs have the one dtype, which is also the result's.
     """
@@ -287,15 +289,16 @@ def composite(
         title = name or function.__name__
         parameters = parameters_of(function)
         op = Op(title, inputs, function.__doc__ or "", grads=grads, samples=samples, kind="composite",
-                backward_name=backward_name)  # fmt: skip
+                backward_name=backward_name, register=register)  # fmt: skip
         names = [one for one in parameters if one not in ("out", "inplace")]
         run = _composite_run(op, function, check, names, takes, numbers)
         call = composed(op, function, run, quick, usual, numbers)
         op.function = call
+        call.op = op
         if method:
             direct = None
             if writes and quick:
-                direct = usual_write(op, quick, None, False, frozenset(names[len(op.inputs) :]))
+                direct = usual_write(op, quick, None, numbers, frozenset(names[len(op.inputs) :]))
             install(call, title, writes=writes, overwritten=direct)
         return call
 

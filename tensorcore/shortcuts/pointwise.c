@@ -171,10 +171,10 @@ static PyObject *beside(PyObject *input, PyObject *other) {
     return usual ? SLOT(other, NATIVE) : NULL;
 }
 
-/* kernel(*given[:count]), with out=given[count] where there are `keywords`; `given` are borrowed. NULL without an exception where the
-   device lacks the kernel. */
+/* kernel(*given[:count]), and what follows in `given` by its name where there are `keywords`; `given` are borrowed. NULL without an
+   exception where the device lacks the kernel. */
 static PyObject *run_kernel(PyObject *device, PyObject *name, PyObject **given, Py_ssize_t count, PyObject *keywords) {
-    const Py_ssize_t all = count + (keywords ? 1 : 0);
+    const Py_ssize_t all = count + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
     for (Py_ssize_t i = 0; i < all; i++) /* a kernel may let other threads run, which may give a tensor another array */
         Py_INCREF(given[i]);
     Py_INCREF(device);
@@ -207,25 +207,40 @@ static PyObject *copied(PyObject *input, PyObject *made) {
     return copy || (copy = PyUnicode_InternFromString("copy")) ? run_kernel(SLOT(input, DEVICE), copy, given, 2, NULL) : NULL;
 }
 
-/* inplace.py: overwritten(input, others); TRAITS is how many tensors there are */
+/* The keywords of a kernel that writes: "out", and behind it the name of one factor, where there is one. */
+static PyObject *writing_keywords(PyObject *factor) {
+    static PyObject *out, *alone, *last;
+    if ((!out && !(out = PyUnicode_InternFromString("out"))) || (!alone && !(alone = PyTuple_Pack(1, out))))
+        return NULL;
+    if (factor && (!last || PyTuple_GET_ITEM(last, 1) != factor))
+        Py_XSETREF(last, PyTuple_Pack(2, out, factor));
+    return Py_XNewRef(factor ? last : alone);
+}
+
+/* inplace.py: overwritten(input, others, a factor by its name); TRAITS is how many tensors there are, AGAIN the factors' names */
 static PyObject *run_overwritten(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     enum { MOST = 3 };
-    static PyObject *keywords;
-    PyObject *given[MOST + 1], *done;
-    const Py_ssize_t count = nargs == 2 && !kwnames && PyTuple_CheckExact(args[1]) ? 1 + PyTuple_GET_SIZE(args[1]) : MOST + 1;
+    PyObject *given[MOST + 2], *done, *factor = kwnames && PyTuple_GET_SIZE(kwnames) == 1 ? PyTuple_GET_ITEM(kwnames, 0) : NULL;
+    const Py_ssize_t count = nargs == 2 && PyTuple_CheckExact(args[1]) ? 1 + PyTuple_GET_SIZE(args[1]) : MOST + 1;
     if (count > MOST || count != PyLong_AsSsize_t(self->known[TRAITS]) || !is_free(args[0]) ||
-        !has(self->known[ACCEPTS], SLOT(args[0], DTYPE)) || (!keywords && !(keywords = Py_BuildValue("(s)", "out"))))
+        !has(self->known[ACCEPTS], SLOT(args[0], DTYPE)))
+        return NULL;
+    if (kwnames && (!factor || self->known[RESULT] != Py_None || PySet_Contains(self->known[AGAIN], factor) != 1 ||
+                    !(PyFloat_CheckExact(args[2]) || PyLong_CheckExact(args[2]))))
         return NULL;
     PyObject *input = args[0], *device = SLOT(input, DEVICE);
     given[0] = given[count] = SLOT(input, NATIVE);
+    given[count + 1] = factor ? args[2] : NULL;
     for (Py_ssize_t i = 1; i < count; i++) {
         PyObject *other = PyTuple_GET_ITEM(args[1], i - 1);
-        given[i] = plain_number(self, other, SLOT(input, DTYPE)) ? other : beside(input, other);
+        given[i] = i == count - 1 && plain_number(self, other, SLOT(input, DTYPE)) ? other : beside(input, other);
         if (!given[i])
             return NULL;
     }
     if (self->known[RESULT] == Py_None) {
-        done = run_kernel(device, self->known[NAME], given, count, keywords);
+        PyObject *keywords = writing_keywords(factor);
+        done = keywords ? run_kernel(device, self->known[NAME], given, count, keywords) : NULL;
+        Py_XDECREF(keywords);
     } else {
         PyObject *made = run_kernel(device, self->known[NAME], given, count, NULL);
         done = made ? copied(input, made) : NULL;

@@ -152,6 +152,21 @@ def test_functions_of_three(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scaled_sums(dtype):
+    """The bits of a product and a sum, for awkward numbers, in place, broadcast and in steps; on another array's memory not at all."""
+    native, fallback = kernel("add_scaled")
+    x, y = awkward(dtype, 1003), awkward(dtype, 1003)[::-1].copy()
+    for alpha in (1, -0.3, 3):
+        expected = fallback(x, y, alpha=alpha)
+        assert_same(native(x, y, alpha=alpha), expected)
+        assert_same(native(x[::2], y[::2], alpha=alpha), expected[::2].copy())
+        assert_same(native(x[:, None], y[:5], alpha=alpha), fallback(x[:, None], y[:5], alpha=alpha))
+        place = x.copy()
+        assert native(place, y, alpha=alpha, out=place) is place
+        assert_same(place, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_lerp(dtype):
     """From the nearer end, by one weight or one for each element: both ends come out exactly, infinities and NaN as NumPy's."""
     native, fallback = kernel("lerp")

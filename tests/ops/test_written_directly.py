@@ -35,6 +35,56 @@ def test_a_usual_call_is_one_kernel(name) -> None:
     assert x.tolist() == expected.tolist()
 
 
+def test_a_number_in_the_last_place_and_a_factor_are_one_kernel() -> None:
+    """A weight that is a number, and what is added times a number, need neither a tensor nor a product of their own."""
+    traced = tc.wrappers.trace("cpu")
+    x, y = tc.tensor([1.0, 2.0], device=traced), tc.tensor([3.0, 5.0], device=traced)
+    traced.calls.clear()
+    assert x.lerp_(y, 0.5) is x
+    assert x.add_(y, alpha=2) is x
+    assert x.sub_(y, alpha=0.5) is x
+    assert x.tolist() == [6.5, 11.0]
+    assert [call.kernel for call in traced.calls][:3] == ["lerp", "add_scaled", "add_scaled"]
+    traced.calls.clear()
+    assert tc.sub(tc.add(x, y, alpha=2), y, alpha=2).tolist() == [6.5, 11.0]
+    assert [call.kernel for call in traced.calls][:2] == ["add_scaled", "add_scaled"]
+
+
+def test_a_factor_on_the_tape_and_beside_others(device) -> None:
+    """The gradient of what is added is the factor; dtypes that differ, numbers and integers give what two ops give."""
+    x = tc.tensor([1.0, 2.0], device=device, requires_grad=True)
+    y = tc.tensor([3.0, 5.0], device=device, requires_grad=True)
+    made = tc.add(x, y, alpha=0.5)
+    assert made.tolist() == [2.5, 4.5]
+    assert made.grad_fn.name() == "AddBackward0"
+    lesser = x.sub(y, alpha=2)
+    assert lesser.tolist() == [-5.0, -8.0]
+    assert lesser.grad_fn.name() == "SubBackward0"
+    (made + lesser).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    assert y.grad.tolist() == [-1.5, -1.5]
+    whole = tc.tensor([1, 2], device=device)
+    assert whole.add_(whole.clone(), alpha=3).tolist() == [4, 8]
+    assert tc.add(y.detach(), whole, alpha=2).tolist() == [11.0, 21.0]
+    assert y.detach().clone().add_(1, alpha=2).tolist() == [5.0, 7.0]
+    with pytest.raises(RuntimeError, match="alpha"):
+        whole.add_(whole.clone(), alpha=0.5)
+    with pytest.raises(RuntimeError, match="broadcast"):
+        y.detach().add_(tc.ones(3, device=device), alpha=2)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("xlogy_", [2 / 4, 3 / 8]), ("lerp_", [3.0, 4.0]), ("ldexp_", [32 * math.log(2), 768 * math.log(2)])],
+)
+def test_what_formulas_keep_is_what_was_there_before(name, expected) -> None:
+    """Where another operand requires a gradient, the formula has the tensor's values from before the write, as PyTorch's has."""
+    x, y = tc.tensor([2.0, 3.0]), tc.tensor([4.0, 8.0], requires_grad=True)
+    getattr(x, name)(*((tc.tensor([5.0, 7.0]),) if name == "lerp_" else ()), y)
+    x.sum().backward()
+    tc.testing.assert_close(y.grad, tc.tensor(expected))
+
+
 def test_factors_and_diagonals_reach_the_kernel(device) -> None:
     """By name and by place, on a device without the kernels too."""
     ones, row = tc.ones(2, 3, device=device), tc.tensor([1.0, 2.0, 3.0], device=device)

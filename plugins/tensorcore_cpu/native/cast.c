@@ -69,7 +69,7 @@ static PyObject *copied(PyArrayObject *array, native_type from, native_type to, 
     if (!out && from == to && PyArray_IS_C_CONTIGUOUS(array))
         return (PyObject *)native_copied(array, to);
     native_operand operand = {.array = array};
-    PyObject *made = out || !loop ? NULL : native_dense_loop(&operand, 1, to, GRAIN, loop, NATIVE_PAST);
+    PyObject *made = loop && (!out || PyArray_Check(out)) ? native_dense_loop(&operand, 1, to, out, GRAIN, loop, NATIVE_PAST) : NULL;
     native_plan plan;
     if (made || PyErr_Occurred() || !native_plan_inputs(&plan, &operand, 1))
         return made;

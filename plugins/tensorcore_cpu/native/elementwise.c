@@ -90,8 +90,8 @@ static PyObject *evaluate(const elementwise_op *op, native_type type, const nati
         return NULL;
     native_type result = op->gives_bool ? TYPE_BOOL : type;
     const npy_intp grain = op->function || half ? FUNCTION_GRAIN : GRAIN;
-    if (!out && !half) {
-        PyObject *made = native_dense_loop(operands, op->inputs, result, grain, loop, PAST_CACHES);
+    if (!half) {
+        PyObject *made = native_dense_loop(operands, op->inputs, result, out, grain, loop, PAST_CACHES);
         if (made || PyErr_Occurred())
             return made;
     }
@@ -221,7 +221,7 @@ static PyObject *run_where(const native_kernel *kernel, PyObject *const *args, P
     operands[0].array = (PyArrayObject *)args[0];
     native_loop loop = loops->compute[OP_where][type];
     out = none_is_missing(out);
-    PyObject *made = out ? NULL : native_dense_loop(operands, 3, type, GRAIN, loop, PAST_CACHES);
+    PyObject *made = native_dense_loop(operands, 3, type, out, GRAIN, loop, PAST_CACHES);
     native_plan plan;
     if (made || PyErr_Occurred() || !native_plan_inputs(&plan, operands, 3))
         return made;

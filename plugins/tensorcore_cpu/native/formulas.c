@@ -12,13 +12,13 @@ DECLARE_LOOPS(formula_loops, formula_loops);
 
 static const formula_loops *loops;
 
-enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, THRESHOLD, OPTIONS };
+enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, THRESHOLD, ALPHA, OPTIONS };
 enum { DIM, KEEPDIM, DTYPE, POWER, WHOLE_OPTIONS };
 static PyObject *whole_names[WHOLE_OPTIONS];
 static const char *const WHOLE_NAMES[WHOLE_OPTIONS] = {"dim", "keepdim", "dtype", "p"};
 static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"out", "eps", "lambd", "value", "nan", "posinf", "neginf", "negative_slope",
-                                           "threshold"};
+                                           "threshold", "alpha"};
 
 enum { GRAIN = 1 << 13 }; /* elements a thread */
 
@@ -62,6 +62,8 @@ static bool read_numbers(int loop, native_type type, PyObject *const *options, d
         return true;
     case FORMULA_leaky_relu_backward:
         return number(options[NEGATIVE_SLOPE], 0.01, numbers);
+    case FORMULA_add_scaled:
+        return number(options[ALPHA], 1, numbers);
     case FORMULA_addcdiv:
     case FORMULA_addcmul:
         return number(options[VALUE], 1, numbers);

@@ -87,9 +87,11 @@ static void run_dense(void *context, npy_intp begin, npy_intp end) {
     run->loop(at, run->steps, end - begin);
 }
 
-PyObject *native_dense_loop(const native_operand *operands, int inputs, native_type type, npy_intp grain, native_loop loop,
-                            npy_intp past) {
-    PyArrayObject *first = NULL;
+PyObject *native_dense_loop(const native_operand *operands, int inputs, native_type type, PyObject *out, npy_intp grain,
+                            native_loop loop, npy_intp past) {
+    PyArrayObject *first = NULL, *made = (PyArrayObject *)out;
+    if (out && (native_array_type(out) != type || !PyArray_ISCARRAY(made)))
+        return NULL;
     dense run = {.loop = loop, .operands = inputs + 1};
     for (int k = 0; k < inputs; k++) {
         PyArrayObject *array = operands[k].array;
@@ -97,14 +99,18 @@ PyObject *native_dense_loop(const native_operand *operands, int inputs, native_t
         run.steps[k] = array ? PyArray_ITEMSIZE(array) : 0;
         if (!array)
             continue;
-        if (!PyArray_IS_C_CONTIGUOUS(array) || (first && !PyArray_SAMESHAPE(array, first)))
+        const bool same = out && run.data[k] == PyArray_BYTES(made) && run.steps[k] == TYPE_SIZE[type] && PyArray_SAMESHAPE(array, made);
+        if (!PyArray_IS_C_CONTIGUOUS(array) || (out && !same && native_overlap(array, made)))
             return NULL;
-        first = array;
+        if (first && PyArray_NDIM(first) && PyArray_NDIM(array) && !PyArray_SAMESHAPE(array, first))
+            return NULL;
+        first = first && PyArray_NDIM(first) ? first : array;
+        run.steps[k] = PyArray_NDIM(array) ? run.steps[k] : 0;
     }
     const npy_intp count = first ? PyArray_SIZE(first) : past;
-    if (count * TYPE_SIZE[type] >= past)
+    if (count * TYPE_SIZE[type] >= past || (out && !PyArray_SAMESHAPE(made, first)))
         return NULL;
-    PyArrayObject *made = native_empty(PyArray_NDIM(first), PyArray_DIMS(first), type);
+    made = out ? (PyArrayObject *)Py_NewRef(out) : native_empty(PyArray_NDIM(first), PyArray_DIMS(first), type);
     if (!made)
         return NULL;
     run.data[inputs] = PyArray_BYTES(made);

@@ -41,10 +41,11 @@ enum { NATIVE_PAST = 16 << 20 }; /* bytes, copied or converted, of which the las
 /* A loop over the rows of a plan, whose result goes past the caches where it has `past` bytes or more. */
 void native_plan_loop(native_plan *plan, npy_intp grain, native_loop loop, npy_intp past);
 
-/* The whole of an ordinary call: arrays of one shape in row-major order, and numbers, through a loop to a new array. NULL where
-   they are others, or where the result has `past` bytes or more, without an exception. */
-PyObject *native_dense_loop(const native_operand *operands, int inputs, native_type type, npy_intp grain, native_loop loop,
-                            npy_intp past);
+/* The whole of an ordinary call: arrays of one shape in row-major order, and numbers, through a loop to `out`, which is such an
+   array, or to a new one where that is NULL; arrays without dims are numbers too. NULL where they are others, where `out` shares some memory with one that is not itself,
+   or where the result has `past` bytes or more, without an exception. */
+PyObject *native_dense_loop(const native_operand *operands, int inputs, native_type type, PyObject *out, npy_intp grain,
+                            native_loop loop, npy_intp past);
 
 /* Bytes to memory that does not overlap theirs, for a body of native_parallel: past the caches where all that is copied,
    `whole` bytes, is NATIVE_PAST or more. */

@@ -333,12 +333,12 @@ static PyObject *run_masked_fill(const native_kernel *kernel, PyObject *const *a
     if (native_array_type(args[2]) == TYPE_NONE ? !native_number(args[2], type, &operands[1])
                                                 : native_array_type(args[2]) != type)
         return NULL;
-    native_plan plan;
-    if (!native_plan_inputs(&plan, operands, 3))
-        return NULL;
     native_loop loop = elementwise->compute[OP_where][type];
-    PyObject *made = native_plan_result(&plan, operands, type, native_is_none(out) ? NULL : out);
-    if (made)
+    PyObject *made = native_dense_loop(operands, 3, type, out = native_is_none(out) ? NULL : out, GRAIN, loop, NATIVE_PAST);
+    native_plan plan;
+    if (made || PyErr_Occurred() || !native_plan_inputs(&plan, operands, 3))
+        return made;
+    if ((made = native_plan_result(&plan, operands, type, out)))
         native_plan_run(&plan, GRAIN, run_where, &loop);
     return made;
 }

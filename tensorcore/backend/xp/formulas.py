@@ -60,6 +60,10 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """``x + value * y / z``"""
         return placed(x + (y * x.dtype.type(value)) / z, out)
 
+    def add_scaled(x: Native, y: Native, *, alpha: Any = 1, out: Any = None) -> Native:
+        """``x + alpha * y``"""
+        return placed(x + y * x.dtype.type(alpha), out)
+
     def addcmul(x: Native, y: Native, z: Native, *, value: Any = 1, out: Any = None) -> Native:
         """``x + value * y * z``"""
         return placed(x + (y * x.dtype.type(value)) * z, out)
@@ -182,8 +186,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made.astype(x.dtype, copy=False)
 
     made: dict[str, Any] = {function.__name__: function for function in (
-        hardsigmoid, hardswish, hardshrink, softshrink, threshold, nan_to_num, logit, heaviside, addcdiv, addcmul, frac, lerp,
-        sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, renorm, block_diag,
+        hardsigmoid, hardswish, hardshrink, softshrink, threshold, nan_to_num, logit, heaviside, add_scaled, addcdiv, addcmul, frac,
+        lerp, sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, renorm, block_diag,
     )}  # fmt: skip
     if hasattr(xp.bitwise_xor, "reduce"):
         made["xor_bits"] = xor_bits

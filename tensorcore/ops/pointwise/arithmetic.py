@@ -11,6 +11,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS, Op, same
+from tensorcore.ops.inplace import usual_write
 from tensorcore.ops.kinds import (
     BOOL,
     COMPLEX,
@@ -69,15 +70,26 @@ _sub = elementwise(
 )  # fmt: skip
 
 
-def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
-    """``alpha * other`` in the dtype that the sum is computed in."""
-    if (
-        type(input) is Tensor is type(other)
+@composite(
+    inputs="input other", name="add_scaled", method=False, register=False, quick=PLAIN_FLOATS, takes=PLAIN_FLOATS,
+    grads=dict(input=same, other=lambda g, alpha: g * alpha), backward_name="AddBackward0",
+)  # fmt: skip
+def _add_scaled(input: Tensor, other: Tensor, *, alpha: Any) -> Tensor:
+    return _add(input, mul(other, alpha))
+
+
+def _one_pass(input: Any, other: Any, alpha: Any) -> bool:
+    """Whether the factor and both tensors are such as the kernel of a scaled sum takes."""
+    return (
+        (type(alpha) is float or type(alpha) is int)
+        and type(input) is Tensor is type(other)
         and other.dtype is input.dtype
         and other.dtype in PLAIN_FLOATS
-        and (type(alpha) is float or type(alpha) is int)
-    ):
-        return mul(other, alpha)  # no rule to look at: half the time of what follows
+    )
+
+
+def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
+    """``alpha * other`` in the dtype that the sum is computed in."""
     if dtypes.kind_of(other) is None:
         check_tensors(op, other=other)
     compute = result_type(input, other)
@@ -100,6 +112,8 @@ def add(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None =
         return older("add", (input, other, *late), {"out": out}, "alpha")
     if alpha == 1 and alpha is not True:
         return _add(input, other) if out is None else _add(input, other, out=out)
+    if out is None and _one_pass(input, other, alpha):
+        return _add_scaled(input, other, alpha=alpha)
     return _add(input, _scaled("add", input, other, alpha), out=out)
 
 
@@ -109,19 +123,28 @@ def sub(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None =
         return older("sub", (input, other, *late), {"out": out}, "alpha")
     if alpha == 1 and alpha is not True:
         return _sub(input, other) if out is None else _sub(input, other, out=out)
+    if (
+        out is None and _one_pass(input, other, alpha) and input.node is other.node is None
+    ):  # else it is named on the tape
+        return _add_scaled(input, other, alpha=-alpha)
     _no_bool(input, other)
     return _sub(input, _scaled("sub", input, other, alpha), out=out)
 
 
+_add_into = usual_write(_add_scaled.op, PLAIN_FLOATS, None, False, frozenset(["alpha"]))  # type: ignore[attr-defined]
+
+
 def _scaling(op: Op, written: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """What the in-place form does with a factor."""
-    name = f"{op.name}_"
+    name, add = f"{op.name}_", op.name == "add"
 
     def scaled(input: Tensor, other: Any, *late: Any, alpha: Any = 1) -> Tensor:
         if late:
             return older(name, (input, other, *late), {}, "alpha", frames=2)
         if alpha == 1:
             return written(input, other)
+        if (type(alpha) is float or type(alpha) is int) and _add_into(input, (other,), alpha=alpha if add else -alpha):
+            return input
         check_apart(name, input, (other,))
         return written(input, _scaled(name, input, other, alpha))
 

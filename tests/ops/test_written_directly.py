@@ -132,3 +132,15 @@ def test_strides_given_in_place(device) -> None:
     assert x.as_strided_((2, 3), (3, 1), 0).tolist() == [[0, 1, 2], [3, 4, 5]]
     with pytest.raises(RuntimeError, match=r"as_strided_: .*out of bounds"):
         x.as_strided_((7,), (1,), 0)
+
+
+def test_elements_are_scattered_into_their_own_tensor_as_they_were(device) -> None:
+    """A source that shares the memory that is written is read as it was before, and so is its gradient."""
+    mask = tc.tensor([[False, True, True], [True, False, False], [False, False, True]], device=device)
+    x = tc.arange(1.0, 10.0, device=device).reshape(3, 3)
+    assert x.masked_scatter_(mask, x).tolist() == [[1, 1, 2], [3, 5, 6], [7, 8, 4]]
+    leaf = tc.ones(3, 3, device=device, requires_grad=True)
+    made = leaf * 2
+    made.masked_scatter_(mask, made.T)
+    made.sum().backward()
+    assert leaf.grad.tolist() == [[4, 2, 0], [2, 2, 2], [4, 2, 0]]

@@ -12,6 +12,7 @@ from tensorcore.ops.calls import apply
 from tensorcore.ops.define import Op, without_derivative
 from tensorcore.ops.indexing.parse import long
 from tensorcore.ops.indexing.writing import both, call, renamed, same_dtype, scalar
+from tensorcore.ops.inplace import _apart
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
 from tensorcore.ops.output import store
@@ -106,6 +107,8 @@ def masked_scatter(name: str, write: bool, input: Tensor, mask: Tensor, source: 
         input = input.expand(shape)  # type: ignore[attr-defined]
     if tuple(mask.native.shape) != shape:
         mask = mask.expand(shape)  # type: ignore[attr-defined]
+    if write:
+        source = _apart(source, input)
     # Without values nobody can count, and nothing is read.
     count = mask.device.kernels["count_true"](mask.native) if mask.device.capabilities.values else 0
     if count > source.numel():

@@ -1,6 +1,7 @@
 /* Casts and copies, of elements in their order or in another, and arrays of one value. */
 #include "cast.h"
 
+#include "halves.h"
 #include "plan.h"
 #include "rows.h"
 
@@ -87,6 +88,8 @@ static PyObject *copied(PyArrayObject *array, native_type from, native_type to, 
         native_plan_run(&plan, GRAIN, run_through_float, &by);
     return made;
 }
+
+PyObject *native_converted(PyArrayObject *x, native_type from, native_type to) { return copied(x, from, to, NULL); }
 
 /* What a dtype of tensorcore is here; TYPE_NONE, with an exception or without. */
 static native_type type_of(PyObject *dtype) {

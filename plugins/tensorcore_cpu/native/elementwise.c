@@ -83,8 +83,25 @@ static void run_buffered(void *context, char *const *data, const ptrdiff_t *step
         native_streamed();
 }
 
+/* A half type's other sign, or none: of its bits one, NaN's too. */
+static PyObject *signed_anew(const elementwise_op *op, native_type type, const native_operand *operands, PyObject *out) {
+    static const int16_t sign = INT16_MIN, rest = INT16_MAX;
+    const bool turned = op->op == OP_neg;
+    const native_loop loop = loops->compute[turned ? OP_bitwise_xor : OP_bitwise_and][TYPE_I16];
+    const native_operand both[2] = {operands[0], {.data = (char *)(turned ? &sign : &rest)}};
+    PyObject *made = native_dense_loop(both, 2, type, out, GRAIN, loop, PAST_CACHES);
+    native_plan plan;
+    if (made || PyErr_Occurred() || !native_plan_inputs(&plan, both, 2))
+        return made;
+    if ((made = native_plan_result(&plan, both, type, out)))
+        native_plan_loop(&plan, GRAIN, loop, PAST_CACHES);
+    return made;
+}
+
 static PyObject *evaluate(const elementwise_op *op, native_type type, const native_operand *operands, PyObject *out) {
     bool half = type == TYPE_BF16 || type == TYPE_F16;
+    if (half && (op->op == OP_neg || op->op == OP_abs))
+        return signed_anew(op, type, operands, out);
     native_loop loop = loops->compute[op->op][half ? TYPE_F32 : type];
     if (!loop || (half && op->op == OP_nextafter)) /* whose step is that of the type itself */
         return NULL;

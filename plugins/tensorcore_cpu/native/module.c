@@ -1,4 +1,5 @@
 /* The extension module: the kernel objects, and the choice of an instruction set when it is imported. */
+#include "halves.h"
 #include "native.h"
 
 #include <stdlib.h>
@@ -136,6 +137,8 @@ static PyObject *kernel_call(PyObject *self, PyObject *const *args, size_t nargs
     const native_kernel *kernel = (native_kernel *)self;
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     PyObject *made = nargs ? kernel->run(kernel, args, nargs, kwnames) : NULL; /* no kernel takes nothing, and `args` may be NULL then */
+    if (!made && kernel->rounds && nargs && !PyErr_Occurred())
+        made = native_widened(kernel, args, nargs, kwnames);
     if (made && kernel->ordered)
         return made;
     if (!made && (PyErr_Occurred() || !(made = PyObject_Vectorcall(kernel->fallback, args, nargsf, kwnames))))
@@ -196,6 +199,7 @@ static PyObject *make_kernel(const native_spec *spec, PyObject *fallback, PyObje
     made->fallback = Py_NewRef(fallback);
     made->lay = Py_XNewRef(lay);
     made->ordered = ordered;
+    made->rounds = native_rounds(spec->name);
     made->name = PyUnicode_InternFromString(spec->name);
     PyObject_GC_Track(made);
     if (!made->name)

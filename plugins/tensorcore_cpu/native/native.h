@@ -39,6 +39,7 @@ struct native_kernel {
     PyObject *fallback; /* the NumPy kernel */
     PyObject *lay;      /* puts results in order: called with result, arguments and options; NULL where they need none */
     bool ordered;       /* whether `run` does so itself */
+    const char *rounds; /* what halves.c says of its results; NULL where half types are not for `run` */
 };
 
 /* Finds the options called names[0..count) (interned strings): values[i] is a borrowed reference, NULL where not

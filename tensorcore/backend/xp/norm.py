@@ -143,15 +143,15 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
 
     def standardize_by(x: Native, mean: Native, var: Native, weight: Any, bias: Any, *, eps: float) -> Native:
         """``standardize`` per channel (dim 1) with statistics that are given."""
-        affine = (1, -1, *[1] * (x.ndim - 2))
-        scale = x.dtype.type(1) / xp.sqrt(var + x.dtype.type(eps))
+        affine, full = (1, -1, *[1] * (x.ndim - 2)), wide(x)
+        scale = full.dtype.type(1) / xp.sqrt(wide(var) + full.dtype.type(eps))
         if weight is not None:
-            scale = scale * weight
-        made = x - mean.reshape(affine)
+            scale = scale * wide(weight)
+        made = full - wide(mean).reshape(affine)
         made *= scale.reshape(affine)
         if bias is not None:
-            made += bias.reshape(affine)
-        return made
+            made += wide(bias).reshape(affine)
+        return made.astype(x.dtype, copy=False)
 
     def track_statistics(
         running_mean: Any, running_var: Any, mean: Native, var: Native, *, momentum: float, count: int

@@ -52,21 +52,33 @@ UNARY_LOOP(f16_to_f32_rest, uint16_t, float, _cvtsh_ss(x))
 UNARY_LOOP(f32_to_f16_rest, float, uint16_t, _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT))
 
 static void f16_to_f32(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    const uint16_t *from = (const uint16_t *)data[0];
+    float *to = (float *)data[1];
     ptrdiff_t i = 0;
-    if (steps[0] == 2 && steps[1] == 4)
+    if (steps[0] == 2 && steps[1] == 4) {
+#if defined(__AVX512F__)
+        for (; i + 16 <= count; i += 16)
+            _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(from + i))));
+#endif
         for (; i + 8 <= count; i += 8)
-            _mm256_storeu_ps((float *)data[1] + i,
-                             _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)((const uint16_t *)data[0] + i))));
+            _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(from + i))));
+    }
     char *const rest[2] = {data[0] + i * steps[0], data[1] + i * steps[1]};
     f16_to_f32_rest(rest, steps, count - i);
 }
 
 static void f32_to_f16(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    const float *from = (const float *)data[0];
+    uint16_t *to = (uint16_t *)data[1];
     ptrdiff_t i = 0;
-    if (steps[0] == 4 && steps[1] == 2)
+    if (steps[0] == 4 && steps[1] == 2) {
+#if defined(__AVX512F__)
+        for (; i + 16 <= count; i += 16)
+            _mm256_storeu_si256((__m256i *)(to + i), _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+#endif
         for (; i + 8 <= count; i += 8)
-            _mm_storeu_si128((__m128i *)((uint16_t *)data[1] + i),
-                             _mm256_cvtps_ph(_mm256_loadu_ps((const float *)data[0] + i), _MM_FROUND_TO_NEAREST_INT));
+            _mm_storeu_si128((__m128i *)(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+    }
     char *const rest[2] = {data[0] + i * steps[0], data[1] + i * steps[1]};
     f32_to_f16_rest(rest, steps, count - i);
 }

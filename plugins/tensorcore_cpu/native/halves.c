@@ -1,0 +1,104 @@
+/* Half types in kernels of single precision: operands are converted, and results rounded once, as the kernels in Python have it. */
+#include "halves.h"
+
+#include "cast.h"
+#include "plan.h"
+
+#include <string.h>
+
+enum { MOST = 24 }; /* operands and options of a call */
+
+/* Which kernels, and what of their results is rounded, one letter for each: 'h' always, '=' never (it is kept in single precision
+   for the way back), a digit where that operand is of the half type. The last letter holds for what follows. */
+static const struct {
+    const char *name, *rounds;
+} WIDENED[] = {
+    {"softmax", "h"}, {"log_softmax", "h"}, {"softmax_backward", "h"}, {"log_softmax_backward", "h"},
+    {"cross_entropy", "h="}, {"cross_entropy_backward", "h"}, {"nll_loss", "h="}, {"nll_loss_backward", "h"},
+    {"mse_loss", "h"}, {"mse_loss_backward", "h"}, {"smooth_l1_loss", "h"}, {"smooth_l1_loss_backward", "h"},
+    {"binary_cross_entropy", "h"}, {"binary_cross_entropy_backward", "h"},
+    {"binary_cross_entropy_with_logits", "h"}, {"binary_cross_entropy_with_logits_backward", "h"},
+    {"sum", "h"}, {"mean", "h"}, {"amax", "h"}, {"amin", "h"}, {"argmax", "h"}, {"argmin", "h"}, {"max_dim", "h"}, {"min_dim", "h"},
+    {"var", "h"}, {"var_mean", "h"}, {"norm", "h"}, {"prod", "h"}, {"cumsum", "h"}, {"cummax", "h"}, {"cummin", "h"},
+    {"clamp", "h"}, {"clamp_min", "h"}, {"clamp_max", "h"}, {"leaky_relu", "h"}, {"leaky_relu_backward", "h"},
+    {"elu", "h"}, {"selu", "h"}, {"celu", "h"}, {"softplus", "h"}, {"mish", "h"}, {"log_sigmoid", "h"},
+    {"softplus_backward", "h"}, {"mish_backward", "h"}, {"log_sigmoid_backward", "h"}, {"gelu_backward", "h"}, {"silu_backward", "h"},
+    {"max_pool", "h"}, {"max_pool_indices", "h"}, {"max_pool_gradient", "h"}, {"avg_pool", "h"}, {"avg_pool_gradient", "h"},
+    {"adaptive_avg_pool", "h"}, {"adaptive_avg_pool_gradient", "h"},
+    {"standardize", "h="}, {"standardize_backward", "123"}, {"standardize_by", "h"},
+    {"attention", "h="}, {"attention_backward", "1234"},
+    {"matmul", "h"}, {"matmul_nt", "h"}, {"matmul_tn", "h"}, {"linear", "h"}, {"addmm", "h"},
+    {"conv", "h"}, {"conv_input_gradient", "h"}, {"conv_weight_gradient", "h"},
+};
+
+const char *native_rounds(const char *name) {
+    for (size_t i = 0; i < sizeof WIDENED / sizeof *WIDENED; i++)
+        if (!strcmp(name, WIDENED[i].name))
+            return WIDENED[i].rounds;
+    return NULL;
+}
+
+static bool is_half(native_type type) { return type == TYPE_BF16 || type == TYPE_F16; }
+
+/* The half type of all operands that have one; TYPE_NONE where there are two or none, or where a call is of another kind. */
+static native_type common_half(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    native_type found = TYPE_NONE;
+    const Py_ssize_t all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    for (Py_ssize_t i = 0; i < all; i++) {
+        const native_type type = native_array_type(args[i]);
+        if (type == TYPE_F64 || (is_half(type) && found != TYPE_NONE && found != type))
+            return TYPE_NONE;
+        found = is_half(type) ? type : found;
+    }
+    for (Py_ssize_t k = 0; found != TYPE_NONE && kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+        PyObject *name = PyTuple_GET_ITEM(kwnames, k);
+        if (args[nargs + k] != Py_None && (!PyUnicode_CompareWithASCIIString(name, "out") || !PyUnicode_CompareWithASCIIString(name, "dtype")))
+            return TYPE_NONE;
+    }
+    return all <= MOST ? found : TYPE_NONE;
+}
+
+/* Takes the reference to `made`. */
+static PyObject *rounded(PyObject *made, native_type half) {
+    if (!made || native_array_type(made) != TYPE_F32)
+        return made;
+    PyObject *narrow = native_converted((PyArrayObject *)made, TYPE_F32, half);
+    Py_DECREF(made);
+    return narrow;
+}
+
+static PyObject *all_rounded(PyObject *made, native_type half, const char *rounds, PyObject *const *args) {
+    if (!made || !PyTuple_CheckExact(made))
+        return rounded(made, half);
+    const Py_ssize_t count = PyTuple_GET_SIZE(made), letters = (Py_ssize_t)strlen(rounds);
+    PyObject *answer = PyTuple_New(count);
+    for (Py_ssize_t i = 0; answer && i < count; i++) {
+        const char letter = rounds[i < letters ? i : letters - 1];
+        const bool rounds_it = letter == 'h' || (letter != '=' && is_half(native_array_type(args[letter - '0'])));
+        PyObject *one = Py_NewRef(PyTuple_GET_ITEM(made, i));
+        if (rounds_it && !(one = rounded(one, half)))
+            Py_CLEAR(answer);
+        else
+            PyTuple_SET_ITEM(answer, i, one);
+    }
+    Py_DECREF(made);
+    return answer;
+}
+
+PyObject *native_widened(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const native_type half = common_half(args, nargs, kwnames);
+    if (half == TYPE_NONE)
+        return NULL;
+    const Py_ssize_t all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    PyObject *wide[MOST], *made = NULL;
+    Py_ssize_t count = 0;
+    for (bool good = true; good && count < all; count += good) {
+        wide[count] = is_half(native_array_type(args[count])) ? native_converted((PyArrayObject *)args[count], half, TYPE_F32) : Py_NewRef(args[count]);
+        good = wide[count] != NULL;
+    }
+    if (count == all)
+        made = all_rounded(kernel->run(kernel, wide, nargs, kwnames), half, kernel->rounds, args);
+    while (count)
+        Py_DECREF(wide[--count]);
+    return made;
+}

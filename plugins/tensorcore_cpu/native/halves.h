@@ -1,0 +1,16 @@
+/* Kernels of single precision for the two half types. */
+#ifndef TENSORCORE_NATIVE_HALVES_H
+#define TENSORCORE_NATIVE_HALVES_H
+
+#include "native.h"
+
+/* How the results of the kernel of that name are rounded where its operands are of a half type; NULL where it does not take them. */
+const char *native_rounds(const char *name);
+
+/* The kernel's run with operands of one half type converted to float; NULL without an exception where they are others. */
+PyObject *native_widened(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+
+/* A new array of another type with the values of one, whose memory order it has; between the half types and float. */
+PyObject *native_converted(PyArrayObject *x, native_type from, native_type to);
+
+#endif

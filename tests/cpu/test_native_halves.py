@@ -1,0 +1,158 @@
+"""Half types in kernels of single precision: operands are converted, results rounded once, as NumPy's kernels have it."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from .native import awkward, kernel, needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+HALVES = [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)]
+LOSS = {"reduction": "mean"}
+
+
+def half(dtype, *shape, seed=8):
+    return np.random.default_rng(seed).uniform(-2, 2, shape).astype(dtype)
+
+
+def results(made):
+    return made if isinstance(made, tuple) else (made,)
+
+
+def assert_rounded(got, expected):
+    """Of one dtype, and at most one unit of a half type apart: sums of floats in another order may round to either side."""
+    for one, other in zip(results(got), results(expected), strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert (one.dtype, one.shape) == (other.dtype, other.shape)
+            digits = 2.0**-7 if one.dtype == ml_dtypes.bfloat16 else 2.0**-10
+            wide, exact = np.asarray(one, np.float64), np.asarray(other, np.float64)
+            np.testing.assert_allclose(
+                wide, exact, rtol=digits if one.dtype.itemsize == 2 else 2e-5, atol=digits * 1e-2
+            )
+
+
+CALLS = {
+    "softmax": lambda d: ((half(d, 7, 33),), {"dim": 1}),
+    "log_softmax": lambda d: ((half(d, 7, 33),), {"dim": 0}),
+    "softmax_backward": lambda d: ((half(d, 7, 33), np.abs(half(d, 7, 33, seed=9)) / 33), {"dim": 1}),
+    "sum": lambda d: ((half(d, 7, 33),), {"dim": (1,), "keepdim": True}),
+    "mean": lambda d: ((half(d, 7, 33),), {"dim": (0,), "keepdim": False}),
+    "amax": lambda d: ((half(d, 7, 33),), {"dim": (1,), "keepdim": False}),
+    "argmin": lambda d: ((half(d, 7, 33),), {"dim": 1, "keepdim": False}),
+    "max_dim": lambda d: ((half(d, 7, 33),), {"dim": 1, "keepdim": False}),
+    "var": lambda d: ((half(d, 7, 33),), {"dim": (1,), "keepdim": False, "correction": 1.0, "root": False}),
+    "cumsum": lambda d: ((half(d, 7, 33),), {"dim": 1}),
+    "mse_loss": lambda d: ((half(d, 7, 33), half(d, 7, 33, seed=9)), LOSS),
+    "elu": lambda d: ((half(d, 7, 33),), {"alpha": 1.0, "scale": 1.0, "input_scale": 1.0}),
+    "gelu_backward": lambda d: ((half(d, 7, 33), half(d, 7, 33, seed=9)), {"approximate": "none"}),
+    "matmul": lambda d: ((half(d, 7, 33), half(d, 33, 5)), {}),
+    "linear": lambda d: ((half(d, 7, 33), half(d, 5, 33), half(d, 5)), {}),
+    "standardize": lambda d: (
+        (half(d, 7, 33), half(d, 33), None),
+        {"view": (7, 33), "dims": (1,), "affine": (33,), "eps": 1e-5, "centre": True},
+    ),
+    "standardize_by": lambda d: (
+        (half(d, 7, 3, 5), half(np.float32, 3), np.abs(half(np.float32, 3)), half(d, 3), half(d, 3)), {"eps": 1e-5},
+    ),
+    "attention": lambda d: (
+        (half(d, 2, 3, 5, 8), half(d, 2, 3, 6, 8), half(d, 2, 3, 6, 8), None), {"causal": False, "scale": 0.3},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("name", CALLS)
+def test_results_are_those_of_numpy(name, dtype):
+    """Results have the half type, what is kept for the way back single precision; transposed and reversed operands are the same."""
+    native, fallback = kernel(name)
+    args, options = CALLS[name](dtype)
+    expected = fallback(*args, **options)
+    got = native(*args, **options)
+    assert_rounded(got, expected)
+    turned = [np.asfortranarray(one) if isinstance(one, np.ndarray) else one for one in args]
+    again = [np.ascontiguousarray(one[::-1])[::-1] if isinstance(one, np.ndarray) and one.ndim else one for one in args]
+    for given in (turned, again):
+        assert_rounded(native(*given, **options), expected)
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_gradients_are_rounded_as_their_operands_are(dtype):
+    """Weights in single precision beside an input of a half type have gradients in single precision, and the other way round."""
+    native, fallback = kernel("standardize_backward")
+    forward = {"view": (7, 33), "dims": (1,), "affine": (33,), "eps": 1e-5, "centre": True}
+    x, g = half(dtype, 7, 33), half(dtype, 7, 33, seed=9)
+    for weight, bias in (
+        (half(dtype, 33), half(dtype, 33)),
+        (half(np.float32, 33), half(np.float32, 33)),
+        (None, None),
+    ):
+        _, mean, var = kernel("standardize")[1](x, weight, bias, **forward)
+        needs = (True, weight is not None, bias is not None)
+        assert_rounded(
+            native(g, x, weight, bias, mean, var, needs=needs, **forward),
+            fallback(g, x, weight, bias, mean, var, needs=needs, **forward),
+        )
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("weighted", [None, np.float32, "half"])
+def test_losses_of_classes_keep_what_their_own_gradient_reads(dtype, weighted):
+    """Forward and backward of one kernel, beside both of NumPy's; class weights of either precision."""
+    forward, numpy_forward = kernel("cross_entropy")
+    backward, numpy_backward = kernel("cross_entropy_backward")
+    x, target = half(dtype, 7, 33), np.arange(7) % 5
+    weight = None if weighted is None else np.abs(half(dtype if weighted == "half" else weighted, 33))
+    options = LOSS | {"ignore_index": 3}
+    made, *kept = forward(x, target, weight, **options)
+    expected, *reference = numpy_forward(x, target, weight, **options)
+    assert_rounded(made, expected)
+    g, needs = np.array(1.5, dtype), (True, False, False)
+    got = backward(g, x, target, weight, *kept, needs=needs, **options)
+    assert_rounded(got, numpy_backward(g, x, target, weight, *reference, needs=needs, **options))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_what_is_asked_otherwise_goes_to_numpy(dtype):
+    """Another dtype for the result, doubles beside halves, two half types, and no elements."""
+    add, reference = kernel("sum")
+    x = half(dtype, 7, 33)
+    wanted = type("Wanted", (), {"numpy": np.dtype(np.float32), "itemsize": 4})
+    assert add(x, dim=(1,), dtype=wanted).dtype == np.float32
+    np.testing.assert_array_equal(add(x[:0], dim=(0,)), reference(x[:0], dim=(0,)))
+    loss, numpys = kernel("mse_loss")
+    for kind in (np.float64, HALVES[0] if dtype == HALVES[1] else HALVES[1]):
+        target = half(kind, 7, 33, seed=9)
+        assert_rounded(loss(x, target, **LOSS), numpys(x, target, **LOSS))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_signs_are_bits(dtype):
+    """The other sign, and none, of every number there is: of zeros, infinities and NaN too; in place and in steps."""
+    x = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    for name, bits in (("neg", x.view(np.uint16) ^ 0x8000), ("abs", x.view(np.uint16) & 0x7FFF)):
+        native = kernel(name)[0]
+        np.testing.assert_array_equal(native(x).view(np.uint16), bits)
+        np.testing.assert_array_equal(np.ascontiguousarray(native(x[::3])).view(np.uint16), bits[::3])
+        np.testing.assert_array_equal(
+            np.ascontiguousarray(native(x.reshape(256, 256).T)).view(np.uint16), bits.reshape(256, 256).T
+        )
+        place = x.copy()
+        assert native(place, out=place) is place
+        np.testing.assert_array_equal(place.view(np.uint16), bits)
+
+
+def test_float16_converts_as_numpy_does():
+    """Every float16 to float, and floats back: ties, denormals and what is too large included; whatever the length."""
+    import tensorcore as tc  # the dtypes that a cast names
+
+    cast = kernel("cast")[0]
+    with np.errstate(all="ignore"):
+        every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+        wide = cast(every, dtype=tc.float32)
+        np.testing.assert_array_equal(wide, every.astype(np.float32))
+        middle = (wide[:-1] + wide[1:]) / 2  # halfway between neighbours
+        for x in (wide, middle, np.nextafter(middle, np.float32(0)), awkward("float32", 1009)):
+            for count in (len(x), 7, 17, 41):
+                np.testing.assert_array_equal(cast(x[:count], dtype=tc.float16), x[:count].astype(np.float16))

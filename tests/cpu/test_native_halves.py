@@ -156,3 +156,48 @@ def test_float16_converts_as_numpy_does():
         for x in (wide, middle, np.nextafter(middle, np.float32(0)), awkward("float32", 1009)):
             for count in (len(x), 7, 17, 41):
                 np.testing.assert_array_equal(cast(x[:count], dtype=tc.float16), x[:count].astype(np.float16))
+
+
+SIZES = [(8, 17, 33), (13, 64, 64), (100, 321, 70), (64, 640, 32), (25, 3000, 7), (3, 200, 200), (130, 130, 130)]
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_products_are_sums_of_floats_rounded_once(size, dtype):
+    """Either side turned, every second row, batches, and with a bias: half a unit of the exact sum, and what floats lose on the way."""
+    rows, inner, columns = size
+    x, y, bias = half(dtype, rows, inner), half(dtype, inner, columns, seed=9), half(dtype, columns)
+    exact = x.astype(np.float64) @ y.astype(np.float64)
+
+    def check(got, wanted):
+        assert got.dtype == dtype
+        unit = 2.0**-8 if dtype == ml_dtypes.bfloat16 else 2.0**-11
+        apart = np.abs(got.astype(np.float64) - wanted)
+        assert (apart <= 1.01 * unit * np.abs(wanted) + 4 * inner**0.5 * 1e-6).all()
+
+    matmul, turned, left_turned = kernel("matmul")[0], kernel("matmul_nt")[0], kernel("matmul_tn")[0]
+    check(matmul(x, y), exact)
+    check(matmul(np.asfortranarray(x), np.asfortranarray(y)), exact)
+    check(turned(x, np.ascontiguousarray(y.T)), exact)
+    check(left_turned(np.ascontiguousarray(x.T), y), exact)
+    check(matmul(x[::2], y[:, ::-1]), exact[::2, ::-1])
+    check(matmul(x, np.stack([y, -y])), np.stack([exact, -exact]))
+    check(kernel("linear")[0](x, np.ascontiguousarray(y.T), bias), exact + bias.astype(np.float64))
+    added = half(dtype, rows, columns, seed=7)
+    check(kernel("addmm")[0](added, x, y, beta=1, alpha=1), exact + added.astype(np.float64))
+    check(kernel("addmm")[0](added, x, y, beta=0.5, alpha=2), 2 * exact + 0.5 * added.astype(np.float64))
+
+
+def test_products_keep_what_is_not_finite():
+    """An infinity in a row reaches that row alone, and beside a zero it is NaN; a sum that no half type holds is infinite."""
+    matmul = kernel("matmul")[0]
+    x, y = np.ones((40, 40), HALVES[1]), np.ones((40, 40), HALVES[1])
+    x[3, 5], y[7, 2] = np.inf, np.nan
+    y[5, 9] = 0
+    got = matmul(x, y).astype(np.float32)
+    assert np.isnan(got[:, 2]).all()
+    assert np.isnan(got[3, 9])
+    assert np.isinf(got[3, 10])
+    assert (np.delete(np.delete(got, 3, 0), [2, 9], 1) == 40).all()
+    huge = np.full((40, 40), 3e38, HALVES[1])
+    assert np.isinf(matmul(huge, y[:, 10:]).astype(np.float32)).all()

@@ -112,10 +112,12 @@ static PyObject *multiply(native_type type, operand *x, operand *y, const void *
                       .right = y->data, .right_inner = y->steps[y->ndim - 2], .right_column = y->steps[y->ndim - 1],
                       .before = before, .before_row = before_row};
     const npy_intp work = job->rows * job->columns * job->inner;
-    if (job->inner != y->shape[y->ndim - 2] ||
-        (gemm_real(type)->slower_than_blas && work > 1 << 15) || (work > 1 << 12 && (job->columns < 4 || (job->rows == 1 && job->right_inner != 1))))
+    if (job->inner != y->shape[y->ndim - 2] || (type == TYPE_BF16 && !gemm_takes_bf16(job)))
         return NULL;
-    if (!native_blas_ready(work))
+    if (type != TYPE_BF16 &&
+        ((gemm_real(type)->slower_than_blas && work > 1 << 15) || (work > 1 << 12 && (job->columns < 4 || (job->rows == 1 && job->right_inner != 1)))))
+        return NULL;
+    if (type != TYPE_BF16 && !native_blas_ready(work))
         return NULL;
     if (y->ndim > 2) {
         shape[ndim - 2] = job->rows;
@@ -141,7 +143,7 @@ static PyObject *multiply(native_type type, operand *x, operand *y, const void *
 
 static bool one_type(PyObject *x, PyObject *y, native_type *type) {
     *type = native_array_type(x);
-    return (*type == TYPE_F32 || *type == TYPE_F64) && native_array_type(y) == *type;
+    return (*type == TYPE_F32 || *type == TYPE_F64 || *type == TYPE_BF16) && native_array_type(y) == *type;
 }
 
 /* Which operand comes with its last two dims swapped. */
@@ -157,7 +159,7 @@ static PyObject *run_matmul(const native_kernel *kernel, PyObject *const *args, 
         return NULL;
     if (!turned->left && !turned->right &&
         (PyArray_NDIM((PyArrayObject *)args[0]) == 1 || PyArray_NDIM((PyArrayObject *)args[1]) == 1))
-        return gemm_small(type, args[0], args[1], NULL, 1, 0);
+        return type == TYPE_BF16 ? NULL : gemm_small(type, args[0], args[1], NULL, 1, 0);
     if (!read_operand(args[0], type, turned->left, &x) || !read_operand(args[1], type, turned->right, &y))
         return NULL;
     return multiply(type, &x, &y, NULL, 0);
@@ -195,7 +197,7 @@ static PyObject *run_addmm(const native_kernel *kernel, PyObject *const *args, P
     PyArrayObject *input = (PyArrayObject *)args[0];
     if (!read_operand(args[1], type, false, &x) || !read_operand(args[2], type, false, &y) || x.ndim != 2 || y.ndim != 2 ||
         alpha != 1 || (beta != 0 && beta != 1))
-        return gemm_small(type, args[1], args[2], beta != 0 ? input : NULL, alpha, beta);
+        return type == TYPE_BF16 ? NULL : gemm_small(type, args[1], args[2], beta != 0 ? input : NULL, alpha, beta);
     if (beta == 0)
         return multiply(type, &x, &y, NULL, 0);
     if (native_array_type(args[0]) != type)
@@ -205,7 +207,7 @@ static PyObject *run_addmm(const native_kernel *kernel, PyObject *const *args, P
     if (ndim < 1 || ndim > 2 || PyArray_DIM(input, ndim - 1) != y.shape[1] ||
         PyArray_STRIDE(input, ndim - 1) != TYPE_SIZE[type] || (rows != 1 && rows != x.shape[0]) ||
         (rows != 1 && PyArray_STRIDE(input, 0) % TYPE_SIZE[type]))
-        return gemm_small(type, args[1], args[2], input, 1, 1);
+        return type == TYPE_BF16 ? NULL : gemm_small(type, args[1], args[2], input, 1, 1);
     return multiply(type, &x, &y, PyArray_DATA(input), rows == 1 ? 0 : PyArray_STRIDE(input, 0) / TYPE_SIZE[type]);
 }
 

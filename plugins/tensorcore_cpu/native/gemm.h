@@ -70,4 +70,8 @@ const gemm_real_loops *gemm_real(native_type type);
    native_parallel. */
 bool gemm_run(native_type type, const gemm_job *job);
 
+/* Products of bfloat16, whose steps are in elements as well: whether this machine has them for such a job, and one as gemm_run is. */
+bool gemm_takes_bf16(const gemm_job *job);
+bool gemm_run_bf16(const gemm_job *job);
+
 #endif

@@ -189,6 +189,8 @@ static bool has_zero_rows(native_type type, const gemm_job *job) {
 const gemm_real_loops *gemm_real(native_type type) { return &PICK(gemm_loops)->real[type]; }
 
 bool gemm_run(native_type type, const gemm_job *job) {
+    if (type == TYPE_BF16)
+        return gemm_run_bf16(job);
     const gemm_real_loops *real = gemm_real(type);
     if (job->rows <= DOT_ROWS && job->inner >= DOT_INNER && job->left_inner == 1 && job->right_inner == 1) {
         dots_work work = {job, real};

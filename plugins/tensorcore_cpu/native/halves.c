@@ -20,7 +20,9 @@ static const struct {
     {"binary_cross_entropy_with_logits", "h"}, {"binary_cross_entropy_with_logits_backward", "h"},
     {"sum", "h"}, {"mean", "h"}, {"amax", "h"}, {"amin", "h"}, {"argmax", "h"}, {"argmin", "h"}, {"max_dim", "h"}, {"min_dim", "h"},
     {"var", "h"}, {"var_mean", "h"}, {"norm", "h"}, {"prod", "h"}, {"cumsum", "h"}, {"cummax", "h"}, {"cummin", "h"},
-    {"clamp", "h"}, {"clamp_min", "h"}, {"clamp_max", "h"}, {"leaky_relu", "h"}, {"leaky_relu_backward", "h"},
+    {"clamp", "h"}, {"clamp_min", "h"}, {"clamp_max", "h"}, {"leaky_relu", "h"}, {"relu_backward", "h"},
+    {"leaky_relu_backward", "h"}, {"tanh_backward", "h"}, {"sigmoid_backward", "h"}, {"logsumexp", "h"},
+    {"index_add", "h"}, {"scatter_reduce", "h"},
     {"elu", "h"}, {"selu", "h"}, {"celu", "h"}, {"softplus", "h"}, {"mish", "h"}, {"log_sigmoid", "h"},
     {"softplus_backward", "h"}, {"mish_backward", "h"}, {"log_sigmoid_backward", "h"}, {"gelu_backward", "h"}, {"silu_backward", "h"},
     {"max_pool", "h"}, {"max_pool_indices", "h"}, {"max_pool_gradient", "h"}, {"avg_pool", "h"}, {"avg_pool_gradient", "h"},
@@ -96,8 +98,9 @@ PyObject *native_widened(const native_kernel *kernel, PyObject *const *args, Py_
         wide[count] = is_half(native_array_type(args[count])) ? native_converted((PyArrayObject *)args[count], half, TYPE_F32) : Py_NewRef(args[count]);
         good = wide[count] != NULL;
     }
-    if (count == all)
-        made = all_rounded(kernel->run(kernel, wide, nargs, kwnames), half, kernel->rounds, args);
+    if (count == all && !(made = kernel->run(kernel, wide, nargs, kwnames)) && !PyErr_Occurred())
+        made = PyObject_Vectorcall(kernel->fallback, wide, (size_t)nargs, kwnames); /* whose own conversions take longer */
+    made = all_rounded(made, half, kernel->rounds, args);
     while (count)
         Py_DECREF(wide[--count]);
     return made;

@@ -10,7 +10,7 @@ from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError, Unsu
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS, by_slope
 from tensorcore.ops.kinds import COMPLEX, FLOATING, REAL, composite, elementwise
-from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.operands import NARROW, check_tensors, once_rounded
 from tensorcore.ops.pointwise.choice import clamp, where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.pointwise.explog import exp, log1p, sigmoid
@@ -293,6 +293,8 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
            grads=dict(input=lambda g, input: where((input > -3.0) & (input < 3.0), g * (1 / 6), 0.0)))  # fmt: skip
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """A line from 0 at -3 to 1 at 3."""
+    if input.dtype in NARROW:
+        return once_rounded(hardsigmoid, input.dtype, input)
     return clamp(input + 3, 0.0, 6.0) / 6
 
 
@@ -305,6 +307,8 @@ def _hardswish_grad(g: Tensor, input: Tensor) -> Tensor:
            grads=dict(input=_hardswish_grad))  # fmt: skip
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Each element times its ``hardsigmoid``."""
+    if input.dtype in NARROW:
+        return once_rounded(hardswish, input.dtype, input)
     return input * clamp(input + 3, 0.0, 6.0) / 6
 
 

@@ -5,6 +5,7 @@
 #include "gamma.h"
 #include "loop.h"
 #include "wide.h"
+#include "wide_angles.h"
 #include "wide_double.h"
 
 #include "../formulas.h"
@@ -93,7 +94,6 @@ ALWAYS_INLINE float exp2_of_f32(float x) {
 }
 
 /* tan where x = n pi / 2 + r, |r| <= pi / 4, and |x| under TAN_MOST: pi / 2 in two parts, the first of 33 bits. */
-#define TAN_MOST 1e5f
 ALWAYS_INLINE float tan_of_f32(float x) {
     const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
     double shifted = x * 0.63661977236758134308 + magic, n = shifted - magic;
@@ -101,7 +101,7 @@ ALWAYS_INLINE float tan_of_f32(float x) {
     double sine = r + r * z * P5(z, -2.3889859e-8, 2.7525562e-6, -1.9840874e-4, 8.3333315e-3, -1.6666666641626524e-1);
     double cosine = 1 - 0.5 * z + z * z * P5(z, 2.08757e-9, -2.7557314e-7, 2.48015873e-5, -1.388888888885e-3, 4.16666666666e-2);
     bool odd = bits_f64(shifted) & 1;
-    return (float)(odd ? -cosine / sine : sine / cosine);
+    return (float)((odd ? -cosine : sine) / (odd ? sine : cosine));
 }
 
 /* sin where x = n pi + r, |r| <= pi / 2, and |x| under TAN_MOST: pi in two parts, the first of 33 bits. */
@@ -187,7 +187,22 @@ FORMULA_OF(f32, float, logit, 1, LOGIT(log__f32))
 #endif
 FORMULA_OF(f64, double, logit, 1, LOGIT(log__f64))
 
+#ifdef __AVX512F__
+#define ALONG(name, function)                                                                                 \
+    static void name##_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) { \
+        function(data, steps, count);                                                                         \
+    }
+ALONG(atan, atan_along)
+ALONG(tan, tan_along)
+static void atan2_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    loop_of_rows(data, steps, count, atan2_of_row);
+}
+#else
 FORMULA_OF(f32, float, atan, 1, made = atan_of_f32(x))
+FORMULA_OF(f32, float, atan2, 2, made = atan2_of_f32(x, y))
+FORMULA_OF(f32, float, near_tan, 1, made = tan_of_f32(x))
+FORMULA_OF(f32, float, far_tan, 1, made = tanf(x))
+#endif
 FORMULA_OF(f32, float, asin, 1, made = asin_of_f32(x))
 FORMULA_OF(f32, float, acos, 1, made = acos_of_f32(x))
 FORMULA_OF(f32, float, atanh, 1, made = atanh_of_f32(x))
@@ -209,9 +224,7 @@ FORMULA_OF(f32, float, entr, 1, made = x == 0 ? 0 : -x * log__f32(x); made = x <
         }                                                                                                     \
     }                                                                                                         \
     WIDE_LOOP(name##_along, name##_wide)                                                                      \
-    static void name##_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) { \
-        name##_along(data, steps, count);                                                                     \
-    }
+    ALONG(name, name##_along)
 LOG_TO_BASE(log2, log2_of_16, 1, 1.44269504088896340736)
 LOG_TO_BASE(log10, log10_of_16, 0.30102999566398119521, 0.43429448190325182765)
 #else
@@ -220,9 +233,6 @@ FORMULA_OF(f32, float, log10, 1, made = (float)(log__f64(x) * 0.4342944819032518
 #endif
 FORMULA_OF(f32, float, lgamma, 1, made = lgamma_of_f32(x))
 FORMULA_OF(f32, float, digamma, 1, made = digamma_of_f32(x))
-FORMULA_OF(f32, float, atan2, 2, made = atan2_of_f32(x, y))
-FORMULA_OF(f32, float, near_tan, 1, made = tan_of_f32(x))
-FORMULA_OF(f32, float, far_tan, 1, made = tanf(x))
 
 /* sin(x) / x, 1 at 0 and 0 at the infinities; of sinc the angle is rounded to a float, as PyTorch rounds it. */
 #define OVER(sine, angle) ((angle) == 0 ? 1 : (sine) / (angle))
@@ -249,7 +259,9 @@ FORMULA_OF(f64, double, spherical_bessel_j0, 1, made = OR_NOTHING(x, OVER(sin(x)
             (most < (limit) ? near_##name##_f32 : far_##name##_f32)(numbers, at, steps, piece);                \
         }                                                                                                     \
     }
+#ifndef __AVX512F__
 NEAR_OR_FAR(tan, TAN_MOST)
+#endif
 NEAR_OR_FAR(sinc, TAN_MOST / 4)
 NEAR_OR_FAR(spherical_bessel_j0, TAN_MOST)
 

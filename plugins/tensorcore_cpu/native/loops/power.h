@@ -13,8 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { POWERS = 512 }; /* elements that go through a buffer at a time */
-
 #ifdef __AVX512F__
 /* The size of eight powers, off by at most 1e-8 of itself before it is a float: whole powers that a float holds come out exactly. */
 ALWAYS_INLINE __m256 size_of_powers(__m256 base, __m256 y) {
@@ -75,7 +73,7 @@ ALWAYS_INLINE float signed_power(float x, float y, float size) {
 
 static void power_of_row(const float *x, const float *y, float *made, ptrdiff_t count) {
     static const ptrdiff_t dense[3] = {sizeof(float), sizeof(float), sizeof(float)};
-    float own[POWERS], xs[POWERS], ys[POWERS];
+    float own[ROW_PIECE], xs[ROW_PIECE], ys[ROW_PIECE];
     int corners = 0, negative = 0;
     for (ptrdiff_t i = 0; i < count; i++) {
         corners += is_corner(x[i], y[i]);
@@ -105,24 +103,8 @@ static void power_of_row(const float *x, const float *y, float *made, ptrdiff_t 
 }
 #endif
 
-/* What does not lie in a row is copied there, but a number once. */
 static void power_f32(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    enum { SIZE = sizeof(float) };
-    float space[3][POWERS];
-    for (ptrdiff_t begin = 0; begin < count; begin += POWERS) {
-        const ptrdiff_t piece = count - begin < POWERS ? count - begin : POWERS;
-        float *rows[3];
-        for (int k = 0; k < 3; k++) {
-            char *at = data[k] + begin * steps[k];
-            rows[k] = steps[k] == SIZE ? (float *)at : space[k];
-            if (k < 2 && rows[k] == space[k] && (steps[k] || !begin))
-                for (ptrdiff_t i = 0; i < piece; i++)
-                    space[k][i] = *(const float *)(at + i * steps[k]);
-        }
-        power_of_row(rows[0], rows[1], rows[2], piece);
-        for (ptrdiff_t i = 0; rows[2] == space[2] && i < piece; i++)
-            *(float *)(data[2] + (begin + i) * steps[2]) = rows[2][i];
-    }
+    loop_of_rows(data, steps, count, power_of_row);
 }
 
 #endif

@@ -4,6 +4,7 @@
 #include "functions.h"
 #include "gamma.h"
 #include "loop.h"
+#include "normal.h"
 #include "wide.h"
 #include "wide_angles.h"
 #include "wide_double.h"
@@ -233,6 +234,9 @@ FORMULA_OF(f32, float, log10, 1, made = (float)(log__f64(x) * 0.4342944819032518
 #endif
 FORMULA_OF(f32, float, lgamma, 1, made = lgamma_of_f32(x))
 FORMULA_OF(f32, float, digamma, 1, made = digamma_of_f32(x))
+FORMULA_OF(f32, float, erfcx, 1, made = erfcx_of_f32(x))
+FORMULA_OF(f32, float, log_ndtr, 1, made = log_ndtr_of_f32(x))
+FORMULA_OF(f32, float, ndtri, 1, made = ndtri_of_f32(x))
 
 /* sin(x) / x, 1 at 0 and 0 at the infinities; of sinc the angle is rounded to a float, as PyTorch rounds it. */
 #define OVER(sine, angle) ((angle) == 0 ? 1 : (sine) / (angle))
@@ -400,7 +404,8 @@ const formula_loops ISA(formula_loops) = {
            FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0) SINGLE_ENTRY(bessel_j0)
            SINGLE_ENTRY(bessel_j1) SINGLE_ENTRY(bessel_y0) SINGLE_ENTRY(bessel_y1) SINGLE_ENTRY(airy_ai)
            SINGLE_ENTRY(modified_bessel_k0) SINGLE_ENTRY(modified_bessel_k1) SINGLE_ENTRY(scaled_modified_bessel_k0)
-           SINGLE_ENTRY(scaled_modified_bessel_k1) SINGLE_ENTRY(igamma) SINGLE_ENTRY(igammac) SINGLE_ENTRY(zeta)},
+           SINGLE_ENTRY(scaled_modified_bessel_k1) SINGLE_ENTRY(igamma) SINGLE_ENTRY(igammac) SINGLE_ENTRY(zeta)
+           SINGLE_ENTRY(erfcx) SINGLE_ENTRY(log_ndtr) SINGLE_ENTRY(ndtri)},
     .squares = {squares_f32, squares_f64},
     .product = {product_f32, product_f64},
     .pairs = {pairs_f32, pairs_f64},

@@ -68,6 +68,38 @@ def test_running_products(dtype):
             np.testing.assert_allclose(native(x, dim=dim), fallback(x, dim=dim), rtol=1e-5)
 
 
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_running_logarithms_of_sums(dtype):
+    """To 1 unit of the result or the largest so far for floats, 8 for doubles: rows and columns of any length, and steps that no power spans."""
+    native, _ = kernel("logcumsumexp")
+    random = np.random.default_rng(8)
+    block = random.standard_normal((3, 67, 70)) * 3
+    block[1, 20:40] *= 500
+    block[2, :, 9:] -= np.linspace(3000, 0, 61)
+    block = block.astype(dtype)
+    for x in (block, block[:, :1], block[:, :, :3].copy(), block.transpose(2, 0, 1), block[0, 0, :1]):
+        for dim in range(x.ndim):
+            expected = np.logaddexp.accumulate(x.astype(np.longdouble), dim)
+            size = np.maximum(np.maximum.accumulate(np.abs(x), dim), np.abs(expected)).astype(dtype)
+            unit = np.spacing(np.maximum(size, 1))
+            assert (np.abs(native(x, dim=dim) - expected) / unit).max() < (1 if dtype == "float32" else 8)
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_running_logarithms_of_sums_of_infinities(dtype):
+    """As NumPy's: minus infinity adds nothing, infinity stays, and from a NaN on all are."""
+    native, fallback = kernel("logcumsumexp")
+    rows = [[-np.inf, -np.inf, 1, -np.inf, 2], [1, np.inf, np.inf, -np.inf, 3], [0, 1, np.nan, 5, np.inf],
+            [-np.inf, np.inf, -1e30, 1e30, np.nan], [-1e30, 1e30, -1e30, 1e30, 0], [np.nan, np.inf, -np.inf, 0, 0]]  # fmt: skip
+    x = np.array(rows, dtype)
+    with np.errstate(all="ignore"):
+        for values in (x, x.T, np.tile(x, 30)):
+            for dim in (0, 1):
+                np.testing.assert_allclose(native(values, dim=dim), fallback(values, dim=dim), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [*FLOATS, "int64"])
 def test_cross_products(dtype):
     """Of the vectors along the dim of size 3, whichever it is."""

@@ -1,5 +1,5 @@
-/* What goes along a dim one element after the other, and what looks at whole tensors: running extremes and products, cross
-   products, equality; distances of pairs. */
+/* What goes along a dim one element after the other, and what looks at whole tensors: running extremes, products and
+   logarithms of sums, cross products, equality; distances of pairs. */
 #include "lines.h"
 
 #include "rows.h"
@@ -129,6 +129,48 @@ static PyObject *run_products(const native_kernel *kernel, PyObject *const *args
     run.values = PyArray_BYTES(values);
     native_parallel(lines, lines_grain(&run), PRODUCT_BODIES[type], &run);
     return (PyObject *)values;
+}
+
+typedef struct {
+    line_run of;
+    npy_intp tiles;
+    native_type type;
+} log_sums;
+
+static void run_log_sums(void *context, npy_intp begin, npy_intp end) {
+    const log_sums *run = context;
+    const npy_intp n = run->of.size, inner = run->of.after, size = TYPE_SIZE[run->type];
+    for (npy_intp tile = begin; tile < end; tile++) {
+        const npy_intp column = tile % run->tiles * SUM_COLUMNS, start = (tile / run->tiles * n * inner + column) * size;
+        const npy_intp width = inner - column < SUM_COLUMNS ? inner - column : SUM_COLUMNS;
+        if (inner == 1)
+            loops->row_sums[run->type](run->of.x + start, run->of.values + start, n);
+        else
+            loops->column_sums[run->type](run->of.x + start, run->of.values + start, n, inner, width);
+    }
+}
+
+static PyObject *run_logcumsumexp(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS];
+    log_sums run;
+    npy_intp lines;
+    int dim;
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    if (nargs == 1 && kwnames && PyTuple_GET_SIZE(kwnames) == 1 && native_real_type(args[0]) != TYPE_NONE && !PyArray_IS_C_CONTIGUOUS(x)) {
+        PyObject *dense[2] = {(PyObject *)native_dense(args[0]), args[1]};
+        PyObject *made = dense[0] ? run_logcumsumexp(kernel, dense, nargs, kwnames) : NULL;
+        Py_XDECREF(dense[0]);
+        return made;
+    }
+    run.type = begin(args, nargs, kwnames, 1, options, &run.of, &lines, &dim);
+    PyArrayObject *made = run.type == TYPE_NONE ? NULL : native_empty(PyArray_NDIM(x), PyArray_DIMS(x), run.type);
+    if (!made)
+        return NULL;
+    run.of.values = PyArray_BYTES(made);
+    run.tiles = (run.of.after + SUM_COLUMNS - 1) / SUM_COLUMNS;
+    const npy_intp width = run.of.after < SUM_COLUMNS ? run.of.after : SUM_COLUMNS;
+    native_parallel(lines / run.of.after * run.tiles, native_grain(GRAIN / 4, run.of.size * width), run_log_sums, &run);
+    return (PyObject *)made;
 }
 
 #define CROSS(type)                                                                                           \
@@ -276,6 +318,7 @@ const native_spec lines_kernels[] = {
     {"cummax", run_extremes, "x"},
     {"cummin", run_extremes, "n"},
     {"cumprod", run_products, NULL},
+    {"logcumsumexp", run_logcumsumexp, NULL},
     {"cross", run_cross, NULL},
     {"equal", run_equal, NULL},
     {"pdist", run_pdist, NULL},

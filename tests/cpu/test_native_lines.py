@@ -71,7 +71,7 @@ def test_running_products(dtype):
 @pytest.mark.usefixtures("isa")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_running_logarithms_of_sums(dtype):
-    """To 1 unit of the result or the largest so far for floats, 8 for doubles: rows and columns of any length, and steps that no power spans."""
+    """To 1 unit of the result or the largest so far for floats, 8 for doubles, of any length and where no power spans a step."""
     native, _ = kernel("logcumsumexp")
     random = np.random.default_rng(8)
     block = random.standard_normal((3, 67, 70)) * 3

@@ -150,7 +150,8 @@ static PyObject *run_logsumexp(const native_kernel *kernel, PyObject *const *arg
     }
     const npy_intp inner = run.scores.inner, places = before * inner;
     PyArrayObject *dense = native_dense(args[0]), *made = dense ? native_empty(left, shape, type) : NULL;
-    char few[256], *less = !made || (size_t)places * TYPE_SIZE[type] <= sizeof few ? few : PyMem_RawMalloc((size_t)places * TYPE_SIZE[type]);
+    const size_t bytes = (size_t)places * TYPE_SIZE[type];
+    char few[256], *less = !made || bytes <= sizeof few ? few : PyMem_RawMalloc(bytes);
     if (made && less) {
         run.scores.x = PyArray_DATA(dense);
         run.scores.top = PyArray_DATA(made);

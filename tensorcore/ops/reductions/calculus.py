@@ -179,7 +179,8 @@ def gradient(
 
 def _slope(y: Any, at: int, step: Any, edge_order: int) -> Tensor:
     n = y.native.shape[at]
-    if isinstance(step, Tensor) and step.native.shape:
+    even = not isinstance(step, Tensor) or not step.native.shape
+    if not even:
         shape = [-1 if i == at else 1 for i in range(y.ndim)]
         gaps: Any = diff(step).reshape(shape)  # type: ignore[attr-defined]
 
@@ -206,7 +207,10 @@ def _slope(y: Any, at: int, step: Any, edge_order: int) -> Tensor:
 
     inner = n - 2
     if inner:
-        a, b = gap(0, inner), gap(1, inner)
-        middle = three(0, inner, -b / (a * (a + b)), (b - a) / (a * b), a / (b * (a + b)))
+        if even:  # nothing is left of the element in the middle, whatever it is
+            middle = (part(2, inner) - part(0, inner)) / (2 * step)
+        else:
+            a, b = gap(0, inner), gap(1, inner)
+            middle = three(0, inner, -b / (a * (a + b)), (b - a) / (a * b), a / (b * (a + b)))
         return cat([edge(0), middle, edge(n - 2)], at)
     return cat([edge(0), edge(n - 2)], at)

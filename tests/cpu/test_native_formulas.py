@@ -98,6 +98,20 @@ def test_angles_of_points():
     assert (np.abs(native(y, x) - exact) / np.spacing(np.abs(exact).astype(np.float32))).max() < 1.3
 
 
+@pytest.mark.parametrize("name", ["sinh", "cosh"])
+def test_hyperbolic_functions_up_to_the_largest_float(name):
+    """To 1.3 units of the exact value, beyond what e^x can be; from there on infinite, and exact where little is left of them."""
+    native, fallback = kernel(name)
+    x = np.concatenate([np.linspace(-89.5, 89.5, 20_001), np.geomspace(1e-40, 3e38, 9000)]).astype(np.float32)
+    exact = fallback(x.astype(np.float64))
+    with np.errstate(over="ignore"):
+        rounded = exact.astype(np.float32)
+    got, finite = native(x), np.isfinite(rounded)
+    np.testing.assert_array_equal(got[~finite], rounded[~finite])
+    assert (np.abs(got - exact)[finite] / np.spacing(np.abs(rounded[finite]))).max() < 1.3
+    np.testing.assert_array_equal(native(x[::3]), got[::3])
+
+
 @pytest.mark.parametrize("name", ["tan", "atan"])
 def test_tangents_of_far_angles(name, isa):
     """To 1.3 units of the exact value beside multiples of a right angle and where the C library goes on.

@@ -195,12 +195,16 @@ FORMULA_OF(f64, double, logit, 1, LOGIT(log__f64))
     }
 ALONG(atan, atan_along)
 ALONG(tan, tan_along)
+ALONG(sinh, sinh_along)
+ALONG(cosh, cosh_along)
 static void atan2_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
     loop_of_rows(data, steps, count, atan2_of_row);
 }
 #else
 FORMULA_OF(f32, float, atan, 1, made = atan_of_f32(x))
 FORMULA_OF(f32, float, atan2, 2, made = atan2_of_f32(x, y))
+FORMULA_OF(f32, float, sinh, 1, made = sinh_of_f32(x))
+FORMULA_OF(f32, float, cosh, 1, made = cosh_of_f32(x))
 FORMULA_OF(f32, float, near_tan, 1, made = tan_of_f32(x))
 FORMULA_OF(f32, float, far_tan, 1, made = tanf(x))
 #endif
@@ -209,8 +213,6 @@ FORMULA_OF(f32, float, acos, 1, made = acos_of_f32(x))
 FORMULA_OF(f32, float, atanh, 1, made = atanh_of_f32(x))
 FORMULA_OF(f32, float, asinh, 1, made = asinh_of_f32(x))
 FORMULA_OF(f32, float, acosh, 1, made = acosh_of_f32(x))
-FORMULA_OF(f32, float, sinh, 1, made = sinh_of_f32(x))
-FORMULA_OF(f32, float, cosh, 1, made = cosh_of_f32(x))
 FORMULA_OF(f32, float, exp2, 1, made = exp2_of_f32(x))
 FORMULA_OF(f32, float, entr, 1, made = x == 0 ? 0 : -x * log__f32(x); made = x < 0 ? -INFINITY : made)
 #ifdef __AVX512F__

@@ -87,8 +87,45 @@ def test_angles_of_points():
     """Every quadrant, zeros and infinities of either sign, and a number beside an array."""
     native, fallback = kernel("atan2")
     y, x = [one.ravel() for one in np.meshgrid(awkward(np.float32, 40), awkward(np.float32, 41))]
-    assert_within(native(y, x), fallback(y.astype(np.float64), x.astype(np.float64)).astype(np.float32), 1)
+    exact = fallback(y.astype(np.float64), x.astype(np.float64)).astype(np.float32)
+    got = native(y, x)
+    assert_within(got, exact, 1)
+    np.testing.assert_array_equal(np.signbit(got[exact == 0]), np.signbit(exact[exact == 0]))
+    assert_same(native(y[::3], x[::3]), native(y[::3].copy(), x[::3].copy()))
     assert_same(native(y, 1.0), fallback(y, 1.0))
+    y, x = np.random.default_rng(8).normal(size=(2, 20_000)).astype(np.float32)
+    exact = np.arctan2(y.astype(np.float64), x)
+    assert (np.abs(native(y, x) - exact) / np.spacing(np.abs(exact).astype(np.float32))).max() < 1.3
+
+
+@pytest.mark.parametrize("name", ["sinh", "cosh"])
+def test_hyperbolic_functions_up_to_the_largest_float(name):
+    """To 1.3 units of the exact value, beyond what e^x can be; from there on infinite, and exact where little is left of them."""
+    native, fallback = kernel(name)
+    x = np.concatenate([np.linspace(-89.5, 89.5, 20_001), np.geomspace(1e-40, 3e38, 9000)]).astype(np.float32)
+    exact = fallback(x.astype(np.float64))
+    with np.errstate(over="ignore"):
+        rounded = exact.astype(np.float32)
+    got, finite = native(x), np.isfinite(rounded)
+    np.testing.assert_array_equal(got[~finite], rounded[~finite])
+    assert (np.abs(got - exact)[finite] / np.spacing(np.abs(rounded[finite]))).max() < 1.3
+    np.testing.assert_array_equal(native(x[::3]), got[::3])
+
+
+@pytest.mark.parametrize("name", ["tan", "atan"])
+def test_tangents_of_far_angles(name, isa):
+    """To 1.3 units of the exact value beside multiples of a right angle and where the C library goes on.
+
+    With AVX-512 an angle's bits do not depend on those beside it, nor on where it lies.
+    """
+    native, fallback = kernel(name)
+    turns = np.arange(-90_000, 90_000, 7) * (np.pi / 2)
+    x = np.concatenate([turns, [48039.664, 1e5, -1e5, 3e38], np.geomspace(1e-38, 3e38, 5000)]).astype(np.float32)
+    exact = fallback(x.astype(np.float64))
+    got = native(x)
+    assert (np.abs(got - exact) / np.spacing(np.abs(exact).astype(np.float32))).max() < 1.3
+    if isa == "avx512":
+        np.testing.assert_array_equal(native(x[1::9]), got[1::9])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -31,6 +31,24 @@ def test_extremes_and_modes(name, dtype):
                 assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
 
 
+@pytest.mark.parametrize("dtype", [*FLOATS, "int8", "int16", "int32", "int64", "uint8", "bool"])
+def test_modes_of_long_lines(dtype):
+    """The smallest of those met most often, whichever is met first, of a few values, many and all different ones; zeros are one."""
+    native, fallback = kernel("mode_dim")
+    random = np.random.default_rng(8)
+    for most in (2, 40, 4000):
+        x = (random.integers(0, most, (3, 1000, 2)) - (np.dtype(dtype).kind in "fi") * most // 2).astype(dtype)
+        if np.dtype(dtype).kind == "f":
+            x[random.random(x.shape) < 0.01] = -0.0
+        for dim in range(3):
+            for got, expected in zip(native(x, dim=dim), fallback(x, dim=dim), strict=True):
+                np.testing.assert_array_equal(got, expected)
+                assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    for x in (np.arange(1000)[::-1].astype(dtype).copy(), awkward(dtype)):
+        for got, expected in zip(native(x, dim=0), fallback(x, dim=0), strict=True):
+            np.testing.assert_array_equal(got, expected)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_modes_keep_a_dim(dtype):
     """With ``keepdim`` the reduced dim stays at size 1."""
@@ -48,6 +66,38 @@ def test_running_products(dtype):
     for x in (block, block.transpose(2, 0, 1), block[:0]):
         for dim in range(3):
             np.testing.assert_allclose(native(x, dim=dim), fallback(x, dim=dim), rtol=1e-5)
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_running_logarithms_of_sums(dtype):
+    """To 1 unit of the result or the largest so far for floats, 8 for doubles, of any length and where no power spans a step."""
+    native, _ = kernel("logcumsumexp")
+    random = np.random.default_rng(8)
+    block = random.standard_normal((3, 67, 70)) * 3
+    block[1, 20:40] *= 500
+    block[2, :, 9:] -= np.linspace(3000, 0, 61)
+    block = block.astype(dtype)
+    for x in (block, block[:, :1], block[:, :, :3].copy(), block.transpose(2, 0, 1), block[0, 0, :1]):
+        for dim in range(x.ndim):
+            expected = np.logaddexp.accumulate(x.astype(np.longdouble), dim)
+            size = np.maximum(np.maximum.accumulate(np.abs(x), dim), np.abs(expected)).astype(dtype)
+            unit = np.spacing(np.maximum(size, 1))
+            assert (np.abs(native(x, dim=dim) - expected) / unit).max() < (1 if dtype == "float32" else 8)
+
+
+@pytest.mark.usefixtures("isa")
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_running_logarithms_of_sums_of_infinities(dtype):
+    """As NumPy's: minus infinity adds nothing, infinity stays, and from a NaN on all are."""
+    native, fallback = kernel("logcumsumexp")
+    rows = [[-np.inf, -np.inf, 1, -np.inf, 2], [1, np.inf, np.inf, -np.inf, 3], [0, 1, np.nan, 5, np.inf],
+            [-np.inf, np.inf, -1e30, 1e30, np.nan], [-1e30, 1e30, -1e30, 1e30, 0], [np.nan, np.inf, -np.inf, 0, 0]]  # fmt: skip
+    x = np.array(rows, dtype)
+    with np.errstate(all="ignore"):
+        for values in (x, x.T, np.tile(x, 30)):
+            for dim in (0, 1):
+                np.testing.assert_allclose(native(values, dim=dim), fallback(values, dim=dim), rtol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, "int64"])
@@ -80,11 +130,19 @@ def test_equality(dtype):
         assert native(np.array([np.nan], dtype), np.array([np.nan], dtype)) is False
 
 
+@pytest.mark.usefixtures("isa")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_distances_of_pairs(dtype):
-    """In the order of the pairs, for widths with and without a tail; other norms are NumPy's."""
+    """In the order of the pairs, to 4 units, for any numbers of rows and columns; other norms are NumPy's."""
     native, fallback = kernel("pdist")
-    for shape in ((2, 1), (5, 8), (7, 19)):
+    for shape in ((0, 3), (1, 3), (2, 1), (5, 0), (5, 8), (7, 19), (33, 2), (70, 300)):
         x = np.random.default_rng(8).standard_normal(shape).astype(dtype)
-        for p in (2.0, 1.0):
-            np.testing.assert_allclose(native(x, p=p), fallback(x, p=p), rtol=1e-5)
+        np.testing.assert_allclose(
+            native(x, p=2.0),
+            fallback(x.astype(np.longdouble), p=2.0).astype(dtype),
+            rtol=4 * float(np.finfo(dtype).eps),
+        )
+        np.testing.assert_allclose(native(x, p=1.0), fallback(x, p=1.0), rtol=1e-5)
+    x = awkward(dtype).reshape(-1, 1)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(native(x, p=2.0), fallback(x, p=2.0), rtol=1e-5)

@@ -229,3 +229,39 @@ def test_every_layout_gives_the_same_bits(name, dtype):
                 one = np.broadcast_to(part, shape)
                 made = native(one, *args[1:], dim=dim)
                 np.testing.assert_array_equal(made, native(one.copy(), *args[1:], dim=dim))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape, dim", SHAPES)
+def test_logarithms_of_sums(shape, dim, dtype):
+    """To 4 units of the larger of the largest element and the rest, and of 1: along a dim, with those beside it, and along all."""
+    native, _ = kernel("logsumexp")
+    x = (np.random.default_rng(8).standard_normal(shape) * 3).astype(dtype)
+    for dims in ((dim,), tuple(range(dim + 1)), None):
+        over = tuple(range(x.ndim)) if dims is None else dims
+        for values in (x, np.asfortranarray(x)):
+            got = native(values, dim=dims, keepdim=True)
+            total = exact(x, over)[1]
+            expected = x.max(over, keepdims=True) + np.log(total)
+            most = np.maximum(np.abs(x.max(over, keepdims=True)), np.log(total)).astype(dtype)
+            assert (got.shape, got.dtype) == (expected.shape, x.dtype)
+            assert (np.abs(got - expected) / np.spacing(np.maximum(most, 1))).max() < 4
+            np.testing.assert_array_equal(native(values, dim=dims), got.reshape(native(values, dim=dims).shape))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_logarithms_of_sums_of_infinities(dtype):
+    """An infinity or a NaN decides its own line alone; dims that are apart and empty arrays are NumPy's."""
+    native, fallback = kernel("logsumexp")
+    x = np.random.default_rng(8).standard_normal((12, 20)).astype(dtype)
+    x[0, 3], x[1], x[2, ::2], x[3, 4], x[4, 5:7], x[5], x[6, :2] = (
+        np.inf, -np.inf, -np.inf, np.nan, (np.inf, np.nan), np.nan, (np.inf, -np.inf))  # fmt: skip
+    x[7] = (-np.inf,) * 19 + (np.nan,)
+    with np.errstate(all="ignore"):
+        for values in (x, x.T):
+            for dim in (0, 1):
+                got, expected = native(values, dim=(dim,)), fallback(values, dim=(dim,))
+                np.testing.assert_allclose(got, expected, rtol=8 * np.finfo(dtype).eps)
+        block = x.reshape(3, 4, 20)
+        np.testing.assert_array_equal(native(block, dim=(0, 2)), fallback(block, dim=(0, 2)))
+        np.testing.assert_array_equal(native(x[:0], dim=(0,)), fallback(x[:0], dim=(0,)))

@@ -139,6 +139,13 @@ class TestCounts:
         with pytest.raises(RuntimeError, match="range"):
             tc.quantile(tc.ones(3), q)
 
+    def test_slopes_of_even_steps_leave_the_middle_out(self) -> None:
+        """An infinity is in the slopes beside it and not in its own; no step at all makes all of them infinite."""
+        (slopes,) = tc.gradient(tc.tensor([1.0, math.inf, 3.0, 4.0]))
+        assert slopes.tolist() == [math.inf, 1.0, -math.inf, 1.0]
+        (slopes,) = tc.gradient(tc.tensor([1.0, 2.0, 5.0]), spacing=0.0)
+        assert slopes.tolist() == [math.inf] * 3
+
     def test_membership_among_many_goes_through_a_search(self) -> None:
         """More elements than are compared one by one, NaN among them, which equals nothing."""
         x = tc.arange(0, 1000, dtype=tc.float64)

@@ -10,6 +10,7 @@
     X(atan, 1) X(asin, 1) X(acos, 1) X(tan, 1) X(atanh, 1) X(asinh, 1) X(acosh, 1) X(sinh, 1) X(cosh, 1) X(exp2, 1) X(log2, 1) X(log10, 1) \
     X(sinc, 1) X(spherical_bessel_j0, 1) X(bessel_j0, 1) X(bessel_j1, 1) X(bessel_y0, 1) X(bessel_y1, 1) X(airy_ai, 1) \
     X(modified_bessel_k0, 1) X(modified_bessel_k1, 1) X(scaled_modified_bessel_k0, 1) X(scaled_modified_bessel_k1, 1) \
+    X(erfcx, 1) X(log_ndtr, 1) X(ndtri, 1)                                                                    \
     X(relu_backward, 2) X(leaky_relu_backward, 2) X(tanh_backward, 2) X(sigmoid_backward, 2)                  \
     X(entr, 1) X(atan2, 2) X(copysign, 2) X(heaviside, 2) X(xlogy, 2) X(xlog1py, 2) X(gcd, 2) X(lcm, 2) X(igamma, 2) X(igammac, 2) X(zeta, 2) \
     X(add_scaled, 2) X(addcdiv, 3) X(addcmul, 3) X(lerp, 3)

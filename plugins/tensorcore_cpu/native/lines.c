@@ -1,10 +1,14 @@
-/* What goes along a dim one element after the other, and what looks at whole tensors: running extremes and products, the most
-   frequent element, cross products, equality. Loops that no instruction set makes wider. */
+/* What goes along a dim one element after the other, and what looks at whole tensors: running extremes, products and
+   logarithms of sums, cross products, equality; distances of pairs. */
+#include "lines.h"
+
 #include "rows.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+DECLARE_LOOPS(line_loops, line_loops);
+
+static const line_loops *loops;
 
 enum { DIM, KEEPDIM, DTYPE, POWER, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -18,8 +22,12 @@ typedef struct {
     int64_t *places;
     npy_intp size, after; /* of the dim, and of all behind it */
     bool largest;
-    _Atomic bool failed;
 } line_run;
+
+typedef struct {
+    void (*pairs)(const pairs_run *run, ptrdiff_t first);
+    pairs_run run;
+} distances;
 
 /* The array and the dim of a call, and the run over it: the type, TYPE_NONE where it is not for these. */
 static native_type begin(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, int arrays, PyObject **options,
@@ -81,49 +89,7 @@ EXTREMES(extremes_f64, double)
 PRODUCTS(products_f32, float)
 PRODUCTS(products_f64, double)
 
-/* NaN last, as NumPy sorts. */
-#define COMPARE(name, type)                                                                                   \
-    static int name(const void *one, const void *other) {                                                     \
-        const type x = *(const type *)one, y = *(const type *)other;                                          \
-        return x < y ? -1 : x > y ? 1 : (x != x) - (y != y);                                                  \
-    }
-COMPARE(compare_f32, float)
-COMPARE(compare_f64, double)
-
-#define MODES(name, type, compare)                                                                            \
-    static void name(void *context, npy_intp first, npy_intp end) {                                           \
-        type *sorted = malloc((size_t)((line_run *)context)->size * sizeof *sorted);                          \
-        if (!sorted) {                                                                                        \
-            ((line_run *)context)->failed = true;                                                             \
-            return;                                                                                           \
-        }                                                                                                     \
-        EACH_LINE(type)                                                                                       \
-            made = (type *)run->values + line;                                                                \
-            for (npy_intp i = 0; i < run->size; i++)                                                          \
-                sorted[i] = x[i * step];                                                                      \
-            qsort(sorted, (size_t)run->size, sizeof *sorted, compare);                                        \
-            npy_intp most = 0, count = 0;                                                                     \
-            type best = sorted[0];                                                                            \
-            for (npy_intp i = 0; i < run->size; i++) {                                                        \
-                count = i && !compare(sorted + i, sorted + i - 1) ? count + 1 : 1;                            \
-                if (count > most) {                                                                           \
-                    most = count;                                                                             \
-                    best = sorted[i];                                                                         \
-                }                                                                                             \
-            }                                                                                                 \
-            npy_intp place = run->size - 1;                                                                   \
-            for (; place && x[place * step] != best && !(best != best && x[place * step] != x[place * step]);) \
-                place--;                                                                                      \
-            *made = x[place * step];                                                                          \
-            run->places[line] = place;                                                                        \
-        }                                                                                                     \
-        free(sorted);                                                                                         \
-    }
-MODES(modes_f32, float, compare_f32)
-MODES(modes_f64, double, compare_f64)
-
-static const native_body EXTREME_BODIES[] = {extremes_f32, extremes_f64}, PRODUCT_BODIES[] = {products_f32, products_f64},
-                         MODE_BODIES[] = {modes_f32, modes_f64};
+static const native_body EXTREME_BODIES[] = {extremes_f32, extremes_f64}, PRODUCT_BODIES[] = {products_f32, products_f64};
 
 static PyObject *pair(PyArrayObject *values, PyArrayObject *places) { return Py_BuildValue("(NN)", values, places); }
 
@@ -165,32 +131,46 @@ static PyObject *run_products(const native_kernel *kernel, PyObject *const *args
     return (PyObject *)values;
 }
 
-static PyObject *run_mode(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+typedef struct {
+    line_run of;
+    npy_intp tiles;
+    native_type type;
+} log_sums;
+
+static void run_log_sums(void *context, npy_intp begin, npy_intp end) {
+    const log_sums *run = context;
+    const npy_intp n = run->of.size, inner = run->of.after, size = TYPE_SIZE[run->type];
+    for (npy_intp tile = begin; tile < end; tile++) {
+        const npy_intp column = tile % run->tiles * SUM_COLUMNS, start = (tile / run->tiles * n * inner + column) * size;
+        const npy_intp width = inner - column < SUM_COLUMNS ? inner - column : SUM_COLUMNS;
+        if (inner == 1)
+            loops->row_sums[run->type](run->of.x + start, run->of.values + start, n);
+        else
+            loops->column_sums[run->type](run->of.x + start, run->of.values + start, n, inner, width);
+    }
+}
+
+static PyObject *run_logcumsumexp(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
-    line_run run = {.failed = false};
-    npy_intp lines, shape[NATIVE_DIMS];
-    int dim, ndim = 0;
+    log_sums run;
+    npy_intp lines;
+    int dim;
     PyArrayObject *x = (PyArrayObject *)args[0];
-    native_type type = begin(args, nargs, kwnames, 1, options, &run, &lines, &dim);
-    if (type == TYPE_NONE)
-        return NULL;
-    for (int i = 0; i < PyArray_NDIM(x); i++)
-        if (i != dim || (options[KEEPDIM] && PyObject_IsTrue(options[KEEPDIM]) == 1))
-            shape[ndim++] = i == dim ? 1 : PyArray_DIM(x, i);
-    PyArrayObject *values = native_empty(ndim, shape, type), *places = values ? native_empty(ndim, shape, TYPE_I64) : NULL;
-    if (!places) {
-        Py_XDECREF(values);
-        return NULL;
+    if (nargs == 1 && kwnames && PyTuple_GET_SIZE(kwnames) == 1 && native_real_type(args[0]) != TYPE_NONE && !PyArray_IS_C_CONTIGUOUS(x)) {
+        PyObject *dense[2] = {(PyObject *)native_dense(args[0]), args[1]};
+        PyObject *made = dense[0] ? run_logcumsumexp(kernel, dense, nargs, kwnames) : NULL;
+        Py_XDECREF(dense[0]);
+        return made;
     }
-    run.values = PyArray_BYTES(values);
-    run.places = PyArray_DATA(places);
-    native_parallel(lines, lines_grain(&run), MODE_BODIES[type], &run);
-    PyObject *made = pair(values, places);
-    if (run.failed) {
-        Py_XDECREF(made);
-        return PyErr_NoMemory();
-    }
-    return made;
+    run.type = begin(args, nargs, kwnames, 1, options, &run.of, &lines, &dim);
+    PyArrayObject *made = run.type == TYPE_NONE ? NULL : native_empty(PyArray_NDIM(x), PyArray_DIMS(x), run.type);
+    if (!made)
+        return NULL;
+    run.of.values = PyArray_BYTES(made);
+    run.tiles = (run.of.after + SUM_COLUMNS - 1) / SUM_COLUMNS;
+    const npy_intp width = run.of.after < SUM_COLUMNS ? run.of.after : SUM_COLUMNS;
+    native_parallel(lines / run.of.after * run.tiles, native_grain(GRAIN / 4, run.of.size * width), run_log_sums, &run);
+    return (PyObject *)made;
 }
 
 #define CROSS(type)                                                                                           \
@@ -233,7 +213,7 @@ static PyObject *run_cross(const native_kernel *kernel, PyObject *const *args, P
         return made;
     }
     PyObject *options[OPTIONS];
-    line_run run = {.failed = false};
+    line_run run = {.largest = false};
     npy_intp lines;
     int dim;
     native_type type = begin(args, nargs, kwnames, 2, options, &run, &lines, &dim);
@@ -283,31 +263,30 @@ static PyObject *run_equal(const native_kernel *kernel, PyObject *const *args, P
     return PyBool_FromLong(same);
 }
 
-/* Euclid's distances of all pairs of rows, those of each row behind one another. */
-#define PAIRS(name, type, root)                                                                               \
-    static void name(void *context, npy_intp first, npy_intp end) {                                           \
-        const line_run *run = context;                                                                        \
-        const npy_intp rows = run->size, width = run->after;                                                  \
-        for (npy_intp i = first; i < end; i++) {                                                              \
-            const type *x = (const type *)run->x + i * width;                                                 \
-            type *made = (type *)run->values + i * (2 * rows - i - 1) / 2;                                    \
-            for (npy_intp j = i + 1; j < rows; j++) {                                                         \
-                const type *y = (const type *)run->x + j * width;                                             \
-                type lanes[8] = {0};                                                                          \
-                npy_intp k = 0;                                                                               \
-                for (; k + 8 <= width; k += 8)                                                                \
-                    for (int lane = 0; lane < 8; lane++)                                                      \
-                        lanes[lane] += (x[k + lane] - y[k + lane]) * (x[k + lane] - y[k + lane]);             \
-                for (; k < width; k++)                                                                        \
-                    lanes[0] += (x[k] - y[k]) * (x[k] - y[k]);                                                \
-                *made++ = root((lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) +                                \
-                               ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7])));                              \
-            }                                                                                                 \
-        }                                                                                                     \
+/* Panels of columns of the rows, as pairs_run says; NULL with an error set where there is no memory. */
+static char *packed_rows(PyArrayObject *x, native_type type) {
+    const npy_intp rows = PyArray_DIM(x, 0), width = PyArray_DIM(x, 1), panel = loops->panel[type], size = TYPE_SIZE[type];
+    char *packed = PyMem_RawCalloc((size_t)((rows + panel - 1) / panel * panel * width + 1), (size_t)size);
+    if (!packed)
+        PyErr_NoMemory();
+    for (npy_intp j = 0; packed && j < rows; j++) {
+        const npy_intp start = j / panel * panel * width + j % panel;
+        const void *row = PyArray_BYTES(x) + j * width * size;
+        for (npy_intp k = 0; k < width; k++)
+            if (type == TYPE_F32)
+                ((float *)packed)[start + k * panel] = ((const float *)row)[k];
+            else
+                ((double *)packed)[start + k * panel] = ((const double *)row)[k];
     }
-PAIRS(pairs_f32, float, sqrtf)
-PAIRS(pairs_f64, double, sqrt)
+    return packed;
+}
 
+static void run_pairs(void *context, npy_intp begin, npy_intp end) {
+    for (npy_intp i = begin; i < end; i++)
+        ((distances *)context)->pairs(&((distances *)context)->run, i * PAIR_ROWS);
+}
+
+/* Euclid's distances of all pairs of rows, those of each row behind one another. */
 static PyObject *run_pdist(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *power = NULL;
     double p = 0;
@@ -316,16 +295,19 @@ static PyObject *run_pdist(const native_kernel *kernel, PyObject *const *args, P
     if (type == TYPE_NONE || !native_options(args, nargs, kwnames, &names[POWER], 1, &power) || !native_double(power, &p) ||
         p != 2 || PyArray_NDIM(x) != 2 || !PyArray_IS_C_CONTIGUOUS(x))
         return NULL;
-    npy_intp rows = PyArray_DIM(x, 0), count = rows * (rows - 1) / 2;
-    PyArrayObject *made = native_empty(1, &count, type);
-    if (!made)
-        return NULL;
-    line_run run = {.x = PyArray_BYTES(x), .values = PyArray_BYTES(made), .size = rows, .after = PyArray_DIM(x, 1)};
-    native_parallel(rows, native_grain(GRAIN, rows * run.after), type == TYPE_F32 ? pairs_f32 : pairs_f64, &run);
+    npy_intp rows = PyArray_DIM(x, 0), width = PyArray_DIM(x, 1), count = rows * (rows - 1) / 2;
+    char *packed = packed_rows(x, type);
+    PyArrayObject *made = packed ? native_empty(1, &count, type) : NULL;
+    if (made) {
+        distances all = {loops->pairs[type], {PyArray_BYTES(x), packed, PyArray_BYTES(made), rows, width}};
+        native_parallel((rows + PAIR_ROWS - 1) / PAIR_ROWS, native_grain(8 * GRAIN, PAIR_ROWS * rows * width), run_pairs, &all);
+    }
+    PyMem_RawFree(packed);
     return (PyObject *)made;
 }
 
 int lines_init(void) {
+    loops = PICK(line_loops);
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
             return -1;
@@ -336,7 +318,7 @@ const native_spec lines_kernels[] = {
     {"cummax", run_extremes, "x"},
     {"cummin", run_extremes, "n"},
     {"cumprod", run_products, NULL},
-    {"mode_dim", run_mode, NULL},
+    {"logcumsumexp", run_logcumsumexp, NULL},
     {"cross", run_cross, NULL},
     {"equal", run_equal, NULL},
     {"pdist", run_pdist, NULL},

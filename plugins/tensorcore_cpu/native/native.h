@@ -244,6 +244,9 @@ int formulas_init(void);
 extern const native_spec lines_kernels[];
 int lines_init(void);
 
+extern const native_spec mode_kernels[];
+int mode_init(void);
+
 extern const native_spec sample_kernels[];
 int sample_init(void);
 

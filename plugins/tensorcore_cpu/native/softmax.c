@@ -1,12 +1,15 @@
-/* softmax and log_softmax along one dim, and their gradients. */
+/* softmax and log_softmax along one dim, and their gradients; logarithms of sums of powers. */
 #include "softmax.h"
 
 #include "rows.h"
 
+#include <math.h>
+
 DECLARE_LOOPS(softmax_loops, softmax_loops);
 
 static const softmax_loops *loops;
-static PyObject *dim_name;
+enum { DIM, KEEPDIM, OPTIONS };
+static PyObject *names[OPTIONS];
 
 enum { GRAIN = 1 << 14 }; /* elements a thread */
 
@@ -46,7 +49,7 @@ static void run_columns(void *context, npy_intp begin, npy_intp end) {
 static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const softmax_op *op = kernel->data;
     PyObject *option;
-    if (nargs != op->inputs || !kwnames || !native_options(args, nargs, kwnames, &dim_name, 1, &option) || !option)
+    if (nargs != op->inputs || !kwnames || !native_options(args, nargs, kwnames, &names[DIM], 1, &option) || !option)
         return NULL;
     native_type type = native_real_type(args[0]);
     PyArrayObject *first = (PyArrayObject *)args[0], *second = (PyArrayObject *)args[nargs - 1];
@@ -85,10 +88,91 @@ static PyObject *run_softmax(const native_kernel *kernel, PyObject *const *args,
     return (PyObject *)made;
 }
 
+typedef struct {
+    const softmax_of_real *of;
+    class_scores scores; /* whose `top` becomes the result */
+    native_type type;
+    npy_intp tiles;
+} sums_run;
+
+/* An infinite largest element is the result, but where a NaN stands in its line. */
+#define ADD_LOGARITHMS(type)                                                                                  \
+    for (npy_intp k = first; k < first + count; k++) {                                                        \
+        type *made = (type *)scores->top + k;                                                                 \
+        const type *x = (const type *)scores->x + k / inner * n * inner + k % inner;                          \
+        const bool infinite = isinf(*made);                                                                   \
+        *made += infinite ? 0 : ((const type *)scores->less)[k];                                              \
+        for (npy_intp i = 0; infinite && i < n; i++)                                                          \
+            *made = x[i * inner] != x[i * inner] ? x[i * inner] : *made;                                      \
+    }
+
+static void run_sums(void *context, npy_intp begin, npy_intp end) {
+    const sums_run *run = context;
+    const class_scores *scores = &run->scores;
+    const npy_intp n = scores->n, inner = scores->inner;
+    for (npy_intp tile = begin; tile < end; tile++) {
+        const npy_intp column = tile % run->tiles * COLUMNS, rest = inner - column;
+        const npy_intp first = inner == 1 ? begin : tile / run->tiles * inner + column;
+        const npy_intp count = inner == 1 ? end - begin : rest < COLUMNS ? rest : COLUMNS;
+        run->of->statistics(scores, first, count);
+        if (run->type == TYPE_F32)
+            ADD_LOGARITHMS(float)
+        else
+            ADD_LOGARITHMS(double)
+        if (inner == 1) /* all rows in one call */
+            break;
+    }
+}
+
+/* Along dims that lie beside one another. */
+static PyObject *run_logsumexp(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    PyArrayObject *x = (PyArrayObject *)args[0];
+    const native_type type = nargs == 1 ? native_real_type(args[0]) : TYPE_NONE;
+    npy_intp dims[NATIVE_DIMS], shape[NATIVE_DIMS], before = 1;
+    if (type == TYPE_NONE || !PyArray_SIZE(x) || (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)))
+        return NULL;
+    const int ndim = PyArray_NDIM(x), count = native_is_none(options[DIM]) ? ndim : native_sizes(options[DIM], dims, NATIVE_DIMS);
+    const npy_intp first = native_is_none(options[DIM]) || count < 1 ? 0 : dims[0];
+    if (count < 1 || first < 0 || first + count > ndim)
+        return NULL;
+    for (int k = 0; k < count && !native_is_none(options[DIM]); k++)
+        if (dims[k] != first + k)
+            return NULL;
+    const bool kept = options[KEEPDIM] && PyObject_IsTrue(options[KEEPDIM]) == 1;
+    sums_run run = {.of = &loops->of[type], .scores = {.n = 1, .inner = 1}, .type = type};
+    int left = 0;
+    for (int i = 0; i < ndim; i++) {
+        const bool reduced = i >= first && i < first + count;
+        *(reduced ? &run.scores.n : i < first ? &before : &run.scores.inner) *= PyArray_DIM(x, i);
+        if (!reduced || kept)
+            shape[left++] = reduced ? 1 : PyArray_DIM(x, i);
+    }
+    const npy_intp inner = run.scores.inner, places = before * inner;
+    PyArrayObject *dense = native_dense(args[0]), *made = dense ? native_empty(left, shape, type) : NULL;
+    const size_t bytes = (size_t)places * TYPE_SIZE[type];
+    char few[256], *less = !made || bytes <= sizeof few ? few : PyMem_RawMalloc(bytes);
+    if (made && less) {
+        run.scores.x = PyArray_DATA(dense);
+        run.scores.top = PyArray_DATA(made);
+        run.scores.less = less;
+        run.tiles = (inner + COLUMNS - 1) / COLUMNS;
+        native_parallel(before * run.tiles, native_grain(GRAIN, run.scores.n * (inner < COLUMNS ? inner : COLUMNS)), run_sums, &run);
+    } else if (made) {
+        Py_CLEAR(made);
+        PyErr_NoMemory();
+    }
+    if (less != few)
+        PyMem_RawFree(less);
+    Py_XDECREF(dense);
+    return (PyObject *)made;
+}
+
 int softmax_init(void) {
     loops = PICK(softmax_loops);
-    dim_name = PyUnicode_InternFromString("dim");
-    return dim_name ? 0 : -1;
+    names[DIM] = PyUnicode_InternFromString("dim");
+    names[KEEPDIM] = PyUnicode_InternFromString("keepdim");
+    return names[DIM] && names[KEEPDIM] ? 0 : -1;
 }
 
 const native_spec softmax_kernels[] = {
@@ -96,5 +180,6 @@ const native_spec softmax_kernels[] = {
     {"log_softmax", run_softmax, &(const softmax_op){LOG_SOFTMAX, 1}},
     {"softmax_backward", run_softmax, &(const softmax_op){SOFTMAX_BACKWARD, 2}},
     {"log_softmax_backward", run_softmax, &(const softmax_op){LOG_SOFTMAX_BACKWARD, 2}},
+    {"logsumexp", run_logsumexp, NULL},
     {NULL, NULL, NULL},
 };

@@ -287,7 +287,8 @@ def _check_bce(input: Any, target: Any, weight: Any, size_average: Any, reduce: 
             kernels, values = one.device.kernels, one.device.all_values
             least, largest = kernels["amin"](one.native), kernels["amax"](one.native)
             # Conditions, not the numbers, so that a replayed call goes on as long as they hold.
-            if not (values(kernels["ge"](least, 0)).all() and values(kernels["le"](largest, 1)).all()):
+            inside = values(kernels["logical_and"](kernels["ge"](least, 0), kernels["le"](largest, 1)))
+            if not (inside.all() if inside.ndim else inside):
                 raise ShapeError(
                     f"binary_cross_entropy: all elements of {name} should be between 0 and 1, got others; apply sigmoid first"
                 )

@@ -13,6 +13,7 @@ from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.ops.shapes.join import cat
+from tensorcore.ops.shapes.views_part import key_at, slice_op
 from tensorcore.tensor import Tensor
 
 __all__ = ["cumulative_trapezoid", "diff", "gradient", "trapezoid", "trapz"]
@@ -32,9 +33,11 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
         check_tensors("diff", prepend=prepend)
     if append is not None and type(append) is not Tensor:
         check_tensors("diff", append=append)
-    if not input.native.shape:
+    shape = input.native.shape
+    if not shape:
         raise ShapeError("diff: diff expects input to be at least one-dimensional, got a 0-d tensor; use unsqueeze(0)")
-    for name, one in (("prepend", prepend), ("append", append)):
+    ends = [] if prepend is append is None else [("prepend", prepend), ("append", append)]
+    for name, one in ends:
         if one is not None and one.ndim != input.ndim:
             raise ShapeError(
                 f"diff: diff expects prepend or append to be the same dimension as input, got {name} of {one.ndim} dims "
@@ -45,13 +48,12 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
         raise UsageError(f"diff: order must be non-negative but got {n}; pass 0 or more")
     if not n:  # as it is, whatever else is asked for
         return input.clone() if out is None else store("diff", input, out)  # type: ignore[attr-defined]
-    at = rules.wrap_dim("diff", dim, input.ndim)
-    parts = [one for one in (prepend, input, append) if one is not None]
-    made: Any = cat(parts, at) if len(parts) > 1 else input
-    length = made.native.shape[at]
-    for _ in range(min(n, length)):
-        size = max(made.native.shape[at] - 1, 0)
-        later, earlier = made.narrow(at, min(1, length), size), made.narrow(at, 0, size)
+    at = rules.wrap_dim("diff", dim, len(shape))
+    made: Any = cat([one for one in (prepend, input, append) if one is not None], at) if ends else input
+    for _ in range(min(n, made.native.shape[at])):
+        size = made.native.shape[at] - 1
+        later = slice_op.view(made, {"key": key_at(at, slice(1, size + 1, 1))})
+        earlier = slice_op.view(made, {"key": key_at(at, slice(0, size, 1))})
         made = later.logical_xor(earlier) if made.dtype is dtypes.bool_ else later - earlier
     return made if out is None else store("diff", made, out)
 
@@ -179,7 +181,8 @@ def gradient(
 
 def _slope(y: Any, at: int, step: Any, edge_order: int) -> Tensor:
     n = y.native.shape[at]
-    if isinstance(step, Tensor) and step.native.shape:
+    even = not isinstance(step, Tensor) or not step.native.shape
+    if not even:
         shape = [-1 if i == at else 1 for i in range(y.ndim)]
         gaps: Any = diff(step).reshape(shape)  # type: ignore[attr-defined]
 
@@ -206,7 +209,10 @@ def _slope(y: Any, at: int, step: Any, edge_order: int) -> Tensor:
 
     inner = n - 2
     if inner:
-        a, b = gap(0, inner), gap(1, inner)
-        middle = three(0, inner, -b / (a * (a + b)), (b - a) / (a * b), a / (b * (a + b)))
+        if even:  # nothing is left of the element in the middle, whatever it is
+            middle = (part(2, inner) - part(0, inner)) / (2 * step)
+        else:
+            a, b = gap(0, inner), gap(1, inner)
+            middle = three(0, inner, -b / (a * (a + b)), (b - a) / (a * b), a / (b * (a + b)))
         return cat([edge(0), middle, edge(n - 2)], at)
     return cat([edge(0), edge(n - 2)], at)

@@ -135,6 +135,14 @@ _Aminmax = return_type("aminmax", "min max")
 @over_dims(samples=samples.extremes)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
     """The smallest and the largest element, of all or along ``dim``, as a named tuple ``(min, max)``."""
+    if dim is out is None and not keepdim and type(input) is Tensor and input.node is None and input.dtype in REAL:
+        native, dtype, device = input.native, input.dtype, input.device
+        try:
+            if 0 not in native.shape:
+                least, largest = device.kernels["amin"](native), device.kernels["amax"](native)
+                return _Aminmax(new_tensor(least, dtype, device), new_tensor(largest, dtype, device))
+        except MemoryError:  # the calls below give back what is kept, and try again
+            pass
     return stored("aminmax", _Aminmax(amin(input, dim, keepdim), amax(input, dim, keepdim)), out)
 
 

@@ -1,5 +1,5 @@
 /* Fourier transforms of lines: one at a time, and as many side by side as a register has lanes. */
-#include "isa.h"
+#include "zip.h"
 
 #include "../fft.h"
 
@@ -16,6 +16,9 @@
 #include "fft_of_real.h"
 #define REAL float
 #define T vf
+#define T_U vf_u
+#define ZIP ZIP_FLOAT
+#define UNZIP unzip_f32
 #define WIDTH many_f32
 #define ACROSS LANES_F32
 #include "fft_of_real.h"
@@ -26,6 +29,9 @@
 #include "fft_of_real.h"
 #define REAL double
 #define T vd
+#define T_U vd_u
+#define ZIP ZIP_DOUBLE
+#define UNZIP unzip_f64
 #define WIDTH many_f64
 #define ACROSS LANES_F64
 #include "fft_of_real.h"

@@ -179,26 +179,102 @@ static void N(spectrum)(const fft_plan *plan, T **re, T **im, T *other_re, T *ot
 }
 
 /* Lanes of lines that there are not repeat the last one: from[] has a pointer for each. */
-#define EACH(count)                                                                                           \
-    for (ptrdiff_t j = 0; j < (count); j++)                                                                   \
-        for (int lane = 0; lane < ACROSS; lane++)
 #define LANE(x, j) ((REAL *)(x))[(j) * ACROSS + lane]
 
-static void N(read)(const char *const *from, ptrdiff_t step, ptrdiff_t first, ptrdiff_t count, T *re, T *im) {
-    EACH(count) {
-        const REAL *x = (const REAL *)(from[lane] + (first + j) * step);
-        LANE(re, j) = x[0];
-        LANE(im, j) = x[1];
+#ifdef ZIP
+/* Lines that begin beside one another: their elements lie in rows of lanes, real and imaginary parts by turns. */
+static bool N(beside)(const char *const *from, int lines) {
+    for (int lane = 1; lane < lines; lane++)
+        if (from[lane] != from[0] + lane * 2 * (ptrdiff_t)sizeof(REAL))
+            return false;
+    return lines == ACROSS;
+}
+
+/* Rows become columns: each step doubles how many elements of one column lie beside one another. */
+ALWAYS_INLINE void N(turn)(T *block) {
+    T other[ACROSS];
+#pragma GCC unroll 4
+    for (int width = 1; width < ACROSS; width *= 2) {
+#pragma GCC unroll 8
+        for (int i = 0; i < ACROSS / 2; i++) {
+            other[2 * i] = ZIP(block[i], block[i + ACROSS / 2], 0);
+            other[2 * i + 1] = ZIP(block[i], block[i + ACROSS / 2], ACROSS / 2);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < ACROSS; i++)
+            block[i] = other[i];
     }
+}
+#endif
+
+/* Complex numbers, also pairs of real ones. */
+static void N(read)(const char *const *from, ptrdiff_t step, ptrdiff_t count, T *re, T *im) {
+    ptrdiff_t first = 0;
+#ifdef ZIP
+    if (N(beside)(from, ACROSS)) {
+        for (ptrdiff_t j = 0; j < count; j++) {
+            const REAL *x = (const REAL *)(from[0] + j * step);
+            const T low = *(const T_U *)x, high = *(const T_U *)(x + ACROSS);
+            re[j] = UNZIP(low, high, 0);
+            im[j] = UNZIP(low, high, 1);
+        }
+        return;
+    }
+    for (; step == 2 * sizeof(REAL) && first + ACROSS / 2 <= count; first += ACROSS / 2) {
+        T block[ACROSS];
+#pragma GCC unroll 16
+        for (int lane = 0; lane < ACROSS; lane++)
+            block[lane] = *(const T_U *)(from[lane] + first * step);
+        N(turn)(block);
+#pragma GCC unroll 8
+        for (int j = 0; j < ACROSS / 2; j++) {
+            re[first + j] = block[2 * j];
+            im[first + j] = block[2 * j + 1];
+        }
+    }
+#endif
+    for (ptrdiff_t j = first; j < count; j++)
+        for (int lane = 0; lane < ACROSS; lane++) {
+            const REAL *x = (const REAL *)(from[lane] + j * step);
+            LANE(re, j) = x[0];
+            LANE(im, j) = x[1];
+        }
 }
 
 static void N(read_real)(const char *const *from, ptrdiff_t step, ptrdiff_t every, ptrdiff_t count, T *re) {
-    EACH(count) LANE(re, j) = *(const REAL *)(from[lane] + j * every * step);
+    for (ptrdiff_t j = 0; j < count; j++)
+        for (int lane = 0; lane < ACROSS; lane++)
+            LANE(re, j) = *(const REAL *)(from[lane] + j * every * step);
 }
 
 static void N(write)(char *const *to, ptrdiff_t step, int lines, ptrdiff_t count, const T *re, const T *im, REAL scale,
                      REAL other) {
-    for (ptrdiff_t j = 0; j < count; j++)
+    ptrdiff_t first = 0;
+#ifdef ZIP
+    if (N(beside)((const char *const *)to, lines)) {
+        for (ptrdiff_t j = 0; j < count; j++) {
+            const T real = re[j] * scale, imaginary = im[j] * other;
+            REAL *made = (REAL *)(to[0] + j * step);
+            *(T_U *)made = ZIP(real, imaginary, 0);
+            *(T_U *)(made + ACROSS) = ZIP(real, imaginary, ACROSS / 2);
+        }
+        return;
+    }
+    for (; step == 2 * sizeof(REAL) && first + ACROSS / 2 <= count; first += ACROSS / 2) {
+        T block[ACROSS];
+#pragma GCC unroll 8
+        for (int j = 0; j < ACROSS / 2; j++) {
+            block[2 * j] = re[first + j] * scale;
+            block[2 * j + 1] = im[first + j] * other;
+        }
+        N(turn)(block);
+#pragma GCC unroll 16
+        for (int lane = 0; lane < ACROSS; lane++)
+            if (lane < lines)
+                *(T_U *)(to[lane] + first * step) = block[lane];
+    }
+#endif
+    for (ptrdiff_t j = first; j < count; j++)
         for (int lane = 0; lane < lines; lane++) {
             REAL *made = (REAL *)(to[lane] + j * step);
             made[0] = LANE(re, j) * scale;
@@ -251,7 +327,7 @@ static void N(transform)(const fft_way *way, const char *const *from, char *cons
     T *re = work, *im = re + room, *other_re = im + room, *other_im = other_re + room;
     if (way->kind == FFT_HALF_TO_REAL) {
         const ptrdiff_t half = way->size / 2 + 1;
-        N(read)(from, in, 0, half, re, im);
+        N(read)(from, in, half, re, im);
         for (ptrdiff_t k = 0; way->forward && k < half; k++)
             im[k] = -im[k];
         if (pairs) {
@@ -259,6 +335,10 @@ static void N(transform)(const fft_way *way, const char *const *from, char *cons
             T *const held_re = re, *const held_im = im;
             re = other_re, im = other_im;
             N(spectrum)(plan, &im, &re, held_im, held_re);
+            if (out == sizeof(REAL)) {
+                N(write)(to, 2 * out, lines, n, re, im, scale, scale);
+                return;
+            }
             N(write_real)(to, out, lines, 2, n, re, scale);
             char *odd[ACROSS];
             for (int lane = 0; lane < lines; lane++)
@@ -276,8 +356,10 @@ static void N(transform)(const fft_way *way, const char *const *from, char *cons
         return;
     }
     if (way->kind == FFT_COMPLEX)
-        N(read)(from, in, 0, n, re, im);
-    else if (pairs && way->kind == FFT_REAL_TO_HALF) {
+        N(read)(from, in, n, re, im);
+    else if (pairs && way->kind == FFT_REAL_TO_HALF && in == sizeof(REAL)) {
+        N(read)(from, 2 * in, n, re, im);
+    } else if (pairs && way->kind == FFT_REAL_TO_HALF) {
         N(read_real)(from, in, 2, n, re);
         const char *odd[ACROSS];
         for (int lane = 0; lane < ACROSS; lane++)
@@ -322,9 +404,11 @@ static void N(transform)(const fft_way *way, const char *const *from, char *cons
 #undef C2
 #undef S1
 #undef S2
-#undef EACH
 #undef LANE
 #undef REAL
 #undef T
+#undef T_U
+#undef ZIP
+#undef UNZIP
 #undef WIDTH
 #undef ACROSS

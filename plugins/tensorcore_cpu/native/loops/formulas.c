@@ -4,7 +4,10 @@
 #include "functions.h"
 #include "gamma.h"
 #include "loop.h"
+#include "normal.h"
 #include "wide.h"
+#include "wide_angles.h"
+#include "wide_double.h"
 
 #include "../formulas.h"
 
@@ -92,7 +95,6 @@ ALWAYS_INLINE float exp2_of_f32(float x) {
 }
 
 /* tan where x = n pi / 2 + r, |r| <= pi / 4, and |x| under TAN_MOST: pi / 2 in two parts, the first of 33 bits. */
-#define TAN_MOST 1e5f
 ALWAYS_INLINE float tan_of_f32(float x) {
     const double magic = 6755399441055744.0; /* 1.5 * 2^52 */
     double shifted = x * 0.63661977236758134308 + magic, n = shifted - magic;
@@ -100,7 +102,7 @@ ALWAYS_INLINE float tan_of_f32(float x) {
     double sine = r + r * z * P5(z, -2.3889859e-8, 2.7525562e-6, -1.9840874e-4, 8.3333315e-3, -1.6666666641626524e-1);
     double cosine = 1 - 0.5 * z + z * z * P5(z, 2.08757e-9, -2.7557314e-7, 2.48015873e-5, -1.388888888885e-3, 4.16666666666e-2);
     bool odd = bits_f64(shifted) & 1;
-    return (float)(odd ? -cosine / sine : sine / cosine);
+    return (float)((odd ? -cosine : sine) / (odd ? sine : cosine));
 }
 
 /* sin where x = n pi + r, |r| <= pi / 2, and |x| under TAN_MOST: pi in two parts, the first of 33 bits. */
@@ -186,49 +188,34 @@ FORMULA_OF(f32, float, logit, 1, LOGIT(log__f32))
 #endif
 FORMULA_OF(f64, double, logit, 1, LOGIT(log__f64))
 
+#ifdef __AVX512F__
+#define ALONG(name, function)                                                                                 \
+    static void name##_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) { \
+        function(data, steps, count);                                                                         \
+    }
+ALONG(atan, atan_along)
+ALONG(tan, tan_along)
+ALONG(sinh, sinh_along)
+ALONG(cosh, cosh_along)
+static void atan2_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    loop_of_rows(data, steps, count, atan2_of_row);
+}
+#else
 FORMULA_OF(f32, float, atan, 1, made = atan_of_f32(x))
+FORMULA_OF(f32, float, atan2, 2, made = atan2_of_f32(x, y))
+FORMULA_OF(f32, float, sinh, 1, made = sinh_of_f32(x))
+FORMULA_OF(f32, float, cosh, 1, made = cosh_of_f32(x))
+FORMULA_OF(f32, float, near_tan, 1, made = tan_of_f32(x))
+FORMULA_OF(f32, float, far_tan, 1, made = tanf(x))
+#endif
 FORMULA_OF(f32, float, asin, 1, made = asin_of_f32(x))
 FORMULA_OF(f32, float, acos, 1, made = acos_of_f32(x))
 FORMULA_OF(f32, float, atanh, 1, made = atanh_of_f32(x))
 FORMULA_OF(f32, float, asinh, 1, made = asinh_of_f32(x))
 FORMULA_OF(f32, float, acosh, 1, made = acosh_of_f32(x))
-FORMULA_OF(f32, float, sinh, 1, made = sinh_of_f32(x))
-FORMULA_OF(f32, float, cosh, 1, made = cosh_of_f32(x))
 FORMULA_OF(f32, float, exp2, 1, made = exp2_of_f32(x))
 FORMULA_OF(f32, float, entr, 1, made = x == 0 ? 0 : -x * log__f32(x); made = x < 0 ? -INFINITY : made)
 #ifdef __AVX512F__
-/* 16 / i and logarithms of i / 16, i from 12 to 24 by its last four bits. */
-static const double inverse_of_16[16] = {
-    1.0, 0.9411764705882353, 0.8888888888888888, 0.8421052631578947,
-    0.8, 0.7619047619047619, 0.7272727272727273, 0.6956521739130435,
-    0.6666666666666666, 0.0, 0.0, 0.0,
-    1.3333333333333333, 1.2307692307692308, 1.1428571428571428, 1.0666666666666667};
-static const double log2_of_16[16] = {
-    0.0, 0.0874628412503394, 0.16992500144231237, 0.2479275134435855,
-    0.32192809488736235, 0.3923174227787603, 0.45943161863729726, 0.5235619560570128,
-    0.5849625007211562, 0.0, 0.0, 0.0,
-    -0.4150374992788438, -0.2995602818589078, -0.19264507794239588, -0.09310940439148147};
-static const double log10_of_16[16] = {
-    0.0, 0.02632893872234915, 0.05115252244738129, 0.07463361829690418,
-    0.09691001300805642, 0.11809931207799448, 0.13830269816628146, 0.1576078533616681,
-    0.17609125905568124, 0.0, 0.0, 0.0,
-    -0.12493873660829995, -0.09017663034908802, -0.057991946977686754, -0.028028723600243537};
-#define OF_16(table, x)                                                                                       \
-    _mm512_permutex2var_pd(_mm512_loadu_pd(table), _mm512_castpd_si512(x), _mm512_loadu_pd((table) + 8))
-
-/* The logarithm of x = 2^n m, m from 3/4 to 3/2, to a base: n `two`, that of the nearest i / 16, and `natural` times that of
-   what m is of it, 1 + f with f up to 0.044; to 4e-11. NaN, 0 and infinity as in log_wide. */
-ALWAYS_INLINE __m512d log_to_base(__m512d x, const double *logs, double two, double natural) {
-    const __m512d magic = _mm512_set1_pd(0x1.8p52 / 16);
-    __m512d m = _mm512_getmant_pd(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_nan), at = _mm512_add_pd(m, magic);
-    __m512d n = _mm512_sub_pd(_mm512_getexp_pd(x), _mm512_getexp_pd(m));
-    __m512d f = _mm512_fmsub_pd(m, OF_16(inverse_of_16, at), _mm512_set1_pd(1)), series = _mm512_set1_pd(natural / 7);
-#pragma GCC unroll 6
-    for (int k = 6; k; k--)
-        series = _mm512_fmadd_pd(series, f, _mm512_set1_pd(k % 2 ? natural / k : -natural / k));
-    return _mm512_fmadd_pd(series, f, _mm512_fmadd_pd(n, _mm512_set1_pd(two), OF_16(logs, at)));
-}
-
 #define LOG_TO_BASE(name, logs, two, natural)                                                                 \
     ALWAYS_INLINE void name##_wide(__m512 *x, int count) {                                                    \
         WIDE_ALL {                                                                                            \
@@ -240,9 +227,7 @@ ALWAYS_INLINE __m512d log_to_base(__m512d x, const double *logs, double two, dou
         }                                                                                                     \
     }                                                                                                         \
     WIDE_LOOP(name##_along, name##_wide)                                                                      \
-    static void name##_f32(const double *numbers, char *const *data, const ptrdiff_t *steps, ptrdiff_t count) { \
-        name##_along(data, steps, count);                                                                     \
-    }
+    ALONG(name, name##_along)
 LOG_TO_BASE(log2, log2_of_16, 1, 1.44269504088896340736)
 LOG_TO_BASE(log10, log10_of_16, 0.30102999566398119521, 0.43429448190325182765)
 #else
@@ -251,9 +236,9 @@ FORMULA_OF(f32, float, log10, 1, made = (float)(log__f64(x) * 0.4342944819032518
 #endif
 FORMULA_OF(f32, float, lgamma, 1, made = lgamma_of_f32(x))
 FORMULA_OF(f32, float, digamma, 1, made = digamma_of_f32(x))
-FORMULA_OF(f32, float, atan2, 2, made = atan2_of_f32(x, y))
-FORMULA_OF(f32, float, near_tan, 1, made = tan_of_f32(x))
-FORMULA_OF(f32, float, far_tan, 1, made = tanf(x))
+FORMULA_OF(f32, float, erfcx, 1, made = erfcx_of_f32(x))
+FORMULA_OF(f32, float, log_ndtr, 1, made = log_ndtr_of_f32(x))
+FORMULA_OF(f32, float, ndtri, 1, made = ndtri_of_f32(x))
 
 /* sin(x) / x, 1 at 0 and 0 at the infinities; of sinc the angle is rounded to a float, as PyTorch rounds it. */
 #define OVER(sine, angle) ((angle) == 0 ? 1 : (sine) / (angle))
@@ -280,7 +265,9 @@ FORMULA_OF(f64, double, spherical_bessel_j0, 1, made = OR_NOTHING(x, OVER(sin(x)
             (most < (limit) ? near_##name##_f32 : far_##name##_f32)(numbers, at, steps, piece);                \
         }                                                                                                     \
     }
+#ifndef __AVX512F__
 NEAR_OR_FAR(tan, TAN_MOST)
+#endif
 NEAR_OR_FAR(sinc, TAN_MOST / 4)
 NEAR_OR_FAR(spherical_bessel_j0, TAN_MOST)
 
@@ -420,7 +407,8 @@ const formula_loops ISA(formula_loops) = {
            FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0) SINGLE_ENTRY(bessel_j0)
            SINGLE_ENTRY(bessel_j1) SINGLE_ENTRY(bessel_y0) SINGLE_ENTRY(bessel_y1) SINGLE_ENTRY(airy_ai)
            SINGLE_ENTRY(modified_bessel_k0) SINGLE_ENTRY(modified_bessel_k1) SINGLE_ENTRY(scaled_modified_bessel_k0)
-           SINGLE_ENTRY(scaled_modified_bessel_k1) SINGLE_ENTRY(igamma) SINGLE_ENTRY(igammac) SINGLE_ENTRY(zeta)},
+           SINGLE_ENTRY(scaled_modified_bessel_k1) SINGLE_ENTRY(igamma) SINGLE_ENTRY(igammac) SINGLE_ENTRY(zeta)
+           SINGLE_ENTRY(erfcx) SINGLE_ENTRY(log_ndtr) SINGLE_ENTRY(ndtri)},
     .squares = {squares_f32, squares_f64},
     .product = {product_f32, product_f64},
     .pairs = {pairs_f32, pairs_f64},

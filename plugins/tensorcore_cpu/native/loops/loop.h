@@ -62,6 +62,26 @@
         }                                                                                                     \
     }
 
+/* Of two floats each, by a function of rows; what does not lie in a row is copied there, a number once. */
+enum { ROW_PIECE = 512 };
+ALWAYS_INLINE void loop_of_rows(char *const *data, const ptrdiff_t *steps, ptrdiff_t count,
+                                void (*of_row)(const float *x, const float *y, float *made, ptrdiff_t count)) {
+    float space[3][ROW_PIECE], *rows[3];
+    for (ptrdiff_t begin = 0; begin < count; begin += ROW_PIECE) {
+        const ptrdiff_t piece = count - begin < ROW_PIECE ? count - begin : ROW_PIECE;
+        for (int k = 0; k < 3; k++) {
+            char *at = data[k] + begin * steps[k];
+            rows[k] = steps[k] == sizeof(float) ? (float *)at : space[k];
+            if (k < 2 && rows[k] == space[k] && (steps[k] || !begin))
+                for (ptrdiff_t i = 0; i < piece; i++)
+                    space[k][i] = *(const float *)(at + i * steps[k]);
+        }
+        of_row(rows[0], rows[1], rows[2], piece);
+        for (ptrdiff_t i = 0; rows[2] == space[2] && i < piece; i++)
+            *(float *)(data[2] + (begin + i) * steps[2]) = rows[2][i];
+    }
+}
+
 /* X(suffix, type, ...) for the types of a kind. */
 #define FLOATS(X, ...) X(f32, float, __VA_ARGS__) X(f64, double, __VA_ARGS__)
 #define INTEGERS(X, ...)                                                                                      \

@@ -1,10 +1,11 @@
-/* x to the power of y, of floats. NumPy's loop is fast where x is above 0 and the result is no corner; elsewhere it takes 20 to 400 ns
-   an element, and takes along what stands beside. */
+/* x to the power of y, of floats. With AVX-512 it is 2^(y log2 x), in double. Elsewhere NumPy's loop is fast where x is above 0 and the
+   result is no corner; where not, it takes 20 to 400 ns an element, and takes along what stands beside. */
 #ifndef TENSORCORE_NATIVE_POWER_H
 #define TENSORCORE_NATIVE_POWER_H
 
 #include "functions.h"
 #include "loop.h"
+#include "wide_double.h"
 
 #include "../elementwise.h"
 
@@ -12,6 +13,42 @@
 #include <math.h>
 #include <string.h>
 
+#ifdef __AVX512F__
+/* The size of eight powers, off by at most 1e-8 of itself before it is a float: whole powers that a float holds come out exactly. */
+ALWAYS_INLINE __m256 size_of_powers(__m256 base, __m256 y) {
+    __m512d power = _mm512_mul_pd(_mm512_cvtps_pd(y), log_to_base(_mm512_cvtps_pd(base), log2_of_16, 1, 1.44269504088896340736));
+    return _mm512_cvtpd_ps(power_of_two_wide(power));
+}
+
+/* With the sign and the corners of IEEE 754. */
+ALWAYS_INLINE __m512 power_of_vector(__m512 x, __m512 y) {
+    const __m512 sign = _mm512_set1_ps(-0.0f), one = _mm512_set1_ps(1), base = _mm512_andnot_ps(sign, x);
+    __m256 low = size_of_powers(_mm512_castps512_ps256(base), _mm512_castps512_ps256(y));
+    __m256 high = size_of_powers(_mm512_extractf32x8_ps(base, 1), _mm512_extractf32x8_ps(y, 1));
+    __m512 made = _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
+    const __mmask16 none = _mm512_cmp_ps_mask(y, _mm512_setzero_ps(), _CMP_EQ_OQ), ones = _mm512_cmp_ps_mask(base, one, _CMP_EQ_OQ);
+    made = _mm512_mask_mov_ps(made, ones & _mm512_cmp_ps_mask(y, y, _CMP_ORD_Q), one);
+    const __mmask16 negative = _mm512_movepi32_mask(_mm512_castps_si512(x));
+    if (negative) {
+        const __m512 half = _mm512_mul_ps(y, _mm512_set1_ps(0.5f));
+        const __mmask16 whole = _mm512_cmp_ps_mask(_mm512_roundscale_ps(y, _MM_FROUND_FLOOR), y, _CMP_EQ_OQ);
+        const __mmask16 odd = whole & _mm512_cmp_ps_mask(_mm512_roundscale_ps(half, _MM_FROUND_FLOOR), half, _CMP_NEQ_OQ);
+        const __mmask16 below = _mm512_cmp_ps_mask(x, _mm512_setzero_ps(), _CMP_LT_OQ) &
+                                _mm512_cmp_ps_mask(base, _mm512_set1_ps(INFINITY), _CMP_LT_OQ);
+        made = _mm512_mask_or_ps(made, negative & odd, made, sign);
+        made = _mm512_mask_mov_ps(made, below & ~whole, _mm512_set1_ps(NAN));
+    }
+    return _mm512_mask_mov_ps(made, none | _mm512_cmp_ps_mask(x, one, _CMP_EQ_OQ), one);
+}
+
+static void power_of_row(const float *x, const float *y, float *made, ptrdiff_t count) {
+    for (ptrdiff_t i = 0; i < count; i += 16) {
+        const __mmask16 there = count - i < 16 ? (__mmask16)((1u << (count - i)) - 1) : (__mmask16)-1;
+        const __m512 power = power_of_vector(_mm512_maskz_loadu_ps(there, x + i), _mm512_maskz_loadu_ps(there, y + i));
+        _mm512_mask_storeu_ps(made + i, there, power);
+    }
+}
+#else
 /* Whether the size of an element is left to the formula below: by itself, so that its bits do not depend on its neighbours. The
    logarithm is off by less than half of it, and the result between 2^-125 and 2^125. */
 ALWAYS_INLINE bool is_corner(float x, float y) {
@@ -34,11 +71,9 @@ ALWAYS_INLINE float signed_power(float x, float y, float size) {
     return (y == 0) | (x == 1) ? 1 : made;
 }
 
-enum { POWERS = 512 }; /* elements that go through a buffer at a time */
-
 static void power_of_row(const float *x, const float *y, float *made, ptrdiff_t count) {
     static const ptrdiff_t dense[3] = {sizeof(float), sizeof(float), sizeof(float)};
-    float own[POWERS], xs[POWERS], ys[POWERS];
+    float own[ROW_PIECE], xs[ROW_PIECE], ys[ROW_PIECE];
     int corners = 0, negative = 0;
     for (ptrdiff_t i = 0; i < count; i++) {
         corners += is_corner(x[i], y[i]);
@@ -66,26 +101,10 @@ static void power_of_row(const float *x, const float *y, float *made, ptrdiff_t 
     INDEPENDENT for (ptrdiff_t i = 0; i < count; i++)
         made[i] = signed_power(x[i], y[i], own[i]);
 }
+#endif
 
 static void power_f32(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
-    const bool dense = steps[0] == sizeof(float) && steps[1] == sizeof(float) && steps[2] == sizeof(float);
-    float xs[POWERS], ys[POWERS];
-    for (ptrdiff_t begin = 0; begin < count; begin += POWERS) {
-        const ptrdiff_t piece = count - begin < POWERS ? count - begin : POWERS;
-        const char *x = data[0] + begin * steps[0], *y = data[1] + begin * steps[1];
-        char *made = data[2] + begin * steps[2];
-        if (dense) {
-            power_of_row((const float *)x, (const float *)y, (float *)made, piece);
-            continue;
-        }
-        for (ptrdiff_t i = 0; i < piece; i++) {
-            xs[i] = *(const float *)(x + i * steps[0]);
-            ys[i] = *(const float *)(y + i * steps[1]);
-        }
-        power_of_row(xs, ys, xs, piece);
-        for (ptrdiff_t i = 0; i < piece; i++)
-            *(float *)(made + i * steps[2]) = xs[i];
-    }
+    loop_of_rows(data, steps, count, power_of_row);
 }
 
 #endif

@@ -47,8 +47,9 @@ static const float sixteenth_rest[16] = {
 /* e^x: x = n ln 2 + r, where n is a number of sixteenths, which adding `magic` rounds to and whose last four bits
    choose a factor. The exponent is made of n, so that infinities and NaN come from there; r, which they leave without
    meaning, need only be small. What the factor's rounding left out comes in where it is multiplied by r, in the same
-   instruction. Exact to 0.57 units in the last place, and to 0.77 where that is a denormal's. */
-ALWAYS_INLINE void exp_wide(__m512 *x, int count) {
+   instruction. Exact to 0.57 units in the last place, and to 0.77 where that is a denormal's. With
+   `rest`, which is what rounding left out, both are halved, and finite a little longer. */
+ALWAYS_INLINE void wide_exp(__m512 *x, __m512 *rest, int count) {
     const __m512 magic = EACH(MAGIC_F32 / 16);
     __m512 n[WIDE_MOST], r[WIDE_MOST], factor[WIDE_MOST], part[WIDE_MOST];
     WIDE_ALL r[k] = _mm512_fmadd_ps(x[k], EACH(1.44269504088896340736f), magic);
@@ -59,8 +60,15 @@ ALWAYS_INLINE void exp_wide(__m512 *x, int count) {
     WIDE_ALL r[k] = WIDE_SMALL(_mm512_fnmadd_ps(n[k], EACH(LN2_LOW_F32), r[k]));
     WIDE_ALL part[k] = _mm512_fmadd_ps(factor[k], r[k], part[k]);
     WIDE_SERIES(r, x, 0.16667047f, 0.50001626f, 1);
-    WIDE_ALL x[k] = _mm512_scalef_ps(_mm512_fmadd_ps(part[k], x[k], factor[k]), n[k]);
+    WIDE_ALL {
+        const __m512 made = _mm512_fmadd_ps(part[k], x[k], factor[k]), by = rest ? _mm512_sub_ps(n[k], EACH(1)) : n[k];
+        if (rest)
+            rest[k] = _mm512_scalef_ps(_mm512_fmadd_ps(part[k], x[k], _mm512_sub_ps(factor[k], made)), by);
+        x[k] = _mm512_scalef_ps(made, by);
+    }
 }
+
+ALWAYS_INLINE void exp_wide(__m512 *x, int count) { wide_exp(x, NULL, count); }
 
 /* 2^(i / 32) times 1.0000012, with which the largest of their roundings is 3.7e-8 of its number and not 5.6e-8. */
 static const float power_of_32[32] = {

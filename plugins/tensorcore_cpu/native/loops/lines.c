@@ -1,0 +1,115 @@
+/* The loops of distances of pairs, and of running logarithms of sums. */
+#include "functions.h"
+#include "loop.h"
+
+#include "../lines.h"
+
+#include <math.h>
+
+enum { TERMS = 128 }; /* squares that are added up before their sum is added to the others */
+
+#define PAIRS(suffix, type, V, V_U, LANES, root)                                                              \
+    static void pairs_##suffix(const pairs_run *run, ptrdiff_t first) {                                       \
+        enum { PANEL = 2 * LANES };                                                                           \
+        const ptrdiff_t rows = run->rows, width = run->width;                                                 \
+        const type *x[PAIR_ROWS];                                                                             \
+        for (int r = 0; r < PAIR_ROWS; r++)                                                                   \
+            x[r] = (const type *)run->x + (first + r < rows ? first + r : rows - 1) * width;                  \
+        for (ptrdiff_t start = (first + 1) / PANEL * PANEL; start < rows; start += PANEL) {                   \
+            const type *packed = (const type *)run->packed + start * width;                                   \
+            V all[PAIR_ROWS][2] = {0};                                                                        \
+            for (ptrdiff_t k = 0; k < width;) {                                                               \
+                const ptrdiff_t end = k + TERMS < width ? k + TERMS : width;                                  \
+                V sums[PAIR_ROWS][2] = {0};                                                                   \
+                for (; k < end; k++) {                                                                        \
+                    const V low = *(const V_U *)(packed + k * PANEL), high = *(const V_U *)(packed + k * PANEL + LANES); \
+                    for (int r = 0; r < PAIR_ROWS; r++) {                                                     \
+                        const V near = low - x[r][k], far = high - x[r][k];                                   \
+                        sums[r][0] += near * near;                                                            \
+                        sums[r][1] += far * far;                                                              \
+                    }                                                                                         \
+                }                                                                                             \
+                for (int r = 0; r < PAIR_ROWS; r++) {                                                         \
+                    all[r][0] += sums[r][0];                                                                  \
+                    all[r][1] += sums[r][1];                                                                  \
+                }                                                                                             \
+            }                                                                                                 \
+            const ptrdiff_t stop = rows - start < PANEL ? rows - start : PANEL;                               \
+            for (ptrdiff_t i = first; i < first + PAIR_ROWS && i < rows; i++) {                               \
+                const type *squares = (const type *)all[i - first];                                           \
+                type *made = (type *)run->made + i * (2 * rows - i - 1) / 2 + start - i - 1;                  \
+                INDEPENDENT for (ptrdiff_t j = i + 1 > start ? i + 1 - start : 0; j < stop; j++)              \
+                    made[j] = root(squares[j]);                                                               \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+PAIRS(f32, float, vf, vf_u, LANES_F32, sqrtf)
+PAIRS(f64, double, vd, vd_u, LANES_F64, sqrt)
+
+/* A running sum is `sum` times e^top, with the largest element so far as `top`: one power an element, in double. Two equal infinities
+   are no distance apart. */
+ALWAYS_INLINE void add_power(double x, double *top, double *sum) {
+    const double away = x == *top ? 0 : x - *top, power = exp__f64(-abs__f64(away));
+    *sum = away > 0 ? *sum * power + 1 : *sum + power;
+    *top = x > *top ? x : *top;
+}
+
+#define COLUMN_SUMS(suffix, type)                                                                             \
+    static void column_sums_##suffix(const void *from, void *to, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width) { \
+        double top[SUM_COLUMNS], sum[SUM_COLUMNS];                                                            \
+        for (ptrdiff_t k = 0; k < width; k++) {                                                               \
+            top[k] = -INFINITY;                                                                               \
+            sum[k] = 0;                                                                                       \
+        }                                                                                                     \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                                   \
+            const type *x = (const type *)from + i * inner;                                                   \
+            type *made = (type *)to + i * inner;                                                              \
+            INDEPENDENT for (ptrdiff_t k = 0; k < width; k++) {                                               \
+                add_power(x[k], top + k, sum + k);                                                            \
+                made[k] = (type)(top[k] + log__f64(sum[k]));                                                  \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+COLUMN_SUMS(f32, float)
+COLUMN_SUMS(f64, double)
+
+enum { FEW = 64 };
+#define FAR 600 /* e^-FAR is a number as exact as others */
+
+/* FEW elements share a `top`, so that powers and logarithms are made side by side, where the first of them, or what was before, is not
+   far below it; else each has its own. */
+#define ROW_SUMS(suffix, type)                                                                                \
+    static void row_sums_##suffix(const void *from, void *to, ptrdiff_t n) {                                  \
+        double top = -INFINITY, sum = 0, powers[FEW];                                                         \
+        for (ptrdiff_t begin = 0; begin < n; begin += FEW) {                                                  \
+            const type *x = (const type *)from + begin;                                                       \
+            type *made = (type *)to + begin;                                                                  \
+            const ptrdiff_t count = n - begin < FEW ? n - begin : FEW;                                        \
+            const double least = x[0] > top ? x[0] : top;                                                     \
+            double most = least;                                                                              \
+            for (ptrdiff_t i = 0; i < count; i++)                                                             \
+                most = x[i] > most ? x[i] : most;                                                             \
+            if (most - least <= FAR) {                                                                        \
+                sum *= exp__f64(top - most);                                                                  \
+                top = most;                                                                                   \
+                for (ptrdiff_t i = 0; i < count; i++)                                                         \
+                    powers[i] = exp__f64(x[i] - top);                                                         \
+                for (ptrdiff_t i = 0; i < count; i++)                                                         \
+                    powers[i] = sum += powers[i];                                                             \
+                for (ptrdiff_t i = 0; i < count; i++)                                                         \
+                    made[i] = (type)(top + log__f64(powers[i]));                                              \
+            } else {                                                                                          \
+                for (ptrdiff_t i = 0; i < count; i++) {                                                       \
+                    add_power(x[i], &top, &sum);                                                              \
+                    made[i] = (type)(top + log__f64(sum));                                                    \
+                }                                                                                             \
+            }                                                                                                 \
+        }                                                                                                     \
+    }
+ROW_SUMS(f32, float)
+ROW_SUMS(f64, double)
+
+const line_loops ISA(line_loops) = {{2 * LANES_F32, 2 * LANES_F64},
+                                        {pairs_f32, pairs_f64},
+                                        {row_sums_f32, row_sums_f64},
+                                        {column_sums_f32, column_sums_f64}};

@@ -20,7 +20,7 @@ from docs import kernels
 from tensorcore import dtypes
 from tensorcore.amp.lists import ACCELERATOR, CPU
 from tensorcore.ops import late
-from tensorcore.shortcuts import properties
+from tensorcore.shortcuts import in_python, properties
 from tensorcore.tensor import Tensor
 
 __all__ = ["files", "main"]
@@ -275,7 +275,7 @@ def _page() -> str:
             "| --- | --- | --- | --- |",
             *rows,
         ]
-    methods = [name for name, value in sorted(vars(Tensor).items()) if _is_op(value) and _only_method(name)]
+    methods = [name for name, value in sorted(vars(Tensor).items()) if _is_op(in_python(value)) and _only_method(name)]
     lines += ["", "## Methods of Tensor alone", "", ", ".join(f"`{name}`" for name in methods), ""]
     lines[2] = f"{count} functions and {len(methods)} more methods. " + lines[2]
     return "\n".join(lines)

@@ -275,7 +275,7 @@ def _page() -> str:
             "| --- | --- | --- | --- |",
             *rows,
         ]
-    methods = [name for name, value in sorted(vars(Tensor).items()) if _is_op(in_python(value)) and _only_method(name)]
+    methods = [name for name, value in sorted(vars(Tensor).items()) if _is_op(value) and _only_method(name)]
     lines += ["", "## Methods of Tensor alone", "", ", ".join(f"`{name}`" for name in methods), ""]
     lines[2] = f"{count} functions and {len(methods)} more methods. " + lines[2]
     return "\n".join(lines)
@@ -314,6 +314,7 @@ def _listed(module: types.ModuleType, name: str) -> bool:
 
 
 def _is_op(value: Any) -> bool:
+    value = in_python(value)
     if not inspect.isfunction(value):
         return False
     ours = value.__module__.startswith("tensorcore.ops") and not value.__name__.startswith("_")

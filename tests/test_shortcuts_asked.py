@@ -12,7 +12,7 @@ import pytest
 import tensorcore as torch
 from tensorcore.formats import Size
 from tensorcore.ops.calls import apply
-from tensorcore.tensor import Tensor, _count
+from tensorcore.tensor import Tensor
 
 from .test_shortcuts import HUGE, Whole, outcome
 
@@ -39,11 +39,32 @@ def test_a_property_says_the_same_by_both_ways(name) -> None:
 
 
 @native
-@pytest.mark.parametrize("function", [_count])
-def test_counts_and_offsets_are_the_same_by_both_ways(function) -> None:
-    """Of whole memory and of parts of it, of no elements, and of tensors without an array of NumPy's."""
-    for one in _tensors():
-        assert outcome(function, one) == outcome(function.__wrapped__, one)
+@pytest.mark.parametrize("name", ["numel", "dim", "storage_offset", "data_ptr", "is_contiguous", "contiguous"])
+def test_counts_and_places_are_the_same_by_both_ways(name) -> None:
+    """Of whole memory and of parts of it, of no elements, of tensors without an array of NumPy's, and of what is none."""
+    method = vars(Tensor)[name]
+    shared = torch.from_numpy(np.arange(12, dtype=np.int16).reshape(3, 4)[1:, 2:])
+    for one in [*_tensors(), shared, shared.t(), torch.ones(1, 4)[:, :1], torch.empty(0).t(), 3]:
+        got, expected = outcome(method, one), outcome(method.__wrapped__, one)
+        if isinstance(got, torch.Tensor) and got is not one:
+            assert got.stride() == expected.stride()
+            assert torch.equal(got, expected)
+        else:
+            assert got is expected or got == expected
+    x = torch.zeros(2, 3, 4, 5)
+    for given in ((), (torch.channels_last,), (torch.contiguous_format,), ("a",), (1, 2)):
+        got, expected = outcome(method, x, *given), outcome(method.__wrapped__, x, *given)
+        if got is not expected:
+            assert got.stride() == expected.stride() if isinstance(got, torch.Tensor) else got == expected
+    assert outcome(method, x, other=1) == outcome(method.__wrapped__, x, other=1)
+
+
+def test_a_trace_hears_of_places_in_memory_that_a_program_asks_for() -> None:
+    """Also where the question goes a short way: such a call is none to replay."""
+    for ask in (Tensor.storage_offset, Tensor.data_ptr):
+        compiled = torch.compile(lambda x, ask=ask: x * (1 + 0 * ask(x)), fullgraph=True)
+        with pytest.raises(RuntimeError, match="asks where a tensor lies in memory"):
+            compiled(torch.ones(3))
 
 
 def test_the_address_is_that_of_the_first_element() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
@@ -238,6 +239,30 @@ def test_a_thread_with_a_generator_of_its_own_draws_from_it() -> None:
     source = Generator(9)
     assert found == [(source.uniform((3,)).tolist(), source.uniform((3,)).tolist()), True]
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_arrays_of_numpys_are_shared_by_both_ways() -> None:
+    """Of all layouts, dtypes and owners: the same tensor, warning or error; also where the host was not asked for before."""
+    whole, fixed = np.arange(12.0).reshape(3, 4), np.ones(3)
+    fixed.flags.writeable = False
+    structured = np.zeros(3, [("a", "i4"), ("b", "i2")])
+    arrays = [whole, whole[1:, ::2], whole.T, whole[::-1], np.array(2.0), np.zeros((0, 3)), fixed, whole.astype(">f8"), [1], None,
+              structured["a"], structured["b"], np.array(["a"]), np.zeros(2, "V0"), np.zeros(2, "c8"), whole.view(np.matrix)]  # fmt: skip
+    for one in arrays:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            short = outcome(torch.from_numpy, one)
+            with torch.inference_mode():  # the long way
+                long = outcome(torch.from_numpy, one)
+        if not isinstance(short, torch.Tensor):
+            assert short == long
+            continue
+        assert (short.dtype, short.device) == (long.dtype, long.device)
+        assert (short.shape, short.stride()) == (long.shape, long.stride())
+        assert short.data_ptr() == long.data_ptr() == one.__array_interface__["data"][0]
+        assert (short.storage_offset(), short.requires_grad) == (long.storage_offset(), False)
+    with pytest.warns(UserWarning, match="writable"):
+        torch.from_numpy(fixed)
 
 
 def test_each_example_of_a_vmap_draws_as_it_is_told() -> None:

@@ -275,6 +275,30 @@ static PyObject *run_draws_over(const shortcut *self, PyObject *const *args, Py_
     return filled;
 }
 
+/* arrays.py: _usual(ndarray), of an array that may be written, whose strides are steps of its elements; with the class that says where
+   the host is, the dtypes by NumPy's, and the class of devices */
+static PyObject *run_from_numpy(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 1 || kwnames || !PyArray_CheckExact(args[0]) || !PyArray_ISWRITEABLE((PyArrayObject *)args[0]) || counts(INFERENCE))
+        return NULL;
+    PyArrayObject *array = (PyArrayObject *)args[0];
+    PyObject *dtype = PyArray_ISNOTSWAPPED(array) ? PyDict_GetItemWithError(self->known[1], (PyObject *)PyArray_DESCR(array)) : NULL;
+    if (!dtype) {
+        PyErr_Clear();
+        return NULL;
+    }
+    for (int i = 0; i < PyArray_NDIM(array); i++)
+        if (PyArray_STRIDE(array, i) < 0 || PyArray_STRIDE(array, i) % PyArray_ITEMSIZE(array))
+            return NULL;
+    PyObject *host = PyObject_GetAttr(self->known[0], shortcut_names[A_HOST]), *native = NULL, *made = NULL;
+    if (host && PyObject_TypeCheck(host, (PyTypeObject *)self->known[2]))
+        native = PyObject_CallMethodOneArg(host, shortcut_names[A_SHARE_HOST], args[0]);
+    if (native)
+        made = new_tensor(native, dtype, host);
+    Py_XDECREF(native);
+    Py_XDECREF(host);
+    return made;
+}
+
 /* twister.py: lend(self, draw, *arguments), and lend_normal, which knows something: it hands on the kept normal behind the capsule,
    and keeps what comes back beside the numbers */
 static PyObject *run_lend(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -316,4 +340,4 @@ static PyObject *run_lend(const shortcut *self, PyObject *const *args, Py_ssize_
 }
 
 const shortcut_spec making_shortcuts[] = {{"filled", run_filled}, {"draw", run_draw}, {"created", run_created}, {"fill", run_fill}, {"draws_over", run_draws_over},
-                                         {"lend", run_lend}, {NULL, NULL}};
+                                         {"lend", run_lend}, {"from_numpy", run_from_numpy}, {NULL, NULL}};

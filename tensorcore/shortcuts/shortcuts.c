@@ -13,13 +13,13 @@ static const char *const NAME_TEXTS[NAMES] = {
     "kernels", "kernel", "variadic", "grads", "shape", "base", "kind", "is_floating_point", "is_complex", "dtype", "plain",
     "several", "unrecorded", "input_shape", "enabled", "key", "params", "array", "as_native", "offset", "dim1", "dim2", "addmm", "beta", "alpha",
     "type", "levels", "own_generator", "random", "device", "host", "_default", "copy",
-    "_lock", "_capsule", "_unused", "_normal", "acquire", "release", "allocate", "full", "process", "threads", "draw_over", "generator",
+    "_lock", "_capsule", "_unused", "_normal", "acquire", "release", "allocate", "full", "process", "threads", "draw_over", "generator", "share_host",
 };
 static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail", "inference"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};
 static const char *const NODE_NAMES[NODE_SLOTS] = {"op", "edges", "saved", "options", "extra", "shape", "dtype", "order",
                                                   "grad", "out", "version"};
-static const char *const UNUSUAL_NAMES[UNUSUAL_SLOTS] = {"threads", "inference", "vmaps"};
+static const char *const UNUSUAL_NAMES[UNUSUAL_SLOTS] = {"threads", "inference", "vmaps", "tracers"};
 
 bool is_whole(PyObject *one) {
     if (!is_tensor(one))

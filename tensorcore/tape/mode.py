@@ -54,6 +54,12 @@ class Mode(threading.local):
             with _counting:
                 unusual.threads += -1 if plain else 1
 
+    def trace(self, tracer: Any) -> None:
+        """Let a tracer write down the calls of this thread; None to write no longer."""
+        with _counting:
+            unusual.tracers += (tracer is not None) - (self.tracer is not None)
+        self.tracer = tracer
+
     def enter_level(self, level: Any) -> None:
         """Let a vmap be under way on this thread, inside those that are."""
         self.levels = (*self.levels, level)
@@ -68,24 +74,25 @@ class Mode(threading.local):
 
 
 class Unusual:
-    """How many threads are not ``plain``, how many are in inference mode, and how many vmaps are under way on all of them.
+    """How many threads are not ``plain``, are in inference mode, are traced, and how many vmaps are under way on all of them.
 
     While there is none, the hot path need not ask which thread it runs on: reading a thread-local
     costs 35 ns, this counter 5. A thread that ends inside ``no_grad`` leaves it too high, which
     costs time and nothing else.
     """
 
-    __slots__ = ("inference", "inferred", "threads", "vmaps")
+    __slots__ = ("inference", "inferred", "threads", "tracers", "vmaps")
 
     threads: int
     inference: int
+    tracers: int
     vmaps: int
     inferred: bool  # whether any thread has ever been in inference mode: before that, no tensor is marked
 
 
 _counting = renewed(threading.Lock())
 unusual = Unusual()
-unusual.threads = unusual.inference = unusual.vmaps = 0
+unusual.threads = unusual.inference = unusual.tracers = unusual.vmaps = 0
 unusual.inferred = False
 mode = Mode()
 # The namespaces that make tensors by the name ``new``. While a thread is in inference mode another maker stands there,

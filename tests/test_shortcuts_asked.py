@@ -12,6 +12,7 @@ import pytest
 import tensorcore as torch
 from tensorcore.formats import Size
 from tensorcore.ops.calls import apply
+from tensorcore.ops.indexing.parse import new_dim
 from tensorcore.tensor import Tensor
 
 from .test_shortcuts import HUGE, Whole, outcome
@@ -57,6 +58,29 @@ def test_counts_and_places_are_the_same_by_both_ways(name) -> None:
         if got is not expected:
             assert got.stride() == expected.stride() if isinstance(got, torch.Tensor) else got == expected
     assert outcome(method, x, other=1) == outcome(method.__wrapped__, x, other=1)
+
+
+@native
+@pytest.mark.parametrize("key", [
+    None, (None,), (slice(None), None), (None, slice(None)), (..., None), (None, ...), (slice(None), ..., None), (slice(None), None, ...),
+    (..., None, slice(None)), (slice(None), None, slice(None), slice(None)), (slice(None), slice(None)), (None, None), (..., None, ...),
+    (slice(1), None), (0, None), 3, "a", [None], (Whole(1), None), (np.ones(2), None),
+])  # fmt: skip
+def test_a_new_dim_is_found_by_both_ways(key) -> None:
+    """Among whole slices and around an Ellipsis; the view is the one that the key's parts make one by one."""
+    for ndim in range(4):
+        if not isinstance(key, tuple) or not any(isinstance(one, np.ndarray) for one in key):
+            assert new_dim(key, ndim) == new_dim.__wrapped__(key, ndim)
+    x = torch.arange(6).view(2, 3).t()
+    at = new_dim(key, 2)
+    if at is not None:
+        made = x[key]
+        assert (made.shape, made.stride()) == (x.unsqueeze(at).shape, x.unsqueeze(at).stride())
+        assert made._base is x._base
+        made.fill_(7)
+        assert (x == 7).all()
+    leaf = torch.ones(2, 3, requires_grad=True)
+    assert leaf[:, None].grad_fn.name() == "UnsqueezeBackward0"
 
 
 def test_a_trace_hears_of_places_in_memory_that_a_program_asks_for() -> None:

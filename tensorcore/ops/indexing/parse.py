@@ -187,7 +187,9 @@ def new_dim(key: Any, ndim: int) -> int | None:
     """Where a key of whole slices, at most one Ellipsis and one None puts the new dim; None for every other key."""
     if key is None:
         return 0
-    if type(key) is not tuple or [type(one) for one in key if type(one) is not slice and one is not Ellipsis] != [_NONE]:
+    if type(key) is not tuple:
+        return None
+    if [type(one) for one in key if type(one) is not slice and one is not Ellipsis] != [_NONE]:
         return None
     if any([not one.start is one.stop is one.step is None for one in key if type(one) is slice]):
         return None

@@ -211,7 +211,7 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         and src.device is input.device
         and src.native.shape == input.native.shape
         and (src.node is None or not mode.enabled)
-        and (src.version is None or src.version is not input.version)
+        and (src.version is None or src.version is not input.version or src.native is input.native)
     ):
         input.device.kernels["copy"](input.native, src.native)
         written(input)

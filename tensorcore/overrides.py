@@ -210,7 +210,7 @@ def listen() -> None:
         _intercept(in_python(function), name, getattr(Tensor, _STAND_FOR[name]) if name in _STAND_FOR else function)
     for function, name in _listening["Tensor"].items():
         if name in _OPERATORS or function.__name__[0] == "_":
-            function.__name__ = _STAND_FOR.get(name, name)
+            in_python(function).__name__ = _STAND_FOR.get(name, name)
     for name in _PROPERTIES:
         read = getattr(Tensor, name)
         plain = innermost(read.fget)  # torch.real looks by itself already

@@ -388,6 +388,7 @@ class Tensor:
         # bfloat16 is a NumPy extension type whose tolist() gives no Python floats.
         return values.astype(np.float32).tolist() if self.dtype.name == "bfloat16" else values.tolist()
 
+    @before("is_true")
     def __bool__(self) -> bool:
         if self.native.shape and prod(self.native.shape) != 1:
             raise UsageError(

@@ -83,6 +83,18 @@ def test_a_new_dim_is_found_by_both_ways(key) -> None:
     assert leaf[:, None].grad_fn.name() == "UnsqueezeBackward0"
 
 
+@native
+def test_truth_is_told_by_both_ways() -> None:
+    """Of one element of any shape and dtype, of several and of none, and of tensors without values; a trace stops at it."""
+    truth = vars(Tensor)["__bool__"]
+    one = [torch.tensor([[value]]).to(dtype) for value in (0, 1, 2.5, float("nan")) for dtype in (
+        torch.float32, torch.bfloat16, torch.int8, torch.bool, torch.complex64)]  # fmt: skip
+    for x in [*one, torch.tensor(-0.0), torch.ones(3, 4)[1:2, 2:3], *_tensors(), 3]:
+        assert outcome(truth, x) == outcome(truth.__wrapped__, x)
+    with pytest.raises(RuntimeError, match="fullgraph"):
+        torch.compile(lambda x: x + 1 if x.sum() else x, fullgraph=True)(torch.ones(3))
+
+
 def test_a_trace_hears_of_places_in_memory_that_a_program_asks_for() -> None:
     """Also where the question goes a short way: such a call is none to replay."""
     for ask in (Tensor.storage_offset, Tensor.data_ptr):

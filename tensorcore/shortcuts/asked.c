@@ -67,6 +67,30 @@ static PyObject *run_contiguous(const shortcut *self, PyObject *const *args, Py_
     return array && PyArray_IS_C_CONTIGUOUS(array) ? Py_NewRef(args[0]) : NULL;
 }
 
+/* Whether a device's arrays hold values; false with an exception too. */
+static bool holds_values(PyObject *device) {
+    PyObject *can = PyObject_GetAttr(device, shortcut_names[A_CAPABILITIES]);
+    PyObject *values = can ? PyObject_GetAttr(can, shortcut_names[A_VALUES]) : NULL;
+    Py_XDECREF(can);
+    Py_XDECREF(values);
+    return values == Py_True;
+}
+
+/* tensor.py: __bool__(tensor) of one element, which the device hands to the host */
+static PyObject *run_is_true(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *tensor = asked(args, nargs, kwnames);
+    PyArrayObject *array = array_of(tensor);
+    if (!array || PyArray_SIZE(array) != 1 || !SLOT(tensor, DEVICE) || !holds_values(SLOT(tensor, DEVICE)))
+        return NULL;
+    PyObject *host = PyObject_CallMethodOneArg(SLOT(tensor, DEVICE), shortcut_names[A_TO_HOST], (PyObject *)array), *value = NULL;
+    if (host && PyArray_CheckExact(host) && PyArray_SIZE((PyArrayObject *)host) == 1)
+        value = PyArray_GETITEM((PyArrayObject *)host, PyArray_BYTES((PyArrayObject *)host));
+    Py_XDECREF(host);
+    const int truth = value ? PyObject_IsTrue(value) : -1;
+    Py_XDECREF(value);
+    return truth < 0 ? NULL : PyBool_FromLong(truth);
+}
+
 /* The facade: is_cuda and the like; it knows the kind of device */
 static PyObject *run_is_on(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *tensor = asked(args, nargs, kwnames), *device = tensor ? SLOT(tensor, DEVICE) : NULL;
@@ -91,5 +115,5 @@ PyObject *item_of_size(PyObject *self, PyObject *key) {
 const shortcut_spec asked_shortcuts[] = {
     {"requires_grad", run_requires_grad}, {"is_leaf", run_is_leaf}, {"count", run_count},
     {"is_on", run_is_on}, {"dim", run_dim}, {"storage_offset", run_storage_offset}, {"data_ptr", run_data_ptr},
-    {"is_contiguous", run_is_contiguous}, {"contiguous", run_contiguous}, {NULL, NULL},
+    {"is_contiguous", run_is_contiguous}, {"contiguous", run_contiguous}, {"is_true", run_is_true}, {NULL, NULL},
 };

@@ -14,7 +14,7 @@ static const char *const NAME_TEXTS[NAMES] = {
     "several", "unrecorded", "input_shape", "enabled", "key", "params", "array", "as_native", "offset", "dim1", "dim2", "addmm", "beta", "alpha",
     "type", "levels", "own_generator", "random", "device", "host", "_default", "copy",
     "_lock", "_capsule", "_unused", "_normal", "acquire", "release", "allocate", "full", "process", "threads", "draw_over", "generator", "share_host", "wraps", "traits",
-    "keeps_inputs", "needed_for", "keeps_out",
+    "keeps_inputs", "needed_for", "keeps_out", "capabilities", "values", "to_host",
 };
 static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail", "inference"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};

@@ -151,8 +151,13 @@ def moveaxis(input: Tensor, source: int | Sequence[int], destination: int | Sequ
 
 
 def _swap_options(op: str, input: Tensor, dim0: int, dim1: int) -> tuple[Op, dict[str, Any]]:
-    if type(dim0) is int and type(dim1) is int and len(input.native.shape) == 2 and -2 <= dim0 < 2 and -2 <= dim1 < 2:
-        return _transpose, _SWAP if (dim0 ^ dim1) & 1 else _KEEP[2]
+    ndim = len(input.native.shape)
+    if type(dim0) is int and type(dim1) is int and -ndim <= dim0 < ndim and -ndim <= dim1 < ndim:
+        if ndim == 2:
+            return _transpose, _SWAP if (dim0 ^ dim1) & 1 else _KEEP[2]
+        dims = list(range(ndim))
+        dims[dim0], dims[dim1] = dims[dim1], dims[dim0]
+        return _transpose, {"dims": tuple(dims)}
     return _transpose, {"dims": _swapped(op, input, dim0, dim1)}
 
 

@@ -20,7 +20,7 @@ from docs import kernels
 from tensorcore import dtypes
 from tensorcore.amp.lists import ACCELERATOR, CPU
 from tensorcore.ops import late
-from tensorcore.shortcuts import properties
+from tensorcore.shortcuts import in_python, properties
 from tensorcore.tensor import Tensor
 
 __all__ = ["files", "main"]
@@ -314,6 +314,7 @@ def _listed(module: types.ModuleType, name: str) -> bool:
 
 
 def _is_op(value: Any) -> bool:
+    value = in_python(value)
     if not inspect.isfunction(value):
         return False
     ours = value.__module__.startswith("tensorcore.ops") and not value.__name__.startswith("_")

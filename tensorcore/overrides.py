@@ -18,6 +18,7 @@ from typing import Any
 from tensorcore import ops
 from tensorcore.amp.bodies import innermost, interpose
 from tensorcore.errors import ArgumentTypeError
+from tensorcore.shortcuts import in_python
 from tensorcore.tensor import Tensor
 
 __all__ = [
@@ -206,10 +207,10 @@ def listen() -> None:
         return
     _listening.update(_public())
     for function, name in {one: name for functions in _listening.values() for one, name in functions.items()}.items():
-        _intercept(function, name, getattr(Tensor, _STAND_FOR[name]) if name in _STAND_FOR else function)
+        _intercept(in_python(function), name, getattr(Tensor, _STAND_FOR[name]) if name in _STAND_FOR else function)
     for function, name in _listening["Tensor"].items():
         if name in _OPERATORS or function.__name__[0] == "_":
-            function.__name__ = _STAND_FOR.get(name, name)
+            in_python(function).__name__ = _STAND_FOR.get(name, name)
     for name in _PROPERTIES:
         read = getattr(Tensor, name)
         plain = innermost(read.fget)  # torch.real looks by itself already
@@ -241,7 +242,7 @@ def _public() -> dict[str, dict[FunctionType, str]]:
     names = {name for family in ops.FAMILIES for name in family.__all__} | {*ops.METHODS, *ops.late.FUNCTIONS}
     rooms: dict[str, dict[FunctionType, str]] = {"Tensor": {}, "": {}}
     for name, value in list(vars(Tensor).items()):
-        if type(value) is FunctionType and (name in _OPERATORS or name[0] != "_") and name not in _NEVER:
+        if type(in_python(value)) is FunctionType and (name in _OPERATORS or name[0] != "_") and name not in _NEVER:
             rooms["Tensor"].setdefault(value, name)
     for name in sorted(names):
         value = getattr(tensorcore, name, None)

@@ -73,15 +73,17 @@ class Tensor:
                 "Dimension out of range"
             ) from None
 
+    @before("dim")
     def dim(self) -> int:
         """The number of dims."""
         return len(self.native.shape)
 
     ndimension, ndim = dim, property(dim)
 
+    @before("count")
     def numel(self) -> int:
         """The number of elements."""
-        return _count(self)
+        return prod(self.native.shape)
 
     nelement = numel
 
@@ -104,16 +106,19 @@ class Tensor:
         strides = self.device.strides(self.native)
         return strides if dim is None else strides[dim]
 
+    @before("storage_offset")
     @tells(PLACE)
     def storage_offset(self) -> int:
         """Where in the storage the first element is, in elements."""
         return self.device.layout(self.native)[1]
 
+    @before("data_ptr")
     @tells(PLACE)
     def data_ptr(self) -> int:
         """The address of the first element."""
         return self.device.data_pointer(self.native)
 
+    @before("is_contiguous")
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether the elements lie in memory in row-major order, or that of ``memory_format``, without gaps."""
         if memory_format is None or memory_format is contiguous_format:
@@ -383,6 +388,7 @@ class Tensor:
         # bfloat16 is a NumPy extension type whose tolist() gives no Python floats.
         return values.astype(np.float32).tolist() if self.dtype.name == "bfloat16" else values.tolist()
 
+    @before("is_true")
     def __bool__(self) -> bool:
         if self.native.shape and prod(self.native.shape) != 1:
             raise UsageError(
@@ -441,11 +447,6 @@ class Tensor:
         if not self.native.shape and self.device.capabilities.values and not self.device.many:
             return format(self.item(), spec)
         return object.__format__(self, spec)
-
-
-@before("count")
-def _count(tensor: Tensor) -> int:
-    return prod(tensor.native.shape)
 
 
 @before("new_tensor")

@@ -12,7 +12,8 @@ import pytest
 import tensorcore as torch
 from tensorcore.formats import Size
 from tensorcore.ops.calls import apply
-from tensorcore.tensor import Tensor, _count
+from tensorcore.ops.indexing.parse import new_dim
+from tensorcore.tensor import Tensor
 
 from .test_shortcuts import HUGE, Whole, outcome
 
@@ -39,11 +40,67 @@ def test_a_property_says_the_same_by_both_ways(name) -> None:
 
 
 @native
-@pytest.mark.parametrize("function", [_count])
-def test_counts_and_offsets_are_the_same_by_both_ways(function) -> None:
-    """Of whole memory and of parts of it, of no elements, and of tensors without an array of NumPy's."""
-    for one in _tensors():
-        assert outcome(function, one) == outcome(function.__wrapped__, one)
+@pytest.mark.parametrize("name", ["numel", "dim", "storage_offset", "data_ptr", "is_contiguous", "contiguous"])
+def test_counts_and_places_are_the_same_by_both_ways(name) -> None:
+    """Of whole memory and of parts of it, of no elements, of tensors without an array of NumPy's, and of what is none."""
+    method = vars(Tensor)[name]
+    shared = torch.from_numpy(np.arange(12, dtype=np.int16).reshape(3, 4)[1:, 2:])
+    for one in [*_tensors(), shared, shared.t(), torch.ones(1, 4)[:, :1], torch.empty(0).t(), 3]:
+        got, expected = outcome(method, one), outcome(method.__wrapped__, one)
+        if isinstance(got, torch.Tensor) and got is not one:
+            assert got.stride() == expected.stride()
+            assert torch.equal(got, expected)
+        else:
+            assert got is expected or got == expected
+    x = torch.zeros(2, 3, 4, 5)
+    for given in ((), (torch.channels_last,), (torch.contiguous_format,), ("a",), (1, 2)):
+        got, expected = outcome(method, x, *given), outcome(method.__wrapped__, x, *given)
+        if got is not expected:
+            assert got.stride() == expected.stride() if isinstance(got, torch.Tensor) else got == expected
+    assert outcome(method, x, other=1) == outcome(method.__wrapped__, x, other=1)
+
+
+@native
+@pytest.mark.parametrize("key", [
+    None, (None,), (slice(None), None), (None, slice(None)), (..., None), (None, ...), (slice(None), ..., None), (slice(None), None, ...),
+    (..., None, slice(None)), (slice(None), None, slice(None), slice(None)), (slice(None), slice(None)), (None, None), (..., None, ...),
+    (slice(1), None), (0, None), 3, "a", [None], (Whole(1), None), (np.ones(2), None),
+])  # fmt: skip
+def test_a_new_dim_is_found_by_both_ways(key) -> None:
+    """Among whole slices and around an Ellipsis; the view is the one that the key's parts make one by one."""
+    for ndim in range(4):
+        if not isinstance(key, tuple) or not any(isinstance(one, np.ndarray) for one in key):
+            assert new_dim(key, ndim) == new_dim.__wrapped__(key, ndim)
+    x = torch.arange(6).view(2, 3).t()
+    at = new_dim(key, 2)
+    if at is not None:
+        made = x[key]
+        assert (made.shape, made.stride()) == (x.unsqueeze(at).shape, x.unsqueeze(at).stride())
+        assert made._base is x._base
+        made.fill_(7)
+        assert (x == 7).all()
+    leaf = torch.ones(2, 3, requires_grad=True)
+    assert leaf[:, None].grad_fn.name() == "UnsqueezeBackward0"
+
+
+@native
+def test_truth_is_told_by_both_ways() -> None:
+    """Of one element of any shape and dtype, of several and of none, and of tensors without values; a trace stops at it."""
+    truth = vars(Tensor)["__bool__"]
+    one = [torch.tensor([[value]]).to(dtype) for value in (0, 1, 2.5, float("nan")) for dtype in (
+        torch.float32, torch.bfloat16, torch.int8, torch.bool, torch.complex64)]  # fmt: skip
+    for x in [*one, torch.tensor(-0.0), torch.ones(3, 4)[1:2, 2:3], *_tensors(), 3]:
+        assert outcome(truth, x) == outcome(truth.__wrapped__, x)
+    with pytest.raises(RuntimeError, match="fullgraph"):
+        torch.compile(lambda x: x + 1 if x.sum() else x, fullgraph=True)(torch.ones(3))
+
+
+def test_a_trace_hears_of_places_in_memory_that_a_program_asks_for() -> None:
+    """Also where the question goes a short way: such a call is none to replay."""
+    for ask in (Tensor.storage_offset, Tensor.data_ptr):
+        compiled = torch.compile(lambda x, ask=ask: x * (1 + 0 * ask(x)), fullgraph=True)
+        with pytest.raises(RuntimeError, match="asks where a tensor lies in memory"):
+            compiled(torch.ones(3))
 
 
 def test_the_address_is_that_of_the_first_element() -> None:

@@ -1,13 +1,18 @@
 """The short ways in C before calls of few kinds: parts of a tensor, places along a dim, losses of classes, products with a sum."""
 
+from contextlib import nullcontext
+
 import pytest
 
 import tensorcore as torch
+from tensorcore.autograd.graph import saved_tensors_hooks
 from tensorcore.ops.calls import apply
+from tensorcore.ops.define import Op
 from tensorcore.ops.indexing.scatter import _usual
 from tensorcore.ops.layers.labels import is_plain
 from tensorcore.ops.linalg.affine import _add_product, _addmm
 from tensorcore.ops.pointwise.complex import _are_pairs
+from tensorcore.ops.record import record
 from tensorcore.ops.shapes.split import _slices, _split
 from tensorcore.ops.shapes.views_part import diagonal_options
 
@@ -97,3 +102,45 @@ def test_products_with_a_sum_are_made_by_both_ways(c, recorded) -> None:
                 assert made[0] == made[1]
             else:
                 assert (made[0].tolist(), type(made[0].grad_fn)) == (made[1].tolist(), type(made[1].grad_fn))
+
+
+_FORMULAS = [
+    dict(a=lambda g: g),
+    dict(a=lambda g, b: g * b),
+    dict(a=lambda g, a: g * a, b=lambda g, a, b: g * b),
+    dict(b=lambda g, out: g * out),
+    dict(a=lambda g, a_shape: g, b=lambda g, b_dtype, a: g),
+    dict(),
+]
+
+
+@pytest.mark.parametrize("grads", _FORMULAS)
+@pytest.mark.parametrize("hooks", [False, True])
+@pytest.mark.parametrize("options", [None, {"dim": 1}])
+def test_calls_are_recorded_by_both_ways(grads, options, hooks) -> None:
+    """Of leaves, constants, results and absent inputs, of integers, of one result and of several, with hooks and without."""
+    op = Op("kept", "a b", "", register=False, grads=grads)
+    leaf, constant = torch.ones(2, requires_grad=True), torch.ones(3)
+    third, own = leaf * 2, torch.nn.Parameter(constant)
+    for inputs in ((leaf, constant), (constant, leaf), [leaf, third], (leaf, None), (own, leaf), (constant, third)):
+        for dtype, several in (
+            (torch.float32, False),
+            (torch.int64, False),
+            (torch.complex64, False),
+            (torch.half, True),
+        ):
+            found = []
+            for way in (record, record.__wrapped__):
+                made = torch.zeros(4, dtype=dtype)
+                with saved_tensors_hooks(lambda x: x, lambda x: x) if hooks else nullcontext():
+                    found.append([outcome(way, op, inputs, options, [made] if several else made), options])
+                node = made.grad_fn
+                found[-1].append(made.version is None)
+                if node is not None:
+                    found[-1] += [node.op, node.edges, node.options, node.extra, node.shape, node.dtype]
+                    found[-1] += [
+                        getattr(node.saved, "items", node.saved),
+                        node.version is made.version,
+                        node.out is None,
+                    ]
+            assert repr(found[0]) == repr(found[1])

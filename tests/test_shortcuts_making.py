@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+import warnings
 
 import numpy as np
 import pytest
 
 import tensorcore as torch
+from tensorcore.backend.default_generator import default_generator, own_generator
 from tensorcore.backend.random import Generator
 from tensorcore.backend.twister import Twister
 from tensorcore.ops.calls import apply
@@ -137,6 +141,128 @@ def test_tensors_are_filled_the_same_by_both_ways(kind, options) -> None:
             if isinstance(ours, torch.Tensor):
                 assert ours._version == theirs._version
                 assert str(ours.grad_fn)[:12] == str(theirs.grad_fn)[:12]
+
+
+_METHODS = {
+    "uniform_": [(), (2.0,), (1, 3), (3.0, 1.0), (0.0, HUGE), ("a",), (0.0, 1.0, 2.0), (True, 2)],
+    "normal_": [(), (1.5,), (1, 2), (0.0, -1.0), (None, 1.0)],
+    "log_normal_": [(), (0.0, 0.5), (0.0, 0.0)],
+    "bernoulli_": [(), (0.25,), (1,), (1.5,), (np.float64(0.5),), (torch.tensor([0.0, 1.0, 0.5, 1.0]),)],
+    "exponential_": [(), (2.5,), (0,)],
+    "cauchy_": [(), (1.0, 2.0), (0.0, 0.0)],
+    "random_": [(), (7,), (-3, 3), (3, 3)],
+}
+
+
+@pytest.mark.parametrize("name", _METHODS)
+def test_methods_draw_over_a_tensor_the_same_by_both_ways(name) -> None:
+    """Numbers of each kind, by place and by name, with a generator and without: of what may be written and what may not."""
+    short = vars(torch.Tensor)[name]
+    keywords = [{}, {"generator": None}, {"generator": 3}, {"from": 1.0}, {"to": 2}, {"mean": 2.0}, {"mean": 1, "std": 2.0}, {"p": 0.75},
+                {"lambd": 2.0}, {"sigma": 0.5}, {"other": 1}]  # fmt: skip
+    for given in _METHODS[name]:
+        for named in keywords:
+            for ours, theirs in zip(_targets(), _targets(), strict=True):
+                _compare(lambda x=ours, g=given, k=named: short(x, *g, **k),
+                         lambda x=theirs, g=given, k=named: short.__wrapped__(x, *g, **k))  # fmt: skip
+                if isinstance(ours, torch.Tensor):
+                    assert ours._version == theirs._version
+    x = torch.zeros(20)
+    assert getattr(x, name)() is x
+    mine, drawn = torch.Generator().manual_seed(3), getattr(x, name)().tolist()
+    assert getattr(x, name)(generator=mine).tolist() != drawn
+    assert getattr(x, name).__name__ == name
+
+
+def test_a_device_that_is_looked_at_draws_arrays_of_its_own() -> None:
+    """A profiler and a compiled call see the copy over the tensor, and the numbers are the same."""
+    device, x = torch.device("cpu"), torch.zeros(4)
+    assert device.draw_over is not None
+    expected = torch.zeros(4)
+    torch.manual_seed(5)
+    expected.uniform_()
+    with torch.profiler.profile() as profile:
+        assert device.draw_over is None
+        torch.manual_seed(5)
+        x.uniform_()
+    assert x.tolist() == expected.tolist()
+    assert "kernel::copy" in {one.name for one in profile.events()}
+    assert device.draw_over is not None
+
+
+def test_a_method_is_seen_by_a_profiler_and_by_modes_also_behind_its_short_way() -> None:
+    """A record names it while it is on; a mode and a subclass are handed it as it stands in the class; then it draws as ever."""
+    x = torch.zeros(4)
+    with torch.profiler.profile() as profile:
+        x.uniform_()
+    assert "aten::uniform_" in {one.key for one in profile.key_averages()}
+    source = """
+import tensorcore as torch
+from tensorcore.overrides import TorchFunctionMode, resolve_name
+calls = []
+class Seen(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        calls.append(func)
+        return func(*args, **(kwargs or {}))
+class Own(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        calls.append(func)
+        return super().__torch_function__(func, types, args, kwargs)
+x = torch.zeros(4)
+with Seen():
+    assert x.uniform_() is x
+assert calls == [torch.Tensor.uniform_], calls
+assert resolve_name(calls[0]) == "torch.Tensor.uniform_"
+x.as_subclass(Own).normal_(mean=1.0)
+assert calls[-1] is torch.Tensor.normal_
+assert x.uniform_(5, 6).min() >= 5
+"""
+    subprocess.run([sys.executable, "-c", source], check=True)
+
+
+def test_a_thread_with_a_generator_of_its_own_draws_from_it() -> None:
+    """By the methods and by new tensors, as long as it has one; other threads draw from the process's."""
+    x, found = torch.zeros(3), []
+
+    def work() -> None:
+        own_generator(Generator(9))
+        found.append((torch.rand(3).tolist(), x.clone().uniform_().tolist()))
+        own_generator(None)
+        found.append(default_generator() is before)
+
+    before = default_generator()
+    state = torch.get_rng_state()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    source = Generator(9)
+    assert found == [(source.uniform((3,)).tolist(), source.uniform((3,)).tolist()), True]
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_arrays_of_numpys_are_shared_by_both_ways() -> None:
+    """Of all layouts, dtypes and owners: the same tensor, warning or error; also where the host was not asked for before."""
+    whole, fixed = np.arange(12.0).reshape(3, 4), np.ones(3)
+    fixed.flags.writeable = False
+    structured = np.zeros(3, [("a", "i4"), ("b", "i2")])
+    arrays = [whole, whole[1:, ::2], whole.T, whole[::-1], np.array(2.0), np.zeros((0, 3)), fixed, whole.astype(">f8"), [1], None,
+              structured["a"], structured["b"], np.array(["a"]), np.zeros(2, "V0"), np.zeros(2, "c8"), whole.view(np.matrix)]  # fmt: skip
+    for one in arrays:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            short = outcome(torch.from_numpy, one)
+            with torch.inference_mode():  # the long way
+                long = outcome(torch.from_numpy, one)
+        if not isinstance(short, torch.Tensor):
+            assert short == long
+            continue
+        assert (short.dtype, short.device) == (long.dtype, long.device)
+        assert (short.shape, short.stride()) == (long.shape, long.stride())
+        assert short.data_ptr() == long.data_ptr() == one.__array_interface__["data"][0]
+        assert (short.storage_offset(), short.requires_grad) == (long.storage_offset(), False)
+    with pytest.warns(UserWarning, match="writable"):
+        torch.from_numpy(fixed)
 
 
 def test_each_example_of_a_vmap_draws_as_it_is_told() -> None:

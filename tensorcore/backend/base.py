@@ -386,6 +386,10 @@ class Backend:
         source = default_generator() if generator is None else generator
         return self.share_host(getattr(source, kind)(shape=shape, dtype=dtype, **options))
 
+    # ``draw_over(native, kind, generator, **options)``, where the backend has it: draws what ``random`` makes over an array in
+    # row-major order, and answers True; or draws nothing and answers False, where ``random`` has to make them.
+    draw_over: Any = None
+
     def threads(self, count: int | None = None) -> int:
         """Set, if given, how many of the host's threads one kernel may use; how many it may."""
         return 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 
 from tensorcore.backend.random import Generator
+from tensorcore.backend.sources import sources
 from tensorcore.backend.turns import renewed
 
 __all__ = ["default_generator", "own_generator"]
 
-_default: Generator | None = None
 _default_lock = renewed(threading.Lock())
 
 
@@ -25,15 +25,16 @@ def default_generator() -> Generator:
 
     It is one for the process, but for threads that ``own_generator`` gave one of their own.
     """
-    global _default
-    if (found := _threads.generator) is not None:
+    if sources.threads and (found := _threads.generator) is not None:
         return found
-    if _default is None:
+    if sources.process is None:
         with _default_lock:  # made on first use: importing numpy.random takes longer than the rest of this file
-            _default = _default or Generator()
-    return _default
+            sources.process = sources.process or Generator()
+    return sources.process  # type: ignore[no-any-return]
 
 
 def own_generator(generator: Generator | None) -> None:
     """Let this thread's default generator be this one, or that of the process again."""
+    with _default_lock:
+        sources.threads += (generator is not None) - (_threads.generator is not None)
     _threads.generator = generator

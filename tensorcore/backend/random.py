@@ -38,8 +38,22 @@ _LARGE_SHUFFLE = ((1 << 32) - 1) // 20
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
-# Draws that few programs use, and the files that hold them.
-_LATER = {"multinomial": "weighted", **dict.fromkeys(("binomial", "dirichlet", "gamma", "poisson"), "rejection")}
+class _Later:
+    """A draw that few programs use: a function of another file, which is imported on first use.
+
+    Each has one of these, since a class with ``__getattr__`` looks up every name in Python's slow way.
+    """
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, generator: Any, owner: type | None = None) -> Any:
+        if generator is None:
+            return self
+        return functools.partial(getattr(import_module(f"tensorcore.backend.{self._file}"), self._name), generator)
 
 
 class Generator(Twister):
@@ -250,12 +264,11 @@ class Generator(Twister):
         values *= math.pi
         return _narrowed(dist.fma_float64(dist.libm("tan")(values), sigma, median), dtype).reshape(shape)
 
-    def __getattr__(self, name: str) -> Any:
-        """``multinomial``, ``poisson``, ``binomial``, ``gamma`` and ``dirichlet``, whose files are imported on first use."""
-        file = _LATER.get(name)
-        if file is None:
-            raise AttributeError(f"'Generator' object has no attribute {name!r}")
-        return functools.partial(getattr(import_module(f"tensorcore.backend.{file}"), name), self)
+    multinomial = _Later("weighted")
+    binomial = _Later("rejection")
+    dirichlet = _Later("rejection")
+    gamma = _Later("rejection")
+    poisson = _Later("rejection")
 
 
 # Arguments

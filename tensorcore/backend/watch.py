@@ -20,6 +20,7 @@ _lock = renewed(threading.Lock())
 _devices: list[tuple[Backend, Around]] = []  # who looks at one device, the outermost last
 _everywhere: list[Around] = []  # who looks at all devices, those too that are made later
 _own: dict[Backend, dict[str, Kernel]] = {}  # the tables of devices that are being looked at
+_over: dict[Backend, Any] = {}  # what draws over arrays there: a new array and a kernel that copies it are seen
 
 
 class _Table(dict[str, Any]):
@@ -98,8 +99,12 @@ def _settle(device: Backend) -> None:
     own = _own.pop(device, None)
     table: dict[str, Kernel] = device.kernels if own is None else own
     around = [*_everywhere, *[one for seen, one in _devices if seen is device]]
+    if own is not None and device in _over:
+        device.draw_over = _over.pop(device)
     if around:
         _own[device] = table
+        if device.draw_over is not None:
+            _over[device], device.draw_over = device.draw_over, None
     for one in around:
         table = _Table(device, table, one)
     device.kernels = table  # type: ignore[assignment]

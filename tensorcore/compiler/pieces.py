@@ -106,14 +106,14 @@ class _Run(Log):
         for name, places in _METHODS.items():
             self.replaced.put(self.device, name, self._settling(getattr(self.device, name), places))
         self.replaced.put(self.device, "as_strided", self._as_strided(self.device.as_strided))
-        mode.tracer = self
+        mode.trace(self)
         return self
 
     def __exit__(self, *error: object) -> None:
         try:
             self.settle()
         finally:
-            mode.tracer = None
+            mode.trace(None)
             self.replaced.give_back()
             unwatch(self._around, self.device)
 

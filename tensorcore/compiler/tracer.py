@@ -77,11 +77,11 @@ class Tracer(Memories):
             if device.capabilities.values and device.wraps is None:
                 for name in _METHODS:
                     self._patch(device, name)
-        mode.tracer = self
+        mode.trace(self)
         return self
 
     def __exit__(self, *error: object) -> None:
-        mode.tracer = None
+        mode.trace(None)
         self._replaced.give_back()
         unwatch(self._around)
 

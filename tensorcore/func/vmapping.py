@@ -81,12 +81,11 @@ def vmapped(
                 one = outer.over(one.device).lift(one)
             one = enter(one, level, dim)
         inner.append(one)
-    before = mode.levels
-    mode.levels = (*before, level)
+    mode.enter_level(level)
     try:
         made = func(inner)
     finally:
-        mode.levels = before
+        mode.leave_level()
     outputs, spec = tree_flatten(made)
     places = broadcast_prefix(out_dims, spec)
     if places is None:

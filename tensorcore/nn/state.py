@@ -159,7 +159,7 @@ class Stateful:
             for name, child in module._modules.items():
                 if child is not None:
                     inner = f"{prefix}{name}."
-                    load(child, OrderedDict([(k, v) for k, v in local_state.items() if k.startswith(inner)]), inner)
+                    load(child, {k: v for k, v in local_state.items() if k.startswith(inner)}, inner)
             loaded.append(module)
 
         load(self, state, "")
@@ -295,7 +295,7 @@ class _Write:
         self.assign = assign
 
     def __call__(self) -> None:
-        if not self.assign and type(self.target) is Parameter and type(self.source) in (Tensor, Parameter):
+        if not self.assign and type(self.target) is Tensor is type(self.source) and not self.target.is_inference():
             # The same memory off the tape: a copy asks least about that.
             self.target.detach().copy_(self.source.detach())  # type: ignore[attr-defined]
             return

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorcore.errors import GradientError
 from tensorcore.ops.define import Op
+from tensorcore.shortcuts import before
 from tensorcore.tape.memory import Version, next_order, writes
 from tensorcore.tape.mode import mode
 from tensorcore.tape.node import Node, Output, Packed
@@ -21,6 +22,7 @@ _EMPTY: tuple[Any, ...] = ()
 new = object.__new__
 
 
+@before("record")
 def record(op: Op, inputs: Sequence[Any], options: dict[str, Any] | None, made: Any) -> None:
     """Put one call on the tape, with whatever hooks and traces this thread has switched on."""
     several = type(made) is list

@@ -24,6 +24,7 @@ from tensorcore.errors import UsageError
 from tensorcore.ops import late
 from tensorcore.ops.creation import create, random
 from tensorcore.ops.define import OPS
+from tensorcore.shortcuts import in_python
 from tensorcore.tape.mode import Mode
 from tensorcore.tape.node import Node, Output
 from tensorcore.tensor import Tensor
@@ -233,7 +234,8 @@ def _functions() -> dict[FunctionType, str]:
             function = getattr(family, name)
             if type(function) is FunctionType and not name.startswith(("get_", "set_", "is_", "manual_", "initial_")):
                 found[function] = name
-    for name, function in list(vars(Tensor).items()):
+    for name, value in list(vars(Tensor).items()):
+        function = in_python(value)
         if type(function) is not FunctionType:
             continue
         if name.startswith("__"):

@@ -2,7 +2,8 @@
 
 A short way makes no tensor other than its function would: it looks whether a call is one of the usual ones, fills the slots of a
 Tensor where they lie, and hands everything else on. ``TENSORCORE_NATIVE=0`` leaves them out, ``=1`` makes it an error that they
-are missing, as with the kernels of the CPU.
+are missing, as with the kernels of the CPU. While a function runs other code than its own, which looks on (``amp.bodies``), its
+short way is closed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["before", "fused_way", "learn", "product_way", "properties", "reason", "usual_way"]
+__all__ = ["before", "fused_way", "in_python", "learn", "product_way", "properties", "reason", "usual_way"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 _wanted = os.environ.get("TENSORCORE_NATIVE", "")
@@ -49,6 +50,11 @@ def before(name: str, *known: Any) -> Callable[[F], F]:
         known: what the short way has to know besides.
     """
     return lambda function: function if _library is None else _library.before(name, function, *known)
+
+
+def in_python(function: Any) -> Any:
+    """The function behind its short way; itself where it has none."""
+    return function.__wrapped__ if _library is not None and type(function) is _library.shortcut else function
 
 
 def usual_way(

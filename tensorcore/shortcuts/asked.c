@@ -26,10 +26,69 @@ static PyObject *run_is_leaf(const shortcut *self, PyObject *const *args, Py_ssi
     return Py_NewRef(leaf ? Py_True : Py_False);
 }
 
-/* tensor.py: _count(tensor) */
+/* tensor.py: numel(tensor) */
 static PyObject *run_count(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyArrayObject *array = array_of(asked(args, nargs, kwnames));
     return array ? PyLong_FromSsize_t(PyArray_SIZE(array)) : NULL;
+}
+
+/* tensor.py: dim(tensor) */
+static PyObject *run_dim(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyArrayObject *array = array_of(asked(args, nargs, kwnames));
+    return array ? PyLong_FromLong(PyArray_NDIM(array)) : NULL;
+}
+
+/* tensor.py: storage_offset(tensor), where no tracer wants to know who asks */
+static PyObject *run_storage_offset(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyArrayObject *array = array_of(asked(args, nargs, kwnames)), *all = array;
+    if (!array || counts(TRACERS))
+        return NULL;
+    while (PyArray_BASE(all) && PyArray_Check(PyArray_BASE(all)))
+        all = (PyArrayObject *)PyArray_BASE(all);
+    const npy_intp begin = PyArray_BYTES(array) - PyArray_BYTES(all), bytes = PyArray_ITEMSIZE(array);
+    return begin < 0 || begin % bytes ? NULL : PyLong_FromSsize_t(begin / bytes);
+}
+
+/* tensor.py: data_ptr(tensor), likewise */
+static PyObject *run_data_ptr(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyArrayObject *array = array_of(asked(args, nargs, kwnames));
+    return array && !counts(TRACERS) ? PyLong_FromVoidPtr(PyArray_DATA(array)) : NULL;
+}
+
+/* tensor.py: is_contiguous(tensor) */
+static PyObject *run_is_contiguous(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyArrayObject *array = array_of(asked(args, nargs, kwnames));
+    return array ? PyBool_FromLong(PyArray_IS_C_CONTIGUOUS(array)) : NULL;
+}
+
+/* convert.py: contiguous(tensor) of one that is */
+static PyObject *run_contiguous(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyArrayObject *array = array_of(asked(args, nargs, kwnames));
+    return array && PyArray_IS_C_CONTIGUOUS(array) ? Py_NewRef(args[0]) : NULL;
+}
+
+/* Whether a device's arrays hold values; false with an exception too. */
+static bool holds_values(PyObject *device) {
+    PyObject *can = PyObject_GetAttr(device, shortcut_names[A_CAPABILITIES]);
+    PyObject *values = can ? PyObject_GetAttr(can, shortcut_names[A_VALUES]) : NULL;
+    Py_XDECREF(can);
+    Py_XDECREF(values);
+    return values == Py_True;
+}
+
+/* tensor.py: __bool__(tensor) of one element, which the device hands to the host */
+static PyObject *run_is_true(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *tensor = asked(args, nargs, kwnames);
+    PyArrayObject *array = array_of(tensor);
+    if (!array || PyArray_SIZE(array) != 1 || !SLOT(tensor, DEVICE) || !holds_values(SLOT(tensor, DEVICE)))
+        return NULL;
+    PyObject *host = PyObject_CallMethodOneArg(SLOT(tensor, DEVICE), shortcut_names[A_TO_HOST], (PyObject *)array), *value = NULL;
+    if (host && PyArray_CheckExact(host) && PyArray_SIZE((PyArrayObject *)host) == 1)
+        value = PyArray_GETITEM((PyArrayObject *)host, PyArray_BYTES((PyArrayObject *)host));
+    Py_XDECREF(host);
+    const int truth = value ? PyObject_IsTrue(value) : -1;
+    Py_XDECREF(value);
+    return truth < 0 ? NULL : PyBool_FromLong(truth);
 }
 
 /* The facade: is_cuda and the like; it knows the kind of device */
@@ -55,5 +114,6 @@ PyObject *item_of_size(PyObject *self, PyObject *key) {
 
 const shortcut_spec asked_shortcuts[] = {
     {"requires_grad", run_requires_grad}, {"is_leaf", run_is_leaf}, {"count", run_count},
-    {"is_on", run_is_on}, {NULL, NULL},
+    {"is_on", run_is_on}, {"dim", run_dim}, {"storage_offset", run_storage_offset}, {"data_ptr", run_data_ptr},
+    {"is_contiguous", run_is_contiguous}, {"contiguous", run_contiguous}, {"is_true", run_is_true}, {NULL, NULL},
 };

@@ -126,6 +126,34 @@ static PyObject *run_usual_places(const shortcut *self, PyObject *const *args, P
     return PyLong_FromSsize_t(at);
 }
 
+static bool is_whole_slice(PyObject *one) {
+    const PySliceObject *slice = (const PySliceObject *)one;
+    return PySlice_Check(one) && slice->start == Py_None && slice->stop == Py_None && slice->step == Py_None;
+}
+
+/* parse.py: new_dim(key, ndim) */
+static PyObject *run_new_dim(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 2 || kwnames)
+        return NULL;
+    if (!PyTuple_CheckExact(args[0]))
+        return args[0] == Py_None ? PyLong_FromLong(0) : Py_NewRef(Py_None);
+    const Py_ssize_t count = PyTuple_GET_SIZE(args[0]), ndim = number(args[1], -1);
+    Py_ssize_t at = -1, rest = -1;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *one = PyTuple_GET_ITEM(args[0], i);
+        if (one == Py_None && at < 0)
+            at = i;
+        else if (one == Py_Ellipsis && rest < 0)
+            rest = i;
+        else if (!is_whole_slice(one))
+            Py_RETURN_NONE;
+    }
+    const Py_ssize_t free = ndim - count + 1 + (rest >= 0);
+    if (at < 0 || free < 0)
+        Py_RETURN_NONE;
+    return PyLong_FromSsize_t(rest >= 0 && rest < at ? at + free - 1 : at);
+}
+
 /* labels.py: is_plain(input, target, weight, size_average, ignore_index, reduce, reduction), where the answer is yes; with the
    dtypes of scores, that of labels, and the reductions */
 static PyObject *run_plain_classes(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -377,7 +405,7 @@ static PyObject *run_with_gradients(const shortcut *self, PyObject *const *args,
 const shortcut_spec check_shortcuts[] = {
     {"check_tensors", run_check_tensors}, {"lifted", run_lifted}, {"plain", run_plain}, {"stored", run_stored},
     {"wrap_dim", run_wrap_dim}, {"wrap_dims", run_wrap_dims}, {"diagonal_options", run_diagonal}, {"plain_classes", run_plain_classes}, {"usual_places", run_usual_places},
-    {"whole", run_whole}, {"as_shape", run_as_shape},
+    {"new_dim", run_new_dim}, {"whole", run_whole}, {"as_shape", run_as_shape},
     {"broadcast", run_broadcast}, {"result_type", run_result_type}, {"sizes", run_sizes}, {"infer_size", run_infer_size}, {"common_device", run_common_device},
     {"strided_options", run_strided}, {"with_gradients", run_with_gradients}, {NULL, NULL},
 };

@@ -2,25 +2,48 @@
 #include "shortcuts.h"
 
 /* What a short way of this file has to know: what finds this thread's generator, the class that says where tensors are made, the
-   namespace with the default dtype, the classes of dtypes and devices, and what notes a write. */
-enum { OF_THREAD, PLACES, DTYPES, DTYPE_CLASS, DEVICE_CLASS, WRITTEN };
+   namespace with the default dtype, the classes of dtypes and devices, and where the process's generator is; then what notes a write,
+   and of a method which kind of numbers it draws, and its parameters: their names, those of the draw, and their values where they are
+   not given. */
+enum { OF_THREAD, PLACES, DTYPES, DTYPE_CLASS, DEVICE_CLASS, SOURCES, WRITTEN, METHOD };
 /* Of `filled`: what makes a number one of a dtype, and what asks for memory a second time. */
-enum { AS_SCALAR = OF_THREAD, AGAIN = WRITTEN };
+enum { AS_SCALAR = OF_THREAD, AGAIN = SOURCES };
 
-/* device.random(kind, shape, dtype, its generator, **options); NULL without an exception where the function in Python has to. */
-static PyObject *drawn(const shortcut *self, PyObject *kind, PyObject *shape, PyObject *dtype, PyObject *device,
-                       PyObject *const *options, PyObject *kwnames) {
-    enum { FIXED = 5, OPTIONS = 4 };
-    const Py_ssize_t count = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
-    PyObject *levels = count > OPTIONS ? NULL : thread_switch(shortcut_names[A_LEVELS]);
+enum { OPTIONS = 4 }; /* of a draw */
+
+/* Whether no vmap is under way on this thread. */
+static bool is_alone(void) {
+    if (!counts(VMAPS))
+        return true;
+    PyObject *levels = thread_switch(shortcut_names[A_LEVELS]);
     const bool alone = levels && PyTuple_CheckExact(levels) && !PyTuple_GET_SIZE(levels);
     Py_XDECREF(levels);
-    PyObject *source = alone ? PyObject_GetAttr(device, shortcut_names[A_OWN_GENERATOR]) : NULL;
-    if (source == Py_None) {
+    return alone;
+}
+
+/* What draws for a device where programs give no generator: its own, the process's or this thread's; NULL with an exception. */
+static PyObject *source_of(const shortcut *self, PyObject *device) {
+    PyObject *source = PyObject_GetAttr(device, shortcut_names[A_OWN_GENERATOR]);
+    if (source != Py_None)
+        return source;
+    PyObject *threads = PyObject_GetAttr(self->known[SOURCES], shortcut_names[A_THREADS]);
+    const int own = threads ? PyObject_IsTrue(threads) : -1;
+    Py_XDECREF(threads);
+    Py_SETREF(source, own < 0 ? NULL : PyObject_GetAttr(self->known[SOURCES], shortcut_names[A_PROCESS]));
+    if (source && (own || source == Py_None)) {
         PyObject *find = PyObject_CallNoArgs(self->known[OF_THREAD]);
         Py_SETREF(source, find ? PyObject_CallNoArgs(find) : NULL);
         Py_XDECREF(find);
     }
+    return source;
+}
+
+/* device.random(kind, shape, dtype, its generator, **options); NULL without an exception where the function in Python has to. */
+static PyObject *drawn(const shortcut *self, PyObject *kind, PyObject *shape, PyObject *dtype, PyObject *device,
+                       PyObject *const *options, PyObject *kwnames) {
+    enum { FIXED = 5 };
+    const Py_ssize_t count = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    PyObject *source = count > OPTIONS || !is_alone() ? NULL : source_of(self, device);
     if (!source)
         return NULL;
     PyObject *given[FIXED + OPTIONS] = {device, kind, shape, dtype, source};
@@ -155,32 +178,125 @@ static PyObject *run_created(const shortcut *self, PyObject *const *args, Py_ssi
     return made;
 }
 
-/* random_fill.py: _fill(op, input, kind, generator, **options) of a tensor in row-major order that nobody differentiates */
-static PyObject *run_fill(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 4 || args[3] != Py_None || !is_free(args[1]))
-        return NULL;
-    PyArrayObject *array = (PyArrayObject *)SLOT(args[1], NATIVE);
-    if (!PyArray_IS_C_CONTIGUOUS(array))
-        return NULL;
-    PyObject *target = Py_NewRef((PyObject *)array), *device = Py_NewRef(SLOT(args[1], DEVICE)), *dtype = SLOT(args[1], DTYPE);
+/* device.draw_over(native, kind, its generator, **options), where the device has that: whether it drew; -1 with an exception. */
+static int drew_over(const shortcut *self, PyObject *kind, PyObject *native, PyObject *device, PyObject *const *options,
+                     PyObject *kwnames) {
+    enum { FIXED = 3 };
+    const Py_ssize_t count = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    PyObject *way = count > OPTIONS || !is_alone() ? Py_NewRef(Py_None) : PyObject_GetAttr(device, shortcut_names[A_DRAW_OVER]);
+    PyObject *source = way && way != Py_None ? source_of(self, device) : NULL, *done = NULL;
+    if (source) {
+        PyObject *given[FIXED + OPTIONS] = {native, kind, source};
+        for (Py_ssize_t i = 0; i < count; i++)
+            given[FIXED + i] = options[i];
+        done = PyObject_Vectorcall(way, given, FIXED, kwnames);
+    }
+    const int drew = way == Py_None ? 0 : done ? done == Py_True : -1;
+    Py_XDECREF(done);
+    Py_XDECREF(source);
+    Py_XDECREF(way);
+    return drew;
+}
+
+/* copy(native, device.random(...)) */
+static PyObject *copied_over(const shortcut *self, PyObject *kind, PyObject *native, PyObject *dtype, PyObject *device,
+                             PyObject *const *options, PyObject *kwnames) {
     PyObject *copy = kernel_of(device, shortcut_names[A_COPY]), *made = NULL, *done = NULL;
-    PyObject *shape = copy ? PyObject_GetAttr(target, shortcut_names[A_SHAPE]) : NULL;
+    PyObject *shape = copy ? PyObject_GetAttr(native, shortcut_names[A_SHAPE]) : NULL;
     if (shape)
-        made = drawn(self, args[2], shape, dtype, device, args + nargs, kwnames);
+        made = drawn(self, kind, shape, dtype, device, options, kwnames);
     if (made) {
-        PyObject *const given[] = {target, made};
+        PyObject *const given[] = {native, made};
         done = PyObject_Vectorcall(copy, given, 2, NULL);
     }
-    if (done)
-        Py_SETREF(done, PyObject_CallOneArg(self->known[WRITTEN], args[1]));
-    PyObject *filled = done ? Py_NewRef(args[1]) : NULL;
-    Py_XDECREF(done);
     Py_XDECREF(made);
     Py_XDECREF(shape);
     Py_XDECREF(copy);
+    return done;
+}
+
+/* A tensor in row-major order that nobody differentiates, filled with draws of that kind. */
+static PyObject *filled_with(const shortcut *self, PyObject *input, PyObject *kind, PyObject *const *options, PyObject *kwnames) {
+    if (!is_free(input) || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)SLOT(input, NATIVE)))
+        return NULL;
+    PyObject *native = Py_NewRef(SLOT(input, NATIVE)), *device = Py_NewRef(SLOT(input, DEVICE));
+    const int drew = drew_over(self, kind, native, device, options, kwnames);
+    PyObject *done = drew > 0   ? Py_NewRef(Py_None)
+                     : drew < 0 ? NULL
+                                : copied_over(self, kind, native, SLOT(input, DTYPE), device, options, kwnames);
+    if (done && !note_write(input))
+        Py_SETREF(done, PyErr_Occurred() ? NULL : PyObject_CallOneArg(self->known[WRITTEN], input));
+    PyObject *filled = done ? Py_NewRef(input) : NULL;
+    Py_XDECREF(done);
     Py_DECREF(device);
-    Py_DECREF(target);
+    Py_DECREF(native);
     return filled;
+}
+
+/* random_fill.py: _fill(op, input, kind, generator, **options) */
+static PyObject *run_fill(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    return nargs == 4 && args[3] == Py_None ? filled_with(self, args[1], args[2], args + nargs, kwnames) : NULL;
+}
+
+/* random_fill.py: uniform_(input, ...) and others like it, of Python's own numbers, without a generator */
+static PyObject *run_draws_over(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *params = PyTuple_GET_ITEM(self->known[METHOD], 1), *names = PyTuple_GET_ITEM(self->known[METHOD], 2);
+    PyObject *defaults = PyTuple_GET_ITEM(self->known[METHOD], 3), *options[OPTIONS] = {NULL}, *filled = NULL;
+    const Py_ssize_t count = PyTuple_GET_SIZE(params);
+    if (nargs < 1 || nargs - 1 > count)
+        return NULL;
+    for (Py_ssize_t i = 1; i < nargs; i++)
+        options[i - 1] = args[i];
+    for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
+        PyObject *name = PyTuple_GET_ITEM(kwnames, i);
+        Py_ssize_t at = 0;
+        while (at < count && PyTuple_GET_ITEM(params, at) != name)
+            at++;
+        if (at < count ? options[at] != NULL : name != shortcut_names[A_GENERATOR] || args[nargs + i] != Py_None)
+            return NULL;
+        if (at < count)
+            options[at] = args[nargs + i];
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (!options[i])
+            options[i] = PyTuple_GET_ITEM(defaults, i);
+        else if (!PyFloat_CheckExact(options[i]) && !PyLong_CheckExact(options[i]))
+            return NULL;
+    }
+    bool ready = true;
+    for (Py_ssize_t i = 0; i < count; i++)
+        ready = (options[i] = ready ? PyNumber_Float(options[i]) : NULL) != NULL;
+    if (ready)
+        filled = filled_with(self, args[0], PyTuple_GET_ITEM(self->known[METHOD], 0), options, names);
+    else if (PyErr_Occurred())
+        PyErr_Clear(); /* an int past the floats, of which the function says so */
+    for (Py_ssize_t i = 0; i < count; i++)
+        Py_XDECREF(options[i]);
+    return filled;
+}
+
+/* arrays.py: _usual(ndarray), of an array that may be written, whose strides are steps of its elements; with the class that says where
+   the host is, the dtypes by NumPy's, and the class of devices */
+static PyObject *run_from_numpy(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 1 || kwnames || !PyArray_CheckExact(args[0]) || !PyArray_ISWRITEABLE((PyArrayObject *)args[0]) || counts(INFERENCE))
+        return NULL;
+    PyArrayObject *array = (PyArrayObject *)args[0];
+    PyObject *dtype = PyArray_ISNOTSWAPPED(array) ? PyDict_GetItemWithError(self->known[1], (PyObject *)PyArray_DESCR(array)) : NULL;
+    if (!dtype) {
+        PyErr_Clear();
+        return NULL;
+    }
+    for (int i = 0; i < PyArray_NDIM(array); i++)
+        if (PyArray_STRIDE(array, i) < 0 || PyArray_STRIDE(array, i) % PyArray_ITEMSIZE(array))
+            return NULL;
+    PyObject *host = PyObject_GetAttr(self->known[0], shortcut_names[A_HOST]), *native = NULL, *made = NULL;
+    if (host && PyObject_TypeCheck(host, (PyTypeObject *)self->known[2]))
+        native = PyObject_CallMethodOneArg(host, shortcut_names[A_SHARE_HOST], args[0]);
+    if (native)
+        made = new_tensor(native, dtype, host);
+    Py_XDECREF(native);
+    Py_XDECREF(host);
+    return made;
 }
 
 /* twister.py: lend(self, draw, *arguments), and lend_normal, which knows something: it hands on the kept normal behind the capsule,
@@ -223,5 +339,5 @@ static PyObject *run_lend(const shortcut *self, PyObject *const *args, Py_ssize_
     return made;
 }
 
-const shortcut_spec making_shortcuts[] = {{"filled", run_filled}, {"draw", run_draw}, {"created", run_created}, {"fill", run_fill}, {"lend", run_lend},
-                                         {NULL, NULL}};
+const shortcut_spec making_shortcuts[] = {{"filled", run_filled}, {"draw", run_draw}, {"created", run_created}, {"fill", run_fill}, {"draws_over", run_draws_over},
+                                         {"lend", run_lend}, {"from_numpy", run_from_numpy}, {NULL, NULL}};

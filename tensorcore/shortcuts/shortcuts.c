@@ -13,13 +13,14 @@ static const char *const NAME_TEXTS[NAMES] = {
     "kernels", "kernel", "variadic", "grads", "shape", "base", "kind", "is_floating_point", "is_complex", "dtype", "plain",
     "several", "unrecorded", "input_shape", "enabled", "key", "params", "array", "as_native", "offset", "dim1", "dim2", "addmm", "beta", "alpha",
     "type", "levels", "own_generator", "random", "device", "host", "_default", "copy",
-    "_lock", "_capsule", "_unused", "_normal", "acquire", "release", "allocate", "full",
+    "_lock", "_capsule", "_unused", "_normal", "acquire", "release", "allocate", "full", "process", "threads", "draw_over", "generator", "share_host", "wraps", "traits",
+    "keeps_inputs", "needed_for", "keeps_out", "capabilities", "values", "to_host",
 };
 static const char *const TENSOR_NAMES[SLOTS] = {"native", "dtype", "device", "node", "version", "trail", "inference"};
 static const char *const VERSION_NAMES[VERSION_SLOTS] = {"count", "stamp", "views", "limit"};
 static const char *const NODE_NAMES[NODE_SLOTS] = {"op", "edges", "saved", "options", "extra", "shape", "dtype", "order",
                                                   "grad", "out", "version"};
-static const char *const UNUSUAL_NAMES[UNUSUAL_SLOTS] = {"threads", "inference"};
+static const char *const UNUSUAL_NAMES[UNUSUAL_SLOTS] = {"threads", "inference", "vmaps", "tracers"};
 
 bool is_whole(PyObject *one) {
     if (!is_tensor(one))
@@ -127,6 +128,8 @@ static PyGetSetDef properties[] = {
 
 static PyObject *call(PyObject *object, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
     const shortcut *self = (const shortcut *)object;
+    if (self->code && PyFunction_GET_CODE(self->function) != self->code)
+        return PyObject_Vectorcall(self->function, args, nargsf, kwnames);
     PyObject *made = self->run(self, args, PyVectorcall_NARGS(nargsf), kwnames);
     return made || PyErr_Occurred() ? made : PyObject_Vectorcall(self->function, args, nargsf, kwnames);
 }
@@ -143,6 +146,7 @@ static PyObject *attribute(PyObject *object, PyObject *name) {
 static void release(PyObject *object) {
     shortcut *self = (shortcut *)object;
     Py_XDECREF(self->function);
+    Py_XDECREF(self->code);
     for (int i = 0; i < KNOWN; i++)
         Py_XDECREF(self->known[i]);
     PyObject_Free(object);
@@ -181,7 +185,7 @@ static PyTypeObject shortcut_type = {
 
 static PyObject *before(PyObject *module, PyObject *args) {
     const shortcut_spec *const tables[] = {view_shortcuts, call_shortcuts, check_shortcuts, pointwise_shortcuts, window_shortcuts,
-                                           literal_shortcuts, asked_shortcuts, making_shortcuts};
+                                           literal_shortcuts, asked_shortcuts, making_shortcuts, record_shortcuts};
     const char *name;
     PyObject *function, *known[KNOWN] = {NULL};
     if (!PyArg_ParseTuple(args, "sO|OOOOOOOO", &name, &function, &known[0], &known[1], &known[2], &known[3], &known[4], &known[5],
@@ -196,6 +200,7 @@ static PyObject *before(PyObject *module, PyObject *args) {
                 made->vectorcall = call;
                 made->run = spec->run;
                 made->function = Py_NewRef(function);
+                made->code = PyFunction_Check(function) ? Py_NewRef(PyFunction_GET_CODE(function)) : NULL;
                 for (int k = 0; k < KNOWN; k++)
                     made->known[k] = Py_XNewRef(known[k]);
             }
@@ -273,5 +278,8 @@ PyMODINIT_FUNC PyInit__shortcuts(void) {
     for (int i = 0; i < NAMES; i++)
         if (!(shortcut_names[i] = PyUnicode_InternFromString(NAME_TEXTS[i])))
             return NULL;
-    return PyType_Ready(&shortcut_type) ? NULL : PyModule_Create(&definition);
+    PyObject *made = PyType_Ready(&shortcut_type) ? NULL : PyModule_Create(&definition);
+    if (made && PyModule_AddObjectRef(made, "shortcut", (PyObject *)&shortcut_type))
+        Py_CLEAR(made);
+    return made;
 }

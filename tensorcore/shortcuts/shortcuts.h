@@ -28,6 +28,7 @@ struct shortcut {
     vectorcallfunc vectorcall;
     shortcut_way run;
     PyObject *function;     /* in Python */
+    PyObject *code;         /* what it runs: once that was exchanged for something that looks on, it is asked itself; NULL of other callables */
     PyObject *known[KNOWN]; /* what it has to know besides */
 };
 
@@ -38,7 +39,7 @@ typedef struct {
 
 /* Tables that end with a NULL name. */
 extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[],
-    literal_shortcuts[], asked_shortcuts[], making_shortcuts[];
+    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. A whole
    tensor has the first FILLED of its own; the mark of those made in inference mode is empty on all others. */
@@ -47,7 +48,7 @@ enum { COUNT, STAMP, VIEWS, LIMIT, VERSION_SLOTS };
 enum {
     N_OP, N_EDGES, N_SAVED, N_OPTIONS, N_EXTRA, N_SHAPE, N_DTYPE, N_ORDER, N_GRAD, N_OUT, N_VERSION, NODE_SLOTS
 };
-enum { THREADS, INFERENCE, UNUSUAL_SLOTS };
+enum { THREADS, INFERENCE, VMAPS, TRACERS, UNUSUAL_SLOTS };
 extern Py_ssize_t shortcut_slots[SLOTS], version_slots[VERSION_SLOTS], node_slots[NODE_SLOTS];
 extern PyTypeObject *tensor_type, *size_type, *version_type, *node_type;
 extern PyObject *next_order;
@@ -62,7 +63,8 @@ enum {
     A_KERNELS, A_KERNEL, A_VARIADIC, A_GRADS, A_SHAPE, A_BASE, A_KIND, A_FLOATING, A_COMPLEX, A_DTYPE, A_PLAIN, A_SEVERAL,
     A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, A_OFFSET, A_DIM1, A_DIM2, A_ADDMM, A_BETA, A_ALPHA,
     A_TYPE, A_LEVELS, A_OWN_GENERATOR, A_RANDOM, A_DEVICE, A_HOST, A_DEFAULT, A_COPY, A_LOCK, A_CAPSULE, A_UNUSED, A_NORMAL, A_ACQUIRE,
-    A_RELEASE, A_ALLOCATE, A_FULL, NAMES
+    A_RELEASE, A_ALLOCATE, A_FULL, A_PROCESS, A_THREADS, A_DRAW_OVER, A_GENERATOR, A_SHARE_HOST, A_WRAPS, A_TRAITS,
+    A_KEEPS_INPUTS, A_NEEDED_FOR, A_KEEPS_OUT, A_CAPABILITIES, A_VALUES, A_TO_HOST, NAMES
 };
 extern PyObject *shortcut_names[NAMES];
 

@@ -54,25 +54,45 @@ class Mode(threading.local):
             with _counting:
                 unusual.threads += -1 if plain else 1
 
+    def trace(self, tracer: Any) -> None:
+        """Let a tracer write down the calls of this thread; None to write no longer."""
+        with _counting:
+            unusual.tracers += (tracer is not None) - (self.tracer is not None)
+        self.tracer = tracer
+
+    def enter_level(self, level: Any) -> None:
+        """Let a vmap be under way on this thread, inside those that are."""
+        self.levels = (*self.levels, level)
+        with _counting:
+            unusual.vmaps += 1
+
+    def leave_level(self) -> None:
+        """Let the innermost one be over."""
+        self.levels = self.levels[:-1]
+        with _counting:
+            unusual.vmaps -= 1
+
 
 class Unusual:
-    """How many threads are not ``plain``, and how many are in inference mode.
+    """How many threads are not ``plain``, are in inference mode, are traced, and how many vmaps are under way on all of them.
 
     While there is none, the hot path need not ask which thread it runs on: reading a thread-local
     costs 35 ns, this counter 5. A thread that ends inside ``no_grad`` leaves it too high, which
     costs time and nothing else.
     """
 
-    __slots__ = ("inference", "inferred", "threads")
+    __slots__ = ("inference", "inferred", "threads", "tracers", "vmaps")
 
     threads: int
     inference: int
+    tracers: int
+    vmaps: int
     inferred: bool  # whether any thread has ever been in inference mode: before that, no tensor is marked
 
 
 _counting = renewed(threading.Lock())
 unusual = Unusual()
-unusual.threads = unusual.inference = 0
+unusual.threads = unusual.inference = unusual.tracers = unusual.vmaps = 0
 unusual.inferred = False
 mode = Mode()
 # The namespaces that make tensors by the name ``new``. While a thread is in inference mode another maker stands there,

@@ -38,6 +38,23 @@ def test_numbers(dtype, number):
         assert_alike(*kernel("fill"), np.zeros(shape, dtype.numpy), number)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", REAL, ids=lambda one: one.name)
+def test_numbers_a_step_apart(dtype):
+    """Whole ones and fractions, upwards and downwards, large ones and none, to the last bit."""
+    pairs = [(0, 1), (3, -2), (0.0, 0.1), (-1, 0.3), (1e30, 7.5), (2**53, 1), (2**60, 3), (0.1, 1), (5, 0), (0.0, 1e-320)]  # fmt: skip
+    for start, step in pairs:
+        for length in (0, 1, 2, 10, 67, 1000):
+            assert_alike(*kernel("arange"), start, step, length, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=lambda one: one.name)
+def test_ones_where_the_row_is_the_column(dtype):
+    """Square or not, without elements, and so large that several threads share the zeros."""
+    for rows, columns in ((0, 0), (0, 3), (3, 0), (1, 1), (4, 4), (3, 7), (7, 3), (600, 500)):
+        assert_alike(*kernel("eye"), rows, columns, dtype=dtype)
+
+
 def test_large_arrays_are_full_to_the_end():
     """Also where several threads share the work."""
     for dtype in (dtypes.int8, dtypes.float16, dtypes.float32, dtypes.float64):

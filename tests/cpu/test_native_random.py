@@ -35,6 +35,8 @@ DRAWS = {
     "serial normal": ("serial_normal", {"mean": 0.3, "std": 1.7}, ("float32", "float64", "complex64")),
 }
 
+NOT_OVER = {("randn", "float64"), ("normal", "float64"), ("wide randint", "int64"), ("geometric", "int64")}
+
 
 @pytest.mark.parametrize("name, dtype", [(name, one) for name, (_, _, dtypes_) in DRAWS.items() for one in dtypes_])
 def test_the_same_bits_and_the_same_state(name, dtype):
@@ -48,6 +50,28 @@ def test_the_same_bits_and_the_same_state(name, dtype):
         assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
         assert made.tobytes() == expected.tobytes()
         assert ours.get_state().tobytes() == host.get_state().tobytes()
+
+
+@pytest.mark.parametrize("name, dtype", [(name, one) for name, (_, _, dtypes_) in DRAWS.items() for one in dtypes_])
+def test_the_same_bits_over_an_array(name, dtype):
+    """Draw after draw over arrays in one piece; what is not drawn there leaves the array and the state as they were."""
+    kind, options, _ = DRAWS[name]
+    device, number = tensorcore.device("cpu"), getattr(dtypes, dtype)
+    ours, host = Generator(7), Generator(7)
+    for size in SIZES:
+        target = np.ones(size, number.numpy)
+        if device.draw_over(target, kind, ours, **options):
+            assert target.tobytes() == getattr(host, kind)(shape=size, dtype=number, **options).tobytes()
+        else:
+            assert not target.size or (name, dtype) in NOT_OVER or dtype not in ("float32", "float64", "int64")
+            assert (target == 1).all()
+        assert ours.get_state().tobytes() == host.get_state().tobytes()
+    fixed, apart = np.ones(20, number.numpy), np.ones(40, number.numpy)[::2]
+    fixed.flags.writeable = False
+    for target in (fixed, apart, [1.0]):
+        assert not device.draw_over(target, kind, ours, **options)
+    assert ours.get_state().tobytes() == host.get_state().tobytes()
+    assert (fixed == 1).all()
 
 
 @pytest.mark.parametrize("kind", ["normal", "serial_normal", "log_normal"])
@@ -77,6 +101,7 @@ def test_a_probability_each(dtype):
             assert ours.get_state().tobytes() == host.get_state().tobytes()
     with pytest.raises(RuntimeError, match="from 0 to 1"):
         device.random("bernoulli", (2,), kind, ours, probability=np.array([0.5, np.nan], dtype))
+    assert not device.draw_over(np.ones(2, dtype), "bernoulli", ours, probability=np.ones(2, dtype))
     assert ours.get_state().tobytes() == host.get_state().tobytes()
 
 

@@ -113,7 +113,7 @@ def methods(random: Callable[..., Any]) -> dict[str, Any]:
     Args:
         random: that method as it stands, for the draws that C does not make.
     """
-    names = ("allocate", "data_pointer", "is_contiguous", "layout", "strides")
+    names = ("allocate", "data_pointer", "draw_over", "is_contiguous", "layout", "strides")
     if _library is None:
         return {}
     return {name: getattr(_library, name) for name in names} | {"random": _library.drawing(random)}

@@ -121,6 +121,69 @@ static PyObject *run_linspace(const native_kernel *kernel, PyObject *const *args
     return (PyObject *)made;
 }
 
+/* Each of floats a product and a sum in double, each rounded, as NumPy's arrays have them: never one multiply-add. */
+#define COUNTED(name, type)                                                                                   \
+    __attribute__((optimize("fp-contract=off"))) static void name(type *to, double start, double step, npy_intp length) { \
+        for (npy_intp i = 0; i < length; i++)                                                                 \
+            to[i] = (type)(start + step * (double)i);                                                         \
+    }
+COUNTED(counted_f32, float)
+COUNTED(counted_f64, double)
+
+/* (start, step, length): integers as int64, or numbers of Python's in double, to a floating dtype; below 2**53 a double holds each. */
+static PyObject *run_arange(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const double exact = (double)(INT64_C(1) << 53);
+    PyObject *dtype, *descr;
+    double start, step, wanted;
+    if (nargs != 3 || !kwnames || !native_options(args, nargs, kwnames, &dtype_name, 1, &dtype) || !dtype ||
+        !native_double(args[0], &start) || !native_double(args[1], &step) || !PyLong_CheckExact(args[2]) ||
+        !native_double(args[2], &wanted) || wanted < 0 || wanted > 1e9 || !(fabs(start) + fabs(step) * wanted < exact) ||
+        !(descr = PyObject_GetAttr(dtype, numpy_name)))
+        return NULL;
+    const native_type type = native_descr_type(descr);
+    const bool whole = PyLong_CheckExact(args[0]) && PyLong_CheckExact(args[1]);
+    const npy_intp length = (npy_intp)wanted;
+    Py_DECREF(descr);
+    PyArrayObject *made = type == TYPE_F32 || type == TYPE_F64 || (type == TYPE_I64 && whole) ? native_empty(1, &length, type) : NULL;
+    if (made && type == TYPE_F32)
+        counted_f32(PyArray_DATA(made), start, step, length);
+    else if (made && type == TYPE_F64)
+        counted_f64(PyArray_DATA(made), start, step, length);
+    else if (made)
+        for (npy_intp i = 0; i < length; i++)
+            ((int64_t *)PyArray_DATA(made))[i] = (int64_t)start + (int64_t)step * i;
+    return (PyObject *)made;
+}
+
+/* (rows, columns): ones where the row is the column, zeros elsewhere. */
+static PyObject *run_eye(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *dtype, *descr;
+    npy_intp shape[2];
+    for (int i = 0; i < 2; i++) {
+        int overflow = 0;
+        shape[i] = nargs == 2 && PyLong_CheckExact(args[i]) ? PyLong_AsLongAndOverflow(args[i], &overflow) : 0;
+        if (shape[i] < 1 || overflow)
+            return NULL;
+    }
+    if (!kwnames || !native_options(args, nargs, kwnames, &dtype_name, 1, &dtype) || !dtype || shape[0] > (1 << 30) / shape[1] ||
+        !(descr = PyObject_GetAttr(dtype, numpy_name)))
+        return NULL;
+    const native_type type = native_descr_type(descr);
+    Py_DECREF(descr);
+    PyArrayObject *made = type == TYPE_NONE ? NULL : native_empty(2, shape, type);
+    if (!made || !fill_all(made, type, Py_False)) {
+        Py_XDECREF(made);
+        return NULL;
+    }
+    const npy_intp count = shape[0] < shape[1] ? shape[0] : shape[1], size = TYPE_SIZE[type];
+    char *one = PyArray_BYTES(made);
+    if (PyArray_SETITEM(made, one, Py_True))
+        Py_CLEAR(made);
+    for (npy_intp i = 1; made && i < count; i++)
+        memcpy(one + i * (shape[1] + 1) * size, one, (size_t)size);
+    return (PyObject *)made;
+}
+
 /* An array whose rows lie in one piece, at a key of slices within an array of one value. */
 static PyObject *run_pad(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
@@ -189,6 +252,8 @@ const native_spec fill_kernels[] = {
     {"fill", run_fill, NULL},
     {"full", run_full, NULL},
     {"linspace", run_linspace, NULL},
+    {"arange", run_arange, NULL},
+    {"eye", run_eye, NULL},
     {"constant_pad", run_pad, NULL},
     {NULL, NULL, NULL},
 };

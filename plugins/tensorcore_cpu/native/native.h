@@ -217,11 +217,14 @@ int norm_init(void);
 extern const native_spec optim_kernels[];
 int optim_init(void);
 
-int random_init(void); /* no kernels: one function of the module */
+int random_init(void); /* no kernels: functions of the module */
 PyObject *native_drawing(PyObject *module, PyObject *method);
 PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *native_serial_normals(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
 PyObject *native_multinomial(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+PyObject *native_overwrite_random(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+PyObject *native_overwrite_normals(PyObject *module, PyObject *const *args, Py_ssize_t nargs);
+PyObject *native_draw_over(PyObject *module, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
 extern const native_spec scatter_kernels[];
 int scatter_init(void);

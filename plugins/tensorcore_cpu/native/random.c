@@ -1,4 +1,5 @@
 /* Random numbers: new arrays of draws from the state of a NumPy generator, whose lock the caller holds. */
+#include "draws.h"
 #include "random.h"
 
 #include "rows.h"
@@ -11,20 +12,13 @@ DECLARE_LOOPS(random_loops, random_loops);
 
 static const random_loops *loops;
 
-/* Names of kinds of draws, in their order, then of options and attributes; interned. */
-enum {
-    UNIFORM, NORMAL, BERNOULLI, INTEGERS, EXPONENTIAL, PERMUTATION, CAUCHY, GEOMETRIC, RANDOM, MULTINOMIAL, SERIAL_NORMAL, LOG_NORMAL,
-    UNKNOWN,
-    O_LOW = UNKNOWN, O_HIGH, O_MEAN, O_STD, O_PROBABILITY, O_ONE, O_RATE, O_WEIGHTS, O_REPLACEMENT, O_MEDIAN, O_SIGMA, A_NUMPY, A_LEND,
-    A_LEND_NORMAL, NAMES,
-    FLIPS = -1 /* ones with a probability each */
-};
-static const char *const TEXTS[NAMES] = {
+/* The first are those of kinds, in their order. */
+static const char *const TEXTS[DRAW_NAMES] = {
     "uniform", "normal", "bernoulli", "integers", "exponential", "permutation", "cauchy", "geometric", "random", "multinomial",
     "serial_normal", "log_normal", "low", "high", "mean", "std", "probability", "one", "rate", "weights", "replacement", "median",
     "sigma", "numpy", "lend", "lend_normal",
 };
-static PyObject *names[NAMES], *draw_words, *draw_normals, *draw_places; /* the last are functions of the module */
+PyObject *draw_names[DRAW_NAMES];
 
 enum { MANY = 1 << 14 }; /* numbers for which it is worth letting go of the GIL */
 
@@ -33,15 +27,15 @@ typedef struct {
     void *state;
 } bit_generator;
 
-static int kind_named(PyObject *name) {
+int draw_kind(PyObject *name) {
     int kind = 0;
-    while (kind < UNKNOWN && name != names[kind])
+    while (kind < UNKNOWN && name != draw_names[kind])
         kind++;
     return kind;
 }
 
-static void fill(int kind, native_type type, twister_state *state, void *out, npy_intp count, double a, double b,
-                 const void *each) {
+static void fill_at_once(int kind, native_type type, twister_state *state, void *out, npy_intp count, double a, double b,
+                         const void *each) {
     if (kind == UNIFORM && type == TYPE_F32)
         loops->uniform_f32(state, out, count, (float)a, (float)b);
     else if (kind == UNIFORM)
@@ -80,6 +74,18 @@ static void fill(int kind, native_type type, twister_state *state, void *out, np
         loops->integers_f32(state, out, count, (int32_t)a, (uint32_t)b);
     else
         loops->integers(state, out, count, (int64_t)a, (uint32_t)b);
+}
+
+/* The same, without the GIL where it takes a while. */
+static void fill(int kind, native_type type, twister_state *state, void *out, npy_intp count, double a, double b,
+                 const void *each) {
+    if (count < MANY) {
+        fill_at_once(kind, type, state, out, count, a, b, each);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        fill_at_once(kind, type, state, out, count, a, b, each);
+        Py_END_ALLOW_THREADS
+    }
 }
 
 #define ALL_WITHIN(type)                                              \
@@ -129,7 +135,7 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
     double a, b;
     if (nargs != 6 || !PyCapsule_CheckExact(args[0]))
         return PyErr_Format(PyExc_TypeError, "random: expected a capsule and five more arguments, got %zd in all", nargs);
-    int kind = kind_named(args[1]);
+    int kind = draw_kind(args[1]);
     int ndim = native_sizes(args[2], shape, NATIVE_DIMS);
     native_type type = native_descr_type(args[3]);
     if (kind == BERNOULLI && PyArray_Check(args[4])) {
@@ -147,7 +153,7 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
             Py_RETURN_NONE;
         count *= shape[i];
     }
-    if (!count || (kind == NORMAL && count < 16))
+    if (!count || (kind == NORMAL && count < FEW_NORMALS))
         Py_RETURN_NONE;
     const bit_generator *generator = PyCapsule_GetPointer(args[0], "BitGenerator");
     if (!generator)
@@ -155,22 +161,40 @@ PyObject *native_random(PyObject *module, PyObject *const *args, Py_ssize_t narg
     PyArrayObject *made = native_empty(ndim, shape, type);
     if (!made)
         return NULL;
-    void *out = PyArray_DATA(made);
-    const void *each = kind == FLIPS ? PyArray_DATA((PyArrayObject *)args[4]) : NULL;
-    if (count < MANY) {
-        fill(kind, type, generator->state, out, count, a, b, each);
-    } else {
-        Py_BEGIN_ALLOW_THREADS
-        fill(kind, type, generator->state, out, count, a, b, each);
-        Py_END_ALLOW_THREADS
-    }
+    fill(kind, type, generator->state, PyArray_DATA(made), count, a, b,
+         kind == FLIPS ? PyArray_DATA((PyArrayObject *)args[4]) : NULL);
     return (PyObject *)made;
+}
+
+/* The elements of an array that lies in one piece and may be written, and their type; 0 of all others. */
+static npy_intp writable(PyObject *object, native_type *type) {
+    PyArrayObject *x = (PyArrayObject *)object;
+    *type = native_array_type(object);
+    return *type != TYPE_NONE && PyArray_IS_C_CONTIGUOUS(x) && PyArray_ISWRITEABLE(x) ? PyArray_SIZE(x) : 0;
+}
+
+/* (capsule, array, kind, a, b) -> the array, over which numbers are drawn, or None where these are not drawn here: as native_random. */
+PyObject *native_overwrite_random(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    native_type type;
+    double a, b;
+    if (nargs != 5 || !PyCapsule_CheckExact(args[0]))
+        return PyErr_Format(PyExc_TypeError, "overwrite_random: expected a capsule and four more arguments, got %zd in all", nargs);
+    const int kind = draw_kind(args[2]);
+    const npy_intp count = writable(args[1], &type);
+    if (!count || kind >= MULTINOMIAL || kind == PERMUTATION || (kind == NORMAL && count < FEW_NORMALS) ||
+        !native_double(args[3], &a) || !native_double(args[4], &b) || !drawn_as(kind, type, a, b))
+        Py_RETURN_NONE;
+    const bit_generator *generator = PyCapsule_GetPointer(args[0], "BitGenerator");
+    if (!generator)
+        return NULL;
+    fill(kind, type, generator->state, PyArray_DATA((PyArrayObject *)args[1]), count, a, b, NULL);
+    return Py_NewRef(args[1]);
 }
 
 /* Normals one by one, each of which float64 is, or what e is to the power of each. Begins with `kept` where there is one, and leaves the
    second of the last pair there; whether there is any. */
-static bool serial_normals(twister_state *state, bool raised, native_type type, void *out, npy_intp count, double mean, double deviation,
-                           bool has, double *kept) {
+static bool normals_at_once(twister_state *state, bool raised, native_type type, void *out, npy_intp count, double mean,
+                            double deviation, bool has, double *kept) {
     enum { PIECE = 512 };
     const double two_pi = 2.0 * 3.141592653589793;
     double normals[PIECE + 1];
@@ -197,37 +221,59 @@ static bool serial_normals(twister_state *state, bool raised, native_type type, 
     return has;
 }
 
+/* The same, without the GIL where it takes a while: the array, of which the reference is taken, and the second of the last pair or None. */
+static PyObject *serial_normals(PyObject *capsule, PyObject *kept, PyObject *kind, native_type type, PyArrayObject *made, double mean,
+                                double deviation) {
+    const bit_generator *generator = PyCapsule_GetPointer(capsule, "BitGenerator");
+    if (!generator || !made) {
+        Py_XDECREF(made);
+        return NULL;
+    }
+    const bool has = kept != Py_None, raised = kind == draw_names[LOG_NORMAL];
+    const npy_intp count = PyArray_SIZE(made);
+    double last = has ? PyFloat_AS_DOUBLE(kept) : 0;
+    void *out = PyArray_DATA(made);
+    bool further;
+    if (count < MANY) {
+        further = normals_at_once(generator->state, raised, type, out, count, mean, deviation, has, &last);
+    } else {
+        Py_BEGIN_ALLOW_THREADS
+        further = normals_at_once(generator->state, raised, type, out, count, mean, deviation, has, &last);
+        Py_END_ALLOW_THREADS
+    }
+    PyObject *left = further ? PyFloat_FromDouble(last) : Py_NewRef(Py_None), *both = left ? PyTuple_Pack(2, made, left) : NULL;
+    Py_XDECREF(left);
+    Py_DECREF(made);
+    return both;
+}
+
 /* (capsule, kept, kind, shape, dtype, mean, deviation) -> an array and the second of the last pair of normals, or None where there is
    none left over: float64 normals one by one, the `kept` one first unless it is None. None where these are not drawn here. */
 PyObject *native_serial_normals(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
     npy_intp shape[NATIVE_DIMS], count = 1;
-    double mean, deviation, kept = 0;
+    double mean, deviation;
     if (nargs != 7 || !PyCapsule_CheckExact(args[0]))
         return PyErr_Format(PyExc_TypeError, "serial_normals: expected a capsule and six more arguments, got %zd in all", nargs);
     const int ndim = native_sizes(args[3], shape, NATIVE_DIMS);
     const native_type type = native_descr_type(args[4]);
-    const bool has = args[1] != Py_None, raised = args[2] == names[LOG_NORMAL];
     for (int i = 0; i < ndim; i++)
         count = shape[i] > 0 && count <= NPY_MAX_INTP / 16 / shape[i] ? count * shape[i] : 0;
     if (ndim < 0 || count < 1 || (type != TYPE_F32 && type != TYPE_F64) || !native_double(args[5], &mean) ||
-        !native_double(args[6], &deviation) || (has && !PyFloat_CheckExact(args[1])))
+        !native_double(args[6], &deviation) || (args[1] != Py_None && !PyFloat_CheckExact(args[1])))
         Py_RETURN_NONE;
-    const bit_generator *generator = PyCapsule_GetPointer(args[0], "BitGenerator");
-    PyArrayObject *made = generator ? native_empty(ndim, shape, type) : NULL;
-    if (!made)
-        return NULL;
-    if (has)
-        kept = PyFloat_AS_DOUBLE(args[1]);
-    void *out = PyArray_DATA(made);
-    bool further;
-    if (count < MANY) {
-        further = serial_normals(generator->state, raised, type, out, count, mean, deviation, has, &kept);
-    } else {
-        Py_BEGIN_ALLOW_THREADS
-        further = serial_normals(generator->state, raised, type, out, count, mean, deviation, has, &kept);
-        Py_END_ALLOW_THREADS
-    }
-    return further ? Py_BuildValue("(Nd)", made, kept) : Py_BuildValue("(NO)", made, Py_None);
+    return serial_normals(args[0], args[1], args[2], type, native_empty(ndim, shape, type), mean, deviation);
+}
+
+/* (capsule, kept, array, kind, mean, deviation) -> the same of the array, over which they are drawn. */
+PyObject *native_overwrite_normals(PyObject *module, PyObject *const *args, Py_ssize_t nargs) {
+    native_type type;
+    double mean, deviation;
+    if (nargs != 6 || !PyCapsule_CheckExact(args[0]))
+        return PyErr_Format(PyExc_TypeError, "overwrite_normals: expected a capsule and five more arguments, got %zd in all", nargs);
+    if (!writable(args[2], &type) || (type != TYPE_F32 && type != TYPE_F64) || !native_double(args[4], &mean) ||
+        !native_double(args[5], &deviation) || (args[1] != Py_None && !PyFloat_CheckExact(args[1])))
+        Py_RETURN_NONE;
+    return serial_normals(args[0], args[1], args[3], type, (PyArrayObject *)Py_NewRef(args[2]), mean, deviation);
 }
 
 /* The places of the `count` largest of each row's weights over what is drawn, the largest first, and of equal ones the lower
@@ -307,148 +353,10 @@ PyObject *native_multinomial(PyObject *module, PyObject *const *args, Py_ssize_t
     return (PyObject *)made;
 }
 
-/* The arguments of a draw that are given by name. */
-typedef struct {
-    PyObject *const *values;
-    PyObject *names;
-} draw_options;
-
-/* Borrowed; NULL where it is not given. */
-static PyObject *option(const draw_options *options, int name) {
-    for (Py_ssize_t i = 0; options->names && i < PyTuple_GET_SIZE(options->names); i++)
-        if (PyTuple_GET_ITEM(options->names, i) == names[name])
-            return options->values[i];
-    return NULL;
-}
-
-static bool number_of(const draw_options *options, int name, double otherwise, double *number) {
-    PyObject *found = option(options, name);
-    *number = otherwise;
-    return !found || native_double(found, number);
-}
-
-/* How many elements a shape has, at most `most`; -1 where it is none. */
-static npy_intp size_of(PyObject *shape, npy_intp most) {
-    npy_intp sizes[NATIVE_DIMS], count = 1;
-    const int ndim = native_sizes(shape, sizes, NATIVE_DIMS);
-    for (int i = 0; i < ndim; i++) {
-        if (sizes[i] < 0)
-            return -1;
-        if (!sizes[i])
-            return 0;
-        count = count > most / sizes[i] ? most : count * sizes[i];
-    }
-    return ndim < 0 ? -1 : count;
-}
-
-/* What native_random is given as `a` and `b`; false where its generator has to draw, or to say what is wrong. */
-static bool parameters(int kind, const draw_options *options, double *a, double *b) {
-    const double large = 1e30, whole = (double)(INT64_C(1) << 53);
-    *a = *b = 0;
-    switch (kind) {
-    case UNIFORM:
-        return number_of(options, O_LOW, 0, a) && number_of(options, O_HIGH, 1, b) && -large < *a && *a < *b && *b < large;
-    case NORMAL:
-    case SERIAL_NORMAL:
-        return number_of(options, O_MEAN, 0, a) && number_of(options, O_STD, 1, b) && *b >= 0;
-    case LOG_NORMAL:
-        return number_of(options, O_MEAN, 1, a) && number_of(options, O_STD, 2, b) && *b > 0;
-    case CAUCHY:
-        return number_of(options, O_MEDIAN, 0, a) && number_of(options, O_SIGMA, 1, b) && *b > 0;
-    case GEOMETRIC:
-        if (!number_of(options, O_PROBABILITY, 0, a) || !(*a > 0) || !(*a < 1))
-            return false;
-        *a = log1p(-*a);
-        return true;
-    case BERNOULLI: {
-        PyObject *probability = option(options, O_PROBABILITY);
-        if (!probability || !number_of(options, O_ONE, 1, b))
-            return false;
-        if (PyArray_CheckExact(probability))
-            return *b == 1;
-        *a = PyFloat_CheckExact(probability) ? PyFloat_AS_DOUBLE(probability) : -1;
-        return *a >= 0 && *a <= 1;
-    }
-    case EXPONENTIAL:
-        if (!number_of(options, O_RATE, 1, a) || !(*a > 0) || !(*a < large))
-            return false;
-        *a = -1.0 / *a;
-        return true;
-    case INTEGERS: {
-        PyObject *low = option(options, O_LOW), *high = option(options, O_HIGH);
-        /* From a span of 2**28 on the generator draws two words for an integer. */
-        if (!low || !high || !PyLong_CheckExact(low) || !PyLong_CheckExact(high) || !native_double(low, a) || !native_double(high, b) ||
-            !(-whole < *a) || !(*a < *b) || !(*b < whole) || *b - *a >= 1 << 28)
-            return false;
-        *b -= *a;
-        return true;
-    }
-    default:
-        return kind == PERMUTATION || kind == RANDOM;
-    }
-}
-
-/* An array of draws of (kind, shape, dtype, generator, **options), bit for bit those of the generator's own method; None where that has
-   to make them, or to say what is wrong. */
-static PyObject *drawn(PyObject *const *args, const draw_options *options) {
-    enum { FEW = 16, MOST_PLACES = 200000000 };
-    double a, b;
-    PyObject *shape = args[1], *generator = args[3];
-    const int kind = kind_named(args[0]);
-    if (kind == MULTINOMIAL) {
-        PyObject *weights = option(options, O_WEIGHTS), *again = option(options, O_REPLACEMENT);
-        PyObject *count = PyTuple_CheckExact(shape) && PyTuple_GET_SIZE(shape) == 1 ? PyTuple_GET_ITEM(shape, 0) : NULL;
-        if (!weights || !count || !PyLong_CheckExact(count) || (again != Py_False && size_of(shape, 2) != 1))
-            Py_RETURN_NONE;
-        PyObject *const given[] = {generator, draw_places, weights, count};
-        return PyObject_VectorcallMethod(names[A_LEND], given, 4, NULL);
-    }
-    const npy_intp count = kind == UNKNOWN ? -1 : size_of(shape, NPY_MAX_INTP);
-    if (count < 0 || !parameters(kind, options, &a, &b) ||
-        (kind == PERMUTATION && (count < 2 || count > MOST_PLACES || PyTuple_GET_SIZE(shape) != 1)))
-        Py_RETURN_NONE;
-    PyObject *each = kind == BERNOULLI ? option(options, O_PROBABILITY) : NULL;
-    PyObject *dtype = PyObject_GetAttr(args[2], names[A_NUMPY]), *made = NULL;
-    PyObject *first = each ? Py_NewRef(each) : PyFloat_FromDouble(a), *second = PyFloat_FromDouble(b);
-    if (dtype && first && second) {
-        const bool serial = kind > MULTINOMIAL || (kind == NORMAL && count < FEW);
-        PyObject *const words[] = {generator, draw_words, args[0], shape, dtype, first, second};
-        PyObject *const normals[] = {generator, draw_normals, args[0], shape, dtype, first, second};
-        made = serial ? PyObject_VectorcallMethod(names[A_LEND_NORMAL], normals, 7, NULL)
-                      : PyObject_VectorcallMethod(names[A_LEND], words, 7, NULL);
-    }
-    Py_XDECREF(dtype);
-    Py_XDECREF(first);
-    Py_XDECREF(second);
-    return made;
-}
-
-/* backend.py: random(kind, shape, dtype, generator, **options); `method` is that of the class */
-static PyObject *run_random(PyObject *method, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs == 4 && args[3] != Py_None) {
-        PyObject *made = drawn(args, &(draw_options){args + nargs, kwnames});
-        if (made != Py_None)
-            return made;
-        Py_DECREF(made);
-    }
-    return PyObject_Vectorcall(method, args, nargs, kwnames);
-}
-
-/* A method that draws behind a look at what it is given. */
-PyObject *native_drawing(PyObject *module, PyObject *method) {
-    static PyMethodDef definition = {"random", (PyCFunction)(void (*)(void))run_random, METH_FASTCALL | METH_KEYWORDS,
-                                     "A new array of random numbers: drawn in C, or by the generator itself."};
-    if (!draw_places && (!(draw_words = PyObject_GetAttrString(module, "random")) ||
-                         !(draw_normals = PyObject_GetAttrString(module, "serial_normals")) ||
-                         !(draw_places = PyObject_GetAttrString(module, "multinomial"))))
-        return NULL;
-    return PyCFunction_New(&definition, method);
-}
-
 int random_init(void) {
     loops = PICK(random_loops);
-    for (int i = 0; i < NAMES; i++)
-        if (!names[i] && !(names[i] = PyUnicode_InternFromString(TEXTS[i])))
+    for (int i = 0; i < DRAW_NAMES; i++)
+        if (!draw_names[i] && !(draw_names[i] = PyUnicode_InternFromString(TEXTS[i])))
             return -1;
     return 0;
 }

@@ -93,16 +93,17 @@ static PyObject *run_view(const native_kernel *kernel, PyObject *const *args, Py
 
 static PyObject *run_unsqueeze(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS];
-    npy_intp dim, shape[NATIVE_DIMS + 1], strides[NATIVE_DIMS + 1];
+    npy_intp dim, step = 0, shape[NATIVE_DIMS + 1], strides[NATIVE_DIMS + 1];
     PyArrayObject *x = taken(args, nargs, kwnames, options);
-    if (!x || options[STEP] || !dim_of(options[DIM], PyArray_NDIM(x) + 1, &dim))
+    const bool stepped = x && !native_is_none(options[STEP]);
+    if (!x || (stepped && (!whole(options[STEP], &step) || __builtin_mul_overflow(step, PyArray_ITEMSIZE(x), &step))) || !dim_of(options[DIM], PyArray_NDIM(x) + 1, &dim))
         return NULL;
     const int ndim = PyArray_NDIM(x);
     for (int i = 0; i < ndim; i++) {
         shape[i + (i >= dim)] = PyArray_DIM(x, i);
         strides[i + (i >= dim)] = PyArray_STRIDE(x, i);
     }
-    strides[dim] = dim < ndim ? shape[dim + 1] * strides[dim + 1] : PyArray_ITEMSIZE(x); /* the reach of what is behind */
+    strides[dim] = stepped ? step : dim < ndim ? shape[dim + 1] * strides[dim + 1] : PyArray_ITEMSIZE(x); /* the reach of what is behind */
     shape[dim] = 1;
     return show(x, ndim + 1, shape, strides, PyArray_BYTES(x));
 }

@@ -7,15 +7,24 @@ import warnings
 import numpy as np
 
 from tensorcore import dtypes
+from tensorcore.backend.base import Backend
 from tensorcore.errors import ArgumentError, ArgumentTypeError
-from tensorcore.ops.placement import host_device
+from tensorcore.ops.placement import Default, host_device
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["from_numpy"]
 
 
+@before("from_numpy", Default, vars(dtypes)["_BY_NUMPY"], Backend)
+def _usual(ndarray: np.ndarray) -> Tensor | None:
+    """What ``from_numpy`` makes of an array of which there is nothing to say; None where it has to look."""
+
+
 def from_numpy(ndarray: np.ndarray) -> Tensor:
     """A tensor on the host that shares the memory of a NumPy array."""
+    if (found := _usual(ndarray)) is not None:
+        return found
     if not isinstance(ndarray, np.ndarray):
         raise ArgumentTypeError(
             f"from_numpy: expected np.ndarray (got {type(ndarray).__name__}); use torch.tensor(...)"
@@ -25,8 +34,8 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
             f"from_numpy: given numpy array has byte order different from the native byte order, got {ndarray.dtype}; "
             f"convert it with array.astype(array.dtype.newbyteorder('='))"
         )
-    found = dtypes.from_numpy_dtype(ndarray.dtype)
-    size = found.itemsize
+    dtype = dtypes.from_numpy_dtype(ndarray.dtype)
+    size = dtype.itemsize
     for step in ndarray.strides:
         if step < 0:
             raise ArgumentError(
@@ -46,4 +55,4 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
             stacklevel=2,
         )
     device = host_device()
-    return new_tensor(device.share_host(ndarray), found, device)
+    return new_tensor(device.share_host(ndarray), dtype, device)

@@ -251,6 +251,8 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, layout: Any 
 @method
 def new_zeros(self: Tensor, *sizes: Any, size: Any = None, **options: Any) -> Tensor:
     """Zeros of the shape ``size`` in the dtype and on the device of this tensor; ``options`` are those of ``zeros``."""
+    if not options:
+        return _filled("zeros", _sizes("zeros", sizes, size), 0, self.dtype, self.device, False, None)
     return zeros(*sizes, size=size, **_as(self, options))
 
 

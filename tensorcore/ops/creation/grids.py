@@ -24,6 +24,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+_NUMBERS = {int, float}
+
+
 def _numbers(op: str, *values: Any) -> list[Any]:
     found = []
     for one in values:
@@ -62,6 +65,11 @@ def linspace(start: Any, end: Any, steps: int, *, out: Tensor | None = None, dty
     """``steps`` numbers from ``start`` to ``end``, both included, evenly spaced."""
     if layout is not None:
         only_strided("linspace", layout)
+    plain = type(steps) is int and 0 <= steps < 2**20 and out is None and dtype is None
+    if plain and type(start) in _NUMBERS and type(end) in _NUMBERS:
+        dtype, target = dtypes.get_default_dtype(), as_device(device)  # the usual numbers need no look
+        native = _answer(target, "linspace", (start, end, steps), {"base": None, "dtype": dtype})
+        return made(native, dtype, target, requires_grad)
     return _spaced("linspace", _numbers("linspace", start, end), steps, None, dtype, device, requires_grad, out)
 
 
@@ -79,6 +87,9 @@ def eye(n: int, m: int | None = None, *, out: Tensor | None = None, dtype: Any =
     if layout is not None:
         only_strided("eye", layout)
     m = n if m is None else m
+    if type(n) is int and type(m) is int and 0 <= n < 2**10 and 0 <= m < 2**10 and out is None and dtype is None:
+        dtype, target = dtypes.get_default_dtype(), as_device(device)  # the usual sizes need no look
+        return made(_answer(target, "eye", (n, m), {"dtype": dtype}), dtype, target, requires_grad)
     if n < 0 or m < 0:
         raise ShapeError(f"eye: n must be greater or equal to 0, got {min(n, m)}; pass sizes >= 0")
     if dtype is None:
@@ -109,8 +120,13 @@ def _triangle(op: str, row: int, col: int, offset: int, upper: bool, dtype: Any,
 
 
 def _run(op: str, device: Any, name: str, numbers: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What the kernel answers; where it has no room, with the caches freed."""
+    """What the kernel answers, for a dtype that the device has."""
     check_stored(op, options["dtype"], device)
+    return _answer(device, name, numbers, options)
+
+
+def _answer(device: Any, name: str, numbers: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """What the kernel answers; where it has no room, with the caches freed."""
     try:
         return device.kernels[name](*numbers, **options)
     except MemoryError as error:

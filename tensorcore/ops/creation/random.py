@@ -11,7 +11,8 @@ import numpy as np
 
 from tensorcore import dtypes
 from tensorcore.backend.base import Backend
-from tensorcore.backend.seeds import seed_devices
+from tensorcore.backend.registry import made_devices
+from tensorcore.backend.sources import sources
 from tensorcore.errors import ArgumentTypeError, DtypeError, ShapeError, UsageError
 from tensorcore.formats import only_strided
 from tensorcore.ops import rules, samples
@@ -126,13 +127,21 @@ default_generator = Generator()
 
 def manual_seed(seed: int) -> Generator:
     """Start the default generator over from ``seed``, and those that devices have of their own; returns the first."""
-    seed_devices(default_generator.manual_seed(seed).host.initial_seed())
+    _seed_devices(default_generator.manual_seed(seed).host.initial_seed())
     return default_generator
 
 
 def seed() -> int:
     """Start the default generator over from a seed that nobody can foretell, and those of devices; returns that seed."""
-    return seed_devices(default_generator.seed())
+    return _seed_devices(default_generator.seed())
+
+
+def _seed_devices(seed: int) -> int:
+    """Start the generator of each device in use over, where it has one of its own; returns the seed."""
+    for device in made_devices():
+        if device.own_generator is not None:
+            device.own_generator.manual_seed(seed)
+    return seed
 
 
 def initial_seed() -> int:
@@ -163,7 +172,7 @@ def fork_rng(devices: Iterable[Any] = (), enabled: bool = True, _caller: str = "
 
 
 # What the short ways ask, see making.c.
-DRAWS: Any = (_of_thread, Default, vars(dtypes), dtypes.dtype, Backend)
+DRAWS: Any = (_of_thread, Default, vars(dtypes), dtypes.dtype, Backend, sources)
 
 
 @before("draw", *DRAWS)

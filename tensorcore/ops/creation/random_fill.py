@@ -49,7 +49,13 @@ def _fill(op: str, input: Tensor, kind: str, generator: Any, **options: Any) -> 
     return input
 
 
+def _draws(kind: str, params: tuple[str, ...], options: tuple[str, ...], defaults: tuple[float, ...]) -> Any:
+    """The short way before a method that calls ``_fill`` with its numbers as floats, each under the draw's name for it."""
+    return before("draws_over", *DRAWS, written, (kind, params, options, defaults))
+
+
 @method
+@_draws("uniform", ("from", "to"), ("low", "high"), (0.0, 1.0))
 def uniform_(input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **renamed: Any) -> Tensor:
     """Write uniform numbers in [from, to)."""
     low = renamed.pop("from", from_)  # PyTorch's name of it is a Python keyword
@@ -61,12 +67,14 @@ def uniform_(input: Tensor, from_: float = 0.0, to: float = 1.0, *, generator: A
 
 
 @method
+@_draws("normal", ("mean", "std"), ("mean", "std"), (0.0, 1.0))
 def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Tensor:
     """Write normal numbers."""
     return _fill("normal_", input, "normal", generator, mean=float(mean), std=float(std))
 
 
 @method
+@_draws("bernoulli", ("p",), ("probability",), (0.5,))
 def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
     """Write ones with probability ``p`` (a number, or a tensor that broadcasts), else zeros."""
     probability = p.detach().device.to_host(p.native) if isinstance(p, Tensor) else float(p)
@@ -74,6 +82,7 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Any = None) -> Tensor:
 
 
 @method
+@_draws("exponential", ("lambd",), ("rate",), (1.0,))
 def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Any = None) -> Tensor:
     """Write exponential numbers of rate ``lambd``."""
     return _fill("exponential_", input, "exponential", generator, rate=float(lambd))
@@ -86,18 +95,21 @@ def geometric_(input: Tensor, p: float, *, generator: Any = None) -> Tensor:
 
 
 @method
+@_draws("log_normal", ("mean", "std"), ("mean", "std"), (1.0, 2.0))
 def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Tensor:
     """Write exponentials of normal numbers."""
     return _fill("log_normal_", input, "log_normal", generator, mean=float(mean), std=float(std))
 
 
 @method
+@_draws("cauchy", ("median", "sigma"), ("median", "sigma"), (0.0, 1.0))
 def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Tensor:
     """Write Cauchy numbers."""
     return _fill("cauchy_", input, "cauchy", generator, median=float(median), sigma=float(sigma))
 
 
 @method
+@_draws("random", (), (), ())
 def random_(
     input: Tensor, from_: int | None = None, to: int | None = None, *, generator: Any = None, **renamed: Any
 ) -> Tensor:

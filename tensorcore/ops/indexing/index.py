@@ -11,7 +11,7 @@ from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, Gra
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import Op
-from tensorcore.ops.indexing.parse import Indices, masks, parse, simple
+from tensorcore.ops.indexing.parse import Indices, masks, new_dim, parse, simple
 from tensorcore.ops.inplace import attach, check_writable, is_free
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.operands import check_tensors, lifted
@@ -73,10 +73,8 @@ def getitem(self: Tensor, key: Any) -> Tensor:
     """``self[key]``: a view for ints, slices, None and Ellipsis; a copy as soon as a tensor is among the indices."""
     if found := simple(key, self.native.shape):
         return (_show_slice if found[1] else _show_select)(self, {"key": found[0]})  # type: ignore[no-any-return]
-    if key is None:
-        return _unsqueeze.view(self, {"dim": 0})  # type: ignore[attr-defined, no-any-return]
-    if type(key) is tuple and len(key) == 2 and key[0] is Ellipsis and key[1] is None:
-        return _unsqueeze.view(self, {"dim": len(self.native.shape)})  # type: ignore[attr-defined, no-any-return]
+    if (dim := new_dim(key, len(self.native.shape))) is not None:
+        return _unsqueeze.view(self, {"dim": dim})  # type: ignore[attr-defined, no-any-return]
     if vectors := _vectors(self, key):
         return _read(self, vectors)
     view, indices = parse(self, key)

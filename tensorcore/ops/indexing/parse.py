@@ -17,13 +17,14 @@ from tensorcore.ops.shapes.views_part import select_op, slice_op
 from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor, new_tensor
 
-__all__ = ["ALL", "Indices", "check_places", "check_scattered", "long", "masks", "parse", "simple", "whole"]
+__all__ = ["ALL", "Indices", "check_places", "check_scattered", "long", "masks", "new_dim", "parse", "simple", "whole"]
 
 Indices = tuple[Tensor | None, ...]
 ALL = slice(None)
 # What PyTorch takes a list with any of as a tuple, unless it is as long as this.
 _APART = (slice, type(...), Tensor, list, tuple, range, str, np.ndarray)
 _LONG = 32
+_NONE = type(None)
 
 
 def parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
@@ -97,7 +98,7 @@ def parse(self: Tensor, key: Any) -> tuple[Tensor, Indices | None]:
             at += count
             dim += count
     view = self
-    if cuts or (not indices and any([one is not ALL for one in basic])):
+    if cuts or (not indices and not stretched and any([one is not ALL for one in basic])):
         view = last.view(view, {"key": tuple(basic)})
     for dim, at in stretched:
         # PyTorch puts a new dim in before it looks at the indices that follow, which shows in the stride.
@@ -179,6 +180,25 @@ def masks(one: Tensor | None, input: Tensor, at: int) -> list[Tensor | None]:
                 f"tensor {list(shape)} at index {at + i}, got that; make the mask as large as what it masks"
             )
     return [new_tensor(native, dtypes.int64, device) for native in device.kernels["nonzero_by_dim"](one.native)]
+
+
+@before("new_dim")
+def new_dim(key: Any, ndim: int) -> int | None:
+    """Where a key of whole slices, at most one Ellipsis and one None puts the new dim; None for every other key."""
+    if key is None:
+        return 0
+    if type(key) is not tuple:
+        return None
+    if [type(one) for one in key if type(one) is not slice and one is not Ellipsis] != [_NONE]:
+        return None
+    if any([not one.start is one.stop is one.step is None for one in key if type(one) is slice]):
+        return None
+    rests = [i for i, one in enumerate(key) if one is Ellipsis]
+    free = ndim - len(key) + 1 + len(rests)
+    if len(rests) > 1 or free < 0:
+        return None
+    at = key.index(None)
+    return at + free - 1 if rests and rests[0] < at else at
 
 
 @before("simple")

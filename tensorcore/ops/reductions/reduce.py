@@ -166,6 +166,8 @@ def _summing(op: Op, input: Tensor, dim: Dims, keepdim: bool, dtype: Any, out: A
 def _sum_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,
               out: Tensor | None = None) -> Tensor:  # fmt: skip
     """Sum of all elements, or of those along ``dim``; integers and bools are summed as int64."""
+    if dim is dtype is out is None and keepdim is False and type(input) is Tensor and input.dtype is dtypes.bool_:
+        return apply(_count_nonzero, (input,), {"dim": None}, dtype=dtypes.int64)  # type: ignore[no-any-return]  # nothing to convert
     if dtype is None and isinstance(out, Tensor):
         dtype = out.dtype
     return _summing(_sum, input, dim, keepdim, dtype, out)

@@ -20,7 +20,7 @@ from tensorcore.ops.output import check_apart, written
 from tensorcore.ops.placement import host_device, not_stored
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
-from tensorcore.shortcuts import usual_way
+from tensorcore.shortcuts import before, usual_way
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -144,6 +144,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
 
 
 @method
+@before("contiguous")
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """The tensor itself where its memory is in row-major order (or ``memory_format``) without gaps, else a copy that is."""
     if memory_format not in (None, contiguous_format, preserve_format):
@@ -210,7 +211,7 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         and src.device is input.device
         and src.native.shape == input.native.shape
         and (src.node is None or not mode.enabled)
-        and (src.version is None or src.version is not input.version)
+        and (src.version is None or src.version is not input.version or src.native is input.native)
     ):
         input.device.kernels["copy"](input.native, src.native)
         written(input)

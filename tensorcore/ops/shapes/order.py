@@ -150,9 +150,20 @@ def moveaxis(input: Tensor, source: int | Sequence[int], destination: int | Sequ
 # In place
 
 
-_reshaping("transpose_", lambda input, dim0, dim1: (_transpose, {"dims": _swapped("transpose_", input, dim0, dim1)}))
-_reshaping("swapaxes_", lambda input, axis0, axis1: (_transpose, {"dims": _swapped("swapaxes_", input, axis0, axis1)}))
-_reshaping("swapdims_", lambda input, dim0, dim1: (_transpose, {"dims": _swapped("swapdims_", input, dim0, dim1)}))
+def _swap_options(op: str, input: Tensor, dim0: int, dim1: int) -> tuple[Op, dict[str, Any]]:
+    ndim = len(input.native.shape)
+    if type(dim0) is int and type(dim1) is int and -ndim <= dim0 < ndim and -ndim <= dim1 < ndim:
+        if ndim == 2:
+            return _transpose, _SWAP if (dim0 ^ dim1) & 1 else _KEEP[2]
+        dims = list(range(ndim))
+        dims[dim0], dims[dim1] = dims[dim1], dims[dim0]
+        return _transpose, {"dims": tuple(dims)}
+    return _transpose, {"dims": _swapped(op, input, dim0, dim1)}
+
+
+_reshaping("transpose_", lambda input, dim0, dim1: _swap_options("transpose_", input, dim0, dim1))
+_reshaping("swapaxes_", lambda input, axis0, axis1: _swap_options("swapaxes_", input, axis0, axis1))
+_reshaping("swapdims_", lambda input, dim0, dim1: _swap_options("swapdims_", input, dim0, dim1))
 
 
 def _t_options(input: Tensor) -> tuple[Op, dict[str, Any]]:

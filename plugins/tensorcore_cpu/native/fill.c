@@ -122,8 +122,16 @@ static PyObject *run_linspace(const native_kernel *kernel, PyObject *const *args
 }
 
 /* Each of floats a product and a sum in double, each rounded, as NumPy's arrays have them: never one multiply-add. */
+#if defined(__clang__)
+#define APART
+#define ROUNDED_APART _Pragma("clang fp contract(off)")
+#else
+#define APART __attribute__((optimize("fp-contract=off")))
+#define ROUNDED_APART
+#endif
 #define COUNTED(name, type)                                                                                   \
-    __attribute__((optimize("fp-contract=off"))) static void name(type *to, double start, double step, npy_intp length) { \
+    APART static void name(type *to, double start, double step, npy_intp length) {                            \
+        ROUNDED_APART                                                                                         \
         for (npy_intp i = 0; i < length; i++)                                                                 \
             to[i] = (type)(start + step * (double)i);                                                         \
     }

@@ -175,8 +175,6 @@ def _logit_grad(g: Tensor, input: Tensor, eps: float | None) -> Tensor:
            writes=True, samples=samples.logit)  # fmt: skip
 def logit(input: Tensor, eps: float | None = None, *, out: Tensor | None = None) -> Tensor:
     """``log(x / (1 - x))`` of each element; with ``eps`` of each kept within [eps, 1 - eps]."""
-    if input.dtype in NARROW:
-        return once_rounded(logit, input.dtype, input, eps)
     x = input if eps is None else input.clamp(eps, 1 - eps)  # type: ignore[attr-defined]
     return log(x / (1 - x))
 

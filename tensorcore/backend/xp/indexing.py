@@ -279,7 +279,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
     def nonzero_by_dim(x: Native) -> tuple[Native, ...]:
         """``nonzero`` as an array for each dim."""
         if backend.capabilities.host and x.dtype.kind == "c":
-            return backend.kernels["nonzero_by_dim"](either_part(x))
+            return tuple(backend.kernels["nonzero_by_dim"](either_part(x)))
         return tuple((x.reshape(1) if not x.ndim else x).nonzero())
 
     def either_part(x: Native) -> Native:

@@ -58,16 +58,6 @@ def test_modes_keep_a_dim(dtype):
         assert_same(got, expected, signs=False)
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_running_products(dtype):
-    """To the roundings of a product along any dim; with another dtype they are NumPy's."""
-    native, fallback = kernel("cumprod")
-    block = (np.random.default_rng(8).standard_normal((4, 6, 5)) + 1).astype(dtype)
-    for x in (block, block.transpose(2, 0, 1), block[:0]):
-        for dim in range(3):
-            np.testing.assert_allclose(native(x, dim=dim), fallback(x, dim=dim), rtol=1e-5)
-
-
 @pytest.mark.usefixtures("isa")
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_running_logarithms_of_sums(dtype):

@@ -23,6 +23,20 @@ def test_runs(dtype):
         np.testing.assert_array_equal(mine, its)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "bool", "int16"])
+def test_distinct_elements(dtype):
+    """Values in order, where each element is among them, and counts are NumPy's, of one byte and of two."""
+    native, fallback = kernel("unique")
+    for values in (awkward(dtype, 4000), awkward(dtype), awkward(dtype)[:7]):
+        for x in layouts(values).values():
+            for mine, its in zip(native(x, dim=None), fallback(x, dim=None), strict=True):
+                assert (mine.dtype, mine.shape) == (its.dtype, its.shape)
+                np.testing.assert_array_equal(mine, its)
+    rows = awkward(dtype, 60).reshape(20, 3)
+    for mine, its in zip(native(rows, dim=0), fallback(rows, dim=0), strict=True):
+        np.testing.assert_array_equal(mine, its)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("p", [1.0, 2.0, 3.0, np.inf])
 def test_slices_shortened(p, dtype):

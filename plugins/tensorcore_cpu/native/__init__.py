@@ -31,6 +31,8 @@ __all__ = [
     "threads",
 ]
 
+# How a kernel in C is called that gets what another one of that name, in C as well, does not take.
+_BENEATH = "_beneath"
 _wanted = os.environ.get("TENSORCORE_NATIVE", "")
 _library: Any = None
 reason = "TENSORCORE_NATIVE=0 turns it off"
@@ -102,9 +104,15 @@ def over(table: dict[str, Any], layings: dict[str, Any]) -> dict[str, Any]:
     """The table with each kernel that exists in C in the place of the one it falls back to.
 
     Where an argument is not row-major, ``layings`` put results in order, by the kernel's name; elementwise ones in C do it
-    themselves, and NumPy's ufuncs are wrapped for it.
+    themselves, and NumPy's ufuncs are wrapped for it. What some do not take, there is another one for, before NumPy's turn.
     """
-    return table if _library is None else _library.over(table, layings)
+    if _library is None:
+        return table
+    named: dict[str, Any] = {name + _BENEATH: kernel for name, kernel in table.items()}
+    made = _library.over(named, {})
+    beneath = {name: made[name + _BENEATH] for name in table if made[name + _BENEATH] is not named[name + _BENEATH]}
+    found: dict[str, Any] = _library.over(table | beneath, layings)
+    return found
 
 
 def methods(random: Callable[..., Any]) -> dict[str, Any]:

@@ -1,9 +1,14 @@
-/* Matrix products of float and double numbers in any layout, and batches of them: matmul, linear, addmm. */
+/* Matrix products of float and double numbers and of integers in any layout, and batches of them: matmul, linear, addmm. */
 #include "gemm.h"
 
 #include "blas.h"
 #include "gemm_small.h"
-#include "native.h"
+#include "gemm_vectors.h"
+#include "rows.h"
+
+DECLARE_LOOPS(gemm_vector_loops, gemm_vector_loops);
+
+enum { VECTOR_WORK = 1 << 18 }; /* multiplications of one row, which wait for memory, that are worth a second thread */
 
 enum { BETA, ALPHA, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -15,8 +20,14 @@ typedef struct {
     int ndim; /* of the batch */
     npy_intp shape[NATIVE_DIMS], left[NATIVE_DIMS], right[NATIVE_DIMS]; /* and its steps in elements */
     gemm_job job;
+    gemm_vector_loop vector; /* NULL where the job has more than one row, or a matrix that no such loop reads */
     _Atomic bool failed;
 } batch;
+
+static void vector_body(void *context, npy_intp begin, npy_intp end) {
+    const batch *all = context;
+    all->vector(&all->job, begin, end);
+}
 
 static void batch_body(void *context, npy_intp begin, npy_intp end) {
     batch *all = context;
@@ -33,7 +44,9 @@ static void batch_body(void *context, npy_intp begin, npy_intp end) {
         job.left = (const char *)job.left + left * size;
         job.right = (const char *)job.right + right * size;
         job.made = (char *)job.made + i * job.rows * job.columns * size;
-        if (!gemm_run(all->type, &job))
+        if (all->vector)
+            all->vector(&job, 0, job.columns);
+        else if (!gemm_run(all->type, &job))
             all->failed = true;
     }
 }
@@ -44,12 +57,17 @@ typedef struct {
     char *data;
     int ndim;
     npy_intp shape[NATIVE_DIMS], steps[NATIVE_DIMS]; /* in elements */
+    bool vector; /* a matrix of one row or column, whose dim the result lacks */
 } operand;
+
+static bool is_short(native_type type) { return type == TYPE_I8 || type == TYPE_I16 || type == TYPE_U8; }
+static bool is_integer(native_type type) { return type == TYPE_I32 || type == TYPE_I64 || is_short(type); }
 
 static bool read_operand(PyObject *object, native_type type, bool turned, operand *made) {
     PyArrayObject *array = (PyArrayObject *)object;
     made->data = PyArray_BYTES(array);
     made->ndim = PyArray_NDIM(array);
+    made->vector = false;
     if (made->ndim < 2)
         return false;
     for (int i = 0; i < made->ndim; i++) {
@@ -60,6 +78,21 @@ static bool read_operand(PyObject *object, native_type type, bool turned, operan
             return false;
     }
     return true;
+}
+
+/* A vector as a row on the left side or a column on the right one. */
+static bool read_vector(PyObject *object, native_type type, bool left, operand *made) {
+    PyArrayObject *array = (PyArrayObject *)object;
+    const npy_intp size = PyArray_DIM(array, 0), step = PyArray_STRIDE(array, 0) / TYPE_SIZE[type];
+    *made = (operand){PyArray_BYTES(array), 2, {1, 1}, {0, 0}, true};
+    made->shape[left] = size;
+    made->steps[left] = step;
+    return size && PyArray_STRIDE(array, 0) % TYPE_SIZE[type] == 0;
+}
+
+static bool read_side(PyObject *object, native_type type, bool left, bool turned, operand *made) {
+    return PyArray_NDIM((PyArrayObject *)object) == 1 && !turned ? read_vector(object, type, left, made)
+                                                                 : read_operand(object, type, turned, made);
 }
 
 /* Makes rows of the dims in front, where one step goes through all of them; else leaves them. */
@@ -79,6 +112,28 @@ static void fold(operand *x) {
     x->shape[0] = rows;
     x->steps[0] = step;
     x->ndim = 2;
+}
+
+/* One column as one row: the same sums. */
+static void turn_over(batch *all) {
+    const gemm_job job = all->job;
+    all->job = (gemm_job){.rows = 1, .inner = job.inner, .columns = job.rows, .left = job.right, .left_inner = job.right_inner,
+                          .right = job.left, .right_inner = job.left_inner, .right_column = job.left_row,
+                          .made = job.made, .made_row = job.rows};
+    for (int d = 0; d < all->ndim; d++) {
+        const npy_intp step = all->left[d];
+        all->left[d] = all->right[d];
+        all->right[d] = step;
+    }
+}
+
+static gemm_vector_loop vector_loop(native_type type, const gemm_job *job) {
+    const gemm_vector_loops *loops = PICK(gemm_vector_loops);
+    if (job->rows != 1 || job->before)
+        return NULL;
+    if (job->left_inner == 1 && job->right_inner == 1)
+        return loops->by_columns[type];
+    return job->right_column == 1 || job->columns == 1 ? loops->by_rows[type] : NULL;
 }
 
 /* A product of two operands; NULL without an exception where it is not for us. */
@@ -112,23 +167,37 @@ static PyObject *multiply(native_type type, operand *x, operand *y, const void *
                       .right = y->data, .right_inner = y->steps[y->ndim - 2], .right_column = y->steps[y->ndim - 1],
                       .before = before, .before_row = before_row};
     const npy_intp work = job->rows * job->columns * job->inner;
-    if (job->inner != y->shape[y->ndim - 2] || (type == TYPE_BF16 && !gemm_takes_bf16(job)))
+    const bool narrow = job->columns < 4 || (job->rows == 1 && job->right_inner != 1), integer = is_integer(type);
+    const bool halves = type == TYPE_BF16;
+    const npy_intp rows = job->rows, columns = job->columns;
+    if (job->inner != y->shape[y->ndim - 2] || (halves && !gemm_takes_bf16(job)))
         return NULL;
-    if (type != TYPE_BF16 &&
-        ((gemm_real(type)->slower_than_blas && work > 1 << 15) || (work > 1 << 12 && (job->columns < 4 || (job->rows == 1 && job->right_inner != 1)))))
+    if (integer && job->columns == 1 && !before)
+        turn_over(&all);
+    all.vector = vector_loop(type, job);
+    if ((is_short(type) && !all.vector) ||
+        (!integer && !halves && ((gemm_real(type)->slower_than_blas && work > 1 << 15) || (narrow && work > 1 << 12))))
         return NULL;
-    if (type != TYPE_BF16 && !native_blas_ready(work))
+    if (!integer && !halves && !native_blas_ready(work))
         return NULL;
     if (y->ndim > 2) {
-        shape[ndim - 2] = job->rows;
-        shape[ndim - 1] = job->columns;
+        shape[ndim - 2] = rows;
+        shape[ndim - 1] = columns;
     }
+    if (x->vector) {
+        shape[ndim - 2] = shape[ndim - 1];
+        ndim--;
+    }
+    if (y->vector)
+        ndim--;
     PyArrayObject *made = native_empty(ndim, shape, type);
     if (!made)
         return NULL;
     job->made = PyArray_DATA(made);
     job->made_row = job->columns;
-    if (count == 1) {
+    if (count == 1 && all.vector) {
+        native_parallel(job->columns, native_grain(VECTOR_WORK, job->inner), vector_body, &all);
+    } else if (count == 1) {
         all.failed = !gemm_run(type, job);
     } else {
         const npy_intp grain = work < GEMM_WORK ? GEMM_WORK / work : 1;
@@ -143,29 +212,57 @@ static PyObject *multiply(native_type type, operand *x, operand *y, const void *
 
 static bool one_type(PyObject *x, PyObject *y, native_type *type) {
     *type = native_array_type(x);
-    return (*type == TYPE_F32 || *type == TYPE_F64 || *type == TYPE_BF16) && native_array_type(y) == *type;
+    return (*type == TYPE_F32 || *type == TYPE_F64 || *type == TYPE_BF16 || is_integer(*type)) && native_array_type(y) == *type;
 }
 
-/* Which operand comes with its last two dims swapped. */
-typedef struct {
-    bool left, right;
-} turns;
+/* Shorter integers as ones of 32 bits, whose last bits are those of the product. NULL without an exception where they are not
+   all of one type, or the product is not for us. */
+static PyObject *widened(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    enum { MOST = 3 + OPTIONS };
+    const Py_ssize_t count = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    PyObject *wide[MOST] = {NULL}, *made = NULL;
+    const native_type type = native_array_type(args[1]);
+    const int number = PyArray_TYPE((PyArrayObject *)args[1]);
+    bool good = count <= MOST;
+    for (Py_ssize_t i = 0; good && i < count; i++) {
+        const bool array = i < nargs && args[i] != Py_None;
+        good = !array || native_array_type(args[i]) == type;
+        if (good)
+            good = (wide[i] = array ? PyArray_Cast((PyArrayObject *)args[i], NPY_INT32) : Py_NewRef(args[i]));
+    }
+    if (good && (made = kernel->run(kernel, wide, nargs, kwnames)))
+        Py_SETREF(made, PyArray_Cast((PyArrayObject *)made, number));
+    for (Py_ssize_t i = 0; i < MOST; i++)
+        Py_XDECREF(wide[i]);
+    return made;
+}
 
-static PyObject *run_matmul(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    const turns *turned = kernel->data;
+typedef struct {
+    native_run run;
+    bool left, right; /* which operand comes with its last two dims swapped */
+} product;
+
+static PyObject *run_product(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *made = ((const product *)kernel->data)->run(kernel, args, nargs, kwnames);
+    return made || PyErr_Occurred() || nargs < 2 || !is_short(native_array_type(args[1])) ? made
+                                                                                          : widened(kernel, args, nargs, kwnames);
+}
+
+static PyObject *matmul(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const product *turned = kernel->data;
     native_type type;
     operand x, y;
     if (nargs != 2 || kwnames || !one_type(args[0], args[1], &type))
         return NULL;
-    if (!turned->left && !turned->right &&
+    if (!is_integer(type) && !turned->left && !turned->right &&
         (PyArray_NDIM((PyArrayObject *)args[0]) == 1 || PyArray_NDIM((PyArrayObject *)args[1]) == 1))
-        return type == TYPE_BF16 ? NULL : gemm_small(type, args[0], args[1], NULL, 1, 0);
-    if (!read_operand(args[0], type, turned->left, &x) || !read_operand(args[1], type, turned->right, &y))
+        return gemm_small(type, args[0], args[1], NULL, 1, 0);
+    if (!read_side(args[0], type, true, turned->left, &x) || !read_side(args[1], type, false, turned->right, &y))
         return NULL;
     return multiply(type, &x, &y, NULL, 0);
 }
 
-static PyObject *run_linear(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+static PyObject *linear(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     native_type type;
     operand x, weight;
     if (nargs != 3 || kwnames || !one_type(args[0], args[1], &type) || !read_operand(args[0], type, false, &x) ||
@@ -182,7 +279,7 @@ static PyObject *run_linear(const native_kernel *kernel, PyObject *const *args, 
     return multiply(type, &x, &weight, before, 0);
 }
 
-static PyObject *run_addmm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *given[OPTIONS];
     native_type type;
     operand x, y;
@@ -197,7 +294,7 @@ static PyObject *run_addmm(const native_kernel *kernel, PyObject *const *args, P
     PyArrayObject *input = (PyArrayObject *)args[0];
     if (!read_operand(args[1], type, false, &x) || !read_operand(args[2], type, false, &y) || x.ndim != 2 || y.ndim != 2 ||
         alpha != 1 || (beta != 0 && beta != 1))
-        return type == TYPE_BF16 ? NULL : gemm_small(type, args[1], args[2], beta != 0 ? input : NULL, alpha, beta);
+        return gemm_small(type, args[1], args[2], beta != 0 ? input : NULL, alpha, beta);
     if (beta == 0)
         return multiply(type, &x, &y, NULL, 0);
     if (native_array_type(args[0]) != type)
@@ -207,7 +304,7 @@ static PyObject *run_addmm(const native_kernel *kernel, PyObject *const *args, P
     if (ndim < 1 || ndim > 2 || PyArray_DIM(input, ndim - 1) != y.shape[1] ||
         PyArray_STRIDE(input, ndim - 1) != TYPE_SIZE[type] || (rows != 1 && rows != x.shape[0]) ||
         (rows != 1 && PyArray_STRIDE(input, 0) % TYPE_SIZE[type]))
-        return type == TYPE_BF16 ? NULL : gemm_small(type, args[1], args[2], input, 1, 1);
+        return gemm_small(type, args[1], args[2], input, 1, 1);
     return multiply(type, &x, &y, PyArray_DATA(input), rows == 1 ? 0 : PyArray_STRIDE(input, 0) / TYPE_SIZE[type]);
 }
 
@@ -220,10 +317,10 @@ int gemm_init(void) {
 }
 
 const native_spec gemm_kernels[] = {
-    {"matmul", run_matmul, &(const turns){false, false}},
-    {"matmul_nt", run_matmul, &(const turns){false, true}},
-    {"matmul_tn", run_matmul, &(const turns){true, false}},
-    {"linear", run_linear, NULL},
-    {"addmm", run_addmm, NULL},
+    {"matmul", run_product, &(const product){matmul, false, false}},
+    {"matmul_nt", run_product, &(const product){matmul, false, true}},
+    {"matmul_tn", run_product, &(const product){matmul, true, false}},
+    {"linear", run_product, &(const product){linear}},
+    {"addmm", run_product, &(const product){addmm}},
     {NULL, NULL, NULL},
 };

@@ -59,13 +59,13 @@ typedef struct {
 } gemm_real_loops;
 
 typedef struct {
-    gemm_real_loops real[2]; /* float, double */
+    gemm_real_loops real[4]; /* float, double, integers of 32 and of 64 bits */
 } gemm_loops;
 
-/* The loops for TYPE_F32 or TYPE_F64, for families that make their products part by part. */
+/* The loops for TYPE_F32, TYPE_F64, TYPE_I32 or TYPE_I64, for families that make their products part by part. */
 const gemm_real_loops *gemm_real(native_type type);
 
-/* Runs a product of float (type TYPE_F32) or double numbers, on several threads where that pays; sizes of at least 1. Answers
+/* Runs a product of numbers of one of these types, on several threads where that pays; sizes of at least 1. Answers
    false where there is no memory; something may have been written then. Call it with the GIL, or from a body of
    native_parallel. */
 bool gemm_run(native_type type, const gemm_job *job);

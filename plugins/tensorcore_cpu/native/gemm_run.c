@@ -156,7 +156,12 @@ static void cut(product *all, ptrdiff_t columns, ptrdiff_t threads) {
 
 static bool is_zero(native_type type, const gemm_job *job, ptrdiff_t row, ptrdiff_t k) {
     const ptrdiff_t at = row * job->left_row + k * job->left_inner;
-    return type == TYPE_F32 ? ((const float *)job->left)[at] == 0 : ((const double *)job->left)[at] == 0;
+    switch (type) {
+    case TYPE_F32: return ((const float *)job->left)[at] == 0;
+    case TYPE_F64: return ((const double *)job->left)[at] == 0;
+    case TYPE_I32: return ((const int32_t *)job->left)[at] == 0;
+    default: return ((const int64_t *)job->left)[at] == 0;
+    }
 }
 
 /* Whether the left side seems to have many zeros, as behind a ReLU: a few looks tell that there are none. */
@@ -186,7 +191,9 @@ static bool has_zero_rows(native_type type, const gemm_job *job) {
     return rows >= ZEROS_ROWS;
 }
 
-const gemm_real_loops *gemm_real(native_type type) { return &PICK(gemm_loops)->real[type]; }
+const gemm_real_loops *gemm_real(native_type type) {
+    return &PICK(gemm_loops)->real[type == TYPE_I32 ? 2 : type == TYPE_I64 ? 3 : type];
+}
 
 bool gemm_run(native_type type, const gemm_job *job) {
     if (type == TYPE_BF16)

@@ -40,7 +40,7 @@ static bool read_small(PyObject *object, bool left, small_side *side) {
 
 PyObject *gemm_small(native_type type, PyObject *left, PyObject *right, PyArrayObject *input, double alpha, double beta) {
     small_side x, y;
-    if (!read_small(left, true, &x) || !read_small(right, false, &y) || x.shape[2] != y.shape[1] ||
+    if ((type != TYPE_F32 && type != TYPE_F64) || !read_small(left, true, &x) || !read_small(right, false, &y) || x.shape[2] != y.shape[1] ||
         (x.batch && y.batch && x.shape[0] != y.shape[0]))
         return NULL;
     const npy_intp batch = x.batch ? x.shape[0] : y.shape[0], inner = x.shape[2];

@@ -1,4 +1,4 @@
-/* What goes along a dim one element after the other, and what looks at whole tensors: running extremes, products and
+/* What goes along a dim one element after the other, and what looks at whole tensors: running extremes and
    logarithms of sums, cross products, equality; distances of pairs. */
 #include "lines.h"
 
@@ -10,9 +10,9 @@ DECLARE_LOOPS(line_loops, line_loops);
 
 static const line_loops *loops;
 
-enum { DIM, KEEPDIM, DTYPE, POWER, OPTIONS };
+enum { DIM, KEEPDIM, POWER, OPTIONS };
 static PyObject *names[OPTIONS];
-static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "dtype", "p"};
+static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "p"};
 
 enum { GRAIN = 1 << 14 }; /* elements a thread */
 
@@ -78,18 +78,7 @@ static npy_intp lines_grain(const line_run *run) { return native_grain(GRAIN, ru
 EXTREMES(extremes_f32, float)
 EXTREMES(extremes_f64, double)
 
-#define PRODUCTS(name, type)                                                                                  \
-    static void name(void *context, npy_intp first, npy_intp end) {                                           \
-        EACH_LINE(type)                                                                                       \
-            double all = 1; /* as PyTorch does for floats too */                                              \
-            for (npy_intp i = 0; i < run->size; i++)                                                          \
-                made[i * step] = (type)(all *= x[i * step]);                                                  \
-        }                                                                                                     \
-    }
-PRODUCTS(products_f32, float)
-PRODUCTS(products_f64, double)
-
-static const native_body EXTREME_BODIES[] = {extremes_f32, extremes_f64}, PRODUCT_BODIES[] = {products_f32, products_f64};
+static const native_body EXTREME_BODIES[] = {extremes_f32, extremes_f64};
 
 static PyObject *pair(PyArrayObject *values, PyArrayObject *places) { return Py_BuildValue("(NN)", values, places); }
 
@@ -112,23 +101,6 @@ static PyObject *run_extremes(const native_kernel *kernel, PyObject *const *args
     run.places = PyArray_DATA(places);
     native_parallel(lines, lines_grain(&run), EXTREME_BODIES[type], &run);
     return pair(values, places);
-}
-
-static PyObject *run_products(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[OPTIONS];
-    line_run run = {.largest = false};
-    npy_intp lines;
-    int dim;
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    native_type type = begin(args, nargs, kwnames, 1, options, &run, &lines, &dim);
-    if (type == TYPE_NONE || !native_is_none(options[DTYPE]))
-        return NULL;
-    PyArrayObject *values = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
-    if (!values)
-        return NULL;
-    run.values = PyArray_BYTES(values);
-    native_parallel(lines, lines_grain(&run), PRODUCT_BODIES[type], &run);
-    return (PyObject *)values;
 }
 
 typedef struct {
@@ -317,7 +289,6 @@ int lines_init(void) {
 const native_spec lines_kernels[] = {
     {"cummax", run_extremes, "x"},
     {"cummin", run_extremes, "n"},
-    {"cumprod", run_products, NULL},
     {"logcumsumexp", run_logcumsumexp, NULL},
     {"cross", run_cross, NULL},
     {"equal", run_equal, NULL},

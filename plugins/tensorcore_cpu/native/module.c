@@ -46,6 +46,8 @@ static const native_spec *const FAMILIES[] = {
     lapack_solve_kernels,
     lapack_values_kernels,
     lapack_factors_kernels,
+    complex_numbers_kernels,
+    scans_kernels,
     fft_kernels,
 };
 static int (*const INITS[])(void) = {
@@ -88,6 +90,8 @@ static int (*const INITS[])(void) = {
     bins_init,
     boxes_init,
     lapack_init,
+    complex_numbers_init,
+    scans_init,
     fft_init,
     fused_init,
 };

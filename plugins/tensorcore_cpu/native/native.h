@@ -282,6 +282,12 @@ int margins_init(void);
 extern const native_spec lapack_solve_kernels[], lapack_values_kernels[], lapack_factors_kernels[];
 int lapack_init(void);
 
+extern const native_spec complex_numbers_kernels[];
+int complex_numbers_init(void);
+
+extern const native_spec scans_kernels[];
+int scans_init(void);
+
 extern const native_spec fft_kernels[];
 int fft_init(void);
 

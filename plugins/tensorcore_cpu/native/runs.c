@@ -1,4 +1,4 @@
-/* Runs of equal elements, and slices shortened to a norm. */
+/* Distinct bytes, runs of equal elements, and slices shortened to a norm. */
 #include "runs.h"
 
 #include "rows.h"
@@ -71,6 +71,55 @@ static PyObject *run_unique_consecutive(const native_kernel *kernel, PyObject *c
     return NULL;
 }
 
+/* Distinct elements of one byte, in order: where each element is among them, and how often each occurs. No byte needs sorting. */
+static PyObject *run_unique(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[OPTIONS] = {NULL};
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    if ((type != TYPE_I8 && type != TYPE_U8 && type != TYPE_BOOL) || !PyArray_SIZE((PyArrayObject *)args[0]) ||
+        (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)) || !native_is_none(options[DIM]))
+        return NULL;
+    PyArrayObject *x = native_dense(args[0]);
+    if (!x)
+        return NULL;
+    enum { BYTES = 256, WAYS = 4 }; /* neighbours are often equal, and would wait for each other's counts */
+    const uint8_t *data = PyArray_DATA(x), first = type == TYPE_I8 ? 128 : 0;
+    const npy_intp count = PyArray_SIZE(x);
+    int64_t counts[WAYS][BYTES] = {{0}}, places[BYTES];
+    npy_intp i = 0, found = 0;
+    for (; i + WAYS <= count; i += WAYS)
+        for (int way = 0; way < WAYS; way++)
+            counts[way][data[i + way]]++;
+    for (; i < count; i++)
+        counts[0][data[i]]++;
+    for (int k = 0; k < BYTES; k++) {
+        for (int way = 1; way < WAYS; way++)
+            counts[0][k] += counts[way][k];
+        found += counts[0][k] > 0;
+    }
+    PyArrayObject *values = native_empty(1, &found, type), *lengths = native_empty(1, &found, TYPE_I64);
+    PyArrayObject *inverse = native_empty(PyArray_NDIM(x), PyArray_DIMS(x), TYPE_I64);
+    if (values && lengths && inverse) {
+        npy_intp at = 0;
+        for (int k = 0; k < BYTES; k++) {
+            const uint8_t byte = (uint8_t)(first + k);
+            places[byte] = at;
+            if (counts[0][byte]) {
+                ((uint8_t *)PyArray_DATA(values))[at] = byte;
+                ((int64_t *)PyArray_DATA(lengths))[at++] = counts[0][byte];
+            }
+        }
+        for (i = 0; i < count; i++)
+            ((int64_t *)PyArray_DATA(inverse))[i] = places[data[i]];
+    }
+    Py_DECREF(x);
+    if (values && lengths && inverse)
+        return Py_BuildValue("NNN", values, inverse, lengths);
+    Py_XDECREF(values);
+    Py_XDECREF(lengths);
+    Py_XDECREF(inverse);
+    return NULL;
+}
+
 typedef struct {
     runs_shorten shorten;
     shorten_run of;
@@ -120,6 +169,7 @@ int runs_init(void) {
 }
 
 const native_spec runs_kernels[] = {
+    {"unique", run_unique, NULL},
     {"unique_consecutive", run_unique_consecutive, NULL},
     {"renorm", run_renorm, NULL},
     {NULL, NULL, NULL},

@@ -272,11 +272,20 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """The indices of the elements that are not zero, one row each; the columns lie next to each other in memory."""
         if not x.ndim:
             return xp.zeros((int(bool(x)), 0), np.int64)
+        if backend.capabilities.host and x.dtype.kind == "c":
+            return backend.kernels["nonzero"](either_part(x))
         return xp.stack(x.nonzero()).T
 
     def nonzero_by_dim(x: Native) -> tuple[Native, ...]:
         """``nonzero`` as an array for each dim."""
+        if backend.capabilities.host and x.dtype.kind == "c":
+            return tuple(backend.kernels["nonzero_by_dim"](either_part(x)))
         return tuple((x.reshape(1) if not x.ndim else x).nonzero())
+
+    def either_part(x: Native) -> Native:
+        """For each complex number two bytes, which are zero where both of its parts are."""
+        parts = xp.ascontiguousarray(x).view(x.real.dtype)
+        return backend.kernels["ne"](parts, 0).view(np.int16).reshape(x.shape)
 
     # Counts
 

@@ -1,4 +1,4 @@
-/* The loops of the matrix products, in float and double. */
+/* The loops of the matrix products: of float and double numbers, and of integers of 32 and 64 bits. */
 #include "../gemm.h"
 #include "isa.h"
 #include "zip.h"
@@ -65,7 +65,8 @@ static int32_t compress_f64(const double *from, ptrdiff_t count, int32_t first, 
     }
     return found;
 }
-#else
+#endif
+
 #define COMPRESS(name, real)                                                                                            \
     static int32_t name(const real *from, ptrdiff_t count, int32_t first, int32_t step, real *values, int32_t *places) { \
         int32_t found = 0;                                                                                              \
@@ -76,9 +77,12 @@ static int32_t compress_f64(const double *from, ptrdiff_t count, int32_t first, 
         }                                                                                                               \
         return found;                                                                                                   \
     }
+#if !defined(__AVX512F__)
 COMPRESS(compress_f32, float)
 COMPRESS(compress_f64, double)
 #endif
+COMPRESS(compress_i32, int32_t)
+COMPRESS(compress_i64, int64_t)
 
 #include "as_f32.h"
 #include "gemm_of_real.h"
@@ -86,5 +90,13 @@ COMPRESS(compress_f64, double)
 #include "as_f64.h"
 #include "gemm_of_real.h"
 #include "gemm_lists_of_real.h"
+#include "as_i32.h"
+#include "gemm_of_real.h"
+#include "gemm_lists_of_real.h"
+#include "as_i64.h"
+#include "gemm_of_real.h"
+#include "gemm_lists_of_real.h"
 
-const gemm_loops ISA(gemm_loops) = {.real = {GEMM_LOOPS(f32), GEMM_LOOPS(f64)}};
+/* No BLAS multiplies integers. */
+const gemm_loops ISA(gemm_loops) = {.real = {GEMM_LOOPS(f32, SLOWER_THAN_BLAS), GEMM_LOOPS(f64, SLOWER_THAN_BLAS),
+                                             GEMM_LOOPS(i32, false), GEMM_LOOPS(i64, false)}};

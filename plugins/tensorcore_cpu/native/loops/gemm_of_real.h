@@ -185,10 +185,10 @@ static int32_t F(live_of)(const REAL *rows, ptrdiff_t step, ptrdiff_t height, pt
     REAL any[INNER + LANES], unused[INNER + LANES];
     ptrdiff_t k = 0;
     for (; k + LANES <= inner; k += LANES) {
-        VI bits = {0}; /* but the sign's, which a zero may have, there is one in each number that is not zero */
+        VI bits = {0}; /* but a float's sign, which a zero may have, there is one in each number that is not zero */
         for (ptrdiff_t r = 0; r < height; r++)
             bits |= (VI)F(load)(rows + r * step + k);
-        F(store)(any + k, (V)(bits << 1));
+        F(store)(any + k, (V)((REAL)0.5 == 0 ? bits : bits << 1));
     }
     for (; k < inner; k++) {
         any[k] = 0;
@@ -429,11 +429,11 @@ static void F(dots)(const gemm_job *job, ptrdiff_t begin, ptrdiff_t end) {
 }
 
 #ifndef GEMM_LOOPS
-#define GEMM_LOOPS(suffix)                                                                                    \
+#define GEMM_LOOPS(suffix, slower)                                                                              \
     {                                                                                                         \
         .height = HEIGHT, .width = WIDTH_##suffix, .lanes = LANES_##suffix, .most_rows = ROWS,                \
         .most_inner = INNER, .left_step = LEFT_STEP_##suffix, .reads_left = READS_LEFT,                       \
-        .slower_than_blas = SLOWER_THAN_BLAS,                                                                 \
+        .slower_than_blas = slower,                                                                           \
         .pack_left = pack_left_##suffix, .pack_right = pack_right_##suffix, .multiply = multiply_##suffix,    \
         .dots = dots_##suffix, .panels = PANELS, .lists_bytes = lists_bytes_##suffix, .list = list_##suffix,  \
         .multiply_lists = multiply_lists_##suffix, .live_bytes = live_bytes_##suffix,                         \

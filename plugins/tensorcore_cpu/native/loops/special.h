@@ -158,14 +158,22 @@ ALWAYS_INLINE float hypot_f32_of(float x, float y) {
 /* What is left of x after whole ys, where the quotient is small enough; with the sign of x. */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define EASY_QUOTIENT 0x1p52
+#define EASY_IN_DOUBLE
 /* The quotient may have been rounded up to a whole number; what is left has few bits, and is exact either way. */
-ALWAYS_INLINE float fmod_easy(float x, float y) {
+ALWAYS_INLINE float fmod_easy_f32(float x, float y) {
     double size = abs__f64(x), by = abs__f64(y), left = __builtin_fma(-trunc(abs__f64((double)x / y)), by, size);
     return signed_as_f32((float)(left < 0 ? left + by : left), x);
 }
 
+/* So are doubles: what is left is less than y, and a multiple of its last place, or all of x. */
+ALWAYS_INLINE double fmod_easy_f64(double x, double y) {
+    double size = abs__f64(x), by = abs__f64(y), left = __builtin_fma(-trunc(abs__f64(x / y)), by, size);
+    return signed_as_f64(left < 0 ? left + by : left, x);
+}
+#define fmod_far_f64 fmod
+
 /* Of any quotient, 52 bits of it at a time: each rest has few bits too. libm's takes ten times as long. */
-static inline float fmod_far(float x, float y) {
+static inline float fmod_far_f32(float x, float y) {
     double left = fabs((double)x);
     const double by = fabs((double)y);
     if (!(left < INFINITY) || !(by > 0) || by == INFINITY)
@@ -182,8 +190,8 @@ static inline float fmod_far(float x, float y) {
 }
 #else
 #define EASY_QUOTIENT 0x1p28
-#define fmod_far fmodf
-ALWAYS_INLINE float fmod_easy(float x, float y) {
+#define fmod_far_f32 fmodf
+ALWAYS_INLINE float fmod_easy_f32(float x, float y) {
     double quotient = trunc((double)x / y);
     return signed_as_f32(abs__f32((float)(x - quotient * y)), x);
 }

@@ -17,6 +17,10 @@
 #define join_f64(a, b) __builtin_shufflevector(a, b, 0, 1, 2, 3)
 #define zip_halves_f32(a, b, x) __builtin_shufflevector(a, b, x, 8 + x, 1 + x, 9 + x, 4 + x, 12 + x, 5 + x, 13 + x)
 #define zip_halves_f64(a, b, x) __builtin_shufflevector(a, b, x, 4 + x, 2 + x, 6 + x)
+#define join_i32 join_f32
+#define join_i64 join_f64
+#define zip_halves_i32 zip_halves_f32
+#define zip_halves_i64 zip_halves_f64
 /* Every second element of two vectors, from element x on. */
 #define UNZIP_2(a, b, x) __builtin_shufflevector(a, b, x, 2 + x)
 #define UNZIP_4(a, b, x) __builtin_shufflevector(a, b, x, 2 + x, 4 + x, 6 + x)

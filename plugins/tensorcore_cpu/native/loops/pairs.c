@@ -1,0 +1,100 @@
+/* The loops of sums and products of rows of pairs. */
+#include "../pairs.h"
+#include "isa.h"
+
+enum { CHAINS = 4, FLUSH = 32 }; /* vectors side by side, and how many of them are added before the sum goes on in double */
+
+typedef double four_pairs __attribute__((vector_size(64)));
+
+/* Multiplies four complex numbers by four others. */
+ALWAYS_INLINE void multiply(four_pairs *to, const four_pairs *by) {
+    const four_pairs x = *to, y = *by, sign = {-1, 1, -1, 1, -1, 1, -1, 1};
+    const four_pairs real = __builtin_shufflevector(y, y, 0, 0, 2, 2, 4, 4, 6, 6);
+    const four_pairs imaginary = __builtin_shufflevector(y, y, 1, 1, 3, 3, 5, 5, 7, 7) * sign;
+    *to = x * real + __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6) * imaginary;
+}
+
+/* Vectors of one size whatever the registers are, so that sums have the same bits. All bits of the last n lanes of a mask are those
+   from TAIL + n on. */
+#define LANES_f32 16
+#define LANES_f64 8
+typedef float row_f32 __attribute__((vector_size(64)));
+typedef double row_f64 __attribute__((vector_size(64)));
+typedef int32_t bits_f32 __attribute__((vector_size(64)));
+typedef int64_t bits_f64 __attribute__((vector_size(64)));
+static const int32_t TAIL_f32[2 * LANES_f32] = {[LANES_f32 ... 2 * LANES_f32 - 1] = -1};
+static const int64_t TAIL_f64[2 * LANES_f64] = {[LANES_f64 ... 2 * LANES_f64 - 1] = -1};
+
+ALWAYS_INLINE void add_f32(four_pairs *to, const row_f32 *x) {
+    *to += __builtin_convertvector(__builtin_shufflevector(*x, *x, 0, 1, 2, 3, 4, 5, 6, 7), four_pairs) +
+           __builtin_convertvector(__builtin_shufflevector(*x, *x, 8, 9, 10, 11, 12, 13, 14, 15), four_pairs);
+}
+
+ALWAYS_INLINE void add_f64(four_pairs *to, const row_f64 *x) { *to += *x; }
+
+#define PAIR_LOOPS(suffix, type)                                                                              \
+    static void sum_##suffix(const void *from, ptrdiff_t count, double *made) {                               \
+        enum { EACH = LANES_##suffix, STEP = CHAINS * EACH };                                                 \
+        typedef row_##suffix anywhere __attribute__((aligned(1), may_alias));                                 \
+        typedef bits_##suffix bits_anywhere __attribute__((aligned(1), may_alias));                           \
+        const type *x = from;                                                                                 \
+        const ptrdiff_t n = 2 * count;                                                                        \
+        four_pairs sum = {0};                                                                                 \
+        ptrdiff_t i = 0;                                                                                      \
+        while (n - i >= EACH) {                                                                               \
+            row_##suffix s[CHAINS] = {{0}};                                                                   \
+            const ptrdiff_t left = (n - i) / STEP, end = i + (left < FLUSH ? left : FLUSH) * STEP;            \
+            for (; i < end; i += STEP)                                                                        \
+                for (int k = 0; k < CHAINS; k++)                                                              \
+                    s[k] += *(const anywhere *)(x + i + k * EACH);                                            \
+            if (n - i < STEP) { /* the end of a row belongs to its last block: a short one has no other */    \
+                for (int k = 0; k < CHAINS && n - i >= EACH; k++, i += EACH)                                  \
+                    s[k] += *(const anywhere *)(x + i);                                                       \
+                const bits_##suffix last = (bits_##suffix)*(const anywhere *)(x + n - EACH);                  \
+                s[CHAINS - 1] += (row_##suffix)(last & *(const bits_anywhere *)(TAIL_##suffix + (n - i)));    \
+                i = n;                                                                                        \
+            }                                                                                                 \
+            const row_##suffix block = (s[0] + s[1]) + (s[2] + s[3]);                                         \
+            add_##suffix(&sum, &block);                                                                       \
+        }                                                                                                     \
+        for (; i < n; i += 2) {                                                                               \
+            sum[0] += x[i];                                                                                   \
+            sum[1] += x[i + 1];                                                                               \
+        }                                                                                                     \
+        sum += __builtin_shufflevector(sum, sum, 4, 5, 6, 7, 0, 1, 2, 3);                                     \
+        sum += __builtin_shufflevector(sum, sum, 2, 3, 0, 1, 6, 7, 4, 5);                                     \
+        made[0] += sum[0];                                                                                    \
+        made[1] += sum[1];                                                                                    \
+    }                                                                                                         \
+    static void product_##suffix(const void *from, ptrdiff_t count, double *made) {                           \
+        typedef type four __attribute__((vector_size(8 * sizeof(type)), aligned(sizeof(type)), may_alias));   \
+        const type *x = from;                                                                                 \
+        four_pairs all[CHAINS], next;                                                                         \
+        ptrdiff_t i = 0;                                                                                      \
+        for (int k = 0; k < CHAINS; k++)                                                                      \
+            all[k] = (four_pairs){1, 0, 1, 0, 1, 0, 1, 0};                                                    \
+        for (; i + 4 * CHAINS <= count; i += 4 * CHAINS)                                                      \
+            for (int k = 0; k < CHAINS; k++) {                                                                \
+                next = __builtin_convertvector(*(const four *)(x + 2 * (i + 4 * k)), four_pairs);             \
+                multiply(&all[k], &next);                                                                     \
+            }                                                                                                 \
+        for (int k = 1; k < CHAINS && i; k++)                                                                 \
+            multiply(&all[0], &all[k]);                                                                       \
+        next = __builtin_shufflevector(all[0], all[0], 4, 5, 6, 7, 0, 1, 2, 3);                               \
+        if (i)                                                                                                \
+            multiply(&all[0], &next);                                                                         \
+        next = __builtin_shufflevector(all[0], all[0], 2, 3, 0, 1, 6, 7, 4, 5);                               \
+        if (i)                                                                                                \
+            multiply(&all[0], &next);                                                                         \
+        for (; i < count; i++) {                                                                              \
+            next = (four_pairs){x[2 * i], x[2 * i + 1]};                                                      \
+            multiply(&all[0], &next);                                                                         \
+        }                                                                                                     \
+        made[0] = all[0][0];                                                                                  \
+        made[1] = all[0][1];                                                                                  \
+    }
+
+PAIR_LOOPS(f32, float)
+PAIR_LOOPS(f64, double)
+
+const pair_loops ISA(pair_loops) = {.sum = {sum_f32, sum_f64}, .product = {product_f32, product_f64}};

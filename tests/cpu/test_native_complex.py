@@ -1,0 +1,140 @@
+"""Complex numbers in C beside NumPy's: as pairs of floats."""
+
+import numpy as np
+import pytest
+
+import tensorcore
+
+from .native import awkward, kernel, layouts, needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+DTYPES = ["complex64", "complex128"]
+SHAPES = [(1,), (3,), (4,), (19,), (40000,), (7, 550), (3, 1, 5), (2, 70, 6), (5, 600), (40000, 2), ()]
+
+
+def pairs(dtype, *shape):
+    """Numbers around 0."""
+    parts = np.random.default_rng(8).standard_normal((*shape, 2))
+    return (parts[..., 0] + 1j * parts[..., 1]).astype(dtype)
+
+
+def wild(dtype, count=67):
+    """Parts with zeros, infinities, NaN, denormals and extremes in all pairs."""
+    parts = awkward("float32" if dtype == "complex64" else "float64", count)
+    made = np.empty(count, dtype)
+    made.real, made.imag = parts, np.roll(parts, 5)
+    return made
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_negation(dtype):
+    """Both parts get the other sign, zeros and NaN among them, also where the result has a place."""
+    native, fallback = kernel("neg")
+    for x in layouts(wild(dtype)).values():
+        got, expected = native(x), np.asarray(fallback(x))
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+        assert got.tobytes() == expected.tobytes()
+        place = np.empty_like(expected)
+        assert native(x, out=place) is place
+        assert place.tobytes() == expected.tobytes()
+    x = wild(dtype)
+    expected = np.concatenate([x[:1], -x[:-1]])
+    assert native(x, out=x) is x
+    x = -x
+    native(x[:-1], out=x[1:])  # memory that overlaps
+    np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["sum", "mean", "prod"])
+def test_reductions(name, dtype):
+    """Over all dims, one or some, as NumPy's in complex128 to roundings of the sum of sizes, 4 of them of floats and 40 of doubles.
+
+    For products, of numbers of size 1, so many for each factor.
+    """
+    native = kernel(name)[0]
+    epsilon = 4 * np.finfo("f4").eps if dtype == "complex64" else 40 * np.finfo("f8").eps
+    for shape in SHAPES:
+        x = pairs(dtype, *shape)
+        if name == "prod":
+            x = np.exp(0.1j * x.real).astype(dtype)
+        for view in (x, x[..., ::-1] if shape else x, x.T):
+            for dim in (None, *[(i,) for i in range(view.ndim)], tuple(range(view.ndim)), (0, 2)):
+                if dim and max(dim) >= view.ndim:
+                    continue
+                for keepdim in (False, True):
+                    got = native(view, dim=dim, keepdim=keepdim)
+                    wide = view.astype(np.complex128)
+                    expected = np.asarray(getattr(np, name)(wide, axis=dim, keepdims=keepdim))
+                    assert (got.dtype, got.shape) == (np.dtype(dtype), expected.shape)
+                    if name == "prod":
+                        scale: object = view.size // max(expected.size, 1)
+                    else:
+                        scale = np.maximum(getattr(np, name)(abs(wide), axis=dim, keepdims=keepdim), 1e-3)
+                    assert (abs(got - expected) <= epsilon * scale).all(), (shape, dim)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_infinities_and_nan(dtype):
+    """Infinities and NaN stay in their part of a sum; opposite infinities make NaN."""
+    native = kernel("sum")[0]
+    for count in (5, 100, 40000):
+        x = np.ones(count, dtype)
+        x.real[3], x.imag[2] = np.inf, np.nan
+        got = native(x, dim=None)
+        assert np.isposinf(got.real)
+        assert np.isnan(got.imag)
+        x.real[4] = -np.inf
+        assert np.isnan(native(x, dim=None).real)
+
+
+def test_sums_beyond_the_dtype():
+    """A sum of floats that is too large is infinite, and so is its mean, as of real numbers."""
+    x = np.full((3, 4), np.finfo("f4").max, np.complex64)
+    assert np.isinf(kernel("sum")[0](x, dim=(0,)).real).all()
+    assert np.isinf(kernel("mean")[0](x, dim=(1,)).real).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_empty_sums(dtype):
+    """What has no elements is NumPy's turn: zeros, ones, and means that are NaN."""
+    x = np.empty((3, 0), dtype)
+    assert (kernel("sum")[0](x, dim=(1,)) == 0).all()
+    assert (kernel("prod")[0](x, dim=(1,)) == 1).all()
+    assert np.isnan(kernel("mean")[0](x, dim=(1,))).all()
+
+
+@pytest.mark.parametrize("name", ["nonzero", "nonzero_by_dim"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_places_that_are_not_zero(name, dtype):
+    """A number is zero where both parts are, of either sign; NaN is none, in any layout."""
+    x = wild(dtype, 400)
+    x[20:60] = 0
+    x[30], x[40], x[50] = complex(-0.0, -0.0), 1j, complex(0.0, np.nan)
+    for view in layouts(x).values():
+        if view.ndim:
+            expected = np.array(view.nonzero()).T
+            got = kernel(name)[0](view)
+            np.testing.assert_array_equal(got if name == "nonzero" else np.stack(got).T, expected)
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "neg"])
+def test_threads(name):
+    """What several threads share has the same bits."""
+    for shape in ((90000,), (300, 300), (3, 30000)):
+        x = pairs("complex64", *shape)
+        for options in ({},) if name == "neg" else ({"dim": None}, {"dim": (0,)}, {"dim": (len(shape) - 1,)}):
+            made = []
+            for count in (1, 3):
+                tensorcore.set_num_threads(count)
+                made.append(kernel(name)[0](x, **options).tobytes())
+            assert made[0] == made[1]
+
+
+def test_means_are_pytorchs(torch):
+    """A mean is divided by a complex number: beside an infinite part there is none but NaN."""
+    for last in (complex(3, 4), complex(np.inf, 4), complex(0, -np.inf), complex(np.inf, -np.inf), complex(np.nan, 1)):
+        values = [complex(1, 2), last]
+        expected = torch.tensor(values, dtype=torch.complex64).mean().numpy()
+        np.testing.assert_array_equal(tensorcore.tensor(values, dtype=tensorcore.complex64).mean().numpy(), expected)

@@ -1,0 +1,87 @@
+"""Running sums and products in C beside NumPy's, along each dim."""
+
+import numpy as np
+import pytest
+
+import tensorcore
+
+from .native import assert_same, awkward, kernel, layouts, needs_native
+
+pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8"]
+SHAPES = [(3, 70, 5), (2, 9, 600), (5, 1, 1), (1, 4, 2), (40000, 3)]
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers(name, dtype):
+    """Of integers they are NumPy's to the bit, those that wrap around too, in any layout and along any dim."""
+    native, fallback = kernel(name)
+    for x in layouts(awkward(dtype, 1000)).values():
+        for dim in range(x.ndim):
+            assert_same(native(x, dim=dim), fallback(x, dim=dim))
+    for shape in SHAPES:
+        x = awkward(dtype, int(np.prod(shape))).reshape(shape)
+        for dim in range(len(shape)):
+            assert_same(native(x, dim=dim), fallback(x, dim=dim))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products(dtype):
+    """Products of floats are NumPy's, which are made in double, one factor after the other."""
+    native, fallback = kernel("cumprod")
+    for x in layouts(awkward(dtype, 1000)).values():
+        for dim in range(x.ndim):
+            assert_same(native(x, dim=dim), fallback(x, dim=dim))
+    for shape in SHAPES[:-1]:
+        x = (np.random.default_rng(8).standard_normal(shape) + 1).astype(dtype)
+        for dim in range(3):
+            assert_same(native(x, dim=dim), fallback(x, dim=dim))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_sums_of_complex_numbers(dtype):
+    """Those of parts of 32 bits are made in double and rounded once, and others are NumPy's."""
+    native = kernel("cumsum")[0]
+    for shape in (*SHAPES, (103,), (4, 7)):
+        x = np.random.default_rng(8).standard_normal((*shape, 2)).astype("f4" if dtype == "complex64" else "f8")
+        x = x.view(dtype)[..., 0]
+        for dim in range(len(shape)):
+            got, expected = native(x, dim=dim), np.cumsum(x, axis=dim, dtype=np.complex128).astype(dtype)
+            assert (got.dtype, got.shape, got.flags.c_contiguous) == (expected.dtype, expected.shape, True)
+            np.testing.assert_allclose(got, expected, 2e-7, 0)
+    x = x.reshape(2, 14)[:, ::-2]
+    np.testing.assert_allclose(native(x, dim=1), np.cumsum(x, axis=1), 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_infinities_in_sums_of_complex_numbers(dtype):
+    """What follows an infinity is infinite, and NaN from the other one on, in each part on its own."""
+    x = np.zeros(11, dtype)
+    x.real[3], x.real[6], x.imag[5], x.imag[8] = np.inf, -np.inf, np.nan, 1
+    got = kernel("cumsum")[0](x, dim=0)
+    np.testing.assert_array_equal(got.real, [0, 0, 0, np.inf, np.inf, np.inf, *[np.nan] * 5])
+    np.testing.assert_array_equal(got.imag, [*[0] * 5, *[np.nan] * 6])
+
+
+def test_another_dtype_is_left_to_numpy():
+    """A dtype that the kernel is asked for is NumPy's to give."""
+    native, fallback = kernel("cumsum")
+    x = awkward("int8", 30)
+    assert_same(native(x, dim=0, dtype=tensorcore.int64), fallback(x, dim=0, dtype=tensorcore.int64))
+
+
+def test_threads():
+    """Lines that several threads share have the same bits."""
+    x = awkward("int64", 120000)
+    c = x.astype(np.float32).view(np.complex64)
+    for shape in ((400, 300), (4, 30000), (30000, 4)):
+        for dim in (0, 1):
+            made = []
+            for count in (1, 3):
+                tensorcore.set_num_threads(count)
+                made.append((kernel("cumsum")[0](x.reshape(shape), dim=dim),
+                             kernel("cumsum")[0](c.reshape(shape[0], -1), dim=dim)))  # fmt: skip
+            for one, other in zip(*made, strict=True):
+                assert_same(one, other)

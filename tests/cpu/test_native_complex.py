@@ -5,7 +5,7 @@ import pytest
 
 import tensorcore
 
-from .native import awkward, kernel, layouts, needs_native
+from .native import assert_within, awkward, kernel, layouts, needs_native
 
 pytestmark = [needs_native, pytest.mark.usefixtures("isa")]
 
@@ -44,6 +44,25 @@ def test_negation(dtype):
     x = -x
     native(x[:-1], out=x[1:])  # memory that overlaps
     np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_square_roots(dtype):
+    """Parts are C's to 2 ulp, zeros with their signs, infinities, NaN and denormals among them, also in place."""
+    native, fallback = kernel("sqrt")
+    parts = awkward("float32" if dtype == "complex64" else "float64", 67)
+    corners = np.empty((67, 67), dtype)
+    corners.real, corners.imag = parts[:, None], parts
+    for x in (corners, corners[:1, :3], pairs(dtype, 3001), pairs(dtype, 300)[::3], corners.T):
+        got, expected = native(x), fallback(x)
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+        for mine, its in ((got.real, expected.real), (got.imag, expected.imag)):
+            assert_within(np.ascontiguousarray(mine), np.ascontiguousarray(its), 2)
+            np.testing.assert_array_equal(np.signbit(mine)[mine == mine], np.signbit(its)[mine == mine])
+    place = pairs(dtype, 700)
+    expected = native(place)
+    assert native(place, out=place) is place
+    np.testing.assert_array_equal(place, expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

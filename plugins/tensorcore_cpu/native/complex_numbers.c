@@ -57,12 +57,13 @@ static void run_parts(void *context, npy_intp begin, npy_intp end) {
     run->loop(data, steps, end - begin);
 }
 
-static PyObject *run_neg(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+/* Negation, of parts of either type, and with data square roots, of floats. */
+static PyObject *run_each(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const native_type type = nargs == 1 ? native_complex_type(args[0]) : TYPE_NONE;
     PyArrayObject *x = (PyArrayObject *)args[0];
     PyObject *out = NULL;
     if (type == TYPE_NONE || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)) ||
-        !PyArray_IS_C_CONTIGUOUS(x))
+        !PyArray_IS_C_CONTIGUOUS(x) || (kernel->data && type != TYPE_F32))
         return NULL;
     PyArrayObject *made = native_is_none(out) ? native_empty_complex(PyArray_NDIM(x), PyArray_DIMS(x), type) : (PyArrayObject *)out;
     if (!made)
@@ -74,7 +75,11 @@ static PyObject *run_neg(const native_kernel *kernel, PyObject *const *args, Py_
         Py_INCREF(out);
     }
     parts_run run = {PICK(elementwise_loops)->compute[OP_neg][type], PyArray_BYTES(x), PyArray_BYTES(made), TYPE_SIZE[type]};
-    native_parallel(2 * PyArray_SIZE(x), 4 * GRAIN, run_parts, &run);
+    if (kernel->data) {
+        run.loop = PICK(pair_loops)->root_f32;
+        run.size *= 2;
+    }
+    native_parallel(PyArray_NBYTES(x) / run.size, kernel->data ? GRAIN / 4 : 4 * GRAIN, run_parts, &run);
     return (PyObject *)made;
 }
 
@@ -227,7 +232,8 @@ int complex_numbers_init(void) {
 }
 
 const native_spec complex_numbers_kernels[] = {
-    {"neg_beneath", run_neg, NULL},
+    {"neg_beneath", run_each, NULL},
+    {"sqrt_beneath", run_each, "r"},
     {"sum_beneath", run_sum, NULL},
     {"mean_beneath", run_sum, "m"},
     {"prod_beneath", run_prod, NULL},

@@ -1,4 +1,4 @@
-/* Sums of rows of pairs: the loops that each instruction set fills. */
+/* Rows of pairs: the loops that each instruction set fills. */
 #ifndef TENSORCORE_NATIVE_PAIRS_H
 #define TENSORCORE_NATIVE_PAIRS_H
 
@@ -9,6 +9,7 @@ typedef struct {
     void (*sum[TYPE_F64 + 1])(const void *x, ptrdiff_t count, double *made);
     /* Their product as complex numbers. */
     void (*product[TYPE_F64 + 1])(const void *x, ptrdiff_t count, double *made);
+    native_loop root_f32; /* square roots of complex numbers that lie side by side, with parts of float */
 } pair_loops;
 
 #endif

@@ -1,6 +1,10 @@
-/* The loops of sums and products of rows of pairs. */
+/* The loops of sums, products and square roots of rows of pairs. */
 #include "../pairs.h"
 #include "isa.h"
+
+#include <complex.h>
+#include <math.h>
+#include <string.h>
 
 enum { CHAINS = 4, FLUSH = 32 }; /* vectors side by side, and how many of them are added before the sum goes on in double */
 
@@ -97,4 +101,33 @@ ALWAYS_INLINE void add_f64(four_pairs *to, const row_f64 *x) { *to += *x; }
 PAIR_LOOPS(f32, float)
 PAIR_LOOPS(f64, double)
 
-const pair_loops ISA(pair_loops) = {.sum = {sum_f32, sum_f64}, .product = {product_f32, product_f64}};
+/* In double no square of a float leaves the range, and nothing cancels: half an ulp and a rounding of double. Zero, infinities and
+   NaN get a second look at a piece, as C wants them. */
+static void root_f32(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    enum { PIECE = 256 };
+    for (ptrdiff_t begin = 0; begin < count; begin += PIECE) {
+        const ptrdiff_t piece = count - begin < PIECE ? count - begin : PIECE;
+        const float *x = (const float *)data[0] + 2 * begin;
+        float made[2 * PIECE], *to = (float *)data[1] + 2 * begin;
+        int hard = 0;
+        for (ptrdiff_t i = 0; i < piece; i++) {
+            const double a = x[2 * i], b = x[2 * i + 1], size = sqrt(a * a + b * b);
+            const double large = sqrt((fabs(a) + size) * 0.5), small = fabs(b) / (2 * large);
+            const double real = a >= 0 ? large : small, imaginary = a >= 0 ? small : large;
+            made[2 * i] = (float)real;
+            made[2 * i + 1] = (float)copysign(imaginary, b);
+            hard |= !(size > 0 && size < INFINITY);
+        }
+        for (ptrdiff_t i = 0; hard && i < piece; i++) {
+            const float a = x[2 * i], b = x[2 * i + 1];
+            if (fabsf(a) < INFINITY && fabsf(b) < INFINITY && (a != 0 || b != 0))
+                continue;
+            const float complex root = csqrtf(CMPLXF(a, b));
+            made[2 * i] = crealf(root);
+            made[2 * i + 1] = cimagf(root);
+        }
+        memcpy(to, made, (size_t)piece * 2 * sizeof *made);
+    }
+}
+
+const pair_loops ISA(pair_loops) = {.sum = {sum_f32, sum_f64}, .product = {product_f32, product_f64}, .root_f32 = root_f32};

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from .benchmarks import (
     autograd,
     dataloader,
+    dtypes,
     fused,
     import_time,
     layers,
@@ -45,7 +46,7 @@ class Line(NamedTuple):
 
 def rows() -> list[Row]:
     """The rows of every suite in the table's order."""
-    suites = (overhead, autograd, sizes, products, layers, fused, model, dataloader, transfer)
+    suites = (overhead, autograd, sizes, products, layers, dtypes, fused, model, dataloader, transfer)
     return [row for suite in suites for row in suite.ROWS]
 
 

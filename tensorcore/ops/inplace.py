@@ -112,21 +112,24 @@ def usual_write(
     result: Any,
     numbers: bool = True,
     factors: frozenset[str] = frozenset(),
+    last: bool = False,
 ) -> Callable[..., bool]:
     """What writes the result of an elementwise op into its first input, for the calls that most are; whether it did.
 
     Args:
         accepts, result: as for the op's own call, see ``calls.unary``.
-        numbers: whether a number beside a tensor is usual, in the place of the last input.
+        numbers: whether a number beside a tensor is usual.
+        last: whether it may stand in the place of the last input alone.
         factors: names of options that the kernel takes where they are numbers.
     """
     kernel, count = op.kernel, len(op.inputs)
+    first = count - 1 if last else 1  # where a number may stand
     floats = PLAIN_FLOATS if accepts is None else PLAIN_FLOATS & accepts
     integers = PLAIN_INTEGERS if accepts is None else PLAIN_INTEGERS & accepts
     if not numbers:
         floats = integers = frozenset()
 
-    @before("overwritten", None, kernel, accepts, result, floats, integers, count, factors)
+    @before("overwritten", first, kernel, accepts, result, floats, integers, count, factors)
     def overwritten(input: Tensor, others: tuple[Any, ...], **options: Any) -> bool:
         """Whether the call was one of the usual ones, and is done."""
         if not is_free(input) or len(others) + 1 != count:
@@ -149,7 +152,7 @@ def usual_write(
                 ):
                     return False  # it has a history, shares the memory, or has to be converted
                 natives.append(operand)
-            elif len(natives) + 1 == count and (
+            elif len(natives) >= first and (
                 ((type(other) is float or type(other) is int) and dtype in floats)
                 or (type(other) is int and dtype in integers and LOWEST <= other <= HIGHEST)
             ):

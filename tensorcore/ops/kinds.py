@@ -298,7 +298,7 @@ def composite(
         if method:
             direct = None
             if writes and quick:
-                direct = usual_write(op, quick, None, numbers, frozenset(names[len(op.inputs) :]))
+                direct = usual_write(op, quick, None, numbers, frozenset(names[len(op.inputs) :]), last=True)
             install(call, title, writes=writes, overwritten=direct)
         return call
 

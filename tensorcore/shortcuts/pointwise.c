@@ -217,7 +217,8 @@ static PyObject *writing_keywords(PyObject *factor) {
     return Py_XNewRef(factor ? last : alone);
 }
 
-/* inplace.py: overwritten(input, others, a factor by its name); TRAITS is how many tensors there are, AGAIN the factors' names */
+/* inplace.py: overwritten(input, others, a factor by its name); OP is where the first number may stand, TRAITS how many operands
+   there are, AGAIN the factors' names */
 static PyObject *run_overwritten(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     enum { MOST = 3 };
     PyObject *given[MOST + 2], *done, *factor = kwnames && PyTuple_GET_SIZE(kwnames) == 1 ? PyTuple_GET_ITEM(kwnames, 0) : NULL;
@@ -233,7 +234,7 @@ static PyObject *run_overwritten(const shortcut *self, PyObject *const *args, Py
     given[count + 1] = factor ? args[2] : NULL;
     for (Py_ssize_t i = 1; i < count; i++) {
         PyObject *other = PyTuple_GET_ITEM(args[1], i - 1);
-        given[i] = i == count - 1 && plain_number(self, other, SLOT(input, DTYPE)) ? other : beside(input, other);
+        given[i] = i >= PyLong_AsSsize_t(self->known[OP]) && plain_number(self, other, SLOT(input, DTYPE)) ? other : beside(input, other);
         if (!given[i])
             return NULL;
     }

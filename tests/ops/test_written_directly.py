@@ -50,6 +50,18 @@ def test_a_number_in_the_last_place_and_a_factor_are_one_kernel() -> None:
     assert [call.kernel for call in traced.calls][:2] == ["add_scaled", "add_scaled"]
 
 
+def test_numbers_between_others_are_one_kernel_too() -> None:
+    """Both ends of a clamp may be numbers; the end of a lerp may not."""
+    traced = tc.wrappers.trace("cpu")
+    x = tc.tensor([-3.0, 0.5, 3.0], device=traced)
+    traced.calls.clear()
+    assert x.clamp_(-1.0, 1) is x
+    assert [call.kernel for call in traced.calls] == ["clamp"]
+    assert x.tolist() == [-1.0, 0.5, 1.0]
+    with pytest.raises(ArgumentTypeError, match="lerp"):
+        x.lerp_(2.0, 0.5)
+
+
 def test_a_factor_on_the_tape_and_beside_others(device) -> None:
     """The gradient of what is added is the factor; dtypes that differ, numbers and integers give what two ops give."""
     x = tc.tensor([1.0, 2.0], device=device, requires_grad=True)

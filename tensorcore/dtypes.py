@@ -130,7 +130,7 @@ def _table() -> _Table:
 
 PROMOTION = _table()
 _BY_NAME = {one.name: one for one in ALL}
-_BY_NUMPY = {one.numpy: one for one in ALL}
+BY_NUMPY = {one.numpy: one for one in ALL}
 _KINDS = ("bool", "integer", "floating", "complex")
 _default = float32
 
@@ -193,7 +193,7 @@ def kind_of(number: object) -> str | None:
 def from_numpy_dtype(numpy: object) -> dtype:
     """The dtype of a NumPy dtype's elements."""
     try:
-        return _BY_NUMPY[numpy if isinstance(numpy, np.dtype) else np.dtype(numpy)]
+        return BY_NUMPY[numpy if isinstance(numpy, np.dtype) else np.dtype(numpy)]
     except (KeyError, TypeError):
         names = ", ".join(one.name for one in ALL)
         raise ArgumentTypeError(

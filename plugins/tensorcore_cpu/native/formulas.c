@@ -1,6 +1,7 @@
 /* Functions of one element that are several steps elsewhere: options, broadcasting, and numbers taken apart. */
 #include "formulas.h"
 
+#include "complex_numbers.h"
 #include "plan.h"
 #include "rows.h"
 
@@ -177,12 +178,7 @@ static PyObject *run_complex(const native_kernel *kernel, PyObject *const *args,
     PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];
     if (!PyArray_SAMESHAPE(x, y) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(y))
         return NULL;
-    PyArray_Descr *descr = PyArray_DescrFromType(type == TYPE_F32 ? NPY_CFLOAT : NPY_CDOUBLE);
-    const size_t bytes = (size_t)PyArray_SIZE(x) * 2 * TYPE_SIZE[type];
-    PyArrayObject *made =
-        bytes >= NATIVE_LINES
-            ? native_memory_array(descr, PyArray_NDIM(x), PyArray_DIMS(x), NULL, bytes)
-            : (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, descr, PyArray_NDIM(x), PyArray_DIMS(x), NULL, NULL, 0, NULL);
+    PyArrayObject *made = native_empty_complex(PyArray_NDIM(x), PyArray_DIMS(x), type);
     if (!made)
         return NULL;
     pairs_run run = {PyArray_BYTES(x), PyArray_BYTES(y), PyArray_BYTES(made), type};

@@ -16,7 +16,7 @@ from tensorcore.tensor import Tensor, new_tensor
 __all__ = ["from_numpy"]
 
 
-@before("from_numpy", Default, vars(dtypes)["_BY_NUMPY"], Backend)
+@before("from_numpy", Default, dtypes.BY_NUMPY, Backend)
 def _usual(ndarray: np.ndarray) -> Tensor | None:
     """What ``from_numpy`` makes of an array of which there is nothing to say; None where it has to look."""
 

@@ -56,7 +56,7 @@ export NO_MKDOCS_2_WARNING = 1
 
 .DEFAULT_GOAL := test
 .PHONY: demo test native lint format bench ops lazy collective bench-rows bench-ops bench-lazy dashboard continuous bench-collective opdb array-api gpu pages docs \
-	pictures types certificates wheel sanitize arm env clean
+	pictures types certificates wheel sanitize clang arm env clean
 
 demo: $(VENV)/.extra-demo
 	$(RUN) examples/digits.py $(ARGS)
@@ -92,6 +92,19 @@ sanitize: $(VENV)/.extra-test
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TSAN_OPTIONS="die_after_fork=0 ignore_noninstrumented_modules=1" \
 		OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1 $(SANE_RUN) -m pytest -q -p no:cacheprovider $(SANE_LESS) \
 		tests/cpu/test_native*.py tests/cpu/test_compile.py tests/test_shortcuts.py $(ARGS)
+
+# The same tests of extensions that another compiler made. Needs clang (apt).
+OTHER := build/clang
+
+clang: export TENSORCORE_PLUGINS = tensorcore_cpu
+clang: $(VENV)/.extra-test
+	rm -rf $(OTHER)/tree
+	mkdir -p $(OTHER)/tree
+	cp -r $(COPIED) $(OTHER)/tree
+	find $(OTHER)/tree -name '*.so' -delete
+	cd $(OTHER)/tree && CC=clang $(abspath $(RUN)) setup.py -q build_ext --force --build-temp ../objects --inplace
+	cd $(OTHER)/tree && PYTHONPATH=$(CURDIR)/$(OTHER)/tree:$(CURDIR)/$(OTHER)/tree/plugins TENSORCORE_NATIVE=1 OMP_NUM_THREADS=2 \
+		$(abspath $(RUN)) -m pytest -q -p no:cacheprovider tests/cpu/test_native*.py tests/cpu/test_compile.py tests/test_shortcuts.py $(ARGS)
 
 # The kernels for ARM, where NEON is part of every processor: cross-compiled, and run by an emulator, which says nothing about
 # times. Needs gcc-aarch64-linux-gnu, qemu-user-static and mmdebstrap (apt). An arm64 Debian's Python is unpacked, not installed.

@@ -4,11 +4,19 @@
 typedef __typeof__(((VI){0})[0]) F(lane);
 static const F(lane) F(lanes)[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
 
-/* A vector whose lane i is lane i + by of another one, counted round. */
+/* A vector whose lane i is lane i + by of another one, counted round. Clang has no shuffle by a vector and makes one of the loop, which
+   GCC takes lane by lane. */
 ALWAYS_INLINE V F(turned)(V x, int by) {
+#if defined(__clang__)
+    V made;
+    for (int l = 0; l < LANES; l++)
+        made[l] = x[(l + by) % LANES];
+    return made;
+#else
     VI from;
     __builtin_memcpy(&from, F(lanes) + by, sizeof from);
     return __builtin_shuffle(x, from);
+#endif
 }
 
 ALWAYS_INLINE REAL F(largest)(const REAL *row, ptrdiff_t count) {

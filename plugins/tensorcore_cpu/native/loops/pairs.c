@@ -122,7 +122,7 @@ static void root_f32(char *const *data, const ptrdiff_t *steps, ptrdiff_t count)
             const float a = x[2 * i], b = x[2 * i + 1];
             if (fabsf(a) < INFINITY && fabsf(b) < INFINITY && (a != 0 || b != 0))
                 continue;
-            const float complex root = csqrtf(CMPLXF(a, b));
+            const float complex root = csqrtf(__builtin_complex(a, b));
             made[2 * i] = crealf(root);
             made[2 * i + 1] = cimagf(root);
         }

@@ -61,14 +61,14 @@ ALWAYS_INLINE float size_of_power(float x, float y) {
     const double base = abs__f64(x), power = log__f64(base) * y, least = power < -104 ? -104 : power;
     double size = exp__f64(least > 100 ? 100 : least);
     size = power < -104 ? 0 : size;
-    return (float)((base == 1) & (y == y) ? 1 : size);
+    return (float)(((base == 1) & (y == y)) ? 1 : size);
 }
 
 /* With the sign and the corners of IEEE 754. */
 ALWAYS_INLINE float signed_power(float x, float y, float size) {
     const bool whole = floorf(y) == y, odd = whole & (floorf(0.5f * y) != 0.5f * y);
-    const float turned = odd ? signed_as_f32(size, x) : size, made = (x < 0) & !whole & (x >= -FLT_MAX) ? NAN : turned;
-    return (y == 0) | (x == 1) ? 1 : made;
+    const float turned = odd ? signed_as_f32(size, x) : size, made = ((x < 0) & !whole & (x >= -FLT_MAX)) ? NAN : turned;
+    return ((y == 0) | (x == 1)) ? 1 : made;
 }
 
 static void power_of_row(const float *x, const float *y, float *made, ptrdiff_t count) {

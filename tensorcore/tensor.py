@@ -69,8 +69,7 @@ class Tensor:
             return shape[dim]
         except (IndexError, TypeError) as error:
             raise (DimensionError if isinstance(error, IndexError) else ArgumentTypeError)(
-                f"size: expected dim in the range [{-(len(shape) or 1)}, {(len(shape) or 1) - 1}], got {dim!r}; "
-                "Dimension out of range"
+                f"size: expected dim in the range [{-(len(shape) or 1)}, {(len(shape) or 1) - 1}], got {dim!r}; Dimension out of range"
             ) from None
 
     @before("dim")
@@ -101,6 +100,7 @@ class Tensor:
         """Bytes of all elements."""
         return self.numel() * self.dtype.itemsize
 
+    @before("stride")
     def stride(self, dim: int | None = None) -> Any:
         """The step from one element to the next along each dim, or one dim, in elements."""
         strides = self.device.strides(self.native)

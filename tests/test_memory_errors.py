@@ -109,7 +109,8 @@ def test_draws_that_fit_nowhere_end_in_the_error(name) -> None:
         ("matmul_nt", "inner"),
         ("matmul", "mm"),
         ("addmm", "addbmm"),
-        ("addcmul", "addr"),
+        ("addr", "addr"),
+        ("cdist", "cdist"),
         ("clone", "select_scatter"),
     ],
 )

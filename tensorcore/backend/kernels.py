@@ -164,8 +164,9 @@ KERNELS: dict[str, Facts] = {
     **_of("topk", like.topk, (None, dtypes.int64)),
     **_optional("softmax log_softmax", like.same),
     **_optional("softmax_backward log_softmax_backward", like.same, layout=lies.aligned),
-    **_eager("equal histc histogram isin renorm segment_reduce xor_bits"),
+    **_eager("addr equal histc histogram isin polar renorm segment_reduce xor_bits"),
     **_optional("pdist", lambda x, *, p: (x[0] * (x[0] - 1) // 2,)),
+    **_optional("cdist", lambda x, y, *, p: (x[0], y[0])),
     # Matrices
     **_of("matmul", like.matmul),
     **_optional("matmul_nt", lambda a, b: like.matmul(a, like.turned(b))),
@@ -232,7 +233,7 @@ KERNELS: dict[str, Facts] = {
     ),
     # Writes, and values that decide what comes
     **_of("copy fill", writes=True),
-    **_eager("keep_triangle", writes=True),
+    **_eager("compare_over keep_triangle", writes=True),
     **_optional("sgd_step adam_step step track_statistics", writes=True),
     **_optional("norms unscale", by_value=True),
     **_of("bincount count_true highest lowest masked_select nonzero nonzero_by_dim unique unique_consecutive",

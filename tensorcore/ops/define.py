@@ -18,7 +18,17 @@ from tensorcore.tape.mode import makers, mode
 from tensorcore.tape.node import Node, Output, Packed, freed, stale, unpack
 from tensorcore.tensor import Tensor
 
-__all__ = ["OPS", "Op", "by_slope", "gradient_arguments", "kept_out", "same", "unwritten_out", "without_derivative"]
+__all__ = [
+    "OPS",
+    "Op",
+    "by_slope",
+    "gradient_arguments",
+    "kept_out",
+    "named",
+    "same",
+    "unwritten_out",
+    "without_derivative",
+]
 
 Formula = Callable[..., Any]
 
@@ -186,6 +196,17 @@ def by_slope(
         return (made,)
 
     op.backward = backward
+
+
+def named(name: str) -> Callable[[Any], Any]:
+    """The name of a method with an underscore, and what its documentation says, on a function."""
+
+    def named(function: Any) -> Any:
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = f"In-place form of :func:`{name[:-1]}`."
+        return function
+
+    return named
 
 
 def gradient_arguments(formula: Formula) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, GradientError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import HIGHEST, LOWEST, PLAIN_FLOATS, PLAIN_INTEGERS
-from tensorcore.ops.define import Op
+from tensorcore.ops.define import Op, named
 from tensorcore.ops.operands import arguments, one_device
 from tensorcore.ops.output import check_apart, check_once, written
 from tensorcore.ops.record import record
@@ -128,6 +128,8 @@ def usual_write(
     integers = PLAIN_INTEGERS if accepts is None else PLAIN_INTEGERS & accepts
     if not numbers:
         floats = integers = frozenset()
+    # Of one operand there is logical_not alone, which asks whether that is 0.
+    comparison, absent = (kernel, ()) if count > 1 else ("eq", (0,))
 
     @before("overwritten", first, kernel, accepts, result, floats, integers, count, factors)
     def overwritten(input: Tensor, others: tuple[Any, ...], **options: Any) -> bool:
@@ -162,8 +164,10 @@ def usual_write(
         run = device.kernels[kernel]
         if not run:
             return False  # the op is written in others there, or runs elsewhere
-        if result is None:
+        if result is None or result is dtype:
             run(*natives, **options, out=native)
+        elif over := device.kernels["compare_over"]:
+            over(*natives, *absent, by=comparison)
         else:
             device.kernels["copy"](native, run(*natives))
         written(input)
@@ -176,6 +180,7 @@ def elementwise_inplace(op: Op, overwritten: Callable[..., bool]) -> Callable[..
     """The form with an underscore of an elementwise op, whose usual calls ``overwritten`` makes: into the first input."""
     name = f"{op.name}_"
 
+    @named(name)
     def call(input: Tensor, *others: Any, **options: Any) -> Tensor:
         if not options and overwritten(input, others):
             return input
@@ -229,28 +234,6 @@ def elementwise_inplace(op: Op, overwritten: Callable[..., bool]) -> Callable[..
     return call
 
 
-def inplace(
-    name: str, function: Callable[..., Tensor], overwritten: Callable[..., bool] | None = None
-) -> Callable[..., Tensor]:
-    """The form with an underscore of any other op: compute, then write over the first input; usual calls as ``overwritten`` does."""
-
-    def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if overwritten is not None and overwritten(input, args, **kwargs):
-            return input
-        check_writable(name, input)
-        check_apart(name, input, args)
-        before = new_tensor(input.native, input.dtype, input.device)
-        before.node = input.node
-        recorded = input.node is not None
-        for one in (*args, *kwargs.values()) if kwargs else args:
-            recorded = recorded or (isinstance(one, Tensor) and one.node is not None)
-        if recorded and mode.enabled:  # formulas that keep the input must keep what it was before the write
-            before.native = input.device.kernels["clone"](input.native)
-        return overwrite(name, input, function(before, *args, **kwargs))
-
-    return call
-
-
 @before("overwrite")
 def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
     """Write ``result`` over ``input``, which takes over its history."""
@@ -274,6 +257,30 @@ def overwrite(name: str, input: Tensor, result: Tensor) -> Tensor:
     if mode.enabled and (result.node is not None or input.node is not None):
         attach(input, result.node)
     return input
+
+
+def inplace(
+    name: str, function: Callable[..., Tensor], overwritten: Callable[..., bool] | None = None
+) -> Callable[..., Tensor]:
+    """The form with an underscore of any other op: compute, then write over the first input; usual calls as ``overwritten`` does."""
+
+    @before("inplace", function, name, overwritten, overwrite)
+    @named(name)
+    def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if overwritten is not None and overwritten(input, args, **kwargs):
+            return input
+        check_writable(name, input)
+        check_apart(name, input, args)
+        earlier = new_tensor(input.native, input.dtype, input.device)
+        earlier.node = input.node
+        recorded = input.node is not None
+        for one in (*args, *kwargs.values()) if kwargs else args:
+            recorded = recorded or (isinstance(one, Tensor) and one.node is not None)
+        if recorded and mode.enabled:  # formulas that keep the input must keep what it was before the write
+            earlier.native = input.device.kernels["clone"](input.native)
+        return overwrite(name, input, function(earlier, *args, **kwargs))
+
+    return call
 
 
 def attach(tensor: Tensor, node: Any, position: int = 0) -> None:

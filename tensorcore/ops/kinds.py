@@ -115,8 +115,6 @@ def elementwise(
     if writes:
         op.overwritten = usual = usual_write(op, accepts, result, numbers)
         written = elementwise_inplace(op, usual) if numbers else inplace(f"{name}_", call, usual)
-        written.__name__ = written.__qualname__ = f"{name}_"
-        written.__doc__ = f"In-place form of :func:`{name}`."
         setattr(Tensor, f"{name}_", written)
     if operator is not None:
         _operator(op, call, operator, written, commutes, accepts, result)
@@ -187,10 +185,7 @@ def install(
     """``method`` of a function that looks at its parameters already."""
     setattr(Tensor, name, function)
     if writes:
-        written = inplace(f"{name}_", function, overwritten)
-        written.__name__ = written.__qualname__ = f"{name}_"
-        written.__doc__ = f"In-place form of :func:`{name}`."
-        setattr(Tensor, f"{name}_", written)
+        setattr(Tensor, f"{name}_", inplace(f"{name}_", function, overwritten))
     return function
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops.define import OPS
+from tensorcore.shortcuts import before
 from tensorcore.tensor import Tensor
 
 __all__ = ["older", "taking_older"]
@@ -47,7 +48,7 @@ def taking_older(numbers: str) -> Callable[[Callable[..., Any]], Callable[..., A
         def call(*args: Any, **options: Any) -> Any:
             return older(name, args, options, numbers) if len(args) > 3 else function(*args, **options)
 
-        return update_wrapper(call, function)
+        return before("newer", function)(update_wrapper(call, function))
 
     def install(function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__name__

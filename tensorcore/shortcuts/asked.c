@@ -55,6 +55,15 @@ static PyObject *run_data_ptr(const shortcut *self, PyObject *const *args, Py_ss
     return array && !counts(TRACERS) ? PyLong_FromVoidPtr(PyArray_DATA(array)) : NULL;
 }
 
+/* tensor.py: stride(tensor) */
+static PyObject *run_stride(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static PyObject *strides;
+    PyObject *tensor = asked(args, nargs, kwnames);
+    if (!tensor || !SLOT(tensor, NATIVE) || !SLOT(tensor, DEVICE) || (!strides && !(strides = PyUnicode_InternFromString("strides"))))
+        return NULL;
+    return PyObject_CallMethodOneArg(SLOT(tensor, DEVICE), strides, SLOT(tensor, NATIVE));
+}
+
 /* tensor.py: is_contiguous(tensor) */
 static PyObject *run_is_contiguous(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyArrayObject *array = array_of(asked(args, nargs, kwnames));
@@ -115,5 +124,5 @@ PyObject *item_of_size(PyObject *self, PyObject *key) {
 const shortcut_spec asked_shortcuts[] = {
     {"requires_grad", run_requires_grad}, {"is_leaf", run_is_leaf}, {"count", run_count},
     {"is_on", run_is_on}, {"dim", run_dim}, {"storage_offset", run_storage_offset}, {"data_ptr", run_data_ptr},
-    {"is_contiguous", run_is_contiguous}, {"contiguous", run_contiguous}, {"is_true", run_is_true}, {NULL, NULL},
+    {"is_contiguous", run_is_contiguous}, {"stride", run_stride}, {"contiguous", run_contiguous}, {"is_true", run_is_true}, {NULL, NULL},
 };

@@ -129,35 +129,41 @@ static PyObject *run_fused(const shortcut *self, PyObject *const *args, Py_ssize
     return made;
 }
 
-/* affine.py: _add_product(op, input, x, y, dims, beta, alpha, out) of one dtype and device, whose sizes fit, by the kernel of
-   that name; with what records, and the dtypes */
-static PyObject *run_add_product(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 8 || kwnames || args[7] != Py_None || !PyTuple_CheckExact(args[4]) || PyTuple_GET_SIZE(args[4]) != 2)
-        return NULL;
+/* Whether input, x and y are of one dtype and device and have sizes that fit, x and y of so many dims, and two numbers follow; `dtypes`
+   are those of which kernels take such numbers. */
+static bool fits_product(PyObject *const *tensors, PyObject *dims, PyObject *const *numbers, PyObject *dtypes) {
     PyArrayObject *arrays[3];
     for (int i = 0; i < 3; i++) {
-        PyObject *one = args[1 + i];
-        if (!is_whole(one) || SLOT(one, DTYPE) != SLOT(args[1], DTYPE) || SLOT(one, DEVICE) != SLOT(args[1], DEVICE) ||
+        PyObject *one = tensors[i];
+        if (!is_whole(one) || SLOT(one, DTYPE) != SLOT(tensors[0], DTYPE) || SLOT(one, DEVICE) != SLOT(tensors[0], DEVICE) ||
             !PyArray_CheckExact(SLOT(one, NATIVE)))
-            return NULL;
+            return false;
         arrays[i] = (PyArrayObject *)SLOT(one, NATIVE);
     }
-    if (PySet_Contains(self->known[1], SLOT(args[1], DTYPE)) != 1)
-        return NULL;
-    for (int i = 5; i < 7; i++)
-        if (!PyLong_CheckExact(args[i]) && !PyFloat_CheckExact(args[i]))
-            return NULL;
+    if (!PyTuple_CheckExact(dims) || PyTuple_GET_SIZE(dims) != 2 || PySet_Contains(dtypes, SLOT(tensors[0], DTYPE)) != 1)
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (!PyLong_CheckExact(numbers[i]) && !PyFloat_CheckExact(numbers[i]))
+            return false;
     PyArrayObject *c = arrays[0], *a = arrays[1], *b = arrays[2];
     const int across = PyArray_NDIM(a), down = PyArray_NDIM(b), ndim = across - (down == 1), shift = ndim - PyArray_NDIM(c);
-    if (across < 2 || across != PyLong_AsLong(PyTuple_GET_ITEM(args[4], 0)) || down != PyLong_AsLong(PyTuple_GET_ITEM(args[4], 1)) ||
+    if (across < 2 || across != PyLong_AsLong(PyTuple_GET_ITEM(dims, 0)) || down != PyLong_AsLong(PyTuple_GET_ITEM(dims, 1)) ||
         PyArray_DIM(a, across - 1) != PyArray_DIM(b, down > 1 ? down - 2 : 0) || shift < 0 ||
         (across > 2 && PyArray_DIM(a, 0) != PyArray_DIM(b, 0)))
-        return NULL;
+        return false;
     for (int i = shift; i < ndim; i++) {
         const npy_intp size = i == across - 1 ? PyArray_DIM(b, down - 1) : PyArray_DIM(a, i), have = PyArray_DIM(c, i - shift);
         if (have != 1 && have != size)
-            return NULL;
+            return false;
     }
+    return true;
+}
+
+/* affine.py: _add_product(op, input, x, y, dims, beta, alpha, out) of one dtype and device, whose sizes fit, by the kernel of
+   that name; with what records, and the dtypes */
+static PyObject *run_add_product(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs != 8 || kwnames || args[7] != Py_None || !fits_product(args + 1, args[4], args + 5, self->known[1]))
+        return NULL;
     PyObject *kernel = kernel_of(SLOT(args[1], DEVICE), shortcut_names[A_ADDMM]), *made = NULL;
     PyObject *inputs = kernel && PyObject_IsTrue(kernel) == 1 ? PyTuple_Pack(3, args[1], args[2], args[3]) : NULL;
     PyObject *options = inputs ? PyDict_New() : NULL;
@@ -170,6 +176,34 @@ static PyObject *run_add_product(const shortcut *self, PyObject *const *args, Py
     Py_XDECREF(inputs);
     Py_XDECREF(options);
     return made;
+}
+
+/* affine.py: added_over(input, (x, y), beta=1, alpha=1), whether it was done; with the dims of x and y, and the dtypes */
+static PyObject *run_added_over(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    static PyObject *one, *words;
+    if (nargs != 2 || !PyTuple_CheckExact(args[1]) || PyTuple_GET_SIZE(args[1]) != 2 || !is_free(args[0]) ||
+        (!one && !(one = PyLong_FromLong(1))) ||
+        (!words && !(words = PyTuple_Pack(2, shortcut_names[A_BETA], shortcut_names[A_ALPHA]))))
+        return NULL;
+    PyObject *tensors[] = {args[0], PyTuple_GET_ITEM(args[1], 0), PyTuple_GET_ITEM(args[1], 1)}, *numbers[] = {one, one};
+    for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++) {
+        PyObject *name = PyTuple_GET_ITEM(kwnames, i);
+        if (name != shortcut_names[A_BETA] && name != shortcut_names[A_ALPHA])
+            return NULL;
+        numbers[name == shortcut_names[A_ALPHA]] = args[2 + i];
+    }
+    if (!is_aside(args[0], tensors[1]) || !is_aside(args[0], tensors[2]) || !fits_product(tensors, self->known[0], numbers, self->known[1]))
+        return NULL;
+    PyObject *given[] = {SLOT(tensors[0], NATIVE), SLOT(tensors[1], NATIVE), SLOT(tensors[2], NATIVE), numbers[0], numbers[1]};
+    PyObject *made = run_kernel(SLOT(args[0], DEVICE), shortcut_names[A_ADDMM], given, 3, words), *answer = NULL;
+    const bool fits = made && PyArray_CheckExact(made) && PyArray_CheckExact(SLOT(args[0], NATIVE)) &&
+                      PyArray_SAMESHAPE((PyArrayObject *)made, (PyArrayObject *)SLOT(args[0], NATIVE));
+    if (fits)
+        answer = noted(args[0], copied(args[0], made), Py_True);
+    else if (!made && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_MemoryError))
+        PyErr_Clear(); /* the complete call makes room */
+    Py_XDECREF(made);
+    return answer;
 }
 
 /* Whether tensors are arrays of one dtype and device, none of them recorded, that fit along the dim, which is counted from the
@@ -261,6 +295,6 @@ static PyObject *run_keys(const shortcut *self, PyObject *const *args, Py_ssize_
 }
 
 const shortcut_spec call_shortcuts[] = {
-    {"new_tensor", run_new_tensor}, {"apply", run_apply}, {"add_product", run_add_product}, {"fused", run_fused},
+    {"new_tensor", run_new_tensor}, {"apply", run_apply}, {"add_product", run_add_product}, {"added_over", run_added_over}, {"fused", run_fused},
     {"fitting", run_fitting}, {"keys", run_keys}, {NULL, NULL},
 };

@@ -50,10 +50,7 @@ static Py_ssize_t number(PyObject *one, Py_ssize_t missing) {
     return overflow ? missing : (Py_ssize_t)value;
 }
 
-enum { NO_DIM = PY_SSIZE_T_MIN };
-
-/* A dim counted from the front; NO_DIM where it is none. */
-static Py_ssize_t wrapped(PyObject *dim, Py_ssize_t ndim) {
+Py_ssize_t wrapped(PyObject *dim, Py_ssize_t ndim) {
     const Py_ssize_t span = ndim > 1 ? ndim : 1, at = number(dim, NO_DIM);
     return at < -span || at >= span ? NO_DIM : at + (at < 0 ? span : 0);
 }

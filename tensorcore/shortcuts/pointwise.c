@@ -18,16 +18,15 @@ enum {
 /* Whether a set has the dtype; None has all. */
 static bool has(PyObject *set, PyObject *dtype) { return set == Py_None || PySet_Contains(set, dtype) == 1; }
 
-/* Whether a kernel takes that number beside a tensor of the dtype as it is; whole ones of 32 bits beside integers. */
-static bool plain_number(const shortcut *self, PyObject *one, PyObject *dtype) {
+bool plain_number(PyObject *one, PyObject *dtype, PyObject *floats, PyObject *integers) {
     const bool whole = PyLong_CheckExact(one);
     if (!whole && !PyFloat_CheckExact(one))
         return false;
-    if (has(self->known[FLOATS], dtype))
+    if (has(floats, dtype))
         return true;
     int overflow = 0;
     const long long value = whole ? PyLong_AsLongLongAndOverflow(one, &overflow) : 0;
-    return whole && !overflow && value >= INT32_MIN && value <= INT32_MAX && has(self->known[INTEGERS], dtype);
+    return whole && !overflow && value >= INT32_MIN && value <= INT32_MAX && has(integers, dtype);
 }
 
 static PyObject *node_of(PyObject *made, PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *const *edges, long traits) {
@@ -95,7 +94,7 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
         natives[1] = SLOT(args[1], NATIVE);
         edges[1] = SLOT(args[1], NODE);
     } else if (count == 2) {
-        if (!plain_number(self, args[1], dtype))
+        if (!plain_number(args[1], dtype, self->known[FLOATS], self->known[INTEGERS]))
             Py_RETURN_NONE;
         natives[1] = args[1];
     }
@@ -149,117 +148,4 @@ static PyObject *run_product(const shortcut *self, PyObject *const *args, Py_ssi
     return run_usual(self, args, count, kwnames);
 }
 
-/* Whether the second of two arrays broadcasts to the shape of the first. */
-static bool fits(PyObject *one, PyObject *other) {
-    PyArrayObject *x = (PyArrayObject *)one, *y = (PyArrayObject *)other;
-    const int more = PyArray_NDIM(x) - PyArray_NDIM(y);
-    for (int i = 0; i < PyArray_NDIM(y); i++)
-        if (more < 0 || (PyArray_DIM(y, i) != 1 && PyArray_DIM(y, i) != PyArray_DIM(x, more + i)))
-            return false;
-    return more >= 0;
-}
-
-/* What a tensor holds that stands beside `input` in a call that writes there, has neither a history nor its memory, and need not be
-   converted; borrowed, NULL for all others. */
-static PyObject *beside(PyObject *input, PyObject *other) {
-    PyObject *version = SLOT(input, VERSION);
-    const bool usual = is_tensor(other) && is_whole(other) && SLOT(other, DTYPE) == SLOT(input, DTYPE) &&
-                       SLOT(other, DEVICE) == SLOT(input, DEVICE) && PyArray_CheckExact(SLOT(other, NATIVE)) &&
-                       fits(SLOT(input, NATIVE), SLOT(other, NATIVE)) &&
-                       (version == Py_None || SLOT(other, VERSION) != version || other == input) &&
-                       (SLOT(other, NODE) == Py_None || taping_of_thread() == NOT_RECORDING);
-    return usual ? SLOT(other, NATIVE) : NULL;
-}
-
-/* kernel(*given[:count]), and what follows in `given` by its name where there are `keywords`; `given` are borrowed. NULL without an
-   exception where the device lacks the kernel. */
-static PyObject *run_kernel(PyObject *device, PyObject *name, PyObject **given, Py_ssize_t count, PyObject *keywords) {
-    const Py_ssize_t all = count + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
-    for (Py_ssize_t i = 0; i < all; i++) /* a kernel may let other threads run, which may give a tensor another array */
-        Py_INCREF(given[i]);
-    Py_INCREF(device);
-    PyObject *kernel = kernel_of(device, name), *made = NULL;
-    if (kernel && PyObject_IsTrue(kernel) == 1)
-        made = PyObject_Vectorcall(kernel, given, (size_t)count, keywords);
-    for (Py_ssize_t i = 0; i < all; i++)
-        Py_DECREF(given[i]);
-    Py_DECREF(device);
-    Py_XDECREF(kernel);
-    return made;
-}
-
-/* `answer`, once the write to `input` is noted that gave `done`, which is released. */
-static PyObject *noted(PyObject *input, PyObject *done, PyObject *answer) {
-    if (!done)
-        return NULL;
-    Py_DECREF(done);
-    if (note_write(input))
-        return Py_NewRef(answer);
-    if (!PyErr_Occurred())
-        PyErr_SetString(PyExc_SystemError, "overwrite: expected a tensor whose version counts writes, got another");
-    return NULL;
-}
-
-/* copy(input, made) on the device of `input`. */
-static PyObject *copied(PyObject *input, PyObject *made) {
-    static PyObject *copy;
-    PyObject *given[] = {SLOT(input, NATIVE), made};
-    return copy || (copy = PyUnicode_InternFromString("copy")) ? run_kernel(SLOT(input, DEVICE), copy, given, 2, NULL) : NULL;
-}
-
-/* The keywords of a kernel that writes: "out", and behind it the name of one factor, where there is one. */
-static PyObject *writing_keywords(PyObject *factor) {
-    static PyObject *out, *alone, *last;
-    if ((!out && !(out = PyUnicode_InternFromString("out"))) || (!alone && !(alone = PyTuple_Pack(1, out))))
-        return NULL;
-    if (factor && (!last || PyTuple_GET_ITEM(last, 1) != factor))
-        Py_XSETREF(last, PyTuple_Pack(2, out, factor));
-    return Py_XNewRef(factor ? last : alone);
-}
-
-/* inplace.py: overwritten(input, others, a factor by its name); OP is where the first number may stand, TRAITS how many operands
-   there are, AGAIN the factors' names */
-static PyObject *run_overwritten(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    enum { MOST = 3 };
-    PyObject *given[MOST + 2], *done, *factor = kwnames && PyTuple_GET_SIZE(kwnames) == 1 ? PyTuple_GET_ITEM(kwnames, 0) : NULL;
-    const Py_ssize_t count = nargs == 2 && PyTuple_CheckExact(args[1]) ? 1 + PyTuple_GET_SIZE(args[1]) : MOST + 1;
-    if (count > MOST || count != PyLong_AsSsize_t(self->known[TRAITS]) || !is_free(args[0]) ||
-        !has(self->known[ACCEPTS], SLOT(args[0], DTYPE)))
-        return NULL;
-    if (kwnames && (!factor || self->known[RESULT] != Py_None || PySet_Contains(self->known[AGAIN], factor) != 1 ||
-                    !(PyFloat_CheckExact(args[2]) || PyLong_CheckExact(args[2]))))
-        return NULL;
-    PyObject *input = args[0], *device = SLOT(input, DEVICE);
-    given[0] = given[count] = SLOT(input, NATIVE);
-    given[count + 1] = factor ? args[2] : NULL;
-    for (Py_ssize_t i = 1; i < count; i++) {
-        PyObject *other = PyTuple_GET_ITEM(args[1], i - 1);
-        given[i] = i >= PyLong_AsSsize_t(self->known[OP]) && plain_number(self, other, SLOT(input, DTYPE)) ? other : beside(input, other);
-        if (!given[i])
-            return NULL;
-    }
-    if (self->known[RESULT] == Py_None) {
-        PyObject *keywords = writing_keywords(factor);
-        done = keywords ? run_kernel(device, self->known[NAME], given, count, keywords) : NULL;
-        Py_XDECREF(keywords);
-    } else {
-        PyObject *made = run_kernel(device, self->known[NAME], given, count, NULL);
-        done = made ? copied(input, made) : NULL;
-        Py_XDECREF(made);
-    }
-    return noted(input, done, Py_True);
-}
-
-/* inplace.py: overwrite(name, input, result), where neither has a history and both have one dtype, device and shape */
-static PyObject *run_overwrite(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    if (nargs != 3 || kwnames || !is_free(args[1]) || SLOT(args[1], TRAIL) != Py_None)
-        return NULL;
-    PyObject *made = beside(args[1], args[2]);
-    if (!made || SLOT(args[2], NODE) != Py_None || !fits(made, SLOT(args[1], NATIVE)))
-        return NULL;
-    return noted(args[1], copied(args[1], made), args[1]);
-}
-
-const shortcut_spec pointwise_shortcuts[] = {
-    {"usual", run_usual}, {"product", run_product}, {"overwritten", run_overwritten}, {"overwrite", run_overwrite}, {NULL, NULL},
-};
+const shortcut_spec pointwise_shortcuts[] = {{"usual", run_usual}, {"product", run_product}, {NULL, NULL}};

@@ -39,7 +39,7 @@ typedef struct {
 
 /* Tables that end with a NULL name. */
 extern const shortcut_spec view_shortcuts[], call_shortcuts[], check_shortcuts[], pointwise_shortcuts[], window_shortcuts[],
-    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[];
+    literal_shortcuts[], asked_shortcuts[], making_shortcuts[], record_shortcuts[], write_shortcuts[];
 
 /* The slots of Tensor, Version, Node and of the counters of unusual threads, as bytes from the beginning of an object. A whole
    tensor has the first FILLED of its own; the mark of those made in inference mode is empty on all others. */
@@ -92,14 +92,35 @@ PyObject *version_of(PyObject *input);
 /* Whether a write changes the tensor's values and surely nothing else. */
 bool is_free(PyObject *tensor);
 
+/* Whether the writes to a tensor, of a subclass too, are counted by a Version, or not yet. */
+bool is_counted(PyObject *tensor);
+
 /* Notes a write to the memory of a whole tensor; false where output.py has to, or with an exception. */
 bool note_write(PyObject *tensor);
+
+/* kernel(*given[:count]), and what follows in `given` by its name where there are `keywords`; `given` are borrowed. NULL without an
+   exception where the device lacks the kernel. */
+PyObject *run_kernel(PyObject *device, PyObject *name, PyObject **given, Py_ssize_t count, PyObject *keywords);
+
+/* Of calls that write to `input`: whether an operand is no tensor, or one that has no history, and its memory only where it is `input`;
+   copy(input, made) on its device; and `answer`, once the write is noted that gave `done`, which is released. */
+bool is_aside(PyObject *input, PyObject *one);
+PyObject *copied(PyObject *input, PyObject *made);
+PyObject *noted(PyObject *input, PyObject *done, PyObject *answer);
 
 /* again(device, name, natives, options, error), with the exception that is set; without options where those are NULL. */
 PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObject *const *natives, Py_ssize_t count, PyObject *given_options);
 
 /* An item of a shape, or some of them as a shape. */
 PyObject *item_of_size(PyObject *self, PyObject *key);
+
+/* Whether a kernel takes that number beside a tensor of the dtype as it is: beside those of one set, or a whole one of 32 bits beside
+   those of another; None has all. */
+bool plain_number(PyObject *one, PyObject *dtype, PyObject *floats, PyObject *integers);
+
+/* A dim of so many counted from the front; NO_DIM where it is none. */
+enum { NO_DIM = PY_SSIZE_T_MIN };
+Py_ssize_t wrapped(PyObject *dim, Py_ssize_t ndim);
 
 /* The kernel of that name of a device. */
 PyObject *kernel_of(PyObject *device, PyObject *name);

@@ -306,8 +306,7 @@ static PyObject *run_check_apart(const shortcut *self, PyObject *const *args, Py
     Py_RETURN_NONE;
 }
 
-/* Whether the writes to a tensor, of a subclass too, are counted by a Version, or not yet. */
-static bool is_counted(PyObject *tensor) {
+bool is_counted(PyObject *tensor) {
     PyObject *version = PyObject_TypeCheck(tensor, tensor_type) ? SLOT(tensor, VERSION) : NULL;
     PyObject *count = version && Py_IS_TYPE(version, version_type) ? VERSION_SLOT(version, COUNT) : NULL;
     int overflow = 0;

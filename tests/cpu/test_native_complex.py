@@ -157,3 +157,18 @@ def test_means_are_pytorchs(torch):
         values = [complex(1, 2), last]
         expected = torch.tensor(values, dtype=torch.complex64).mean().numpy()
         np.testing.assert_array_equal(tensorcore.tensor(values, dtype=tensorcore.complex64).mean().numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_sizes_and_angles(dtype, isa):
+    """The bits of products with NumPy's cosines and sines, in pieces and tails; other layouts and shapes are NumPy's."""
+    native, fallback = kernel("polar")
+    with np.errstate(all="ignore"):
+        values = awkward(dtype, 1100)
+        for x, y in ((values, values[::-1].copy()), (values[:9].reshape(3, 3), values[9:18].reshape(3, 3)), (values[:0], values[:0]),
+                     (values[::3], values[1::3][: len(values[::3])]), (values[:6].reshape(2, 3), values[:3])):  # fmt: skip
+            y = y[: len(x)] if x.ndim == 1 else y
+            x = x[: len(y)] if x.ndim == 1 else x
+            got, expected = native(x, y), fallback(x, y)
+            assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+            np.testing.assert_array_equal(got, expected)

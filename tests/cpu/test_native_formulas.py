@@ -174,6 +174,20 @@ def test_divisors(name, dtype):
     assert_same(native(x[:, None], y[:5]), fallback(x[:, None], y[:5]))
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("name", ["bitwise_left_shift", "bitwise_right_shift"])
+def test_shifts(name, dtype, isa):
+    """As NumPy's, by no bit and by more bits than there are too; numbers beside arrays are left to it."""
+    native, fallback = kernel(name)
+    x, y = awkward(dtype, 80), np.arange(80).astype(dtype)
+    for one, by in ((x, y), (x[::3], y[::3]), (x[:, None], y[:5]), (x[:1], y), (x[:0], y[:0])):
+        assert_same(native(one, by), fallback(one, by))
+    assert_same(native(x, 3), fallback(x, 3))
+    place = x.copy()
+    assert native(place, y, out=place) is place
+    assert_same(place, fallback(x, y))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", ["addcdiv", "addcmul"])
 def test_functions_of_three(name, dtype):

@@ -136,3 +136,47 @@ def test_distances_of_pairs(dtype):
     x = awkward(dtype).reshape(-1, 1)
     with np.errstate(all="ignore"):
         np.testing.assert_allclose(native(x, p=2.0), fallback(x, p=2.0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_distances_of_the_rows_of_two(dtype, isa):
+    """Euclid's in C for shapes around a panel of columns, NaN and infinities too; other powers, layouts and dtypes are NumPy's."""
+    native, fallback = kernel("cdist")
+    random = np.random.default_rng(8)
+    for rows, others, width in ((1, 1, 1), (5, 3, 8), (3, 33, 2), (70, 31, 19), (4, 64, 300)):
+        x, y = [random.standard_normal((count, width)).astype(dtype) for count in (rows, others)]
+        expected = fallback(x.astype(np.longdouble), y.astype(np.longdouble), p=2.0).astype(dtype)
+        np.testing.assert_allclose(native(x, y, p=2.0), expected, rtol=4 * float(np.finfo(dtype).eps))
+        np.testing.assert_allclose(native(x, y, p=1.0), fallback(x, y, p=1.0), rtol=1e-5)
+        np.testing.assert_allclose(native(x[::-1], y.T.copy().T, p=2.0), expected[::-1], rtol=1e-5)
+    x, y = awkward(dtype).reshape(-1, 1), awkward(dtype)[::-1].copy().reshape(-1, 1)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(native(x, y, p=2.0), fallback(x, y, p=2.0), rtol=1e-5)
+    assert native(x[:0], y, p=2.0).shape == (0, len(y))
+    assert native(x.astype(np.float16), y.astype(np.float16), p=2.0).dtype == np.float16
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_products_of_two_vectors_added_to_a_matrix(dtype, isa):
+    """Rows that lie anywhere, vectors with gaps, and a place to go; a part of the matrix as a vector is left to NumPy."""
+    native, fallback = kernel("addr")
+    random = np.random.default_rng(8)
+    tolerance = 4 * float(np.finfo(dtype).eps)
+    for rows, columns in ((1, 1), (3, 70), (300, 129), (0, 3), (3, 0)):
+        wide = random.standard_normal((rows, 2 * columns)).astype(dtype)
+        u, v = random.standard_normal(2 * rows).astype(dtype)[::2], random.standard_normal(columns).astype(dtype)
+        for x in (wide[:, :columns], wide[:, ::2], wide[:, :columns].copy(), np.asfortranarray(wide[:, :columns])):
+            for beta, alpha in ((1, 1), (0.5, -2.0), (3, 0)):
+                expected = fallback(x, u, v, beta=beta, alpha=alpha)
+                np.testing.assert_allclose(native(x, u, v, beta=beta, alpha=alpha), expected, tolerance, tolerance)
+                place = x.copy(order="K")
+                assert native(place, u, v, beta=beta, alpha=alpha, out=place) is place
+                np.testing.assert_allclose(place, expected, tolerance, tolerance)
+    x = np.resize(awkward(dtype), (9, 9))
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(
+            native(x, x[0], x[1], beta=1, alpha=2), fallback(x, x[0], x[1], beta=1, alpha=2), tolerance
+        )
+    x = np.arange(9, dtype=dtype).reshape(3, 3)
+    expected = fallback(x, x[:, 0].copy(), x[1].copy(), beta=1, alpha=1)
+    np.testing.assert_array_equal(native(x, x[:, 0], x[1], beta=1, alpha=1, out=x), expected)

@@ -56,3 +56,16 @@ def test_slices_shortened(p, dtype):
             )
             np.testing.assert_allclose(got[keep], expected[keep], tolerance, tolerance)
             np.testing.assert_array_equal(np.isnan(got[~keep & (p != 2)]), np.isnan(expected[~keep & (p != 2)]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_slices_are_shortened_in_place(dtype):
+    """The bits of a result of its own, in an array in row-major order and in one that is not, which is left to NumPy."""
+    native, _ = kernel("renorm")
+    x = np.random.default_rng(8).standard_normal((4, 5, 30)).astype(dtype)
+    for view in (x, x[..., 3:8], np.asfortranarray(x)):
+        for dim in range(3):
+            expected = native(view.copy(order="K"), p=2.0, dim=dim, maxnorm=2.5)
+            place = view.copy(order="K")
+            assert native(place, p=2.0, dim=dim, maxnorm=2.5, out=place) is place
+            np.testing.assert_allclose(place, expected, rtol=8 * float(np.finfo(dtype).eps))

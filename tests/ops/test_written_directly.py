@@ -18,6 +18,12 @@ CALLS = {
     "addcmul_": ("addcmul", (2.0, 3.0)),
     "lerp_": ("lerp", (2.0, 0.25)),
     "tril_": ("keep_triangle", ()),
+    "lt_": ("compare_over", (1.0,)),
+    "eq_": ("compare_over", (0.5,)),
+    "logical_not_": ("compare_over", ()),
+    "logical_and_": ("compare_over", (1.0,)),
+    "xlogy_": ("xlogy", (2.0,)),
+    "igamma_": ("igamma", (2.0,)),
 }
 
 
@@ -27,6 +33,8 @@ def test_a_usual_call_is_one_kernel(name) -> None:
     kernel, values = CALLS[name]
     traced = tc.wrappers.trace("cpu")
     x = tc.tensor([[1.5, -2.25], [0.5, 3.0]], device=traced)
+    if name == "igamma_":
+        x = x.abs()
     others = [tc.full((2, 2), value, device=traced) for value in values]
     expected = getattr(x, name.removesuffix("_"))(*others)
     traced.calls.clear()
@@ -60,6 +68,43 @@ def test_numbers_between_others_are_one_kernel_too() -> None:
     assert x.tolist() == [-1.0, 0.5, 1.0]
     with pytest.raises(ArgumentTypeError, match="lerp"):
         x.lerp_(2.0, 0.5)
+
+
+def test_other_forms_are_as_few_kernels_as_there_are() -> None:
+    """Scans are copied over the tensor, a number becomes one of the device's, powers of two a factor; views are shown anew."""
+    traced = tc.wrappers.trace("cpu")
+    calls = {
+        "cumsum_": ((0,), ["cumsum", "copy"]),
+        "ldexp_": ((tc.ones(2, 2, device=traced),), ["exp2", "mul"]),
+        "renorm_": ((2, 0, 1.0), ["renorm"]),
+        "addmm_": ((tc.ones(2, 2, device=traced), tc.ones(2, 2, device=traced)), ["addmm", "copy"]),
+        "addr_": ((tc.ones(2, device=traced), tc.ones(2, device=traced)), ["addr"]),
+        "masked_fill_": ((tc.ones(2, 2, dtype=tc.bool, device=traced), 2.0), ["full", "masked_fill"]),
+        "index_put_": (((tc.zeros(1, dtype=tc.int64, device=traced),), tc.ones(1, 2, device=traced)), ["index_put"]),
+        "transpose_": ((0, 1), ["permute"]),
+    }
+    for name, (arguments, kernels) in calls.items():
+        x = tc.tensor([[1.5, -2.25], [0.5, 3.0]], device=traced)
+        traced.calls.clear()
+        assert getattr(x, name)(*arguments) is x
+        assert [call.kernel for call in traced.calls] == kernels
+
+
+def test_comparisons_in_place_give_numbers_of_the_tensor(device) -> None:
+    """1 and 0 in its own dtype, of NaN and beside a number, a row and the tensor itself; bools stay bools, as in PyTorch."""
+    for dtype in (tc.float32, tc.int64, tc.float16):
+        x = tc.tensor([[1, 2, 3], [3, 2, 1]], dtype=dtype, device=device)
+        assert x.clone().gt_(2).tolist() == [[0, 0, 1], [1, 0, 0]]
+        assert x.clone().le_(x[0]).tolist() == [[1, 1, 1], [0, 1, 1]]
+        assert x.eq_(x).tolist() == [[1, 1, 1], [1, 1, 1]]
+        assert x.dtype is dtype
+    x = tc.tensor([math.nan, 0.0, -0.0, 5.0], device=device)
+    assert x.clone().ne_(x).tolist() == [1, 0, 0, 0]
+    assert x.logical_not_().tolist() == [0, 1, 1, 0]
+    assert x._version == 1
+    truths = tc.tensor([True, False], device=device)
+    assert truths.logical_xor_(tc.tensor([True, True], device=device)).tolist() == [False, True]
+    assert truths.logical_not_().tolist() == [True, False]
 
 
 def test_a_factor_on_the_tape_and_beside_others(device) -> None:

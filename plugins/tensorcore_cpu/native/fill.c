@@ -35,12 +35,14 @@ static bool holds(native_type type, PyObject *number) {
         const double value = PyFloat_AS_DOUBLE(number), most = type == TYPE_F64 ? INFINITY : type == TYPE_F32 ? FLT_MAX : 65504;
         return floats && (value != value || fabs(value) <= most || isinf(value));
     }
-    if (!PyLong_CheckExact(number) || type == TYPE_BOOL)
+    if (!PyLong_CheckExact(number))
         return false;
     int overflow;
     const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
     if (overflow)
         return false;
+    if (type == TYPE_BOOL)
+        return value == 0 || value == 1;
     if (floats)
         return value >= -65504 && value <= 65504;
     const int bits = 8 * TYPE_SIZE[type];

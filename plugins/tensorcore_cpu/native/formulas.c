@@ -2,16 +2,21 @@
 #include "formulas.h"
 
 #include "complex_numbers.h"
+#include "elementwise.h"
 #include "plan.h"
 #include "rows.h"
 
 #include <float.h>
 #include <math.h>
+#define NO_IMPORT_UFUNC /* of its table of functions, which nothing here calls */
+#include <numpy/ufuncobject.h>
 #include <string.h>
 
 DECLARE_LOOPS(formula_loops, formula_loops);
+DECLARE_LOOPS(elementwise_loops, elementwise_loops);
 
 static const formula_loops *loops;
+static const elementwise_loops *products;
 
 enum { OUT, EPS, LAMBD, VALUE, NAN_VALUE, POSINF, NEGINF, NEGATIVE_SLOPE, THRESHOLD, ALPHA, OPTIONS };
 enum { DIM, KEEPDIM, DTYPE, POWER, WHOLE_OPTIONS };
@@ -52,6 +57,9 @@ static bool read_numbers(int loop, native_type type, PyObject *const *options, d
         return number(options[LAMBD], 0.5, numbers) && (numbers[0] >= 0 || loop == FORMULA_hardshrink);
     case FORMULA_threshold:
         return number(options[THRESHOLD], 0, numbers) && number(options[VALUE], 0, numbers + 1);
+    case FORMULA_nan_to_num_kept:
+        numbers[1] = most;
+        return number(options[NAN_VALUE], 0, numbers);
     case FORMULA_nan_to_num:
         return number(options[NAN_VALUE], 0, numbers) && number(options[POSINF], most, numbers + 1) &&
                number(options[NEGINF], -most, numbers + 2);
@@ -126,7 +134,8 @@ static PyObject *run_formula(const native_kernel *kernel, PyObject *const *args,
         numbers[0] = fabs(weight) < 0.5 ? weight : 1 - weight;
         return computed(fabs(weight) < 0.5 ? FORMULA_lerp_near : FORMULA_lerp_far, 2, args, options, numbers);
     }
-    return computed(op->loop, op->inputs, args, options, NULL);
+    const bool kept = op->loop == FORMULA_nan_to_num && native_is_none(options[POSINF]) && native_is_none(options[NEGINF]);
+    return computed(kept ? FORMULA_nan_to_num_kept : op->loop, op->inputs, args, options, NULL);
 }
 
 typedef struct {
@@ -186,6 +195,63 @@ static PyObject *run_complex(const native_kernel *kernel, PyObject *const *args,
     return (PyObject *)made;
 }
 
+/* NumPy's loops for cosines and sines, by TYPE_F32 and TYPE_F64. */
+static numpy_loop cosines[2], sines[2];
+
+typedef struct {
+    const char *size, *angle;
+    char *made;
+    native_type type;
+} polar_run;
+
+static void run_polar_part(void *context, npy_intp begin, npy_intp end) {
+    enum { PIECE = 256 };
+    const polar_run *run = context;
+    const npy_intp width = TYPE_SIZE[run->type], steps[2] = {width, width};
+    const ptrdiff_t rows[3] = {width, width, width};
+    _Alignas(64) char parts[2][PIECE * sizeof(double)];
+    for (npy_intp count; begin < end; begin += count) {
+        count = end - begin < PIECE ? end - begin : PIECE;
+        for (int k = 0; k < 2; k++) {
+            const numpy_loop *of = k ? &sines[run->type] : &cosines[run->type];
+            char *ends[2] = {(char *)run->angle + begin * width, parts[k]};
+            char *const factors[3] = {(char *)run->size + begin * width, parts[k], parts[k]};
+            of->loop(ends, &count, steps, of->beside);
+            products->compute[OP_mul][run->type](factors, rows, count);
+        }
+        loops->pairs[run->type](parts[0], parts[1], run->made + 2 * begin * width, count);
+    }
+}
+
+/* Complex numbers of sizes and angles that have one shape; others are NumPy's. */
+static PyObject *run_polar(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    const native_type type = nargs == 2 && !kwnames ? native_real_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || native_real_type(args[1]) != type || !cosines[type].loop || !sines[type].loop)
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *y = (PyArrayObject *)args[1];
+    if (!PyArray_SAMESHAPE(x, y) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_IS_C_CONTIGUOUS(y))
+        return NULL;
+    PyArrayObject *made = native_empty_complex(PyArray_NDIM(x), PyArray_DIMS(x), type);
+    if (made)
+        native_parallel(PyArray_SIZE(x), GRAIN, run_polar_part,
+                        &(polar_run){PyArray_BYTES(x), PyArray_BYTES(y), PyArray_BYTES(made), type});
+    return (PyObject *)made;
+}
+
+/* The loops of one of NumPy's functions of one operand. */
+static bool find_loops(const char *name, numpy_loop *found) {
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyUFuncObject *function = numpy ? (PyUFuncObject *)PyObject_GetAttrString(numpy, name) : NULL;
+    Py_XDECREF(numpy);
+    for (int i = 0; function && i < function->ntypes; i++)
+        for (int type = 0; type < 2; type++) {
+            const char wanted = type == TYPE_F32 ? NPY_FLOAT : NPY_DOUBLE;
+            if (!found[type].loop && function->types[2 * i] == wanted && function->types[2 * i + 1] == wanted)
+                found[type] = (numpy_loop){(void *)function->functions[i], function->data ? ((void **)function->data)[i] : NULL};
+        }
+    return function; /* which lives as long as NumPy does */
+}
+
 /* The product of all elements, and the norm of order 2, also along dims. */
 static PyObject *run_whole(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const bool norm = *(const char *)kernel->data == 'n';
@@ -207,6 +273,9 @@ static PyObject *run_whole(const native_kernel *kernel, PyObject *const *args, P
 
 int formulas_init(void) {
     loops = PICK(formula_loops);
+    products = PICK(elementwise_loops);
+    if (!cosines[0].loop && !(find_loops("cos", cosines) && find_loops("sin", sines)))
+        return -1;
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
             return -1;
@@ -222,6 +291,7 @@ const native_spec formulas_kernels[] = {
     FORMULAS(FORMULA_SPEC)
     {"frexp", run_frexp, NULL},
     {"complex", run_complex, NULL},
+    {"polar", run_polar, NULL},
     {"norm", run_whole, "n"},
     {"prod", run_whole, "p"},
     {NULL, NULL, NULL},

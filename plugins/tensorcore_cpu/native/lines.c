@@ -11,7 +11,7 @@ DECLARE_LOOPS(line_loops, line_loops);
 static const line_loops *loops;
 
 enum { DIM, KEEPDIM, POWER, OPTIONS };
-static PyObject *names[OPTIONS];
+static PyObject *names[OPTIONS], *addr_names[3];
 static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "p"};
 
 enum { GRAIN = 1 << 14 }; /* elements a thread */
@@ -258,30 +258,94 @@ static void run_pairs(void *context, npy_intp begin, npy_intp end) {
         ((distances *)context)->pairs(&((distances *)context)->run, i * PAIR_ROWS);
 }
 
-/* Euclid's distances of all pairs of rows, those of each row behind one another. */
-static PyObject *run_pdist(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *power = NULL;
-    double p = 0;
-    native_type type = nargs == 1 && kwnames ? native_real_type(args[0]) : TYPE_NONE;
-    PyArrayObject *x = (PyArrayObject *)args[0];
-    if (type == TYPE_NONE || !native_options(args, nargs, kwnames, &names[POWER], 1, &power) || !native_double(power, &p) ||
-        p != 2 || PyArray_NDIM(x) != 2 || !PyArray_IS_C_CONTIGUOUS(x))
-        return NULL;
-    npy_intp rows = PyArray_DIM(x, 0), width = PyArray_DIM(x, 1), count = rows * (rows - 1) / 2;
-    char *packed = packed_rows(x, type);
-    PyArrayObject *made = packed ? native_empty(1, &count, type) : NULL;
+/* Euclid's distances of all rows of `x` to all of `y`, or where that is NULL to those behind each; NULL without an exception for others. */
+static PyObject *distances_of(PyArrayObject *x, PyArrayObject *y, native_type type) {
+    const npy_intp rows = PyArray_DIM(x, 0), width = PyArray_DIM(x, 1);
+    const npy_intp shape[2] = {y ? rows : rows * (rows - 1) / 2, y ? PyArray_DIM(y, 0) : 1};
+    char *packed = packed_rows(y ? y : x, type);
+    PyArrayObject *made = packed ? native_empty(y ? 2 : 1, shape, type) : NULL;
     if (made) {
-        distances all = {loops->pairs[type], {PyArray_BYTES(x), packed, PyArray_BYTES(made), rows, width}};
-        native_parallel((rows + PAIR_ROWS - 1) / PAIR_ROWS, native_grain(8 * GRAIN, PAIR_ROWS * rows * width), run_pairs, &all);
+        distances all = {loops->pairs[type], {PyArray_BYTES(x), packed, PyArray_BYTES(made), rows, width, y ? shape[1] : 0}};
+        const npy_intp work = PAIR_ROWS * (y ? shape[1] : rows) * width;
+        native_parallel((rows + PAIR_ROWS - 1) / PAIR_ROWS, native_grain(8 * GRAIN, work), run_pairs, &all);
     }
     PyMem_RawFree(packed);
     return (PyObject *)made;
+}
+
+/* pdist and cdist: of pairs of rows of one matrix, and of the rows of two. */
+static PyObject *run_distances(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *power = NULL;
+    double p = 0;
+    const Py_ssize_t matrices = kernel->data ? 2 : 1;
+    const native_type type = nargs == matrices && kwnames ? native_real_type(args[0]) : TYPE_NONE;
+    if (type == TYPE_NONE || !native_options(args, nargs, kwnames, &names[POWER], 1, &power) || !native_double(power, &p) || p != 2)
+        return NULL;
+    PyArrayObject *x = (PyArrayObject *)args[0], *y = matrices > 1 ? (PyArrayObject *)args[1] : NULL;
+    for (Py_ssize_t i = 0; i < matrices; i++) {
+        PyArrayObject *one = (PyArrayObject *)args[i];
+        if (native_real_type(args[i]) != type || PyArray_NDIM(one) != 2 || !PyArray_IS_C_CONTIGUOUS(one) ||
+            PyArray_DIM(one, 1) != PyArray_DIM(x, 1) || (y && !PyArray_SIZE(one)))
+            return NULL;
+    }
+    return distances_of(x, y, type);
+}
+
+typedef struct {
+    native_type type;
+    PyArrayObject *x, *column, *row, *made;
+    double beta, alpha;
+} outer_run;
+
+static double element_of(PyArrayObject *vector, npy_intp i) {
+    const char *at = PyArray_BYTES(vector) + i * PyArray_STRIDE(vector, 0);
+    return PyArray_ITEMSIZE(vector) == sizeof(float) ? *(const float *)at : *(const double *)at;
+}
+
+static void run_outer_rows(void *context, npy_intp begin, npy_intp end) {
+    const outer_run *run = context;
+    for (; begin < end; begin++) {
+        double factor = element_of(run->column, begin);
+        factor = run->type == TYPE_F32 ? (float)run->alpha * (float)factor : run->alpha * factor;
+        loops->added[run->type](PyArray_BYTES(run->x) + begin * PyArray_STRIDE(run->x, 0), run->beta, PyArray_DATA(run->row), factor,
+                                PyArray_BYTES(run->made) + begin * PyArray_STRIDE(run->made, 0), PyArray_DIM(run->row, 0));
+    }
+}
+
+/* addr: beta times a matrix whose rows lie in rows, and alpha times each product of an element of one vector and one of another. */
+static PyObject *run_addr(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[3] = {NULL};
+    outer_run run = {.type = nargs == 3 && kwnames ? native_real_type(args[0]) : TYPE_NONE};
+    if (run.type == TYPE_NONE || native_real_type(args[1]) != run.type || native_real_type(args[2]) != run.type ||
+        !native_options(args, nargs, kwnames, addr_names, 3, options) || !native_double(options[0], &run.beta) ||
+        !native_double(options[1], &run.alpha))
+        return NULL;
+    run.x = (PyArrayObject *)args[0];
+    run.column = (PyArrayObject *)args[1];
+    run.row = (PyArrayObject *)args[2];
+    const int size = TYPE_SIZE[run.type];
+    if (PyArray_NDIM(run.x) != 2 || PyArray_NDIM(run.column) != 1 || PyArray_NDIM(run.row) != 1 ||
+        PyArray_DIM(run.x, 0) != PyArray_DIM(run.column, 0) || PyArray_DIM(run.x, 1) != PyArray_DIM(run.row, 0) ||
+        PyArray_STRIDE(run.x, 1) != size || !PyArray_IS_C_CONTIGUOUS(run.row))
+        return NULL;
+    const bool place = !native_is_none(options[2]);
+    if (place && (options[2] != args[0] || !PyArray_ISWRITEABLE(run.x) || native_overlap(run.x, run.row) ||
+                  native_overlap(run.x, run.column)))
+        return NULL;
+    run.made = place ? (PyArrayObject *)Py_NewRef(args[0]) : native_empty(2, PyArray_DIMS(run.x), run.type);
+    if (run.made)
+        native_parallel(PyArray_DIM(run.x, 0), native_grain(2 * GRAIN, PyArray_DIM(run.row, 0)), run_outer_rows, &run);
+    return (PyObject *)run.made;
 }
 
 int lines_init(void) {
     loops = PICK(line_loops);
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
+            return -1;
+    static const char *const words[3] = {"beta", "alpha", "out"};
+    for (int i = 0; i < 3; i++)
+        if (!addr_names[i] && !(addr_names[i] = PyUnicode_InternFromString(words[i])))
             return -1;
     return 0;
 }
@@ -292,6 +356,8 @@ const native_spec lines_kernels[] = {
     {"logcumsumexp", run_logcumsumexp, NULL},
     {"cross", run_cross, NULL},
     {"equal", run_equal, NULL},
-    {"pdist", run_pdist, NULL},
+    {"pdist", run_distances, NULL},
+    {"cdist", run_distances, "two"},
+    {"addr", run_addr, NULL},
     {NULL, NULL, NULL},
 };

@@ -8,17 +8,19 @@ enum { SUM_COLUMNS = 64 }; /* columns that go through a loop at most */
 enum { PAIR_ROWS = 4 }; /* rows whose distances are made side by side */
 
 typedef struct {
-    const char *x, *packed; /* the rows, and panels of `panel` columns of them, turned over, the last filled up with zeros */
+    const char *x, *packed; /* the rows, and panels of `panel` columns of others, turned over, the last filled up with zeros */
     char *made;
     ptrdiff_t rows, width;
+    ptrdiff_t others; /* how many; 0 where they are the rows themselves, each of which meets those behind it alone */
 } pairs_run;
 
 typedef struct {
     ptrdiff_t panel[2]; /* TYPE_F32, TYPE_F64 */
-    void (*pairs[2])(const pairs_run *run, ptrdiff_t first); /* of PAIR_ROWS rows from `first` on with all behind each */
+    void (*pairs[2])(const pairs_run *run, ptrdiff_t first); /* of PAIR_ROWS rows from `first` on with all others */
     /* log(e^x[0] + ... + e^x[i]) for each i: of one row, and of columns side by side, whose rows are `inner` elements apart. */
     void (*row_sums[2])(const void *x, void *made, ptrdiff_t n);
     void (*column_sums[2])(const void *x, void *made, ptrdiff_t n, ptrdiff_t inner, ptrdiff_t width);
+    void (*added[2])(const void *x, double beta, const void *row, double factor, void *made, ptrdiff_t n); /* beta * x + factor * row */
 } line_loops;
 
 #endif

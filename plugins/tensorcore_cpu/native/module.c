@@ -49,6 +49,7 @@ static const native_spec *const FAMILIES[] = {
     complex_numbers_kernels,
     scans_kernels,
     fft_kernels,
+    compare_kernels,
 };
 static int (*const INITS[])(void) = {
     plan_init,
@@ -93,6 +94,7 @@ static int (*const INITS[])(void) = {
     complex_numbers_init,
     scans_init,
     fft_init,
+    compare_init,
     fused_init,
 };
 

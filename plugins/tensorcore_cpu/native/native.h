@@ -291,6 +291,9 @@ int scans_init(void);
 extern const native_spec fft_kernels[];
 int fft_init(void);
 
+extern const native_spec compare_kernels[];
+int compare_init(void);
+
 int fused_init(void); /* no kernels: these functions of the module */
 PyObject *native_fuse(PyObject *module, PyObject *args);
 PyObject *native_fusible(PyObject *module, PyObject *unused);

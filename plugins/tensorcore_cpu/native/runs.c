@@ -7,7 +7,7 @@ DECLARE_LOOPS(runs_loops, runs_loops);
 
 static const runs_loops *loops;
 
-enum { DIM, P, MAXNORM, OPTIONS };
+enum { DIM, P, MAXNORM, OUT, OPTIONS };
 static PyObject *names[OPTIONS];
 
 /* How many runs there are; the first element of each, the run that each element belongs to, and how long they are. NaN is equal to
@@ -145,8 +145,12 @@ static PyObject *run_renorm(const native_kernel *kernel, PyObject *const *args, 
         PyErr_Clear();
         return NULL;
     }
+    const bool place = !native_is_none(options[OUT]);
+    if (place && (options[OUT] != args[0] || !PyArray_IS_C_CONTIGUOUS((PyArrayObject *)args[0]) ||
+                  !PyArray_ISWRITEABLE((PyArrayObject *)args[0])))
+        return NULL;
     PyArrayObject *x = native_dense(args[0]);
-    PyArrayObject *made = x ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type) : NULL;
+    PyArrayObject *made = place ? (PyArrayObject *)Py_NewRef(args[0]) : x ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type) : NULL;
     if (made) {
         native_around(x, (int)dim, &of->before, &of->after);
         of->n = PyArray_DIM(x, dim);
@@ -161,7 +165,7 @@ static PyObject *run_renorm(const native_kernel *kernel, PyObject *const *args, 
 
 int runs_init(void) {
     loops = PICK(runs_loops);
-    static const char *const words[OPTIONS] = {"dim", "p", "maxnorm"};
+    static const char *const words[OPTIONS] = {"dim", "p", "maxnorm", "out"};
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(words[i])))
             return -1;

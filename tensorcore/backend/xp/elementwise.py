@@ -51,6 +51,13 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         table[function.__name__] = function
     table.update(_activations(backend))
     table["rational"] = _rational(backend)
+
+    def compare_over(x: Native, y: Native, *, by: str) -> Native:
+        """Writes 1 over each element of ``x`` where the comparison (or logical op) of the name ``by`` holds, else 0."""
+        x[...] = table[by](x, y)
+        return x
+
+    table["compare_over"] = compare_over
     return table
 
 

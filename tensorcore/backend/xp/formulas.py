@@ -68,6 +68,14 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """``x + value * y * z``"""
         return placed(x + (y * x.dtype.type(value)) * z, out)
 
+    def addr(x: Native, y: Native, z: Native, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Native:
+        """``beta * x + alpha * y * z`` of a matrix and each element of one vector beside each of another."""
+        return placed(x * x.dtype.type(beta) + y[:, None] * x.dtype.type(alpha) * z, out)
+
+    def polar(x: Native, y: Native) -> Native:
+        """Complex numbers of the sizes ``x`` and the angles ``y``, in radians."""
+        return backend.kernels["complex"](xp.asarray(x * xp.cos(y)), xp.asarray(x * xp.sin(y)))
+
     def frac(x: Native, out: Any = None) -> Native:
         return placed(x - xp.trunc(x), out)
 
@@ -131,17 +139,21 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         """Whether each element is one of a few: all are compared with all."""
         return xp.asarray((x[..., None] == among.reshape(-1)).any(-1))
 
-    def renorm(x: Native, *, p: float, dim: int, maxnorm: float) -> Native:
+    def renorm(x: Native, *, p: float, dim: int, maxnorm: float, out: Any = None) -> Native:
         """Slices along ``dim`` whose p-norm is over ``maxnorm`` shortened to it."""
         others = tuple([i for i in range(x.ndim) if i != dim])
         size = backend.kernels["norm"](x, p=p, dim=others, keepdim=True)
         factor = xp.where(size > maxnorm, x.dtype.type(maxnorm) / (size + x.dtype.type(1e-7)), x.dtype.type(1))
-        return xp.ascontiguousarray(x * factor)
+        return placed(xp.ascontiguousarray(x * factor), out)
 
     def pdist(x: Native, *, p: float) -> Native:
         """The p-norm distances of all pairs of the rows of a matrix."""
         first, second = [xp.asarray(one) for one in np.triu_indices(x.shape[0], 1)]
         return backend.kernels["norm"](x[first] - x[second], p=p, dim=(1,))
+
+    def cdist(x: Native, y: Native, *, p: float) -> Native:
+        """The p-norm distances of all rows of one matrix to all of another."""
+        return backend.kernels["norm"](x[:, None] - y[None], p=p, dim=(2,))
 
     def block_diag(xs: list[Native], *, shape: tuple[int, int]) -> Native:
         """Matrices along the diagonal of zeros."""
@@ -186,8 +198,8 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return made.astype(x.dtype, copy=False)
 
     made: dict[str, Any] = {function.__name__: function for function in (
-        hardsigmoid, hardswish, hardshrink, softshrink, threshold, nan_to_num, logit, heaviside, add_scaled, addcdiv, addcmul, frac,
-        lerp, sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, renorm, block_diag,
+        hardsigmoid, hardswish, hardshrink, softshrink, threshold, nan_to_num, logit, heaviside, add_scaled, addcdiv, addcmul, addr,
+        polar, frac, lerp, sinc, spherical_bessel_j0, frexp, equal, histc, histogram, isin, pdist, cdist, renorm, block_diag,
     )}  # fmt: skip
     if hasattr(xp.bitwise_xor, "reduce"):
         made["xor_bits"] = xor_bits

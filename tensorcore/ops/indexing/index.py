@@ -181,6 +181,9 @@ def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, a
         values: broadcast to the shape of ``input[indices]``.
         accumulate: add to what is there; each of several equal indices counts.
     """
+    made = _put_plainly(input, indices, values, accumulate, write=False)
+    if made is not None:
+        return made
     indices = _checked("index_put", input, indices, values)
     return _put(_index_put, input, _expanded(input, indices), values, accumulate)
 
@@ -188,9 +191,44 @@ def index_put(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, a
 @method
 def index_put_(input: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place form of :func:`index_put`."""
+    if _put_plainly(input, indices, values, accumulate, write=True) is not None:
+        return input
     indices = _checked("index_put_", input, indices, values)
     check_writable("index_put_", input)
     return _put(_index_put, input, _expanded(input, indices), values, accumulate, write=True)
+
+
+def _put_plainly(input: Any, indices: Any, values: Any, accumulate: Any, *, write: bool) -> Tensor | None:
+    """Plain indices of one shape and as many values, or one, none of it recorded; None for other calls, and where something is wrong."""
+    if not (type(input) is type(values) is Tensor and type(indices) in (tuple, list) and type(accumulate) is bool):
+        return None
+    device, version = input.device, input.version if write else None
+    vectors = _vectors(input, tuple(indices))
+    if not vectors or values.dtype is not input.dtype or values.device is not device or values.node is not None:
+        return None
+    if not is_free(input) if write else input.node is not None:
+        return None
+    first, shape, places = vectors[0].native.shape, input.native.shape, []  # type: ignore[union-attr]
+    for one in vectors:
+        native = one.native  # type: ignore[union-attr]
+        if native.shape != first or (version is not None and one.version is version):  # type: ignore[union-attr]
+            return None
+        places.append(native)
+    if values.native.shape and values.native.shape != first + shape[len(places) :]:
+        return None
+    if 0 in first or 0 in shape or (version is not None and values.version is version):
+        return None
+    options: dict[str, Any] = {"indices": tuple(places), "accumulate": accumulate}
+    if write:
+        options["out"] = input.native
+    try:
+        native = device.kernels["index_put"](input.native, values.native, **options)
+    except (IndexError, MemoryError):
+        return None
+    if write:
+        written(input)
+        return input
+    return new_tensor(native, input.dtype, device)  # type: ignore[no-any-return]
 
 
 def _checked(op: str, input: Any, indices: Any, values: Any) -> tuple[Any, ...]:

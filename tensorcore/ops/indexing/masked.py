@@ -8,14 +8,14 @@ from typing import Any
 from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, DimensionError, DtypeError, ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.calls import apply
+from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op, without_derivative
 from tensorcore.ops.indexing.parse import long
 from tensorcore.ops.indexing.writing import both, call, renamed, same_dtype, scalar
-from tensorcore.ops.inplace import _apart
+from tensorcore.ops.inplace import _apart, is_free
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors
-from tensorcore.ops.output import store
+from tensorcore.ops.output import store, written
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.shapes.join import cat
@@ -69,6 +69,20 @@ def masked_fill(name: str, write: bool, input: Tensor, mask: Tensor, value: Any)
     """``input`` with one value (a number or a 0-d tensor) where ``mask``, which broadcasts, is true."""
     if type(mask) is not Tensor or mask.dtype is not dtypes.bool_:
         _mask(name, mask)
+    elif (
+        write
+        and (type(value) is float or type(value) is int)
+        and input.dtype in PLAIN_FLOATS
+        and input.native.shape == mask.native.shape
+        and input.device is mask.device
+        and is_free(input)
+        and (input.version is None or input.version is not mask.version)
+    ):
+        kernels = input.device.kernels
+        number = kernels["full"]((), value, dtype=input.dtype)
+        kernels["masked_fill"](input.native, mask.native, number, out=input.native)
+        written(input)
+        return input
     shape = tuple(input.native.shape)
     if shape != mask.native.shape:
         made = rules.broadcast(name, shape, tuple(mask.native.shape))
@@ -95,6 +109,8 @@ def masked_select(input: Tensor, mask: Tensor, *, out: Tensor | None = None) -> 
 @both("masked_scatter")
 def masked_scatter(name: str, write: bool, input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """``input`` with the elements of ``source``, one after the other, where ``mask``, which broadcasts, is true."""
+    if write and _scattered_plainly(input, mask, source):
+        return input
     _mask(name, mask)
     same_dtype(name, input, source, "source")
     shape = rules.broadcast(name, tuple(input.native.shape), tuple(mask.native.shape))
@@ -117,6 +133,24 @@ def masked_scatter(name: str, write: bool, input: Tensor, mask: Tensor, source: 
             f"< {count}; give more elements"
         )
     return call(_masked_scatter, (input, mask, source), {}, DimensionError, write)
+
+
+def _scattered_plainly(input: Tensor, mask: Any, source: Any) -> bool:
+    """Whether the call was one without a history and of one shape, and is done."""
+    if not (type(mask) is type(source) is Tensor and source.dtype is input.dtype and mask.dtype is dtypes.bool_):
+        return False
+    device, version = input.device, input.version
+    if mask.device is not device or source.device is not device or not device.capabilities.values or not is_free(input):
+        return False
+    if source.node is not None or mask.native.shape != input.native.shape:
+        return False
+    if version is not None and (mask.version is version or source.version is version):
+        return False
+    if source is input or device.kernels["count_true"](mask.native) > source.numel():
+        return False
+    device.kernels["masked_scatter"](input.native, mask.native, source.native, out=input.native)
+    written(input)
+    return True
 
 
 # Places and counts

@@ -8,7 +8,7 @@ from typing import Any
 from tensorcore.dtypes import kind_of
 from tensorcore.errors import ArgumentTypeError, DtypeError, GradientError, ShapeError
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
-from tensorcore.ops.define import Op
+from tensorcore.ops.define import Op, named
 from tensorcore.ops.indexing.index import number_of
 from tensorcore.ops.inplace import _before, attach, check_writable
 from tensorcore.ops.kinds import method, operation
@@ -17,6 +17,7 @@ from tensorcore.ops.output import check_apart, store, written
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import index as samples
 from tensorcore.ops.signature import checked
+from tensorcore.shortcuts import before
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor, new_tensor
 
@@ -29,6 +30,17 @@ def renamed(op: Op, number: int) -> Op:
               backward_name=op.node_name[:-1] + str(number))  # fmt: skip
 
 
+# What kernels get besides, by the op's name.
+_MORE = {"scatter_add": {"reduce": "sum"}}
+
+
+def _outside(op: Op, error: type[Exception], wrong: Exception) -> None:
+    raise error(
+        f"{op.name}: expected every index inside its dimension, got one outside: {wrong}; check the index"
+    ) from None
+
+
+@before("place", _MORE, _outside)
 def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[Exception], write: bool) -> Tensor:
     """Run a primitive whose kernel raises IndexError for an index outside, into a copy or into the first input."""
     if not write:
@@ -43,7 +55,7 @@ def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[E
             f"{op.name}: {op.name} does not support automatic differentiation for outputs with complex dtype, got "
             f"{input.dtype.name} that requires grad; detach() it"
         )
-    extra = {"reduce": "sum"} if op.name == "scatter_add" else {}
+    extra = _MORE.get(op.name, {})
     kernel = input.device.kernels[op.kernel]
     try:
         if not write:
@@ -57,9 +69,7 @@ def call(op: Op, inputs: tuple[Any, ...], options: dict[str, Any], error: type[E
             inputs = (_before(op, input, inputs), *inputs[1:])
         kernel(*[one.native for one in inputs], **options, **extra, out=input.native)
     except IndexError as wrong:
-        raise error(
-            f"{op.name}: expected every index inside its dimension, got one outside: {wrong}; check the index"
-        ) from None
+        _outside(op, error, wrong)
     written(input)
     if recording:
         result = new_tensor(input.native, input.dtype, input.device)
@@ -87,6 +97,8 @@ def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
         title = f"{name}_"
         compares = name not in ("masked_scatter", "masked_fill", "index_fill")  # of whose memory PyTorch asks nothing
 
+        @before("written_form", function, title, compares)
+        @named(title)
         def written_form(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             check_writable(title, input)
             if compares:
@@ -96,9 +108,7 @@ def both(name: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
         plain.__name__ = plain.__qualname__ = name
         plain.__doc__ = function.__doc__
         plain.__wrapped__ = function  # type: ignore[attr-defined]
-        written_form.__name__ = written_form.__qualname__ = f"{name}_"
-        written_form.__doc__ = f"In-place form of :func:`{name}`."
-        method(written_form)
+        setattr(Tensor, title, written_form)
         calls = getattr(samples, name, None)
         if calls is None:
             # PyTorch warns at every call of index_reduce, which no comparison survives; it has tests of its own.

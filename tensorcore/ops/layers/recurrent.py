@@ -296,15 +296,16 @@ def _check_weights(
     hidden: int | None = None,
 ) -> None:
     rows = gates * (hidden or size)
-    wanted = {
-        "w_ih": (w_ih, (rows, features)),
-        "w_hh": (w_hh, (rows, size)),
-        "b_ih": (b_ih, (rows,)),
-        "b_hh": (b_hh, (rows,)),
-    }
-    for which, (one, shape) in wanted.items():
+    for which, one, shape in (
+        ("w_ih", w_ih, (rows, features)),
+        ("w_hh", w_hh, (rows, size)),
+        ("b_ih", b_ih, (rows,)),
+        ("b_hh", b_hh, (rows,)),
+    ):
+        if one is None or (type(one) is Tensor and one.native.shape == shape):
+            continue
         check_optional(name, **{which: one})
-        if one is not None and tuple(one.native.shape) != shape:
+        if tuple(one.native.shape) != shape:
             raise ShapeError(f"{name}: expected {which} of shape {list(shape)}, got {list(one.shape)}; make it that")
 
 

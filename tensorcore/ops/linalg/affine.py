@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tensorcore import dtypes
@@ -10,6 +11,7 @@ from tensorcore.errors import DtypeError, ShapeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op, same
+from tensorcore.ops.inplace import is_free
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.linalg.products import (
     adjoint_times,
@@ -23,10 +25,12 @@ from tensorcore.ops.linalg.products import (
 )
 from tensorcore.ops.older import taking_older
 from tensorcore.ops.operands import NARROW, check_optional, check_tensors, factor, lifted, once_rounded
-from tensorcore.ops.output import store
+from tensorcore.ops.output import store, written
 from tensorcore.ops.pointwise.added import addcmul
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import nn as samples
+from tensorcore.ops.shapes.shape import in_shape
+from tensorcore.ops.shortage import again
 from tensorcore.shortcuts import before
 from tensorcore.tape.memory import next_order
 from tensorcore.tape.mode import makers, mode, unusual
@@ -111,8 +115,18 @@ def _add_product(
     return made if out is None else store(name, made, out)
 
 
+def _added_over(dims: tuple[int, int]) -> Callable[..., bool]:
+    """What adds a product in place where a short way was built, see ``run_added_over``; whether it did."""
+
+    @before("added_over", dims, PLAIN_FLOATS)
+    def added_over(input: Tensor, factors: tuple[Any, ...], **scales: Any) -> bool:
+        return False
+
+    return added_over
+
+
 @taking_older("beta alpha")
-@operation(samples=samples.addmm, writes=True)
+@operation(samples=samples.addmm, writes=True, overwritten=_added_over((2, 2)))
 def addmm(
     input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -121,7 +135,7 @@ def addmm(
 
 
 @taking_older("beta alpha")
-@operation(samples=samples.addmv, writes=True)
+@operation(samples=samples.addmv, writes=True, overwritten=_added_over((2, 1)))
 def addmv(
     input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -130,7 +144,7 @@ def addmv(
 
 
 @taking_older("beta alpha")
-@operation(samples=samples.baddbmm, writes=True)
+@operation(samples=samples.baddbmm, writes=True, overwritten=_added_over((3, 3)))
 def baddbmm(
     input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
 ) -> Tensor:
@@ -153,16 +167,69 @@ def addbmm(
         )
     if a[2] != b[1]:
         rules.matmul_shape("addbmm", tuple(a), tuple(b))
-    left = batch1.transpose(0, 1).reshape(a[1], a[0] * a[2])
-    return _add_product(_addmm, input, left, batch2.reshape(b[0] * b[1], b[2]), (2, 2), beta, alpha, out)
+    left, right = (a[1], a[0] * a[2]), (b[0] * b[1], b[2])
+    if (
+        type(batch1) is type(batch2) is Tensor and batch1.node is batch2.node is None
+    ):  # no views that anybody has to know of
+        turned = batch1.device.kernels["permute"](batch1.native, dims=(1, 0, 2))
+        batch1 = new_tensor(in_shape(batch1.device, turned, left), batch1.dtype, batch1.device)
+        batch2 = new_tensor(in_shape(batch2.device, batch2.native, right), batch2.dtype, batch2.device)
+    else:
+        batch1, batch2 = batch1.transpose(0, 1).reshape(left), batch2.reshape(right)
+    return _add_product(_addmm, input, batch1, batch2, (2, 2), beta, alpha, out)
+
+
+def _plain_addr(input: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any, **place: Any) -> Any:
+    """``addr`` of floats that are not recorded as a native array, which may have a ``place``; None for other calls."""
+    if not (type(input) is type(vec1) is type(vec2) is Tensor and input.dtype is vec1.dtype is vec2.dtype):
+        return None
+    device, dtype, x = input.device, input.dtype, input.native
+    first, second = vec1.native.shape, vec2.native.shape
+    if (
+        dtype not in PLAIN_FLOATS
+        or type(alpha) not in _PLAIN
+        or type(beta) not in _PLAIN
+        or not beta
+        or len(first) != 1
+        or len(second) != 1
+        or not device is vec1.device is vec2.device
+        or not input.node is vec1.node is vec2.node is None
+        or x.shape != first + second
+        or not device.is_contiguous(x)
+    ):
+        return None
+    kernel, natives, options = (
+        device.kernels["addr"],
+        (x, vec1.native, vec2.native),
+        {"beta": beta, "alpha": alpha, **place},
+    )
+    try:
+        return kernel(*natives, **options) if kernel else None
+    except MemoryError as error:
+        return again(device, "addr", natives, options, error)
+
+
+def _addr_over(input: Tensor, vectors: tuple[Any, ...], beta: Any = 1, alpha: Any = 1, **others: Any) -> bool:
+    """``addr`` in place of a tensor that is free of the vectors; whether it did."""
+    if len(vectors) != 2 or others or not is_free(input):
+        return False
+    for one in vectors:
+        if type(one) is Tensor and one.version is not None and one.version is input.version:
+            return False
+    if _plain_addr(input, *vectors, beta, alpha, out=input.native) is None:
+        return False
+    written(input)
+    return True
 
 
 @taking_older("beta alpha")
-@operation(samples=samples.addr, writes=True)
+@operation(samples=samples.addr, writes=True, overwritten=_addr_over)
 def addr(
     input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None
 ) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``; of integers, beta and alpha are integers too."""
+    if out is None and (native := _plain_addr(input, vec1, vec2, beta, alpha)) is not None:
+        return new_tensor(native, input.dtype, input.device)
     if type(input) is not Tensor or type(vec1) is not Tensor or type(vec2) is not Tensor:
         check_tensors("addr", input=input, vec1=vec1, vec2=vec2)
     dtype, wanted = input.dtype, (*vec1.native.shape, *vec2.native.shape)
@@ -176,15 +243,6 @@ def addr(
         and len(vec1.native.shape) == 1 == len(vec2.native.shape)
         and (input.native.shape == wanted or rules.broadcast("addr", tuple(input.native.shape), wanted) == wanted)
     ):
-        device = input.device
-        kernel = device.kernels["addcmul"]
-        if kernel and device is vec1.device is vec2.device and input.node is vec1.node is vec2.node is None:
-            column = device.kernels["unsqueeze"](vec1.native, dim=1)
-            try:
-                added = input.native if beta == 1 else device.kernels["mul"](input.native, beta)
-                return new_tensor(kernel(added, column, vec2.native, value=alpha), dtype, device)
-            except MemoryError:  # the way below frees the caches
-                pass
         return addcmul(input if beta == 1 else input * beta, vec1.unsqueeze(1), vec2, value=alpha)
     compute = promote_types(promote_types(dtype, vec1.dtype), vec2.dtype)
     made = outer(vec1.to(compute), vec2.to(compute))  # type: ignore[attr-defined]

@@ -11,7 +11,7 @@ from tensorcore.errors import ArgumentTypeError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import apply
 from tensorcore.ops.kinds import operation
-from tensorcore.ops.linalg.products import matmul, take_diagonal
+from tensorcore.ops.linalg.products import _plain_pair, _reshaped, matmul, take_diagonal
 from tensorcore.ops.operands import check_tensors, plain
 from tensorcore.ops.output import store
 from tensorcore.ops.samples import nn as samples
@@ -287,6 +287,15 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         dims = int(dims.item()) if dims.numel() == 1 else dims.tolist()
     check_tensors("tensordot", a=a, b=b)
     x, y = tuple(a.native.shape), tuple(b.native.shape)
+    if (
+        type(dims) is int
+        and 0 < dims <= min(len(x), len(y))
+        and x[-dims:] == y[:dims]
+        and out is None
+        and _plain_pair(a, b)
+    ):
+        front, inner, behind = x[:-dims], prod(y[:dims]), y[dims:]
+        return _reshaped("matmul", a, (prod(front), inner), b, (inner, prod(behind)), front + behind)
     if isinstance(dims, int):
         if dims < 0:
             raise UsageError(f"tensordot: tensordot expects dims >= 0, but got dims={dims}")

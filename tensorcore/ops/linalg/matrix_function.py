@@ -18,6 +18,7 @@ from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.record import record
 from tensorcore.ops.reductions.reduce import stored
+from tensorcore.ops.reductions.scan import plain_powers
 from tensorcore.ops.samples import linalg as samples
 from tensorcore.ops.shapes.join import cat
 from tensorcore.tensor import Tensor, new_tensor
@@ -190,6 +191,8 @@ def vander(x: Tensor, N: int | None = None) -> Tensor:
     count = N if N is not None else shape[-1]
     if count <= 1:
         raise ShapeError(f"{op}: N must be greater than 1, got {count}; pass at least 2")
+    if (made := plain_powers(x, count)) is not None:
+        return made
     dtype = dtypes.int64 if x.dtype.kind == "integer" else x.dtype
     first = new_tensor(x.device.kernels["full"]((*shape, 1), 1, dtype=dtype), dtype, x.device)
     repeated = x.unsqueeze(-1).expand((*shape, count - 1))  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -97,8 +98,7 @@ def _reshaped(kernel: str, x: Tensor, a: Ints, y: Tensor, b: Ints, shape: Ints) 
     device = x.device
 
     def run(left: Native, right: Native) -> Native:
-        made = device.kernels[kernel](in_shape(device, left, a), in_shape(device, right, b))
-        return in_shape(device, made, shape)
+        return in_shape(device, device.kernels[kernel](in_shape(device, left, a), in_shape(device, right, b)), shape)
 
     try:
         native = run(x.native, y.native)
@@ -313,6 +313,13 @@ def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
 # Products of more than two, and of one with itself
 
 
+@lru_cache(1024)
+def _spread_sizes(a: Ints, b: Ints) -> tuple[Ints, Ints, Ints]:
+    """The shapes in which each element of one tensor meets the whole of another, and that of the result."""
+    left, right = [size for x in a for size in (x, 1)], [size for y in b for size in (1, y)]
+    return tuple(left), tuple(right), tuple([x * y for x, y in zip(a, b, strict=True)])
+
+
 @operation(samples=samples.kron)
 def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The Kronecker product: each element of ``input`` times the whole of ``other``, dim by dim."""
@@ -322,13 +329,9 @@ def kron(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     if len(a) != len(b):
         ndim = max(len(a), len(b))
         a, b = (1,) * (ndim - len(a)) + a, (1,) * (ndim - len(b)) + b
-    left, right, shape = [], [], []
-    for x, y in zip(a, b, strict=True):
-        left += x, 1
-        right += 1, y
-        shape.append(x * y)
+    left, right, shape = _spread_sizes(a, b)
     if _plain_pair(input, other):
-        made = _reshaped("mul", input, tuple(left), other, tuple(right), tuple(shape))
+        made = _reshaped("mul", input, left, other, right, shape)
     else:
         made = (input.reshape(left) * other.reshape(right)).reshape(shape)
     return made if out is None else store("kron", made, out)

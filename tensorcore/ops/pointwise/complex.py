@@ -226,12 +226,9 @@ def polar(abs: Tensor, angle: Tensor, *, out: Tensor | None = None) -> Tensor:
         and abs.device is angle.device
         and abs.native.shape == angle.native.shape
     ):
-        kernels, native = abs.device.kernels, abs.native
-        parts = (
-            kernels["mul"](native, kernels["cos"](angle.native)),
-            kernels["mul"](native, kernels["sin"](angle.native)),
-        )
-        return new_tensor(kernels["complex"](*parts), abs.dtype.to_complex(), abs.device)
+        kernel = abs.device.kernels["polar"]
+        if kernel:
+            return new_tensor(kernel(abs.native, angle.native), abs.dtype.to_complex(), abs.device)
     return _joined(abs * angle.cos(), abs * angle.sin(), out)  # type: ignore[attr-defined]
 
 

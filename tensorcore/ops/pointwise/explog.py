@@ -10,6 +10,7 @@ from tensorcore.errors import ArgumentError, ArgumentTypeError, DtypeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import OPS, Op, by_slope
+from tensorcore.ops.inplace import usual_write
 from tensorcore.ops.kinds import (
     BOOL,
     COMPLEX,
@@ -108,20 +109,6 @@ def _two_floats(op: str, input: Any, other: Any) -> tuple[Any, Any]:
     )
 
 
-@operation(samples=samples.xlogy, writes=True)
-def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """``input * log(other)``: 0 where ``input`` is 0, NaN where ``other`` is NaN."""
-    made = _xlogy_op(*(input, other) if alike(input, other) else _two_floats("xlogy", input, other))
-    return made if out is None else store("xlogy", made, out)
-
-
-@operation(samples=samples.xlogy, method=False)
-def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """``input * log(1 + other)``: 0 where ``input`` is 0, NaN where ``other`` is NaN."""
-    made = _xlog1py_op(*(input, other) if alike(input, other) else _two_floats("xlog1py", input, other))
-    return made if out is None else store("xlog1py", made, out)
-
-
 def _masked(input: Tensor, edge: Tensor, slope: Tensor) -> Tensor:
     return where((input == 0) & edge, 0.0, slope)
 
@@ -142,6 +129,20 @@ def _xlogy_op(input: Tensor, other: Tensor) -> Tensor:
 )  # fmt: skip
 def _xlog1py_op(input: Tensor, other: Tensor) -> Tensor:
     return where(other != other, math.nan, where(input == 0, 0.0, input * log1p(other)))
+
+
+@operation(samples=samples.xlogy, writes=True, overwritten=usual_write(OPS["xlogy"], PLAIN_FLOATS, None, numbers=False))
+def xlogy(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """``input * log(other)``: 0 where ``input`` is 0, NaN where ``other`` is NaN."""
+    made = _xlogy_op(*(input, other) if alike(input, other) else _two_floats("xlogy", input, other))
+    return made if out is None else store("xlogy", made, out)
+
+
+@operation(samples=samples.xlogy, method=False)
+def xlog1py(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+    """``input * log(1 + other)``: 0 where ``input`` is 0, NaN where ``other`` is NaN."""
+    made = _xlog1py_op(*(input, other) if alike(input, other) else _two_floats("xlog1py", input, other))
+    return made if out is None else store("xlog1py", made, out)
 
 
 for _name, _function in (("xlogy", xlogy), ("xlog1py", xlog1py)):

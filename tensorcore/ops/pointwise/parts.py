@@ -8,9 +8,10 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentTypeError, UnsupportedDtype
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
+from tensorcore.ops.inplace import is_free
 from tensorcore.ops.kinds import INTEGER, composite, operation
 from tensorcore.ops.operands import NARROW, check_tensors, result_type
-from tensorcore.ops.output import store
+from tensorcore.ops.output import store, written
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import check_floating, return_type, stored
 from tensorcore.ops.samples import numeric as samples
@@ -99,9 +100,42 @@ def _power(exponent: Tensor, like: Tensor) -> Tensor:
     return exponent.to(like.dtype).exp2()  # type: ignore[attr-defined, no-any-return]
 
 
-@operation(samples=samples.ldexp, writes=True)
+def _powers(input: Any, other: Any) -> Any:
+    """``2**other`` as a native array of the dtype of ``input``, to which it broadcasts, off the tape; None for other calls."""
+    if not (
+        type(input) is type(other) is Tensor
+        and input.dtype in PLAIN_FLOATS
+        and input.node is None
+        and other.node is None
+    ):
+        return None
+    native, device, shape = other.native, input.device, input.native.shape
+    if other.device is not device or (native.shape != shape and rules.broadcast("ldexp", shape, native.shape) != shape):
+        return None
+    if other.dtype is not input.dtype:
+        if other.dtype.kind != "integer":
+            return None
+        native = device.kernels["cast"](native, dtype=input.dtype)
+    try:
+        return device.kernels["exp2"](native)
+    except MemoryError:  # the complete call makes room
+        return None
+
+
+def _times_powers(input: Tensor, others: tuple[Any, ...], **options: Any) -> bool:
+    """``ldexp`` in place, of a tensor that is free of others; whether it did."""
+    if len(others) != 1 or options or not is_free(input) or (power := _powers(input, others[0])) is None:
+        return False
+    input.device.kernels["mul"](input.native, power, out=input.native)
+    written(input)
+    return True
+
+
+@operation(samples=samples.ldexp, writes=True, overwritten=_times_powers)
 def ldexp(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """``input * 2**other``."""
+    if out is None and (power := _powers(input, other)) is not None:
+        return input * new_tensor(power, input.dtype, input.device)
     check_tensors("ldexp", input=input, other=other)
     compute = result_type(input, other)
     power = other.to(compute if compute.kind in ("floating", "complex") else dtypes.get_default_dtype())  # type: ignore[attr-defined]

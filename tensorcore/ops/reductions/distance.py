@@ -9,14 +9,16 @@ from tensorcore import dtypes
 from tensorcore.errors import ArgumentError, ShapeError, UsageError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
+from tensorcore.ops.inplace import is_free
 from tensorcore.ops.kinds import composite, operation
 from tensorcore.ops.operands import check_tensors
-from tensorcore.ops.output import store
+from tensorcore.ops.output import store, written
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.reductions.reduce import check_floating
 from tensorcore.ops.reductions.statistics import vector_norm
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.ops.shapes.join import cat
+from tensorcore.ops.shortage import again
 from tensorcore.tensor import Tensor, new_tensor
 
 __all__ = ["cdist", "dist", "renorm"]
@@ -33,8 +35,27 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 _MODES = {
     None: None, "use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": True, "donot_use_mm_for_euclid_dist": False,
 }  # fmt: skip
-# PyTorch multiplies matrices from here on.
-_MANY = 25
+# PyTorch multiplies matrices from here on; with differences that is as fast up to so many of them, and has more digits.
+_MANY, _DIFFERENCES = 25, 1 << 18
+
+
+def _measured(x1: Any, x2: Any) -> Tensor | None:
+    """Euclidean distances of the rows of two matrices by one kernel, where there is one and nothing is recorded; None for other calls."""
+    if not (
+        type(x1) is type(x2) is Tensor and x1.dtype is x2.dtype and x1.dtype in PLAIN_FLOATS and x1.device is x2.device
+    ):
+        return None
+    a, b = x1.native.shape, x2.native.shape
+    if len(a) != 2 or len(b) != 2 or a[1] != b[1] or not 0 < a[0] * b[0] * a[1] <= _DIFFERENCES:
+        return None
+    kernel = x1.device.kernels["cdist"]
+    if x1.node is not None or x2.node is not None or not kernel:
+        return None
+    try:
+        native = kernel(x1.native, x2.native, p=2.0)
+    except MemoryError as error:
+        native = again(x1.device, "cdist", (x1.native, x2.native), {"p": 2.0}, error)
+    return new_tensor(native, x1.dtype, x1.device)  # type: ignore[no-any-return]
 
 
 @operation(samples=samples.cdist, method=False)
@@ -48,6 +69,8 @@ def cdist(
             (``use_mm_for_euclid_dist``), from the differences (``donot_use_mm_for_euclid_dist``), or from a product
             where one side has more than 25 rows.
     """
+    if p == 2 and (made := _measured(x1, x2)) is not None and compute_mode in _MODES:
+        return made
     if type(x1) is not Tensor or type(x2) is not Tensor:
         check_tensors("cdist", x1=x1, x2=x2)
     check_floating("cdist", x1, x2)
@@ -92,6 +115,8 @@ def _check_euclidean(x1: Tensor, x2: Tensor, product: bool) -> tuple[Any, ...]:
 )  # fmt: skip
 def _euclidean(x1: Tensor, x2: Tensor, product: bool = True) -> Tensor:
     """Euclidean distances of all rows of one tensor to all of another."""
+    if (made := _measured(x1, x2)) is not None:
+        return made
     if not product:
         return vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), 2, -1)  # type: ignore[attr-defined]
     x: Any = x1
@@ -101,7 +126,25 @@ def _euclidean(x1: Tensor, x2: Tensor, product: bool = True) -> Tensor:
     return (left @ right.mT).clamp_min(0).sqrt()  # type: ignore[attr-defined, no-any-return]
 
 
-@operation(samples=samples.renorm, writes=True)
+def _shortened(input: Tensor, given: tuple[Any, ...], **options: Any) -> bool:
+    """``renorm`` in place of a tensor that is free of others, with usual numbers; whether it did."""
+    if len(given) != 3 or options or not is_free(input) or input.dtype not in PLAIN_FLOATS or 0 in input.native.shape:
+        return False
+    p, dim, most = given
+    if not (type(p) in _NUMBERS and type(dim) is int and type(most) in _NUMBERS and p > 0 and most >= 0):
+        return False
+    kernel, ndim = input.device.kernels["renorm"], len(input.native.shape)
+    if not kernel or ndim < 2 or not -ndim <= dim < ndim:
+        return False
+    kernel(input.native, p=float(p), dim=dim % ndim, maxnorm=float(most), out=input.native)
+    written(input)
+    return True
+
+
+_NUMBERS = frozenset([int, float])
+
+
+@operation(samples=samples.renorm, writes=True, overwritten=_shortened)
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float, *, out: Tensor | None = None) -> Tensor:
     """The tensor with each slice along ``dim`` whose p-norm is over ``maxnorm`` shortened to it."""
     if type(input) is not Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tensorcore import dtypes
@@ -10,7 +11,9 @@ from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import PLAIN_FLOATS, apply
 from tensorcore.ops.define import Op
 from tensorcore.ops.fused import differentiate
+from tensorcore.ops.inplace import is_free
 from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.output import written
 from tensorcore.ops.pointwise.choice import where
 from tensorcore.ops.pointwise.complex import conjugate
 from tensorcore.ops.record import record
@@ -102,16 +105,53 @@ def _scan(op: Op, input: Tensor, dim: int, dtype: Any, out: Any) -> Tensor:
     return stored(op.name, apply(op, (input,), {"dim": at}), out, input)
 
 
-@over_dims(samples=samples.along_dim, writes=True)
+def _scanned_over(kernel: str) -> Callable[..., bool]:
+    """What scans along a dim in place, in the calls that most are; whether it did."""
+
+    def scanned_over(input: Tensor, given: tuple[Any, ...], **options: Any) -> bool:
+        dim = given[0] if len(given) == 1 and not options else None
+        if type(dim) is not int or not is_free(input) or input.dtype not in PLAIN_FLOATS:
+            return False
+        native, kernels = input.native, input.device.kernels
+        ndim = len(native.shape)
+        if not -ndim <= dim < ndim:
+            return False
+        try:
+            made = kernels[kernel](native, dim=dim % ndim)
+        except MemoryError:  # the complete call makes room
+            return False
+        kernels["copy"](native, made)
+        written(input)
+        return True
+
+    return scanned_over
+
+
+@over_dims(samples=samples.along_dim, writes=True, overwritten=_scanned_over("cumsum"))
 def cumsum(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None, out: Tensor | None = None) -> Tensor:
     """The sum of each element and all before it along ``dim``; integers and bools are summed as int64."""
     return _scan(_cumsum, input, dim, dtype, out)
 
 
-@over_dims(samples=samples.along_dim, writes=True)
+@over_dims(samples=samples.along_dim, writes=True, overwritten=_scanned_over("cumprod"))
 def cumprod(input: Tensor, dim: int, *, dtype: dtypes.dtype | None = None, out: Tensor | None = None) -> Tensor:
     """The product of each element and all before it along ``dim``; integers and bools are multiplied as int64."""
     return _scan(_cumprod, input, dim, dtype, out)
+
+
+def plain_powers(x: Tensor, count: int) -> Tensor | None:
+    """The powers from 0 to ``count - 1`` of each element in a new last dim, of floats that are not recorded; None for others."""
+    if type(x) is not Tensor or x.node is not None or x.dtype not in PLAIN_FLOATS or count < 2:
+        return None
+    kernels, shape, dtype = x.device.kernels, tuple(x.native.shape), x.dtype
+    last, whole = len(shape), (*shape, count)
+    try:
+        repeated = kernels["expand"](kernels["unsqueeze"](x.native, dim=last), shape=(*shape, count - 1))
+        parts = [kernels["full"]((*shape, 1), 1, dtype=dtype), kernels["contiguous"](repeated)]
+        made = kernels["cumprod"](kernels["cat"](parts, dim=last, shape=whole), dim=last)
+    except MemoryError:  # the complete call makes room
+        return None
+    return new_tensor(made, dtype, x.device)  # type: ignore[no-any-return]
 
 
 def _running_op(name: str) -> Op:

@@ -19,6 +19,7 @@ from tensorcore.ops.indexing.buckets import searchsorted
 from tensorcore.ops.kinds import operation
 from tensorcore.ops.operands import check_tensors, result_type
 from tensorcore.ops.output import store
+from tensorcore.ops.reductions.scan import plain_powers
 from tensorcore.ops.samples import numeric as samples
 from tensorcore.ops.shapes.join import cat
 from tensorcore.tensor import Tensor, new_tensor
@@ -116,6 +117,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         raise UsageError(f"vander: N must be non-negative, got {N}; pass 0 or more")
     if x.dtype.kind in ("bool", "integer"):
         x = x.long()  # type: ignore[attr-defined]
+    if (powers := plain_powers(x, n)) is not None:
+        return powers if increasing else powers.flip(-1)  # type: ignore[attr-defined, no-any-return]
     ones = x.new_ones((*x.shape, 1))  # type: ignore[attr-defined]
     if not n:
         return x.new_empty((*x.shape, 0))  # type: ignore[attr-defined, no-any-return]

@@ -161,9 +161,15 @@ def _swap_options(op: str, input: Tensor, dim0: int, dim1: int) -> tuple[Op, dic
     return _transpose, {"dims": _swapped(op, input, dim0, dim1)}
 
 
-_reshaping("transpose_", lambda input, dim0, dim1: _swap_options("transpose_", input, dim0, dim1))
-_reshaping("swapaxes_", lambda input, axis0, axis1: _swap_options("swapaxes_", input, axis0, axis1))
-_reshaping("swapdims_", lambda input, dim0, dim1: _swap_options("swapdims_", input, dim0, dim1))
+_reshaping(
+    "transpose_", lambda input, dim0, dim1: _swap_options("transpose_", input, dim0, dim1), "permute", "dims", "dims"
+)
+_reshaping(
+    "swapaxes_", lambda input, axis0, axis1: _swap_options("swapaxes_", input, axis0, axis1), "permute", "dims", "dims"
+)
+_reshaping(
+    "swapdims_", lambda input, dim0, dim1: _swap_options("swapdims_", input, dim0, dim1), "permute", "dims", "dims"
+)
 
 
 def _t_options(input: Tensor) -> tuple[Op, dict[str, Any]]:
@@ -174,7 +180,7 @@ def _t_options(input: Tensor) -> tuple[Op, dict[str, Any]]:
     return _t, _SWAP if input.ndim == 2 else _KEEP[input.ndim]
 
 
-_reshaping("t_", _t_options)
+_reshaping("t_", _t_options, "permute", "dims", "turned")
 
 
 def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:

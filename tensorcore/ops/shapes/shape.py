@@ -11,11 +11,12 @@ from tensorcore import dtypes
 from tensorcore.backend.base import Backend, Native
 from tensorcore.errors import ShapeError
 from tensorcore.ops import rules
-from tensorcore.ops.define import Op, same
+from tensorcore.ops.define import Op, named, same
 from tensorcore.ops.inplace import attach, check_writable
 from tensorcore.ops.kinds import method, operation
 from tensorcore.ops.kinds import view as view_op
 from tensorcore.ops.operands import check_tensors
+from tensorcore.ops.output import written
 from tensorcore.ops.placement import check_stored
 from tensorcore.ops.record import record
 from tensorcore.ops.samples import index as samples
@@ -270,10 +271,16 @@ def unsqueeze(input: Tensor, dim: int | None = None, *, axis: int | None = None)
     return _show_unsqueezed(input, {"dim": dim})  # type: ignore[no-any-return]
 
 
-def _reshaping(name: str, function: Any) -> None:
-    """An in-place form that changes how the tensor shows its memory, and none of the values."""
+def _reshaping(name: str, function: Any, kernel: str, option: str, way: str) -> None:
+    """An in-place form that changes how the tensor shows its memory, and none of the values.
+
+    Args:
+        kernel, option: by which its usual calls do so, and ``way``: what the option is made of, see ``run_reshaped``.
+    """
     function.__qualname__ = name  # what Python says of a wrong argument
 
+    @before("reshaped", kernel, (option,), way)
+    @named(name)
     def call(input: Tensor, *args: Any, **named: Any) -> Tensor:
         trail = input.trail
         if input.node is not None or trail is not None:
@@ -281,25 +288,21 @@ def _reshaping(name: str, function: Any) -> None:
         op, options = function(input, *args, **named)
         if type(input) is Tensor and input.node is trail is None:  # no view that anybody has to know of: half the time
             input.native = input.device.kernels[op.kernel](input.native, **options)
-            if input.version is not None:
-                input.version.bump()
+            written(input)
             return input
-        before = new_tensor(input.native, input.dtype, input.device)
-        before.node, before.version, before.trail = input.node, input.version, trail
-        made = op.view(before, options)
+        earlier = new_tensor(input.native, input.dtype, input.device)
+        earlier.node, earlier.version, earlier.trail = input.node, input.version, trail
+        made = op.view(earlier, options)
         input.native = made.native
         if trail is not None:
             # It stays a view of its base, in its new shape.
             input.trail = made.trail
-        if input.version is not None:
-            input.version.bump()
+        written(input)
         if input.node is not None and mode.enabled:
             attach(input, made.node) if trail is None else setattr(input, "node", made.node)
         return input
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"In-place form of :func:`{name[:-1]}`."
-    method(call)
+    setattr(Tensor, name, call)
 
 
 def _squeezing(input: Tensor, dim: Any = None, *, axis: Any = None) -> tuple[Op, dict[str, Any]]:
@@ -307,6 +310,11 @@ def _squeezing(input: Tensor, dim: Any = None, *, axis: Any = None) -> tuple[Op,
     return _squeeze, _solid(input.native.shape) if dim is None else _squeezed(input, dim)
 
 
-_reshaping("squeeze_", _squeezing)
-_reshaping("unsqueeze_", lambda input, dim=None, *, axis=None: (
-    _unsqueeze, {"dim": rules.wrap_dim("unsqueeze_", axis if dim is None else dim, input.ndim + 1)}))  # fmt: skip
+_reshaping("squeeze_", _squeezing, "index", "key", "solid")
+
+
+def _unsqueezing(input: Tensor, dim: Any = None, *, axis: Any = None) -> tuple[Op, dict[str, Any]]:
+    return _unsqueeze, {"dim": rules.wrap_dim("unsqueeze_", axis if dim is None else dim, input.ndim + 1)}
+
+
+_reshaping("unsqueeze_", _unsqueezing, "unsqueeze", "dim", "unwrapped")

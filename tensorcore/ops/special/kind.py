@@ -9,6 +9,7 @@ from tensorcore.errors import ArgumentTypeError
 from tensorcore.ops import rules
 from tensorcore.ops.calls import PLAIN_FLOATS
 from tensorcore.ops.define import OPS
+from tensorcore.ops.inplace import usual_write
 from tensorcore.ops.kinds import composite, computes_in, install
 from tensorcore.ops.operands import NARROW
 from tensorcore.ops.pointwise.choice import where
@@ -84,20 +85,31 @@ def of_two(
     def call(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is None and type(input) is Tensor and type(other) is Tensor and input.device is other.device:
             # The usual call: two of one plain dtype, or one of them an order of integers.
-            if input.dtype.kind == "integer":
+            if input.dtype is other.dtype:
+                one, two = input, other
+            elif input.dtype.kind == "integer":
                 one, two = _as(other.dtype, input), other
             else:
                 one, two = input, _as(input.dtype, other) if other.dtype.kind == "integer" else other
             if one.dtype is two.dtype and one.dtype in PLAIN_FLOATS and one.node is None and two.node is None:
-                if one.native.shape != two.native.shape:
-                    rules.broadcast(name, one.native.shape, two.native.shape)
+                kernel = input.device.kernels[name]
+                try:
+                    native = kernel(one.native, two.native) if kernel else None
+                except Exception:  # which the complete call says in words, or finds memory for
+                    native = None
+                if type(native) is input.device.array:
+                    return new_tensor(native, one.dtype, input.device)
+                rules.broadcast(name, tuple(one.native.shape), tuple(two.native.shape))
                 return inner(one, two)
         return inner(*check(input, other)) if out is None else inner(*check(input, other), out=out)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__, call.__module__ = doc, formula.__module__
     OPS[name].function, OPS[name].off_tape = call, not grads
-    return install(call, name, writes=writes) if method else call
+    if not method:
+        return call
+    direct = usual_write(OPS[name], PLAIN_FLOATS, None, numbers=False) if writes else None
+    return install(call, name, writes=writes, overwritten=direct)
 
 
 def _as(dtype: Any, x: Tensor) -> Tensor:

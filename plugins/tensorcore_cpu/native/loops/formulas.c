@@ -160,6 +160,7 @@ FLOATS(FORMULA_OF, hardshrink, 1, made = x >= -a && x <= a ? 0 : x)
 FLOATS(FORMULA_OF, softshrink, 1, made = x - (x < -a ? -a : x > a ? a : x))
 FLOATS(FORMULA_OF, threshold, 1, made = x <= a ? b : x)
 FLOATS(FORMULA_OF, nan_to_num, 1, made = x != x ? a : x == INFINITY ? b : x == -INFINITY ? c : x)
+FLOATS(FORMULA_OF, nan_to_num_kept, 1, made = x < -b ? -b : x; made = made > b ? b : made; made = x != x ? a : made)
 FORMULA_OF(f32, float, frac, 1, made = x - truncf(x))
 FORMULA_OF(f64, double, frac, 1, made = x - trunc(x))
 /* Kept within [a, b], which are infinite where there is no eps. */
@@ -304,6 +305,19 @@ ALWAYS_INLINE uint64_t size_of(int64_t x) { return x < 0 ? -(uint64_t)x : (uint6
 INTEGERS(GCD, gcd)
 INTEGERS(LCM, lcm)
 
+/* Past all bits nothing is left, or the sign. */
+#define IS_SHIFT(type) ((uint64_t)(int64_t)y < 8 * sizeof(type))
+#define SHIFTS(suffix, type, wide)                                                                            \
+    FORMULA_OF(suffix, type, bitwise_left_shift, 2,                                                           \
+               made = IS_SHIFT(type) ? (type)((wide)x << ((wide)y & (8 * sizeof(wide) - 1))) : 0)             \
+    FORMULA_OF(suffix, type, bitwise_right_shift, 2,                                                          \
+               made = IS_SHIFT(type) ? (type)(x >> ((wide)y & (8 * sizeof(type) - 1))) : x < 0 ? (type)-1 : 0)
+SHIFTS(i8, int8_t, uint32_t)
+SHIFTS(i16, int16_t, uint32_t)
+SHIFTS(i32, int32_t, uint32_t)
+SHIFTS(i64, int64_t, uint64_t)
+SHIFTS(u8, uint8_t, uint32_t)
+
 /* Three */
 
 FLOATS(FORMULA_OF, addcdiv, 3, made = x + (y * a) / z)
@@ -398,10 +412,11 @@ PAIRS(f64, double)
 
 const formula_loops ISA(formula_loops) = {
     .of = {FLOAT_ENTRIES(hardswish) FLOAT_ENTRIES(hardsigmoid) FLOAT_ENTRIES(hardshrink) FLOAT_ENTRIES(softshrink) FLOAT_ENTRIES(threshold)
-           FLOAT_ENTRIES(nan_to_num) FLOAT_ENTRIES(logit) SINGLE_ENTRY(atan) SINGLE_ENTRY(asin)
+           FLOAT_ENTRIES(nan_to_num) FLOAT_ENTRIES(nan_to_num_kept) FLOAT_ENTRIES(logit) SINGLE_ENTRY(atan) SINGLE_ENTRY(asin)
            SINGLE_ENTRY(acos) SINGLE_ENTRY(tan) SINGLE_ENTRY(atanh) SINGLE_ENTRY(asinh) SINGLE_ENTRY(acosh) SINGLE_ENTRY(sinh) SINGLE_ENTRY(cosh)
            SINGLE_ENTRY(exp2) SINGLE_ENTRY(log2) SINGLE_ENTRY(log10) SINGLE_ENTRY(atan2) SINGLE_ENTRY(entr) FLOAT_ENTRIES(copysign) FLOAT_ENTRIES(heaviside)
            FLOAT_ENTRIES(xlogy) FLOAT_ENTRIES(xlog1py) INTEGER_ENTRIES(gcd) INTEGER_ENTRIES(lcm)
+           INTEGER_ENTRIES(bitwise_left_shift) INTEGER_ENTRIES(bitwise_right_shift)
            FLOAT_ENTRIES(add_scaled) FLOAT_ENTRIES(addcdiv) FLOAT_ENTRIES(addcmul) FLOAT_ENTRIES(lerp) FLOAT_ENTRIES(lerp_near) FLOAT_ENTRIES(lerp_far)
            FLOAT_ENTRIES(frac) SINGLE_ENTRY(lgamma) SINGLE_ENTRY(digamma) FLOAT_ENTRIES(relu_backward) FLOAT_ENTRIES(leaky_relu_backward)
            FLOAT_ENTRIES(tanh_backward) FLOAT_ENTRIES(sigmoid_backward) FLOAT_ENTRIES(sinc) FLOAT_ENTRIES(spherical_bessel_j0) SINGLE_ENTRY(bessel_j0)

@@ -6,16 +6,16 @@
 
 #include <math.h>
 
-enum { TERMS = 128 }; /* squares that are added up before their sum is added to the others */
+enum { TERMS = 16 }; /* squares that are added up before their sum is added to the others */
 
 #define PAIRS(suffix, type, V, V_U, LANES, root)                                                              \
     static void pairs_##suffix(const pairs_run *run, ptrdiff_t first) {                                       \
         enum { PANEL = 2 * LANES };                                                                           \
-        const ptrdiff_t rows = run->rows, width = run->width;                                                 \
+        const ptrdiff_t rows = run->rows, width = run->width, columns = run->others ? run->others : rows;     \
         const type *x[PAIR_ROWS];                                                                             \
         for (int r = 0; r < PAIR_ROWS; r++)                                                                   \
             x[r] = (const type *)run->x + (first + r < rows ? first + r : rows - 1) * width;                  \
-        for (ptrdiff_t start = (first + 1) / PANEL * PANEL; start < rows; start += PANEL) {                   \
+        for (ptrdiff_t start = run->others ? 0 : (first + 1) / PANEL * PANEL; start < columns; start += PANEL) { \
             const type *packed = (const type *)run->packed + start * width;                                   \
             V all[PAIR_ROWS][2] = {0};                                                                        \
             for (ptrdiff_t k = 0; k < width;) {                                                               \
@@ -34,11 +34,12 @@ enum { TERMS = 128 }; /* squares that are added up before their sum is added to 
                     all[r][1] += sums[r][1];                                                                  \
                 }                                                                                             \
             }                                                                                                 \
-            const ptrdiff_t stop = rows - start < PANEL ? rows - start : PANEL;                               \
+            const ptrdiff_t stop = columns - start < PANEL ? columns - start : PANEL;                         \
             for (ptrdiff_t i = first; i < first + PAIR_ROWS && i < rows; i++) {                               \
                 const type *squares = (const type *)all[i - first];                                           \
-                type *made = (type *)run->made + i * (2 * rows - i - 1) / 2 + start - i - 1;                  \
-                INDEPENDENT for (ptrdiff_t j = i + 1 > start ? i + 1 - start : 0; j < stop; j++)              \
+                const ptrdiff_t behind = run->others ? 0 : i + 1; /* the first of its columns */              \
+                type *made = (type *)run->made + (run->others ? i * columns : i * (2 * rows - i - 1) / 2) + start - behind; \
+                INDEPENDENT for (ptrdiff_t j = behind > start ? behind - start : 0; j < stop; j++)            \
                     made[j] = root(squares[j]);                                                               \
             }                                                                                                 \
         }                                                                                                     \
@@ -109,7 +110,19 @@ enum { FEW = 64 };
 ROW_SUMS(f32, float)
 ROW_SUMS(f64, double)
 
+#define ADDED(suffix, type)                                                                                   \
+    static void added_##suffix(const void *from, double beta, const void *row, double factor, void *to, ptrdiff_t n) { \
+        const type *x = (const type *)from, *y = (const type *)row;                                           \
+        const type a = (type)beta, b = (type)factor;                                                          \
+        type *made = (type *)to;                                                                              \
+        INDEPENDENT for (ptrdiff_t i = 0; i < n; i++)                                                         \
+            made[i] = a * x[i] + b * y[i];                                                                    \
+    }
+ADDED(f32, float)
+ADDED(f64, double)
+
 const line_loops ISA(line_loops) = {{2 * LANES_F32, 2 * LANES_F64},
                                         {pairs_f32, pairs_f64},
                                         {row_sums_f32, row_sums_f64},
-                                        {column_sums_f32, column_sums_f64}};
+                                        {column_sums_f32, column_sums_f64},
+                                        {added_f32, added_f64}};

@@ -92,6 +92,15 @@ def awkward(dtype, count=67):
     return values
 
 
+# Shapes and dims that are reduced: odd lengths, rows that are several pieces long, columns that are several strips wide.
+FOLDS = [(shape, dim) for shape, dims in {
+    (1,): [None, (0,)], (5,): [None, (0,)], (67,): [None, (0,)], (1027,): [(0,)], (100_003,): [None, (0,)],
+    (7, 33): [None, (0,), (1,)], (1, 9): [(0,), (1,)], (9, 1): [(0,), (1,)], (3, 5, 21): [None, (0,), (1,), (2,), (0, 1), (1, 2)],
+    (3, 1, 5, 21): [(0, 3), (0, 1, 3)], (4, 30, 2): [(0, 2)], (3, 2, 40_001): [(0, 2)], (2, 3, 4, 5): [(0, 2, 3), (0, 2), (1, 3)],
+    (700, 3): [(0,), (1,)], (3, 40_001): [(1,), (0,)], (531, 1100): [(0,), (1,), None], (2, 70_001, 2): [(1,)],
+}.items() for dim in dims]  # fmt: skip
+
+
 def layouts(values):
     """The same kind of values as a row, every third of a row, reversed, a matrix, its transpose, a slice, 0-d, empty."""
     count = len(values)

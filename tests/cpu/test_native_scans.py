@@ -1,5 +1,6 @@
 """Running sums and products in C beside NumPy's, along each dim."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -25,6 +26,34 @@ def test_integers(name, dtype):
         x = awkward(dtype, int(np.prod(shape))).reshape(shape)
         for dim in range(len(shape)):
             assert_same(native(x, dim=dim), fallback(x, dim=dim))
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+@pytest.mark.parametrize("dtype", [*INTEGERS, "bool"])
+def test_extremes_of_integers(name, dtype):
+    """The extreme so far and where it was met last are NumPy's, in any layout and along any dim."""
+    native, fallback = kernel(name)
+    few = awkward("int8", 1000) // 50 if dtype == "int8" else awkward(dtype, 1000)
+    arrays = [*layouts(few).values(), *(awkward(dtype, int(np.prod(shape))).reshape(shape) for shape in SHAPES)]
+    for x in arrays:
+        for dim in range(x.ndim):
+            for got, expected in zip(native(x, dim=dim), fallback(x, dim=dim), strict=True):
+                assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+                np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)], ids=str)
+def test_products_of_halves(dtype):
+    """They are NumPy's but for a unit: those are products of floats, rounded one by one."""
+    native, fallback = kernel("cumprod")
+    for shape in SHAPES[:-1]:
+        x = np.random.default_rng(8).uniform(0.9, 1.1, shape).astype(dtype)
+        for dim in range(3):
+            got, expected = native(x, dim=dim), fallback(x, dim=dim)
+            assert got.dtype == dtype
+            np.testing.assert_allclose(
+                got.astype(np.float32), expected.astype(np.float32), float(ml_dtypes.finfo(dtype).eps)
+            )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

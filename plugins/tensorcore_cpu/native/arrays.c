@@ -93,6 +93,13 @@ native_type native_descr_type(PyObject *object) {
     return type_of_number(((PyArray_Descr *)object)->type_num);
 }
 
+native_type native_dtype_type(PyObject *dtype) {
+    PyObject *descr = PyObject_GetAttr(dtype, numpy_name);
+    const native_type type = descr ? native_descr_type(descr) : TYPE_NONE;
+    Py_XDECREF(descr);
+    return type;
+}
+
 /* Arrays */
 
 static PyArrayObject *new_array(int ndim, const npy_intp *shape, native_type type, const npy_intp *strides) {

@@ -11,7 +11,7 @@
 DECLARE_LOOPS(cast_loops, cast_loops);
 
 static const cast_loops *casts;
-static PyObject *numpy_name, *zero, *one;
+static PyObject *zero, *one;
 
 enum { DTYPE, DIMS, SHIFTS, TURNS, OPTIONS };
 static PyObject *names[OPTIONS];
@@ -91,14 +91,6 @@ static PyObject *copied(PyArrayObject *array, native_type from, native_type to, 
 
 PyObject *native_converted(PyArrayObject *x, native_type from, native_type to) { return copied(x, from, to, NULL); }
 
-/* What a dtype of tensorcore is here; TYPE_NONE, with an exception or without. */
-static native_type type_of(PyObject *dtype) {
-    PyObject *descr = PyObject_GetAttr(dtype, numpy_name);
-    native_type type = descr ? native_descr_type(descr) : TYPE_NONE;
-    Py_XDECREF(descr);
-    return type;
-}
-
 static PyObject *run_cast(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *dtype;
     if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, &names[DTYPE], 1, &dtype) || !dtype)
@@ -106,7 +98,7 @@ static PyObject *run_cast(const native_kernel *kernel, PyObject *const *args, Py
     native_type from = native_array_type(args[0]), to;
     if (from == TYPE_NONE || repeats((PyArrayObject *)args[0]))
         return NULL;
-    return (to = type_of(dtype)) == TYPE_NONE ? NULL : copied((PyArrayObject *)args[0], from, to, NULL);
+    return (to = native_dtype_type(dtype)) == TYPE_NONE ? NULL : copied((PyArrayObject *)args[0], from, to, NULL);
 }
 
 static PyObject *run_clone(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -185,7 +177,7 @@ static PyObject *run_full(const native_kernel *kernel, PyObject *const *args, Py
     if (nargs != 2 || !kwnames || !native_options(args, nargs, kwnames, &names[DTYPE], 1, &dtype) || !dtype)
         return NULL;
     const int ndim = native_sizes(args[0], shape, NATIVE_DIMS);
-    const native_type type = ndim < 0 ? TYPE_NONE : type_of(dtype);
+    const native_type type = ndim < 0 ? TYPE_NONE : native_dtype_type(dtype);
     if (type == TYPE_NONE || !element_of(args[1], type, &value))
         return NULL;
     for (int i = 0; i < ndim; i++)
@@ -330,10 +322,9 @@ int cast_init(void) {
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
             return -1;
-    numpy_name = PyUnicode_InternFromString("numpy");
     zero = PyLong_FromLong(0);
     one = PyLong_FromLong(1);
-    return numpy_name && zero && one ? 0 : -1;
+    return zero && one ? 0 : -1;
 }
 
 const native_spec cast_kernels[] = {

@@ -1,7 +1,9 @@
 /* Complex numbers as pairs of floats: what goes twice as fast, or more, than NumPy's loops over them. */
 #include "complex_numbers.h"
 
+#include "cast.h"
 #include "elementwise.h"
+#include "folds.h"
 #include "pairs.h"
 #include "reduce.h"
 #include "rows.h"
@@ -9,6 +11,7 @@
 #include <string.h>
 
 DECLARE_LOOPS(pair_loops, pair_loops);
+DECLARE_LOOPS(cast_loops, cast_loops);
 DECLARE_LOOPS(reduce_loops, reduce_loops);
 DECLARE_LOOPS(elementwise_loops, elementwise_loops);
 
@@ -86,69 +89,28 @@ static PyObject *run_each(const native_kernel *kernel, PyObject *const *args, Py
 /* Sums */
 
 typedef struct {
-    native_type type;
-    PyArrayObject *array;
-    npy_intp outer, count, inner; /* of which `count` are reduced */
-    int ndim;
-    npy_intp shape[NATIVE_DIMS]; /* of the result */
-} folded;
-
-/* False where the dims are no neighbours: NumPy's turn. */
-static bool fold(PyObject *object, PyObject *dim, PyObject *keepdim, folded *made) {
-    made->type = native_complex_type(object);
-    made->array = (PyArrayObject *)object;
-    if (made->type == TYPE_NONE || !PyArray_IS_C_CONTIGUOUS(made->array) || !PyArray_SIZE(made->array))
-        return false;
-    const int ndim = PyArray_NDIM(made->array);
-    npy_intp dims[NATIVE_DIMS];
-    const bool all = native_is_none(dim), keep = keepdim && PyObject_IsTrue(keepdim) == 1;
-    const int given = all ? 0 : native_sizes(dim, dims, NATIVE_DIMS);
-    bool reduced[NATIVE_DIMS];
-    for (int i = 0; i < ndim; i++)
-        reduced[i] = all;
-    for (int k = 0; k < given; k++) {
-        if (dims[k] < 0 || dims[k] >= ndim)
-            return false;
-        reduced[dims[k]] = true;
-    }
-    made->outer = made->count = made->inner = 1;
-    made->ndim = 0;
-    for (int i = 0; i < ndim; i++) {
-        const npy_intp size = PyArray_DIM(made->array, i);
-        if (!reduced[i] || keep)
-            made->shape[made->ndim++] = reduced[i] ? 1 : size;
-        if (reduced[i] && made->inner > 1 && size > 1)
-            return false;
-        *(reduced[i] ? &made->count : made->count > 1 ? &made->inner : &made->outer) *= size;
-    }
-    return all || given > 0;
-}
-
-typedef struct {
-    const folded *of;
-    npy_intp pieces, length; /* of each row */
-    double *parts;           /* [outer, pieces, inner, 2] */
+    const native_fold *of;
+    native_fold real; /* the same with twice as many columns */
+    native_cut cut;
+    double *parts; /* [outer, pieces, inner, 2] */
 } sum_run;
 
 static void sum_rows(void *context, npy_intp begin, npy_intp end) {
     const sum_run *run = context;
-    const folded *of = run->of;
+    const native_fold *of = run->of;
+    const npy_intp pieces = run->cut.pieces, length = run->cut.length;
     for (npy_intp i = begin; i < end; i++) {
-        const npy_intp first = i % run->pieces * run->length, rest = of->count - first;
-        const char *row = PyArray_BYTES(of->array) + (i / run->pieces * of->count + first) * 2 * TYPE_SIZE[of->type];
-        PICK(pair_loops)->sum[of->type](row, rest < run->length ? rest : run->length, run->parts + 2 * i);
+        const npy_intp outer = pieces == 1 ? i : i / pieces, first = (i - outer * pieces) * length, rest = of->count - first;
+        const char *row = PyArray_BYTES(of->array) + (outer * of->count + first) * 2 * TYPE_SIZE[of->type];
+        PICK(pair_loops)->sum[of->type](row, rest < length ? rest : length, run->parts + 2 * i);
     }
 }
 
 static void sum_strips(void *context, npy_intp begin, npy_intp end) {
     const sum_run *run = context;
-    const folded *of = run->of;
-    const npy_intp wide = 2 * of->inner, strips = (wide + STRIP - 1) / STRIP;
     for (npy_intp i = begin; i < end; i++) {
-        const npy_intp column = i % strips * STRIP, rest = wide - column;
-        const char *data = PyArray_BYTES(of->array) + (i / strips * of->count * wide + column) * TYPE_SIZE[of->type];
-        PICK(reduce_loops)->of[of->type].sum_strip(data, of->count, wide, rest < STRIP ? rest : STRIP,
-                                                   run->parts + i / strips * wide + column);
+        const native_piece at = native_piece_of(&run->real, &run->cut, STRIP, i);
+        PICK(reduce_loops)->of[run->of->type].sum_strip(at.data, at.rows, run->real.inner, at.width, run->parts + at.part);
     }
 }
 
@@ -175,30 +137,37 @@ DIVIDE(divide_f64, double)
 /* Sums and means; those of short rows in one piece each. */
 static PyObject *run_sum(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
-    folded of;
+    native_fold of;
     if (nargs != 1 || (kwnames && !native_options(args, nargs, kwnames, names, OUT, options)) ||
-        !native_is_none(options[DTYPE]) || !fold(args[0], options[DIM], options[KEEPDIM], &of))
+        !native_is_none(options[DTYPE]) ||
+        !native_folded(&of, args[0], native_complex_type(args[0]), options[DIM], options[KEEPDIM]))
         return NULL;
     PyArrayObject *made = native_empty_complex(of.ndim, of.shape, of.type);
-    sum_run run = {.of = &of, .pieces = of.inner == 1 ? (of.count + GRAIN - 1) / GRAIN : 1, .length = GRAIN};
-    const npy_intp numbers = 2 * of.outer * of.inner;
-    if (made && !(run.parts = PyMem_RawCalloc((size_t)(numbers * run.pieces), sizeof(double)))) {
+    sum_run run = {.of = &of, .real = of, .cut = {.pieces = (of.count + GRAIN - 1) / GRAIN, .length = GRAIN}};
+    const npy_intp wide = run.real.inner *= 2, numbers = of.outer * wide;
+    if (of.inner > 1)
+        run.cut = native_cut_fold(&run.real, STRIP);
+    const npy_intp pieces = run.cut.pieces;
+    if (made && !(run.parts = PyMem_RawCalloc((size_t)(numbers * pieces), sizeof(double)))) {
         Py_DECREF(made);
         return PyErr_NoMemory();
     }
     if (!made)
         return NULL;
     if (of.inner == 1)
-        native_parallel(of.outer * run.pieces, native_grain(GRAIN, of.count), sum_rows, &run);
+        native_parallel(of.outer * pieces, native_grain(GRAIN, of.count), sum_rows, &run);
     else
-        native_parallel(of.outer * ((2 * of.inner + STRIP - 1) / STRIP),
-                        native_grain(2 * GRAIN, of.count * (2 * of.inner < STRIP ? 2 * of.inner : STRIP)), sum_strips, &run);
-    for (npy_intp i = 0; i < numbers; i += 2) {
-        double sum[2] = {0};
-        for (npy_intp piece = 0; piece < run.pieces; piece++)
-            for (int k = 0; k < 2; k++)
-                sum[k] += run.parts[i * run.pieces + 2 * piece + k];
-        store(made, of.type, i, sum);
+        native_parallel(of.outer * pieces * run.cut.strips, run.cut.grain, sum_strips, &run);
+    const native_loop convert = PICK(cast_loops)->cast[TYPE_F64][of.type];
+    const npy_intp runs = pieces == 1 ? 1 : of.outer, length = numbers / runs;
+    const ptrdiff_t steps[2] = {sizeof(double), TYPE_SIZE[of.type]};
+    for (npy_intp i = 0; i < runs; i++) {
+        double *parts = run.parts + i * pieces * length;
+        for (npy_intp piece = 1; piece < pieces; piece++)
+            for (npy_intp j = 0; j < length; j++)
+                parts[j] += parts[piece * length + j];
+        char *const data[2] = {(char *)parts, PyArray_BYTES(made) + i * length * TYPE_SIZE[of.type]};
+        convert(data, steps, length);
     }
     if (kernel->data && of.type == TYPE_F32)
         divide_f32(PyArray_DATA(made), numbers, (double)of.count);
@@ -211,9 +180,10 @@ static PyObject *run_sum(const native_kernel *kernel, PyObject *const *args, Py_
 /* Of all elements. */
 static PyObject *run_prod(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
-    folded of;
+    native_fold of;
     if (nargs != 1 || (kwnames && !native_options(args, nargs, kwnames, names, OUT, options)) ||
-        !native_is_none(options[DTYPE]) || !fold(args[0], options[DIM], options[KEEPDIM], &of) || of.inner != 1)
+        !native_is_none(options[DTYPE]) ||
+        !native_folded(&of, args[0], native_complex_type(args[0]), options[DIM], options[KEEPDIM]) || of.inner != 1)
         return NULL;
     PyArrayObject *made = native_empty_complex(of.ndim, of.shape, of.type);
     for (npy_intp i = 0; made && i < of.outer; i++) {

@@ -1,14 +1,13 @@
-/* What is counted and looked for: elements that are not zero, how often each number is met, the least and the largest of indices,
-   places in sorted rows. */
+/* What is counted and looked for: how often each number is met, the least and the largest of indices, places in sorted rows. */
 #include "rows.h"
 
 #include <string.h>
 
-enum { DIM, KEEPDIM, WEIGHTS, MINLENGTH, RIGHT, OPTIONS };
+enum { WEIGHTS, MINLENGTH, RIGHT, OPTIONS };
 static PyObject *names[OPTIONS];
-static const char *const NAMES[OPTIONS] = {"dim", "keepdim", "weights", "minlength", "right"};
+static const char *const NAMES[OPTIONS] = {"weights", "minlength", "right"};
 
-enum { BLOCK = 1024, SIDE_BY_SIDE = 8, GRAIN = 1 << 10 }; /* elements between looks, searches at a time, searches of a thread */
+enum { SIDE_BY_SIDE = 8, GRAIN = 1 << 10 }; /* searches at a time, and of a thread */
 
 /* The array in one piece, with its type, where there is one and no option of another name; a new reference. */
 static PyArrayObject *one_piece(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **options, native_type *type) {
@@ -16,73 +15,6 @@ static PyArrayObject *one_piece(PyObject *const *args, Py_ssize_t nargs, PyObjec
     const bool fine = *type != TYPE_NONE && *type != TYPE_BF16 && *type != TYPE_F16 &&
                       (!kwnames || native_options(args, nargs, kwnames, names, OPTIONS, options));
     return fine ? native_dense(args[0]) : NULL;
-}
-
-/* Elements that are not zero. */
-#define NOT_ZERO(suffix, type)                                                                                \
-    static npy_intp not_zero_##suffix(const void *from, npy_intp count) {                                     \
-        const type *x = from;                                                                                 \
-        uint32_t found = 0;                                                                                   \
-        for (npy_intp i = 0; i < count; i++)                                                                  \
-            found += x[i] != 0;                                                                               \
-        return found;                                                                                         \
-    }
-NOT_ZERO(f32, float)
-NOT_ZERO(f64, double)
-NOT_ZERO(b8, uint8_t)
-NOT_ZERO(b16, uint16_t)
-NOT_ZERO(b32, uint32_t)
-NOT_ZERO(b64, uint64_t)
-
-typedef npy_intp (*counting)(const void *from, npy_intp count);
-
-static counting counting_of(native_type type) {
-    return type == TYPE_F32            ? not_zero_f32
-           : type == TYPE_F64          ? not_zero_f64
-           : TYPE_SIZE[type] == 1      ? not_zero_b8
-           : TYPE_SIZE[type] == 2      ? not_zero_b16
-           : TYPE_SIZE[type] == 4      ? not_zero_b32
-                                       : not_zero_b64;
-}
-
-static PyObject *run_count(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[OPTIONS] = {NULL};
-    native_type type;
-    PyArrayObject *x = one_piece(args, nargs, kwnames, options, &type), *made = NULL;
-    if (x && native_is_none(options[DIM]) && (made = native_empty(0, NULL, TYPE_I64))) {
-        const counting count = counting_of(type);
-        const npy_intp size = PyArray_SIZE(x);
-        int64_t total = 0;
-        for (npy_intp i = 0; i < size; i += BLOCK)
-            total += count(PyArray_BYTES(x) + i * TYPE_SIZE[type], size - i < BLOCK ? size - i : BLOCK);
-        *(int64_t *)PyArray_DATA(made) = total;
-    }
-    Py_XDECREF(x);
-    return (PyObject *)made;
-}
-
-static const bool ANY = false, ALL = true;
-
-/* any(x) and all(x) of everything: the first block that says so ends the look. */
-static PyObject *run_logical(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    PyObject *options[OPTIONS] = {NULL};
-    native_type type;
-    PyArrayObject *x = one_piece(args, nargs, kwnames, options, &type), *made = NULL;
-    if (x && native_is_none(options[DIM]) && (!options[KEEPDIM] || options[KEEPDIM] == Py_False) &&
-        (made = native_empty(0, NULL, TYPE_BOOL))) {
-        const counting count = counting_of(type);
-        const bool all = kernel->data == &ALL;
-        const npy_intp size = PyArray_SIZE(x);
-        bool answer = all;
-        for (npy_intp i = 0; i < size && answer == all; i += BLOCK) {
-            const npy_intp piece = size - i < BLOCK ? size - i : BLOCK;
-            const npy_intp found = count(PyArray_BYTES(x) + i * TYPE_SIZE[type], piece);
-            answer = all ? found == piece : found > 0;
-        }
-        *(bool *)PyArray_DATA(made) = answer;
-    }
-    Py_XDECREF(x);
-    return (PyObject *)made;
 }
 
 #define BOUNDS(suffix, type)                                                                                  \
@@ -116,13 +48,15 @@ static bool bounds(PyArrayObject *x, native_type type, int64_t *low, int64_t *hi
     return true;
 }
 
+static const bool LOWEST = false, HIGHEST = true;
+
 /* lowest(x) and highest(x): ints of Python. */
 static PyObject *run_bound(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS] = {NULL};
     native_type type;
     int64_t low, high;
     PyArrayObject *x = one_piece(args, nargs, kwnames, options, &type);
-    PyObject *made = x && bounds(x, type, &low, &high) ? PyLong_FromLongLong(kernel->data == &ALL ? high : low) : NULL;
+    PyObject *made = x && bounds(x, type, &low, &high) ? PyLong_FromLongLong(kernel->data == &HIGHEST ? high : low) : NULL;
     Py_XDECREF(x);
     return made;
 }
@@ -227,6 +161,6 @@ int counts_init(void) {
 }
 
 const native_spec counts_kernels[] = {
-    {"count_nonzero", run_count, NULL}, {"any", run_logical, &ANY}, {"all", run_logical, &ALL}, {"lowest", run_bound, &ANY},
-    {"highest", run_bound, &ALL}, {"bincount", run_bincount, NULL}, {"searchsorted", run_search, NULL}, {NULL, NULL, NULL},
+    {"lowest", run_bound, &LOWEST}, {"highest", run_bound, &HIGHEST}, {"bincount", run_bincount, NULL},
+    {"searchsorted", run_search, NULL}, {NULL, NULL, NULL},
 };

@@ -1,8 +1,12 @@
 /* Functions of one element that are several steps elsewhere: options, broadcasting, and numbers taken apart. */
 #include "formulas.h"
 
+#include "cast.h"
 #include "complex_numbers.h"
 #include "elementwise.h"
+#include "folds.h"
+#include "halves.h"
+#include "integers.h"
 #include "plan.h"
 #include "rows.h"
 
@@ -14,6 +18,7 @@
 
 DECLARE_LOOPS(formula_loops, formula_loops);
 DECLARE_LOOPS(elementwise_loops, elementwise_loops);
+DECLARE_LOOPS(cast_loops, cast_loops);
 
 static const formula_loops *loops;
 static const elementwise_loops *products;
@@ -26,7 +31,7 @@ static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"out", "eps", "lambd", "value", "nan", "posinf", "neginf", "negative_slope",
                                            "threshold", "alpha"};
 
-enum { GRAIN = 1 << 13 }; /* elements a thread */
+enum { GRAIN = 1 << 13, PIECE = 2048 }; /* elements a thread, and of half types that are converted at a time */
 
 typedef struct {
     int loop, inputs;
@@ -252,23 +257,73 @@ static bool find_loops(const char *name, numpy_loop *found) {
     return function; /* which lives as long as NumPy does */
 }
 
-/* The product of all elements, and the norm of order 2, also along dims. */
-static PyObject *run_whole(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    const bool norm = *(const char *)kernel->data == 'n';
+/* Norms of order 2, those along dims and of half types in reduce.c. */
+static PyObject *run_norm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[WHOLE_OPTIONS] = {NULL};
-    native_type type = nargs == 1 ? native_real_type(args[0]) : TYPE_NONE;
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
     double power = 0;
-    if (type == TYPE_NONE || (kwnames && !native_options(args, nargs, kwnames, whole_names, WHOLE_OPTIONS, options)) ||
-        !native_is_none(options[DTYPE]) || (norm && (!native_double(options[POWER], &power) || power != 2)))
+    if (type > TYPE_F16 || (kwnames && !native_options(args, nargs, kwnames, whole_names, WHOLE_OPTIONS, options)) ||
+        !native_is_none(options[DTYPE]) || !native_double(options[POWER], &power) || power != 2)
         return NULL;
-    if (!native_is_none(options[DIM]) || (options[KEEPDIM] && options[KEEPDIM] != Py_False))
-        return norm ? native_norm_along(args[0], options[DIM], options[KEEPDIM]) : NULL;
+    if (type > TYPE_F64 || !native_is_none(options[DIM]) || (options[KEEPDIM] && options[KEEPDIM] != Py_False))
+        return native_norm_along(args[0], options[DIM], options[KEEPDIM]);
     PyArrayObject *x = (PyArrayObject *)args[0];
-    if (!PyArray_ISONESEGMENT(x))
+    return PyArray_ISONESEGMENT(x) ? native_number_array(sqrt(loops->squares[type](PyArray_DATA(x), PyArray_SIZE(x))), type) : NULL;
+}
+
+typedef struct {
+    const native_fold *of;
+    char *made;
+} products_run;
+
+/* Half types by way of floats, a few at a time. */
+static double product_of(native_type type, const char *row, npy_intp count) {
+    float narrow[PIECE];
+    const ptrdiff_t steps[2] = {TYPE_SIZE[type], sizeof *narrow};
+    double product = 1;
+    if (type <= TYPE_F64)
+        return loops->product[type](row, count);
+    for (npy_intp i = 0; i < count; i += PIECE) {
+        const npy_intp few = count - i < PIECE ? count - i : PIECE;
+        char *const data[2] = {(char *)row + i * TYPE_SIZE[type], (char *)narrow};
+        PICK(cast_loops)->cast[type][TYPE_F32](data, steps, few);
+        product *= loops->product[TYPE_F32](narrow, few);
+    }
+    return product;
+}
+
+static void run_products(void *context, npy_intp begin, npy_intp end) {
+    const products_run *run = context;
+    const native_type type = run->of->type;
+    const npy_intp count = run->of->count;
+    for (npy_intp i = begin; i < end; i++) {
+        const double product = product_of(type, PyArray_BYTES(run->of->array) + i * count * TYPE_SIZE[type], count);
+        if (type == TYPE_F64)
+            ((double *)run->made)[i] = product;
+        else
+            ((float *)run->made)[i] = (float)product;
+    }
+}
+
+/* Products of rows: of all elements, or along the last dims. */
+static PyObject *run_product(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *options[WHOLE_OPTIONS] = {NULL};
+    const native_type type = nargs == 1 ? native_array_type(args[0]) : TYPE_NONE;
+    native_fold of;
+    if ((type > TYPE_F16 && type != TYPE_I64) || (kwnames && !native_options(args, nargs, kwnames, whole_names, POWER, options)) ||
+        !native_is_none(options[DTYPE]))
         return NULL;
-    if (!norm)
-        return native_number_array(loops->product[type](PyArray_DATA(x), PyArray_SIZE(x)), type);
-    return native_number_array(sqrt(loops->squares[type](PyArray_DATA(x), PyArray_SIZE(x))), type);
+    if (type == TYPE_I64)
+        return native_fold_around(&of, args[0], type, options[DIM], options[KEEPDIM]) ? native_integer_product(&of) : NULL;
+    PyArrayObject *dense = native_is_none(options[DIM]) ? native_dense(args[0]) : (PyArrayObject *)Py_NewRef(args[0]), *made = NULL;
+    const bool half = type > TYPE_F64;
+    if (dense && native_folded(&of, (PyObject *)dense, type, options[DIM], options[KEEPDIM]) && of.inner == 1 &&
+        (made = native_empty(of.ndim, of.shape, half ? TYPE_F32 : type)))
+        native_parallel(of.outer, native_grain(4 * GRAIN, of.count), run_products, &(products_run){&of, PyArray_BYTES(made)});
+    Py_XDECREF(dense);
+    if (made && half)
+        Py_SETREF(made, (PyArrayObject *)native_converted(made, TYPE_F32, type));
+    return (PyObject *)made;
 }
 
 int formulas_init(void) {
@@ -292,7 +347,7 @@ const native_spec formulas_kernels[] = {
     {"frexp", run_frexp, NULL},
     {"complex", run_complex, NULL},
     {"polar", run_polar, NULL},
-    {"norm", run_whole, "n"},
-    {"prod", run_whole, "p"},
+    {"norm", run_norm, NULL},
+    {"prod", run_product, NULL},
     {NULL, NULL, NULL},
 };

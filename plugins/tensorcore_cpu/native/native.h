@@ -67,6 +67,9 @@ native_type native_array_type(PyObject *object);
 /* The same of a dtype. */
 native_type native_descr_type(PyObject *descr);
 
+/* The same of a dtype of tensorcore; TYPE_NONE with an exception, or without where it is another one. */
+native_type native_dtype_type(PyObject *dtype);
+
 int native_numpy_init(void);
 int native_arrays_init(void);
 PyObject *native_set_bfloat16(PyObject *module, PyObject *descr);
@@ -189,6 +192,9 @@ extern const native_spec pool_kernels[];
 int pool_init(void);
 extern const native_spec reduce_kernels[];
 int reduce_init(void);
+
+extern const native_spec reduce_integers_kernels[];
+int reduce_integers_init(void);
 
 extern const native_spec gemm_kernels[];
 int gemm_init(void);

@@ -1,156 +1,90 @@
-/* Reductions of arrays in row-major order over neighbouring dims: all, the last ones, the first ones, some between; and over
-   the first and the last ones around others. */
+/* Reductions of floats: sums, means, variances, extremes, running sums. What is counted in integers is handed on. */
 #include "reduce.h"
 
+#include "cast.h"
+#include "folds.h"
+#include "integers.h"
 #include "rows.h"
 
 #include <math.h>
 #include <string.h>
 
 DECLARE_LOOPS(reduce_loops, reduce_loops);
+DECLARE_LOOPS(cast_loops, cast_loops);
 
 static const reduce_loops *loops;
 
 enum { DIM, KEEPDIM, DTYPE, CORRECTION, ROOT, OPTIONS };
 static PyObject *names[OPTIONS];
 
-enum { GRAIN = 1 << 15 }; /* elements: what one piece of a long row holds, and a reason for a second thread */
+enum { GRAIN = 1 << 15 }; /* elements that are worth a second thread */
 
-typedef enum { SUM, MEAN, VAR, LARGEST, SMALLEST } what;
-
-/* An array as front x outer x count x inner elements, of which `front` and `count` are reduced; and the shape of the result. */
-typedef struct {
-    PyArrayObject *array;
-    native_type type;
-    const reduce_functions *functions;
-    npy_intp front, outer, count, inner; /* with a front no inner ones */
-    int ndim;
-    npy_intp shape[NATIVE_DIMS];
-} folded;
-
-/* False where the reduction is of another kind: NumPy's turn. */
-static bool fold_around(PyObject *object, PyObject *dim, PyObject *keepdim, folded *made) {
-    made->type = native_array_type(object);
-    made->array = (PyArrayObject *)object;
-    if (made->type == TYPE_NONE || !PyArray_IS_C_CONTIGUOUS(made->array) || !PyArray_SIZE(made->array))
-        return false;
-    int ndim = PyArray_NDIM(made->array);
-    bool reduced[NATIVE_DIMS], keep = keepdim && PyObject_IsTrue(keepdim) == 1;
-    bool all = !dim || dim == Py_None;
-    for (int i = 0; i < ndim; i++)
-        reduced[i] = all;
-    if (!all) {
-        bool tuple = PyTuple_CheckExact(dim);
-        Py_ssize_t given = tuple ? PyTuple_GET_SIZE(dim) : 1;
-        for (Py_ssize_t k = 0; k < given; k++) {
-            PyObject *one = tuple ? PyTuple_GET_ITEM(dim, k) : dim;
-            if (!PyLong_CheckExact(one))
-                return false;
-            long i = PyLong_AsLong(one);
-            if (i < 0 || i >= ndim) {
-                PyErr_Clear();
-                return false;
-            }
-            reduced[i] = true;
-        }
-        if (!given)
-            return false;
-    }
-    made->front = made->outer = made->count = made->inner = 1;
-    made->ndim = 0;
-    bool begun = false, ended = false;
-    for (int i = 0; i < ndim; i++) {
-        npy_intp size = PyArray_DIM(made->array, i);
-        if (!reduced[i] || keep)
-            made->shape[made->ndim++] = reduced[i] ? 1 : size;
-        if (size == 1)
-            continue;
-        if (reduced[i] ? ended && (made->front > 1 || made->outer > 1) : made->front > 1)
-            return false;
-        if (reduced[i] && ended) { /* what was reduced stands before what is kept */
-            made->front = made->count;
-            made->outer = made->inner;
-            made->count = made->inner = 1;
-            ended = false;
-        }
-        begun |= reduced[i];
-        ended |= begun && !reduced[i];
-        *(reduced[i] ? &made->count : begun ? &made->inner : &made->outer) *= size;
-    }
-    made->functions = made->type <= TYPE_F64 ? &loops->of[made->type] : NULL;
-    return true;
-}
-
-static bool fold(PyObject *object, PyObject *dim, PyObject *keepdim, folded *made) {
-    return fold_around(object, dim, keepdim, made) && made->front == 1;
-}
-
-/* Work: rows, or strips of columns, both in pieces of a length that does not depend on the number of threads. */
+typedef enum { SUM, MEAN, APART, VAR, LARGEST, SMALLEST } what;
 
 typedef struct {
-    const folded *fold;
+    const native_fold *fold;
+    const reduce_functions *run;
     what kind;
-    npy_intp pieces, length;  /* of each row or column */
-    npy_intp strips;          /* of the columns; 1 where rows are reduced */
-    const double *centre;     /* [outer, inner], for VAR */
-    double *parts;            /* [front, outer, pieces, inner] */
-    int64_t *places;          /* the same, where they are asked for */
+    native_cut cut;
+    const double *centre; /* [outer, inner], for APART and VAR */
+    double *parts;        /* [front, outer, pieces, inner] */
+    int64_t *places;      /* the same, where they are asked for */
 } work;
 
+static bool is_real(native_type type) { return type == TYPE_F32 || type == TYPE_F64; }
+static bool is_integer(native_type type) { return type >= TYPE_I8 && type < TYPE_NONE; }
+
 static void reduce_piece(const work *job, npy_intp number) {
-    const folded *of = job->fold;
-    const reduce_functions *run = of->functions;
-    npy_intp strip = number % job->strips, piece = number / job->strips % job->pieces, outer = number / job->strips / job->pieces;
-    npy_intp first = piece * job->length, rows = of->count - first < job->length ? of->count - first : job->length;
-    npy_intp column = strip * STRIP, width = of->inner - column < STRIP ? of->inner - column : STRIP;
-    const char *data = PyArray_BYTES(of->array) + ((outer * of->count + first) * of->inner + column) * TYPE_SIZE[of->type];
-    double *into = job->parts + (outer * job->pieces + piece) * of->inner + column;
-    int64_t *places = job->places ? job->places + (outer * job->pieces + piece) * of->inner + column : NULL;
-    const double *centre = job->centre ? job->centre + outer * of->inner + column : NULL;
+    const native_fold *of = job->fold;
+    const reduce_functions *run = job->run;
+    const native_piece at = native_piece_of(of, &job->cut, STRIP, number);
+    double *into = job->parts + at.part;
+    int64_t *places = job->places ? job->places + at.part : NULL;
+    const double *centre = job->centre ? job->centre + at.kept : NULL;
     bool largest = job->kind == LARGEST;
     if (of->inner == 1) {
         if (job->kind <= MEAN) {
-            *into = run->sum(data, rows);
-        } else if (job->kind == VAR) {
-            *into = run->away(data, rows, *centre);
+            *into = run->sum(at.data, at.rows);
+        } else if (job->kind <= VAR) {
+            *into = (job->kind == VAR ? run->away : run->apart)(at.data, at.rows, *centre);
         } else if (places) {
-            *places = run->place(data, rows, largest);
-            *into = of->type == TYPE_F32 ? ((const float *)data)[*places] : ((const double *)data)[*places];
-            *places += first;
+            *places = run->place(at.data, at.rows, largest);
+            *into = of->type == TYPE_F32 ? ((const float *)at.data)[*places] : ((const double *)at.data)[*places];
+            *places += at.first;
         } else {
-            *into = run->extreme(data, rows, largest);
+            *into = run->extreme(at.data, at.rows, largest);
         }
         return;
     }
     if (job->kind <= VAR) {
-        memset(into, 0, (size_t)width * sizeof *into);
-        if (job->kind == VAR)
-            run->away_strip(data, rows, of->inner, width, centre, into);
+        memset(into, 0, (size_t)at.width * sizeof *into);
+        if (job->kind >= APART)
+            (job->kind == VAR ? run->away_strip : run->apart_strip)(at.data, at.rows, of->inner, at.width, centre, into);
         else
-            run->sum_strip(data, rows, of->inner, width, into);
+            run->sum_strip(at.data, at.rows, of->inner, at.width, into);
         return;
     }
     float narrow[STRIP];
     void *values = of->type == TYPE_F32 ? (void *)narrow : (void *)into;
-    memcpy(values, data, (size_t)width * TYPE_SIZE[of->type]);
+    memcpy(values, at.data, (size_t)at.width * TYPE_SIZE[of->type]);
     if (places) {
-        run->place_strip(data, rows, of->inner, width, largest, values, places);
-        for (npy_intp j = 0; j < width; j++)
-            places[j] += first;
+        run->place_strip(at.data, at.rows, of->inner, at.width, largest, values, places);
+        for (npy_intp j = 0; j < at.width; j++)
+            places[j] += at.first;
     } else {
-        run->extreme_strip(data, rows, of->inner, width, largest, values);
+        run->extreme_strip(at.data, at.rows, of->inner, at.width, largest, values);
     }
-    for (npy_intp j = 0; of->type == TYPE_F32 && j < width; j++)
+    for (npy_intp j = 0; of->type == TYPE_F32 && j < at.width; j++)
         into[j] = narrow[j];
 }
 
 static void reduce_pieces(void *context, npy_intp begin, npy_intp end) {
     const work *job = context;
-    const folded *of = job->fold;
-    if (of->inner == 1 && job->pieces == 1 && job->kind <= MEAN) { /* many short rows: no more than the sums */
+    const native_fold *of = job->fold;
+    if (of->inner == 1 && job->cut.pieces == 1 && job->kind <= MEAN) { /* many short rows: no more than the sums */
         npy_intp row = of->count * TYPE_SIZE[of->type];
         for (npy_intp i = begin; i < end; i++)
-            job->parts[i] = of->functions->sum(PyArray_BYTES(of->array) + i * row, of->count);
+            job->parts[i] = job->run->sum(PyArray_BYTES(of->array) + i * row, of->count);
         return;
     }
     for (npy_intp i = begin; i < end; i++)
@@ -188,10 +122,10 @@ static void join_rows(const work *job, npy_intp first, npy_intp width, npy_intp 
 }
 
 static void join(const work *job) {
-    const folded *of = job->fold;
-    const npy_intp inner = of->inner, rows = job->pieces * inner;
-    for (npy_intp outer = 0; job->pieces > 1 && outer < of->front * of->outer; outer++)
-        join_rows(job, outer * rows, inner, job->pieces, inner);
+    const native_fold *of = job->fold;
+    const npy_intp inner = of->inner, rows = job->cut.pieces * inner;
+    for (npy_intp outer = 0; job->cut.pieces > 1 && outer < of->front * of->outer; outer++)
+        join_rows(job, outer * rows, inner, job->cut.pieces, inner);
     for (npy_intp i = 0; of->front > 1 && i < of->outer; i++)
         join_rows(job, i * rows, 1, of->front, of->outer * rows);
 }
@@ -204,19 +138,9 @@ typedef struct {
     double *heap;
 } room;
 
-static bool reduce(const folded *of, what kind, const double *centre, bool with_places, room *space, work *job) {
-    npy_intp rows = GRAIN / of->inner < 256 ? 256 : GRAIN / of->inner; /* of a piece */
-    job->fold = of;
-    job->kind = kind;
-    job->centre = centre;
-    job->strips = (of->inner + STRIP - 1) / STRIP;
-    job->pieces = (of->count + rows - 1) / rows;
-    /* Alike, so that two threads take as long; from a line of the cache to another where elements lie in a row, else of as
-       many rows as are added at once. */
-    const npy_intp even = of->inner == 1 ? 64 : 8;
-    job->length = rows = ((of->count + job->pieces - 1) / job->pieces + even - 1) / even * even;
-    job->pieces = (of->count + rows - 1) / rows;
-    npy_intp outer = of->front * of->outer, parts = outer * job->pieces * of->inner;
+static bool reduce(const native_fold *of, what kind, const double *centre, bool with_places, room *space, work *job) {
+    *job = (work){.fold = of, .run = &loops->of[of->type], .kind = kind, .cut = native_cut_fold(of, STRIP), .centre = centre};
+    const npy_intp pieces = of->front * of->outer * job->cut.pieces, parts = pieces * of->inner;
     const npy_intp words = with_places ? 2 * parts : parts;
     space->heap = NULL;
     if (words > ROOM && !(space->heap = PyMem_RawMalloc((size_t)words * sizeof(double)))) {
@@ -225,9 +149,7 @@ static bool reduce(const folded *of, what kind, const double *centre, bool with_
     }
     job->parts = space->heap ? space->heap : space->here;
     job->places = with_places ? (int64_t *)(job->parts + parts) : NULL;
-    npy_intp length = of->count < rows ? of->count : rows, width = of->inner < STRIP ? of->inner : STRIP;
-    npy_intp grain = GRAIN / (length * width);
-    native_parallel(outer * job->pieces * job->strips, grain > 0 ? grain : 1, reduce_pieces, job);
+    native_parallel(pieces * job->cut.strips, job->cut.grain, reduce_pieces, job);
     join(job);
     return true;
 }
@@ -246,28 +168,44 @@ static bool reduce(const folded *of, what kind, const double *centre, bool with_
 VALUES(values_f32, float)
 VALUES(values_f64, double)
 
+/* Of a half type: by way of floats, a few at a time. */
+static void values_half(const double *parts, char *values, npy_intp count, bool first_rounded, double divisor, bool root,
+                        native_type type) {
+    float narrow[STRIP];
+    const ptrdiff_t steps[2] = {sizeof *narrow, TYPE_SIZE[type]};
+    for (npy_intp begin = 0; begin < count; begin += STRIP) {
+        const npy_intp few = count - begin < STRIP ? count - begin : STRIP;
+        char *const data[2] = {(char *)narrow, values + begin * TYPE_SIZE[type]};
+        values_f32(parts + begin, narrow, few, first_rounded, divisor, root);
+        PICK(cast_loops)->cast[TYPE_F32][type](data, steps, few);
+    }
+}
+
 /* A new array of the reduced values, divided by `divisor`. */
-static PyObject *values_of(const folded *of, const work *job, double divisor, bool root) {
+static PyObject *values_of(const native_fold *of, const work *job, double divisor, bool root) {
     PyArrayObject *made = native_empty(of->ndim, of->shape, of->type);
     if (!made)
         return NULL;
-    /* A sum beyond the dtype is infinite, and so is its mean, as in PyTorch. */
-    const bool narrow = of->type == TYPE_F32, first_rounded = narrow && job->kind == MEAN;
-    const npy_intp runs = job->pieces == 1 ? 1 : of->outer, length = job->pieces == 1 ? of->outer * of->inner : of->inner;
+    /* A sum beyond the dtype is infinite, and so is its mean, as in PyTorch; half types are summed as floats. */
+    const bool first_rounded = of->type != TYPE_F64 && job->kind == MEAN;
+    const npy_intp pieces = job->cut.pieces, runs = pieces == 1 ? 1 : of->outer, length = of->outer * of->inner / runs;
     for (npy_intp run = 0; run < runs; run++) {
-        const double *parts = job->parts + run * job->pieces * of->inner;
-        if (narrow)
-            values_f32(parts, (float *)PyArray_DATA(made) + run * length, length, first_rounded, divisor, root);
+        const double *parts = job->parts + run * pieces * of->inner;
+        char *values = PyArray_BYTES(made) + run * length * TYPE_SIZE[of->type];
+        if (of->type == TYPE_F32)
+            values_f32(parts, (float *)values, length, first_rounded, divisor, root);
+        else if (of->type == TYPE_F64)
+            values_f64(parts, (double *)values, length, first_rounded, divisor, root);
         else
-            values_f64(parts, (double *)PyArray_DATA(made) + run * length, length, first_rounded, divisor, root);
+            values_half(parts, values, length, first_rounded, divisor, root, of->type);
     }
     return (PyObject *)made;
 }
 
-static PyObject *places_of(const folded *of, const work *job) {
+static PyObject *places_of(const native_fold *of, const work *job) {
     PyArrayObject *made = native_empty(of->ndim, of->shape, TYPE_I64);
     for (npy_intp outer = 0; made && outer < of->outer; outer++)
-        memcpy((int64_t *)PyArray_DATA(made) + outer * of->inner, job->places + outer * job->pieces * of->inner,
+        memcpy((int64_t *)PyArray_DATA(made) + outer * of->inner, job->places + outer * job->cut.pieces * of->inner,
                (size_t)of->inner * sizeof(int64_t));
     return (PyObject *)made;
 }
@@ -285,12 +223,22 @@ static PyObject *run_reduction(const native_kernel *kernel, PyObject *const *arg
                                PyObject *kwnames) {
     what kind = *(const what *)kernel->data;
     PyObject *given[OPTIONS];
-    folded of;
+    native_fold of;
     work job;
     room space;
-    if (!options(args, nargs, kwnames, DTYPE + 1, given) || (given[DTYPE] && given[DTYPE] != Py_None) ||
-        !fold_around(args[0], given[DIM], given[KEEPDIM], &of) || !of.functions)
+    if (!options(args, nargs, kwnames, DTYPE + 1, given) ||
+        !native_fold_around(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]))
         return NULL;
+    if (is_integer(of.type) && kind == SUM) {
+        /* Unless told, NumPy widens all but the widest. */
+        const native_type usual = of.type == TYPE_I64 ? TYPE_I64 : TYPE_NONE;
+        const native_type type = native_is_none(given[DTYPE]) ? usual : native_dtype_type(given[DTYPE]);
+        return is_integer(type) && type != TYPE_BOOL ? native_integer_sum(&of, type) : NULL;
+    }
+    if (!native_is_none(given[DTYPE]) || (is_integer(of.type) && kind == MEAN))
+        return NULL;
+    if (!is_real(of.type) && kind >= LARGEST)
+        return native_integer_extreme(&of, kind == LARGEST);
     if (!reduce(&of, kind, NULL, false, &space, &job))
         return NULL;
     PyObject *made = values_of(&of, &job, kind == MEAN ? (double)(of.front * of.count) : 1, false);
@@ -306,12 +254,14 @@ typedef struct {
 static PyObject *run_place(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const place_kind *asked = kernel->data;
     PyObject *given[OPTIONS];
-    folded of;
+    native_fold of;
     work job;
     room space;
-    if (!options(args, nargs, kwnames, KEEPDIM + 1, given) || !fold(args[0], given[DIM], given[KEEPDIM], &of) ||
-        !of.functions || (asked->with_values && !given[DIM]))
+    if (!options(args, nargs, kwnames, KEEPDIM + 1, given) || (asked->with_values && !given[DIM]) ||
+        !native_folded(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]))
         return NULL;
+    if (!is_real(of.type))
+        return native_integer_place(&of, asked->kind == LARGEST, asked->with_values);
     if (!reduce(&of, asked->kind, NULL, true, &space, &job))
         return NULL;
     PyObject *places = places_of(&of, &job), *made = places;
@@ -325,14 +275,38 @@ static PyObject *run_place(const native_kernel *kernel, PyObject *const *args, P
     return made;
 }
 
+/* The part of result number i. */
+static double *part_of(const work *job, npy_intp i) {
+    const npy_intp inner = job->fold->inner;
+    return job->parts + i / inner * job->cut.pieces * inner + i % inner;
+}
+
+/* A centre near the mean of each result in the precision of the elements, and what it misses: the distances from it are small, and
+   their sum is more exact than that of the elements. */
+static bool find_centres(const native_fold *of, const work *means, double *centre, double *missed) {
+    const npy_intp results = of->outer * of->inner;
+    work job;
+    room space;
+    for (npy_intp i = 0; i < results; i++) {
+        const double mean = *part_of(means, i) / (double)of->count;
+        centre[i] = of->type == TYPE_F64 ? mean : (float)mean;
+    }
+    if (!reduce(of, APART, centre, false, &space, &job))
+        return false;
+    for (npy_intp i = 0; i < results; i++)
+        missed[i] = *part_of(&job, i) / (double)of->count;
+    PyMem_RawFree(space.heap);
+    return true;
+}
+
 static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     bool with_mean = kernel->data != NULL;
     PyObject *given[OPTIONS];
-    folded of;
+    native_fold of;
     work job;
-    room space, second;
+    room space;
     if (!options(args, nargs, kwnames, OPTIONS, given) || given[DTYPE] || !given[CORRECTION] || !given[ROOT] ||
-        !fold(args[0], given[DIM], given[KEEPDIM], &of) || !of.functions)
+        !native_folded(&of, args[0], native_array_type(args[0]), given[DIM], given[KEEPDIM]) || is_integer(of.type))
         return NULL;
     double correction = PyFloat_AsDouble(given[CORRECTION]);
     if (correction == -1 && PyErr_Occurred()) {
@@ -342,27 +316,20 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
     if (!reduce(&of, MEAN, NULL, false, &space, &job))
         return NULL;
     PyObject *mean = with_mean ? values_of(&of, &job, (double)of.count, false) : NULL, *made = NULL;
-    /* The centres side by side, in the precision of the elements: what they miss is a part of the variance. */
-    npy_intp results = of.outer * of.inner;
+    const npy_intp results = of.outer * of.inner;
     double *centre = PyMem_RawMalloc((size_t)results * 2 * sizeof(double)), *missed = centre + results;
     if (!centre)
         PyErr_NoMemory();
-    for (npy_intp i = 0; centre && i < results; i++) {
-        double exact = job.parts[i / of.inner * job.pieces * of.inner + i % of.inner] / (double)of.count;
-        centre[i] = of.type == TYPE_F32 ? (float)exact : exact;
-        missed[i] = exact - centre[i];
-    }
+    const bool found = centre && (mean || !with_mean) && find_centres(&of, &job, centre, missed);
     PyMem_RawFree(space.heap);
-    second.heap = NULL;
-    if (centre && (mean || !with_mean) && reduce(&of, VAR, centre, false, &second, &job)) {
+    if (found && reduce(&of, VAR, centre, false, &space, &job)) {
         for (npy_intp i = 0; i < results; i++) {
-            double *part = job.parts + i / of.inner * job.pieces * of.inner + i % of.inner;
-            double less = (double)of.count * missed[i] * missed[i];
+            double *part = part_of(&job, i), less = (double)of.count * missed[i] * missed[i];
             *part = *part > less ? *part - less : *part;
         }
         double free = (double)of.count - correction;
         made = values_of(&of, &job, free > 0 ? free : 0, given[ROOT] == Py_True);
-        PyMem_RawFree(second.heap);
+        PyMem_RawFree(space.heap);
     }
     PyMem_RawFree(centre);
     if (!with_mean)
@@ -374,10 +341,10 @@ static PyObject *run_var(const native_kernel *kernel, PyObject *const *args, Py_
 }
 
 PyObject *native_norm_along(PyObject *x, PyObject *dim, PyObject *keepdim) {
-    folded of;
+    native_fold of;
     work job;
     room space;
-    if (!fold(x, dim, keepdim, &of) || !of.functions)
+    if (!native_folded(&of, x, native_array_type(x), dim, keepdim) || is_integer(of.type))
         return NULL;
     double *centre = PyMem_RawCalloc((size_t)(of.outer * of.inner), sizeof *centre);
     if (!centre)
@@ -391,45 +358,31 @@ PyObject *native_norm_along(PyObject *x, PyObject *dim, PyObject *keepdim) {
     return made;
 }
 
-/* Of bools, over all or the last dims. */
-static PyObject *run_truth(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    bool (*test)(const uint8_t *, ptrdiff_t) = kernel->data ? loops->any : loops->all;
-    PyObject *given[OPTIONS];
-    folded of;
-    if (!options(args, nargs, kwnames, KEEPDIM + 1, given) || !fold(args[0], given[DIM], given[KEEPDIM], &of) ||
-        of.type != TYPE_BOOL || of.inner != 1)
-        return NULL;
-    PyArrayObject *made = native_empty(of.ndim, of.shape, TYPE_BOOL);
-    for (npy_intp i = 0; made && i < of.outer; i++)
-        ((npy_bool *)PyArray_DATA(made))[i] = test((const uint8_t *)PyArray_BYTES(of.array) + i * of.count, of.count);
-    return (PyObject *)made;
-}
-
 typedef struct {
-    const folded *of;
+    const native_fold *of;
     char *made;
 } scan_work;
 
 static void scan_part(void *context, npy_intp begin, npy_intp end) {
     const scan_work *job = context;
-    const folded *of = job->of;
+    const native_fold *of = job->of;
     npy_intp strips = (of->inner + STRIP - 1) / STRIP;
     for (npy_intp i = begin; i < end; i++) {
         npy_intp column = i % strips * STRIP, width = of->inner - column < STRIP ? of->inner - column : STRIP;
         npy_intp offset = (i / strips * of->count * of->inner + column) * TYPE_SIZE[of->type];
         double carry = 0;
         if (of->inner == 1)
-            of->functions->scan(PyArray_BYTES(of->array) + offset, job->made + offset, of->count, &carry);
+            loops->of[of->type].scan(PyArray_BYTES(of->array) + offset, job->made + offset, of->count, &carry);
         else
-            of->functions->scan_strip(PyArray_BYTES(of->array) + offset, job->made + offset, of->count, of->inner, width);
+            loops->of[of->type].scan_strip(PyArray_BYTES(of->array) + offset, job->made + offset, of->count, of->inner, width);
     }
 }
 
 static PyObject *run_cumsum(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *given[OPTIONS];
-    folded of;
+    native_fold of;
     if (!options(args, nargs, kwnames, DTYPE + 1, given) || (given[DTYPE] && given[DTYPE] != Py_None) || !given[DIM] ||
-        !PyLong_CheckExact(given[DIM]) || !fold(args[0], given[DIM], NULL, &of) || !of.functions)
+        !PyLong_CheckExact(given[DIM]) || !native_folded(&of, args[0], native_real_type(args[0]), given[DIM], NULL))
         return NULL;
     PyArrayObject *made = native_empty(PyArray_NDIM(of.array), PyArray_DIMS(of.array), of.type);
     if (!made)
@@ -460,8 +413,6 @@ const native_spec reduce_kernels[] = {
     {"min_dim", run_place, &(const place_kind){SMALLEST, true}},
     {"var", run_var, NULL},
     {"var_mean", run_var, &(const bool){true}},
-    {"any", run_truth, &(const bool){true}},
-    {"all", run_truth, NULL},
     {"cumsum", run_cumsum, NULL},
     {NULL, NULL, NULL},
 };

@@ -6,13 +6,15 @@
 
 enum { STRIP = 512 }; /* columns that are reduced together */
 
-/* Sums are double whatever the elements are: blocks of a few elements a lane are added in the elements' own precision,
-   and doubles with what their additions lose. `away` are squares of the distance from a centre. */
+/* Sums are double whatever the elements are: blocks of a few elements a lane are added in the elements' own precision, those of
+   half types in float, and doubles with what their additions lose. `apart` is the distance from a centre, `away` its square. */
 typedef struct {
     double (*sum)(const void *row, ptrdiff_t count);
+    double (*apart)(const void *row, ptrdiff_t count, double centre);
     double (*away)(const void *row, ptrdiff_t count, double centre);
     /* Adds `rows` rows of `width` columns, `step` elements apart, to into[width]. */
     void (*sum_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, double *into);
+    void (*apart_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, const double *centre, double *into);
     void (*away_strip)(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, const double *centre, double *into);
     /* The extreme of a row, the first NaN if there is one; `largest` or the smallest. */
     double (*extreme)(const void *row, ptrdiff_t count, bool largest);
@@ -27,7 +29,7 @@ typedef struct {
 } reduce_functions;
 
 typedef struct {
-    reduce_functions of[TYPE_F64 + 1]; /* float and double */
+    reduce_functions of[TYPE_F16 + 1]; /* float and double; of half types sums alone */
     bool (*any)(const uint8_t *row, ptrdiff_t count);
     bool (*all)(const uint8_t *row, ptrdiff_t count);
 } reduce_loops;

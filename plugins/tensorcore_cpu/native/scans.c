@@ -1,4 +1,5 @@
-/* Running sums of integers and complex numbers, running products: strips of columns along a dim. Sums of floats are in reduce.c. */
+/* Running sums of integers and complex numbers, running products, running extremes of integers: strips of columns along a dim. Sums
+   of floats are in reduce.c, their extremes in lines.c. */
 #include "scans.h"
 
 #include "complex_numbers.h"
@@ -13,8 +14,10 @@ enum { GRAIN = 1 << 15 }; /* elements that are worth a second thread */
 
 typedef struct {
     scan_loop loop;
+    scan_places_loop with_places; /* NULL where there are none */
     const char *x;
     char *made;
+    int64_t *places;
     npy_intp count, inner, strips, size; /* of the dim, elements behind it, strips of them, bytes of one */
 } scan_run;
 
@@ -22,14 +25,19 @@ static void run_strips(void *context, npy_intp begin, npy_intp end) {
     const scan_run *run = context;
     for (npy_intp i = begin; i < end; i++) {
         const npy_intp column = i % run->strips * SCAN_STRIP, rest = run->inner - column;
-        const npy_intp offset = (i / run->strips * run->count * run->inner + column) * run->size;
-        run->loop(run->x + offset, run->made + offset, run->count, run->inner, rest < SCAN_STRIP ? rest : SCAN_STRIP);
+        const npy_intp first = i / run->strips * run->count * run->inner + column, offset = first * run->size;
+        const npy_intp width = rest < SCAN_STRIP ? rest : SCAN_STRIP;
+        if (run->with_places)
+            run->with_places(run->x + offset, run->made + offset, run->places + first, run->count, run->inner, width);
+        else
+            run->loop(run->x + offset, run->made + offset, run->count, run->inner, width);
     }
 }
 
-static PyObject *scanned(PyObject *object, PyObject *dim, native_type type, bool pairs, scan_loop loop) {
+/* With `run`'s loop along a dim, into a new array. */
+static PyObject *scanned(scan_run *run, PyObject *object, PyObject *dim, native_type type, bool pairs) {
     PyArrayObject *x = (PyArrayObject *)object;
-    if (!loop || !dim || !PyLong_CheckExact(dim) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_SIZE(x))
+    if (!(run->loop || run->with_places) || !dim || !PyLong_CheckExact(dim) || !PyArray_IS_C_CONTIGUOUS(x) || !PyArray_SIZE(x))
         return NULL;
     const long at = PyLong_AsLong(dim);
     if (at < 0 || at >= PyArray_NDIM(x)) {
@@ -38,17 +46,23 @@ static PyObject *scanned(PyObject *object, PyObject *dim, native_type type, bool
     }
     PyArrayObject *made = pairs ? native_empty_complex(PyArray_NDIM(x), PyArray_DIMS(x), type)
                                 : native_empty(PyArray_NDIM(x), PyArray_DIMS(x), type);
-    if (!made)
+    PyArrayObject *places = made && run->with_places ? native_empty(PyArray_NDIM(x), PyArray_DIMS(x), TYPE_I64) : NULL;
+    if (!made || (run->with_places && !places)) {
+        Py_XDECREF(made);
         return NULL;
+    }
     npy_intp outer;
-    scan_run run = {.loop = loop, .x = PyArray_BYTES(x), .made = PyArray_BYTES(made), .count = PyArray_DIM(x, (int)at),
-                    .size = TYPE_SIZE[type]};
-    native_around(x, (int)at, &outer, &run.inner);
-    run.inner *= pairs ? 2 : 1;
-    run.strips = (run.inner + SCAN_STRIP - 1) / SCAN_STRIP;
-    native_parallel(outer * run.strips, native_grain(GRAIN, run.count * (run.inner < SCAN_STRIP ? run.inner : SCAN_STRIP)),
-                    run_strips, &run);
-    return (PyObject *)made;
+    run->x = PyArray_BYTES(x);
+    run->made = PyArray_BYTES(made);
+    run->places = places ? PyArray_DATA(places) : NULL;
+    run->count = PyArray_DIM(x, (int)at);
+    run->size = TYPE_SIZE[type];
+    native_around(x, (int)at, &outer, &run->inner);
+    run->inner *= pairs ? 2 : 1;
+    run->strips = (run->inner + SCAN_STRIP - 1) / SCAN_STRIP;
+    native_parallel(outer * run->strips, native_grain(GRAIN, run->count * (run->inner < SCAN_STRIP ? run->inner : SCAN_STRIP)),
+                    run_strips, run);
+    return places ? Py_BuildValue("(NN)", made, places) : (PyObject *)made;
 }
 
 static bool read_dim(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **dim) {
@@ -65,7 +79,9 @@ static PyObject *run_sums(const native_kernel *kernel, PyObject *const *args, Py
     if (!read_dim(args, nargs, kwnames, &dim))
         return NULL;
     const native_type parts = native_complex_type(args[0]), type = parts == TYPE_NONE ? native_array_type(args[0]) : parts;
-    return type == TYPE_NONE ? NULL : scanned(args[0], dim, type, parts != TYPE_NONE, PICK(scan_loops)->sum[type]);
+    if (type == TYPE_NONE)
+        return NULL;
+    return scanned(&(scan_run){.loop = PICK(scan_loops)->sum[type]}, args[0], dim, type, parts != TYPE_NONE);
 }
 
 static PyObject *run_products(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -73,7 +89,17 @@ static PyObject *run_products(const native_kernel *kernel, PyObject *const *args
     const native_type type = native_array_type(args[0]);
     return type == TYPE_NONE || !read_dim(args, nargs, kwnames, &dim)
                ? NULL
-               : scanned(args[0], dim, type, false, PICK(scan_loops)->product[type]);
+               : scanned(&(scan_run){.loop = PICK(scan_loops)->product[type]}, args[0], dim, type, false);
+}
+
+/* cummax, and with data cummin. */
+static PyObject *run_extremes(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    PyObject *dim;
+    const native_type type = native_array_type(args[0]);
+    const scan_loops *loops = PICK(scan_loops);
+    if (type == TYPE_NONE || !read_dim(args, nargs, kwnames, &dim))
+        return NULL;
+    return scanned(&(scan_run){.with_places = (kernel->data ? loops->smallest : loops->largest)[type]}, args[0], dim, type, false);
 }
 
 int scans_init(void) {
@@ -87,5 +113,7 @@ int scans_init(void) {
 const native_spec scans_kernels[] = {
     {"cumprod", run_products, NULL},
     {"cumsum_beneath", run_sums, NULL},
+    {"cummax_beneath", run_extremes, NULL},
+    {"cummin_beneath", run_extremes, "n"},
     {NULL, NULL, NULL},
 };

@@ -103,7 +103,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         return multiply(x, dim, kind, keepdims=keepdim, out=default)
 
     def nansum(x: Native, *, dim: Dims = None, keepdim: bool = False) -> Native:
-        if backend.capabilities.host and x.dtype.kind == "f":
+        if backend.capabilities.host and x.dtype.kind in "fV":
             # A sum that is no number is the sign of one: mostly there is none, and a second pass is not needed.
             table = backend.kernels
             made = table["sum"](x, dim=dim, keepdim=keepdim)

@@ -173,7 +173,7 @@ def _sum_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: 
     return _summing(_sum, input, dim, keepdim, dtype, out)
 
 
-sum = closure(_sum, FLOATING | COMPLEX, _sum_slow, samples.reduction)
+sum = closure(_sum, FLOATING | COMPLEX | {dtypes.int64}, _sum_slow, samples.reduction)
 
 
 def _mean_slow(input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: dtypes.dtype | None = None,

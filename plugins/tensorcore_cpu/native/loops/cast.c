@@ -1,4 +1,5 @@
 /* The loops of casts and copies. */
+#include "halves.h"
 #include "loop.h"
 
 #include "../cast.h"
@@ -25,22 +26,6 @@ CASTS_FROM(i16, int16_t, int16_t)
 CASTS_FROM(i32, int32_t, int32_t)
 CASTS_FROM(i64, int64_t, int64_t)
 CASTS_FROM(u8, uint8_t, uint8_t)
-
-/* bfloat16: the upper half of a float, rounded to even. */
-
-ALWAYS_INLINE float bf16_value(uint16_t half) {
-    uint32_t bits = (uint32_t)half << 16;
-    float x;
-    memcpy(&x, &bits, 4);
-    return x;
-}
-
-ALWAYS_INLINE uint16_t bf16_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, 4);
-    uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-    return (uint16_t)(x != x ? ((bits >> 16) & 0x8000) | 0x7fc0 : rounded);
-}
 
 UNARY_LOOP(bf16_to_f32, uint16_t, float, bf16_value(x))
 UNARY_LOOP(f32_to_bf16, float, uint16_t, bf16_of(x))
@@ -83,40 +68,6 @@ static void f32_to_f16(char *const *data, const ptrdiff_t *steps, ptrdiff_t coun
     f32_to_f16_rest(rest, steps, count - i);
 }
 #else
-ALWAYS_INLINE float f16_value(uint16_t half) {
-    /* The bits in a float's place are the number times 2^-112, denormals included; infinity and NaN come out too small. */
-    uint32_t bits = (uint32_t)(half & 0x7fff) << 13, sign = (uint32_t)(half & 0x8000) << 16;
-    float x;
-    memcpy(&x, &bits, 4);
-    x *= 0x1p112f;
-    memcpy(&bits, &x, 4);
-    bits = bits >= 0x47800000 ? bits | 0x7f800000 : bits;
-    bits |= sign;
-    memcpy(&x, &bits, 4);
-    return x;
-}
-
-ALWAYS_INLINE uint16_t f16_of(float x) {
-    uint32_t bits, sign;
-    memcpy(&bits, &x, 4);
-    sign = bits & 0x80000000;
-    bits ^= sign;
-    /* Adding a number whose last place is the half's last place rounds to it. */
-    uint32_t place = (bits & 0x7f800000) + 0x06800000; /* 2^13 times the number's power of two */
-    place = place < 0x3f000000 ? 0x3f000000 : place;   /* denormals of the half share one place: 2^-24 */
-    float size, shift;
-    memcpy(&size, &bits, 4);
-    memcpy(&shift, &place, 4);
-    float rounded = (size + shift) - shift, counted = rounded + 0.5f; /* whose last place is 2^-24 while it is under 1 */
-    uint32_t normal, small;
-    memcpy(&normal, &rounded, 4);
-    memcpy(&small, &counted, 4);
-    uint32_t made = rounded < 0x1p-14f ? small - 0x3f000000 : (normal - 0x38000000) >> 13;
-    made = rounded >= 65536.0f ? 0x7c00 : made;
-    made = bits > 0x7f800000 ? 0x7e00 | ((bits >> 13) & 0x3ff) : bits > 0x477fffff ? 0x7c00 : made;
-    return (uint16_t)(made | (sign >> 16));
-}
-
 UNARY_LOOP(f16_to_f32, uint16_t, float, f16_value(x))
 UNARY_LOOP(f32_to_f16, float, uint16_t, f16_of(x))
 #endif

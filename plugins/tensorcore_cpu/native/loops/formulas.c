@@ -343,34 +343,50 @@ FLOATS(FORMULA_OF, lerp_far, 2, made = y - ((y - x) * a))
 #pragma GCC pop_options
 #endif
 
-/* Sixteen sums beside one another, in double; sixteen products in the elements' own type, as PyTorch takes them. */
-#define ALL_OF(name, type, sum_type, start, STEP)                                                             \
+/* Sixteen sums beside one another, in double. */
+#define SQUARES(name, type)                                                                                   \
     static double name(const void *from, ptrdiff_t count) {                                                   \
         const type *x = from;                                                                                 \
-        sum_type lanes[16];                                                                                   \
-        for (int k = 0; k < 16; k++)                                                                          \
-            lanes[k] = start;                                                                                 \
+        double lanes[16] = {0}, all = 0;                                                                      \
         ptrdiff_t i = 0;                                                                                      \
         for (; i + 16 <= count; i += 16)                                                                      \
-            for (int k = 0; k < 16; k++) {                                                                    \
-                sum_type one = x[i + k];                                                                      \
-                lanes[k] = STEP(lanes[k], one);                                                               \
-            }                                                                                                 \
-        for (; i < count; i++) {                                                                              \
-            sum_type one = x[i];                                                                              \
-            lanes[0] = STEP(lanes[0], one);                                                                   \
-        }                                                                                                     \
-        sum_type all = lanes[0];                                                                              \
-        for (int k = 1; k < 16; k++)                                                                          \
-            all = start ? all * lanes[k] : all + lanes[k];                                                    \
+            for (int k = 0; k < 16; k++)                                                                      \
+                lanes[k] += (double)x[i + k] * x[i + k];                                                      \
+        for (; i < count; i++)                                                                                \
+            lanes[0] += (double)x[i] * x[i];                                                                  \
+        for (int k = 0; k < 16; k++)                                                                          \
+            all += lanes[k];                                                                                  \
         return all;                                                                                           \
     }
-#define PLUS_SQUARE(all, one) ((all) + (one) * (one))
-#define TIMES(all, one) ((all) * (one))
-ALL_OF(squares_f32, float, double, 0, PLUS_SQUARE)
-ALL_OF(squares_f64, double, double, 0, PLUS_SQUARE)
-ALL_OF(product_f32, float, float, 1, TIMES)
-ALL_OF(product_f64, double, double, 1, TIMES)
+SQUARES(squares_f32, float)
+SQUARES(squares_f64, double)
+
+/* Four vectors of products beside one another, in the elements' own type, as PyTorch takes them. */
+#define PRODUCT(name, type, vector, lanes)                                                                    \
+    static double name(const void *from, ptrdiff_t count) {                                                   \
+        const type *x = from;                                                                                 \
+        type last[lanes], rest = 1;                                                                           \
+        ptrdiff_t i = 0;                                                                                      \
+        if (count >= lanes) {                                                                                 \
+            vector all[4];                                                                                    \
+            for (int k = 0; k < 4; k++)                                                                       \
+                all[k] = (vector){0} + 1;                                                                     \
+            for (; i + 4 * lanes <= count; i += 4 * lanes)                                                    \
+                for (int k = 0; k < 4; k++)                                                                   \
+                    all[k] *= *(const vector##_u *)(x + i + k * lanes);                                       \
+            for (int k = 0; k < 4 && i + lanes <= count; k++, i += lanes)                                     \
+                all[k] *= *(const vector##_u *)(x + i);                                                       \
+            all[0] = (all[0] * all[1]) * (all[2] * all[3]);                                                   \
+            memcpy(last, all, sizeof last);                                                                   \
+            for (int k = 0; k < lanes; k += 2) /* none waits for what was stored together */                  \
+                rest *= last[k] * last[k + 1];                                                                \
+        }                                                                                                     \
+        for (; i < count; i++)                                                                                \
+            rest *= x[i];                                                                                     \
+        return rest;                                                                                          \
+    }
+PRODUCT(product_f32, float, vf, LANES_F32)
+PRODUCT(product_f64, double, vd, LANES_F64)
 
 /* Mantissa and exponent; a denormal is made a normal number first. */
 #define PARTS(name, type, uint, int_of, bits_of, real_of, digits, bias)                                        \

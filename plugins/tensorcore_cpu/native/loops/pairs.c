@@ -6,7 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-enum { CHAINS = 4, FLUSH = 32 }; /* vectors side by side, and how many of them are added before the sum goes on in double */
+/* Vectors of a sum side by side, and how many of them are added before it goes on in double; and those of a product. */
+enum { CHAINS = 8, FLUSH = 32, FACTORS = 4 };
 
 typedef double four_pairs __attribute__((vector_size(64)));
 
@@ -18,23 +19,24 @@ ALWAYS_INLINE void multiply(four_pairs *to, const four_pairs *by) {
     *to = x * real + __builtin_shufflevector(x, x, 1, 0, 3, 2, 5, 4, 7, 6) * imaginary;
 }
 
-/* Vectors of one size whatever the registers are, so that sums have the same bits. All bits of the last n lanes of a mask are those
-   from TAIL + n on. */
-#define LANES_f32 16
-#define LANES_f64 8
-typedef float row_f32 __attribute__((vector_size(64)));
-typedef double row_f64 __attribute__((vector_size(64)));
-typedef int32_t bits_f32 __attribute__((vector_size(64)));
-typedef int64_t bits_f64 __attribute__((vector_size(64)));
+/* Vectors of one size whatever the registers are, so that sums have the same bits, and of half a line of the cache, as in reduce.c:
+   rows that begin anywhere cross half as many. All bits of the last n lanes of a mask are those from TAIL + n on. */
+#define LANES_f32 8
+#define LANES_f64 4
+typedef float row_f32 __attribute__((vector_size(32)));
+typedef double row_f64 __attribute__((vector_size(32)));
+typedef int32_t bits_f32 __attribute__((vector_size(32)));
+typedef int64_t bits_f64 __attribute__((vector_size(32)));
 static const int32_t TAIL_f32[2 * LANES_f32] = {[LANES_f32 ... 2 * LANES_f32 - 1] = -1};
 static const int64_t TAIL_f64[2 * LANES_f64] = {[LANES_f64 ... 2 * LANES_f64 - 1] = -1};
 
-ALWAYS_INLINE void add_f32(four_pairs *to, const row_f32 *x) {
-    *to += __builtin_convertvector(__builtin_shufflevector(*x, *x, 0, 1, 2, 3, 4, 5, 6, 7), four_pairs) +
-           __builtin_convertvector(__builtin_shufflevector(*x, *x, 8, 9, 10, 11, 12, 13, 14, 15), four_pairs);
+ALWAYS_INLINE void add_f32(four_pairs *to, const row_f32 *x, const row_f32 *y) {
+    *to += __builtin_convertvector(*x, four_pairs) + __builtin_convertvector(*y, four_pairs);
 }
 
-ALWAYS_INLINE void add_f64(four_pairs *to, const row_f64 *x) { *to += *x; }
+ALWAYS_INLINE void add_f64(four_pairs *to, const row_f64 *x, const row_f64 *y) {
+    *to += __builtin_shufflevector(*x, *y, 0, 1, 2, 3, 4, 5, 6, 7);
+}
 
 #define PAIR_LOOPS(suffix, type)                                                                              \
     static void sum_##suffix(const void *from, ptrdiff_t count, double *made) {                               \
@@ -58,8 +60,8 @@ ALWAYS_INLINE void add_f64(four_pairs *to, const row_f64 *x) { *to += *x; }
                 s[CHAINS - 1] += (row_##suffix)(last & *(const bits_anywhere *)(TAIL_##suffix + (n - i)));    \
                 i = n;                                                                                        \
             }                                                                                                 \
-            const row_##suffix block = (s[0] + s[1]) + (s[2] + s[3]);                                         \
-            add_##suffix(&sum, &block);                                                                       \
+            const row_##suffix one = (s[0] + s[1]) + (s[2] + s[3]), other = (s[4] + s[5]) + (s[6] + s[7]);    \
+            add_##suffix(&sum, &one, &other);                                                                 \
         }                                                                                                     \
         for (; i < n; i += 2) {                                                                               \
             sum[0] += x[i];                                                                                   \
@@ -73,16 +75,16 @@ ALWAYS_INLINE void add_f64(four_pairs *to, const row_f64 *x) { *to += *x; }
     static void product_##suffix(const void *from, ptrdiff_t count, double *made) {                           \
         typedef type four __attribute__((vector_size(8 * sizeof(type)), aligned(sizeof(type)), may_alias));   \
         const type *x = from;                                                                                 \
-        four_pairs all[CHAINS], next;                                                                         \
+        four_pairs all[FACTORS], next;                                                                        \
         ptrdiff_t i = 0;                                                                                      \
-        for (int k = 0; k < CHAINS; k++)                                                                      \
+        for (int k = 0; k < FACTORS; k++)                                                                     \
             all[k] = (four_pairs){1, 0, 1, 0, 1, 0, 1, 0};                                                    \
-        for (; i + 4 * CHAINS <= count; i += 4 * CHAINS)                                                      \
-            for (int k = 0; k < CHAINS; k++) {                                                                \
+        for (; i + 4 * FACTORS <= count; i += 4 * FACTORS)                                                    \
+            for (int k = 0; k < FACTORS; k++) {                                                               \
                 next = __builtin_convertvector(*(const four *)(x + 2 * (i + 4 * k)), four_pairs);             \
                 multiply(&all[k], &next);                                                                     \
             }                                                                                                 \
-        for (int k = 1; k < CHAINS && i; k++)                                                                 \
+        for (int k = 1; k < FACTORS && i; k++)                                                                \
             multiply(&all[0], &all[k]);                                                                       \
         next = __builtin_shufflevector(all[0], all[0], 4, 5, 6, 7, 0, 1, 2, 3);                               \
         if (i)                                                                                                \

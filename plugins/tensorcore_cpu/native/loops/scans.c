@@ -2,6 +2,8 @@
 #include "../scans.h"
 #include "loop.h"
 
+#include <string.h>
+
 /* One column stays in a register. */
 #define SCAN(name, type, wide, first, next)                                                                   \
     static void name(const void *from, void *to, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width) {           \
@@ -86,9 +88,60 @@ static void pair_sum_f32(const void *from, void *to, ptrdiff_t rows, ptrdiff_t s
             made[2 * i + k] = (float)(before[k] += x[2 * i + k]);
 }
 
-#define EACH(name)                                                                                            \
-    {[TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64, [TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16,         \
-     [TYPE_I32] = name##_i32, [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8}
+/* And of doubles: sums of four neighbours do not wait for those before them; one addition of four does. */
+static void pair_sum_f64(const void *from, void *to, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width) {
+    typedef double two __attribute__((vector_size(16), aligned(8), may_alias));
+    const two *x = from;
+    two *made = to, before = {0};
+    ptrdiff_t i = 0;
+    if (step != 2 || width != 2) {
+        sum_f64(from, to, rows, step, width);
+        return;
+    }
+    for (; i + 4 <= rows; i += 4) {
+        const two a = x[i], b = a + x[i + 1], c = b + x[i + 2], d = c + x[i + 3];
+        made[i] = before + a;
+        made[i + 1] = before + b;
+        made[i + 2] = before + c;
+        made[i + 3] = before += d;
+    }
+    for (; i < rows; i++)
+        made[i] = before += x[i];
+}
 
-const scan_loops ISA(scan_loops) = {.sum = EACH(sum), .sum[TYPE_I64] = row_sum_i64, .sum[TYPE_F32] = pair_sum_f32,
-                                     .product = EACH(product)};
+/* The extreme so far, and where it was met last. One column stays in registers. */
+#define SCAN_EXTREME(name, type, beats)                                                                       \
+    static void name(const void *from, void *to, int64_t *places, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width) { \
+        const type *x = from;                                                                                 \
+        type *made = to, best[SCAN_STRIP];                                                                    \
+        int64_t found[SCAN_STRIP] = {0};                                                                      \
+        if (width == 1) {                                                                                     \
+            type one = *x;                                                                                    \
+            int64_t place = 0;                                                                                \
+            for (ptrdiff_t i = 0; i < rows; i++, x += step, made += step, places += step) {                   \
+                place = *x beats one ? i : place;                                                             \
+                *made = one = *x beats one ? *x : one;                                                        \
+                *places = place;                                                                              \
+            }                                                                                                 \
+            return;                                                                                           \
+        }                                                                                                     \
+        memcpy(best, x, (size_t)width * sizeof *x);                                                           \
+        for (ptrdiff_t i = 0; i < rows; i++, x += step, made += step, places += step)                         \
+            INDEPENDENT for (ptrdiff_t j = 0; j < width; j++) {                                               \
+                const type one = x[j], before = best[j];                                                      \
+                made[j] = best[j] = one beats before ? one : before;                                          \
+                places[j] = found[j] = one beats before ? i : found[j];                                       \
+            }                                                                                                 \
+    }
+#define SCAN_EXTREMES(suffix, type, ...) SCAN_EXTREME(largest_##suffix, type, >=) SCAN_EXTREME(smallest_##suffix, type, <=)
+INTEGERS(SCAN_EXTREMES, )
+
+#define INTEGERS_OF(name)                                                                                     \
+    [TYPE_I8] = name##_i8, [TYPE_I16] = name##_i16, [TYPE_I32] = name##_i32, [TYPE_I64] = name##_i64, [TYPE_U8] = name##_u8
+#define EACH(name) {[TYPE_F32] = name##_f32, [TYPE_F64] = name##_f64, INTEGERS_OF(name)}
+
+const scan_loops ISA(scan_loops) = {
+    .sum = EACH(sum), .sum[TYPE_I64] = row_sum_i64, .sum[TYPE_F32] = pair_sum_f32, .sum[TYPE_F64] = pair_sum_f64,
+    .product = EACH(product),
+    .largest = {INTEGERS_OF(largest), [TYPE_BOOL] = largest_u8}, .smallest = {INTEGERS_OF(smallest), [TYPE_BOOL] = smallest_u8},
+};

@@ -1,0 +1,55 @@
+/* Arrays as reductions see them: what is kept and what is reduced side by side, and how that is cut into work. */
+#ifndef TENSORCORE_NATIVE_FOLDS_H
+#define TENSORCORE_NATIVE_FOLDS_H
+
+#include "native.h"
+
+/* An array as front x outer x count x inner elements, of which `front` and `count` are reduced; and the shape of the result. */
+typedef struct {
+    PyArrayObject *array;
+    native_type type;
+    npy_intp front, outer, count, inner; /* with a front no inner ones */
+    int ndim;
+    npy_intp shape[NATIVE_DIMS];
+} native_fold;
+
+/* An array in row-major order of at least one element, of that type; `dim` is an int, a tuple of ints or None for all. False where
+   it is another one or where the dims are not of that kind: NumPy's turn. */
+bool native_fold_around(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
+
+/* The same without a front. */
+bool native_folded(native_fold *made, PyObject *object, native_type type, PyObject *dim, PyObject *keepdim);
+
+/* Rows, or strips of columns, both in pieces of a length that does not depend on the number of threads. */
+typedef struct {
+    npy_intp pieces, length; /* of each row or column */
+    npy_intp strips;         /* of the columns; 1 where rows are reduced */
+    npy_intp grain;          /* so many of all these are worth a thread */
+} native_cut;
+
+native_cut native_cut_fold(const native_fold *of, npy_intp strip);
+
+/* One of front x outer x pieces x strips pieces. */
+typedef struct {
+    const char *data;
+    npy_intp first, rows; /* along the reduced dim */
+    npy_intp width;       /* columns */
+    npy_intp part;        /* where its parts are in [front, outer, pieces, inner] */
+    npy_intp kept;        /* and where its columns are in [front, outer, inner] */
+} native_piece;
+
+static inline native_piece native_piece_of(const native_fold *of, const native_cut *cut, npy_intp strip, npy_intp number) {
+    const bool whole = cut->strips == 1 && cut->pieces == 1; /* many short rows have no time for divisions */
+    const npy_intp column = whole ? 0 : number % cut->strips * strip, piece = whole ? 0 : number / cut->strips % cut->pieces;
+    const npy_intp outer = whole ? number : number / cut->strips / cut->pieces, first = piece * cut->length;
+    return (native_piece){
+        .data = PyArray_BYTES(of->array) + ((outer * of->count + first) * of->inner + column) * TYPE_SIZE[of->type],
+        .first = first,
+        .rows = of->count - first < cut->length ? of->count - first : cut->length,
+        .width = of->inner - column < strip ? of->inner - column : strip,
+        .part = (outer * cut->pieces + piece) * of->inner + column,
+        .kept = outer * of->inner + column,
+    };
+}
+
+#endif

@@ -1,0 +1,321 @@
+/* Sums of rows and of strips of columns, of their distances from a centre and of the squares of these: sum, apart and away of
+   reduce.h. */
+#ifndef TENSORCORE_NATIVE_SUMS_LOOPS_H
+#define TENSORCORE_NATIVE_SUMS_LOOPS_H
+
+#include "halves.h"
+#include "loop.h"
+
+#include "../reduce.h"
+
+#include <string.h>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+/* Adds with what the addition loses (Neumaier's form of Kahan's sum would compare; Knuth's needs no comparison). */
+ALWAYS_INLINE void add_exactly(double *sum, double *lost, double x) {
+    double before = *sum, after = before + x, part = after - before;
+    *lost += (before - (after - part)) + (x - part);
+    *sum = after;
+}
+
+/* Blocks of so many additions a lane, in four lanes of vectors; then the sum goes on in double. */
+enum { FLUSH_f32 = 16, FLUSH_f64 = 8 };
+
+/* Rows are read by 32 bytes at most, which two loads of a cycle do as one of 64 does, and half as often across a line of the
+   cache: rows that begin anywhere then keep up with the second cache. */
+enum { ROW_VECTOR = VECTOR < 32 ? VECTOR : 32, ROW_F32 = ROW_VECTOR / 4, ROW_F64 = ROW_VECTOR / 8, CHAINS = 8 };
+
+typedef float row_f32 __attribute__((vector_size(ROW_VECTOR)));
+typedef double row_f64 __attribute__((vector_size(ROW_VECTOR)));
+typedef int32_t row_i32 __attribute__((vector_size(ROW_VECTOR)));
+typedef int64_t row_i64 __attribute__((vector_size(ROW_VECTOR)));
+typedef float half_f32 __attribute__((vector_size(ROW_VECTOR / 2)));
+typedef uint16_t half_u16 __attribute__((vector_size(ROW_VECTOR / 2)));
+
+/* A vector from anywhere in memory, of half types in float; number k of some in a row, in any order of their elements; and one
+   element. */
+#define LOAD(suffix, type, lanes)                                                                             \
+    ALWAYS_INLINE row_##suffix load_##suffix(const type *from) {                                              \
+        row_##suffix made;                                                                                    \
+        memcpy(&made, from, sizeof made);                                                                     \
+        return made;                                                                                          \
+    }                                                                                                         \
+    ALWAYS_INLINE row_##suffix load_in_##suffix(const type *from, int k) {                                    \
+        return load_##suffix(from + k * lanes);                                                               \
+    }                                                                                                         \
+    ALWAYS_INLINE type one_##suffix(type x) { return x; }
+LOAD(f32, float, ROW_F32)
+LOAD(f64, double, ROW_F64)
+
+/* GCC 12 makes four and five instructions of these where there is one. */
+#if defined(__AVX2__)
+ALWAYS_INLINE row_i32 load_bits(const uint16_t *from) {
+    return (row_i32)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)from));
+}
+ALWAYS_INLINE row_f64 in_double(half_f32 x) { return (row_f64)_mm256_cvtps_pd((__m128)x); }
+#else
+ALWAYS_INLINE row_i32 load_bits(const uint16_t *from) {
+    half_u16 bits;
+    memcpy(&bits, from, sizeof bits);
+    return __builtin_convertvector(bits, row_i32);
+}
+ALWAYS_INLINE row_f64 in_double(half_f32 x) { return __builtin_convertvector(x, row_f64); }
+#endif
+
+ALWAYS_INLINE row_f32 load_bf16(const uint16_t *from) { return (row_f32)(load_bits(from) << 16); }
+/* A vector of pairs is two of floats: first and second elements. */
+ALWAYS_INLINE row_f32 load_in_bf16(const uint16_t *from, int k) {
+    row_i32 pairs;
+    memcpy(&pairs, from + k / 2 * 2 * ROW_F32, sizeof pairs);
+    return (row_f32)(k % 2 ? pairs & ~0xffff : pairs << 16);
+}
+ALWAYS_INLINE float one_bf16(uint16_t x) { return bf16_value(x); }
+
+#if defined(__F16C__)
+ALWAYS_INLINE row_f32 load_f16(const uint16_t *from) { return (row_f32)_mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)from)); }
+ALWAYS_INLINE float one_f16(uint16_t x) { return _cvtsh_ss(x); }
+#else
+ALWAYS_INLINE row_f32 load_f16(const uint16_t *from) {
+    const row_i32 bits = load_bits(from), size = (row_i32)((row_f32)((bits & 0x7fff) << 13) * 0x1p112f); /* as f16_value */
+    return (row_f32)(size | (0x7f800000 & (size >= 0x47800000)) | (bits & 0x8000) << 16);
+}
+ALWAYS_INLINE float one_f16(uint16_t x) { return f16_value(x); }
+#endif
+ALWAYS_INLINE row_f32 load_in_f16(const uint16_t *from, int k) { return load_f16(from + k * ROW_F32); }
+
+/* The sums of blocks, in double; for doubles with what the additions lose. */
+typedef struct {
+    row_f64 sum, lost;
+} wide_sum;
+
+ALWAYS_INLINE void add_block_f32(wide_sum *to, row_f32 block) {
+    half_f32 halves[2];
+    memcpy(halves, &block, sizeof block);
+    to->sum += in_double(halves[0]) + in_double(halves[1]);
+}
+
+ALWAYS_INLINE void add_block_f64(wide_sum *to, row_f64 block) {
+    row_f64 before = to->sum, after = before + block, part = after - before;
+    to->lost += (before - (after - part)) + (block - part);
+    to->sum = after;
+}
+
+ALWAYS_INLINE double total_f32(wide_sum of, double rest) {
+    double lanes[ROW_F64];
+    memcpy(lanes, &of.sum, sizeof lanes);
+    for (int width = ROW_F64 / 2; width; width /= 2)
+        for (int k = 0; k < width; k++)
+            lanes[k] += lanes[k + width];
+    return lanes[0] + rest;
+}
+
+ALWAYS_INLINE double total_f64(wide_sum of, double rest) {
+    double sum = rest, lost = 0, lanes_lost = 0;
+    for (int k = 0; k < ROW_F64; k++) {
+        add_exactly(&sum, &lost, of.sum[k]);
+        lanes_lost += of.lost[k];
+    }
+    lost += lanes_lost;
+    return lost == lost ? sum + lost : sum; /* infinities lose a NaN */
+}
+
+/* All bits of the last `n` lanes are those from TAIL + n on. */
+static const int32_t TAIL_f32[2 * ROW_F32] = {[ROW_F32 ... 2 * ROW_F32 - 1] = -1};
+static const int64_t TAIL_f64[2 * ROW_F64] = {[ROW_F64 ... 2 * ROW_F64 - 1] = -1};
+
+/* Of elements `from` in memory, which are `type` in registers. */
+#define ROW_SUM(name, from, stored, suffix, type, mask, lanes, expression)                                    \
+    static double name(const void *row, ptrdiff_t count, double centre) {                                     \
+        typedef row_##mask mask_anywhere __attribute__((aligned(1), may_alias));                              \
+        const stored *data = row;                                                                             \
+        const type c = (type)centre;                                                                          \
+        wide_sum sum = {{0}, {0}};                                                                            \
+        ptrdiff_t i = 0;                                                                                      \
+        (void)c;                                                                                              \
+        while (count - i >= lanes) {                                                                          \
+            row_##suffix s[CHAINS] = {{0}}, x;                                                                \
+            ptrdiff_t end = i + (count - i) / (CHAINS * lanes) * (CHAINS * lanes);                            \
+            end = end - i > FLUSH_##suffix * CHAINS * lanes ? i + FLUSH_##suffix * CHAINS * lanes : end;      \
+            for (; i < end; i += CHAINS * lanes)                                                              \
+                for (int k = 0; k < CHAINS; k++) {                                                            \
+                    x = load_in_##from(data + i, k);                                                          \
+                    s[k] += expression;                                                                       \
+                }                                                                                             \
+            if (count - i < CHAINS * lanes) { /* what is left belongs to the last block: a short row has no other */ \
+                for (int k = 0; k < CHAINS && count - i >= lanes; k++, i += lanes) {                          \
+                    x = load_##from(data + i);                                                                \
+                    s[k] += expression;                                                                       \
+                }                                                                                             \
+                if (i < count) { /* the last vector but for what is counted already */                        \
+                    x = load_##from(data + count - lanes);                                                    \
+                    row_##suffix all = expression;                                                            \
+                    s[CHAINS - 1] += (row_##suffix)((row_##mask)all & *(const mask_anywhere *)(TAIL_##suffix + (count - i))); \
+                    i = count;                                                                                \
+                }                                                                                             \
+            }                                                                                                 \
+            add_block_##suffix(&sum, ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7])));      \
+        }                                                                                                     \
+        double rest = 0;                                                                                      \
+        for (; i < count; i++) {                                                                              \
+            type x = one_##from(data[i]);                                                                     \
+            rest += expression;                                                                               \
+        }                                                                                                     \
+        return total_##suffix(sum, rest);                                                                     \
+    }
+
+/* The sum of so many of s. */
+#define PAIRS_1(k) s[k]
+#define PAIRS_4(k) ((s[k] + s[k + 1]) + (s[k + 2] + s[k + 3]))
+#define PAIRS_8(k) (PAIRS_4(k) + PAIRS_4(k + 4))
+
+/* Adds a vector of floats to some columns; doubles with what they lose. */
+ALWAYS_INLINE void add_columns_f32(double *into, double *lost, row_f32 x) {
+    typedef row_f64 anywhere __attribute__((aligned(1), may_alias));
+    half_f32 halves[2];
+    memcpy(halves, &x, sizeof x);
+    for (int k = 0; k < 2; k++)
+        *(anywhere *)(into + k * ROW_F64) += in_double(halves[k]);
+}
+
+ALWAYS_INLINE void add_columns_f64(double *into, double *lost, row_f64 x) {
+    typedef row_f64 anywhere __attribute__((aligned(1), may_alias));
+    wide_sum sum = {*(anywhere *)into, *(anywhere *)lost};
+    add_block_f64(&sum, x);
+    *(anywhere *)into = sum.sum;
+    *(anywhere *)lost = sum.lost;
+}
+
+ALWAYS_INLINE void add_column_f32(double *into, double *lost, float x) { *into += x; }
+ALWAYS_INLINE void add_column_f64(double *into, double *lost, double x) { add_exactly(into, lost, x); }
+
+ALWAYS_INLINE row_f32 centres_f32(const double *from) {
+    row_f32 made;
+    for (int k = 0; k < ROW_F32; k++)
+        made[k] = (float)from[k];
+    return made;
+}
+
+ALWAYS_INLINE row_f64 centres_f64(const double *from) { return load_f64(from); }
+
+/* Adds N rows to sums[width]: what they are together in the elements' own precision. A function of its own keeps the places of
+   eight rows in registers. Sixteen rows would be more lines than a set of the cache has places, where they lie 4 kB apart. */
+#define STRIP_ROWS(N, name, from, stored, suffix, type, mask, lanes, expression)                              \
+    static __attribute__((noinline)) void name##_##N(const stored *data, ptrdiff_t step, ptrdiff_t width,     \
+                                                     const double *centre, double *sums, double *lost) {      \
+        typedef row_##mask mask_anywhere __attribute__((aligned(1), may_alias));                              \
+        for (ptrdiff_t begin = 0; begin < width && width >= lanes; begin += lanes) {                          \
+            const ptrdiff_t j = width - begin < lanes ? width - lanes : begin; /* the last: some of it again */ \
+            const row_##suffix c = centres_##suffix(centre + j);                                              \
+            row_##suffix s[N];                                                                                \
+            (void)c;                                                                                          \
+            for (int k = 0; k < N; k++) {                                                                     \
+                const row_##suffix x = load_##from(data + k * step + j);                                      \
+                s[k] = expression;                                                                            \
+            }                                                                                                 \
+            s[0] = PAIRS_##N(0);                                                                              \
+            if (j < begin)                                                                                    \
+                s[0] = (row_##suffix)((row_##mask)s[0] & *(const mask_anywhere *)(TAIL_##suffix + (width - begin))); \
+            add_columns_##suffix(sums + j, lost + j, s[0]);                                                   \
+        }                                                                                                     \
+        for (ptrdiff_t j = 0; j < width && width < lanes; j++) {                                              \
+            const type c = (type)centre[j];                                                                   \
+            type s[N];                                                                                        \
+            (void)c;                                                                                          \
+            for (int k = 0; k < N; k++) {                                                                     \
+                const type x = one_##from(data[k * step + j]);                                                \
+                s[k] = expression;                                                                            \
+            }                                                                                                 \
+            add_column_##suffix(sums + j, lost + j, PAIRS_##N(0));                                            \
+        }                                                                                                     \
+    }
+
+/* Sums that begin at a line of the cache, wherever `into` does. */
+#define STRIP_SUM(name, from, stored, suffix, type, mask, lanes, EXACT, expression)                           \
+    STRIP_ROWS(8, name, from, stored, suffix, type, mask, lanes, expression)                                  \
+    STRIP_ROWS(4, name, from, stored, suffix, type, mask, lanes, expression)                                  \
+    STRIP_ROWS(1, name, from, stored, suffix, type, mask, lanes, expression)                                  \
+    static void name(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, const double *centre, \
+                     double *into) {                                                                          \
+        _Alignas(64) double sums[STRIP], lost[EXACT ? STRIP : 1];                                             \
+        const stored *at = data;                                                                              \
+        ptrdiff_t row = 0;                                                                                    \
+        memset(sums, 0, (size_t)width * sizeof *sums);                                                        \
+        memset(lost, 0, EXACT ? (size_t)width * sizeof *lost : sizeof lost);                                  \
+        for (; row + 8 <= rows; row += 8)                                                                     \
+            name##_8(at + row * step, step, width, centre, sums, lost);                                       \
+        for (; row + 4 <= rows; row += 4)                                                                     \
+            name##_4(at + row * step, step, width, centre, sums, lost);                                       \
+        for (; row < rows; row++)                                                                             \
+            name##_1(at + row * step, step, width, centre, sums, lost);                                       \
+        for (ptrdiff_t j = 0; j < width; j++)                                                                 \
+            into[j] += EXACT && lost[j] == lost[j] ? sums[j] + lost[j] : sums[j];                             \
+    }
+
+#define ALL_SUMS(from, stored, suffix, type, mask, lanes, EXACT)                                              \
+    ROW_SUM(sum_of_##from, from, stored, suffix, type, mask, lanes, x)                                        \
+    ROW_SUM(apart_##from, from, stored, suffix, type, mask, lanes, (x - c))                                   \
+    ROW_SUM(away_##from, from, stored, suffix, type, mask, lanes, ((x - c) * (x - c)))                        \
+    STRIP_SUM(sum_strip_of_##from, from, stored, suffix, type, mask, lanes, EXACT, x)                         \
+    STRIP_SUM(apart_strip_##from, from, stored, suffix, type, mask, lanes, EXACT, (x - c))                    \
+    STRIP_SUM(away_strip_##from, from, stored, suffix, type, mask, lanes, EXACT, ((x - c) * (x - c)))         \
+    static double sum_##from(const void *row, ptrdiff_t count) { return sum_of_##from(row, count, 0); }       \
+    static void sum_columns_##from(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, double *into) { \
+        static const double nothing[STRIP];                                                                   \
+        sum_strip_of_##from(data, rows, step, width, nothing, into);                                          \
+    }
+
+ALL_SUMS(f32, float, f32, float, i32, ROW_F32, false)
+ALL_SUMS(f64, double, f64, double, i64, ROW_F64, true)
+ALL_SUMS(bf16, uint16_t, f32, float, i32, ROW_F32, false)
+ALL_SUMS(f16, uint16_t, f32, float, i32, ROW_F32, false)
+
+/* Half types have digits to spare in float: 32 rows, eight at a time, are added there before the sums go on in double. Two vectors
+   are as `load_in` has them; AHEAD and BEHIND put their elements in order. */
+#define HALF_STRIP(from, AHEAD, BEHIND)                                                                       \
+    static __attribute__((noinline)) void add_eight_##from(const uint16_t *data, ptrdiff_t step, ptrdiff_t width, float *sums) { \
+        typedef row_f32 some __attribute__((may_alias));                                                      \
+        for (ptrdiff_t j = 0; j < width; j += 2 * ROW_F32) {                                                  \
+            row_f32 s[8];                                                                                     \
+            for (int k = 0; k < 8; k++)                                                                       \
+                s[k] = load_in_##from(data + k * step + j, 0);                                                \
+            *(some *)(sums + j) += PAIRS_8(0);                                                                \
+            for (int k = 0; k < 8; k++)                                                                       \
+                s[k] = load_in_##from(data + k * step + j, 1);                                                \
+            *(some *)(sums + j + ROW_F32) += PAIRS_8(0);                                                      \
+        }                                                                                                     \
+    }                                                                                                         \
+    static void sum_halves_##from(const void *data, ptrdiff_t rows, ptrdiff_t step, ptrdiff_t width, double *into) { \
+        _Alignas(64) float sums[STRIP];                                                                       \
+        const uint16_t *at = data;                                                                            \
+        const ptrdiff_t whole = width / (2 * ROW_F32) * (2 * ROW_F32);                                        \
+        ptrdiff_t row = 0;                                                                                    \
+        while (row + 8 <= rows) {                                                                             \
+            memset(sums, 0, (size_t)whole * sizeof *sums);                                                    \
+            for (int k = 0; k < 4 && row + 8 <= rows; k++, row += 8)                                          \
+                add_eight_##from(at + row * step, step, whole, sums);                                         \
+            for (ptrdiff_t j = 0; j < whole; j += 2 * ROW_F32) {                                              \
+                const row_f32 a = load_f32(sums + j), b = load_f32(sums + j + ROW_F32);                       \
+                add_columns_f32(into + j, NULL, AHEAD(a, b));                                                 \
+                add_columns_f32(into + j + ROW_F32, NULL, BEHIND(a, b));                                      \
+            }                                                                                                 \
+        }                                                                                                     \
+        sum_columns_##from(at + row * step, rows - row, step, whole, into);                                   \
+        sum_columns_##from(at + whole, rows, step, width - whole, into + whole);                              \
+    }
+
+#define FIRST_OF(a, b) a
+#define SECOND_OF(a, b) b
+#if VECTOR > 16
+#define LOWER_PAIRS(a, b) __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define UPPER_PAIRS(a, b) __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define LOWER_PAIRS(a, b) __builtin_shufflevector(a, b, 0, 4, 1, 5)
+#define UPPER_PAIRS(a, b) __builtin_shufflevector(a, b, 2, 6, 3, 7)
+#endif
+HALF_STRIP(bf16, LOWER_PAIRS, UPPER_PAIRS)
+HALF_STRIP(f16, FIRST_OF, SECOND_OF)
+
+#endif

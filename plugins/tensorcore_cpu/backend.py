@@ -37,6 +37,7 @@ class CPUBackend(XPBackend):
 
     capabilities = Capabilities(tuple(one.name for one in dtypes.ALL), host=True, pinned=True)
     nondeterministic = MappingProxyType({name: name + "_by_rule" for name in _MEASURED})
+    narrow_numbers = native.narrow_numbers()
     memory = Allocator()
 
     def __init__(self, index: int = 0) -> None:

@@ -20,7 +20,7 @@ from tensorcore.formats import Size
 from tensorcore.ops import rules
 from tensorcore.ops.creation.arrays import from_numpy
 from tensorcore.ops.define import Op
-from tensorcore.ops.operands import arguments, common_device, one_device
+from tensorcore.ops.operands import NARROW, arguments, common_device, one_device
 from tensorcore.ops.output import check_out, store, written, written_into
 from tensorcore.ops.record import record
 from tensorcore.ops.shortage import again
@@ -121,7 +121,7 @@ def binary(
     input_for_input, input_for_other = 0 in op.needed_for[0], 1 in op.needed_for[0]
     other_for_input, other_for_other = 0 in op.needed_for[1], 1 in op.needed_for[1]
 
-    usual = usual_way(op, again, accepts, result, floats, integers)
+    usual = usual_way(op, again, accepts, result, floats, integers, NARROW if accepts is None else NARROW & accepts)
 
     def call(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is None and (done := usual(input, other)) is not None:

@@ -10,7 +10,7 @@ from tensorcore.errors import ArgumentTypeError, DeviceError, DtypeError, Gradie
 from tensorcore.ops import rules
 from tensorcore.ops.calls import HIGHEST, LOWEST, PLAIN_FLOATS, PLAIN_INTEGERS
 from tensorcore.ops.define import Op, named
-from tensorcore.ops.operands import arguments, one_device
+from tensorcore.ops.operands import NARROW, arguments, one_device
 from tensorcore.ops.output import check_apart, check_once, written
 from tensorcore.ops.record import record
 from tensorcore.shortcuts import before
@@ -131,7 +131,9 @@ def usual_write(
     # Of one operand there is logical_not alone, which asks whether that is 0.
     comparison, absent = (kernel, ()) if count > 1 else ("eq", (0,))
 
-    @before("overwritten", first, kernel, accepts, result, floats, integers, count, factors)
+    narrow = frozenset() if not numbers else NARROW if accepts is None else NARROW & accepts
+
+    @before("overwritten", first, kernel, accepts, result, floats, integers, count, factors, narrow)
     def overwritten(input: Tensor, others: tuple[Any, ...], **options: Any) -> bool:
         """Whether the call was one of the usual ones, and is done."""
         if not is_free(input) or len(others) + 1 != count:

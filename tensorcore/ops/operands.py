@@ -229,11 +229,13 @@ def arguments(op: Any, device: Any, inputs: Sequence[Any], compute: dtype) -> tu
     """The kernel's arguments, and whether they were widened: then the result is rounded to the narrow dtype after it.
 
     A number beside a narrow float keeps single precision where ``op.widens`` says that PyTorch's does; else it is rounded
-    first. Beside bfloat16 even that one goes in float32, because NumPy would make the result float32.
+    first. Beside bfloat16 even that one goes in float32, because NumPy would make the result float32. Some kernels of some
+    backends know all that (``narrow_numbers``).
     """
     widened = (
         compute in NARROW
         and (op.widens or compute is dtypes.bfloat16)
+        and op.kernel not in device.narrow_numbers
         and not all([isinstance(one, Tensor) for one in inputs])
     )
     if not widened:

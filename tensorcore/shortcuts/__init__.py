@@ -64,6 +64,7 @@ def usual_way(
     result: Any,
     floats: frozenset[Any] = frozenset(),
     integers: frozenset[Any] = frozenset(),
+    narrow: frozenset[Any] = frozenset(),
 ) -> Callable[..., Any]:
     """The elementwise call of one tensor, of two, or of one and a number, where nothing is unusual; None for all others.
 
@@ -72,15 +73,16 @@ def usual_way(
         accepts: the dtypes for which the kernel computes in the operands' own; None for all.
         result: the result's dtype where that is not theirs.
         floats, integers: the dtypes beside which a number of Python's, or a whole one of 32 bits, may stand.
+        narrow: those beside which one may stand on devices whose kernel takes it (``Backend.narrow_numbers``).
     """
-    return before("usual", op, op.name, accepts, result, floats, integers, _traits(op), again)(_nothing)
+    return before("usual", op, op.name, accepts, result, floats, integers, _traits(op), again, narrow)(_nothing)
 
 
 def product_way(
     op: Any, kernel: str, again: Callable[..., Any], accepts: frozenset[Any], dims: tuple[int, int]
 ) -> Callable[..., Any]:
     """The same of a product of two tensors of so many dims."""
-    return before("product", op, kernel, accepts, None, *dims, _traits(op), again)(_nothing)
+    return before("product", op, kernel, accepts, None, *dims, _traits(op), again, frozenset())(_nothing)
 
 
 def fused_way(kernel: str, again: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,9 +1,10 @@
 /* Elementwise calls of one tensor, of two, or of a tensor and a number. */
 #include "shortcuts.h"
 
-/* What an op's short way has to know, see usual_way; TRAITS is how it is recorded, in bits, AGAIN asks a kernel that found no memory
-   a second time. */
-enum { OP, NAME, ACCEPTS, RESULT, FLOATS, INTEGERS, TRAITS, AGAIN };
+/* What an op's short way has to know besides, see usual_way; TRAITS is how it is recorded, in bits, AGAIN asks a kernel that found no
+   memory a second time. */
+enum { OP, TRAITS = 6, AGAIN };
+enum { MOST_DIMS = 8 }; /* of arrays that kernels in C take */
 enum {
     DIFFERENTIABLE = 1,
     KEEPS = 2,
@@ -18,15 +19,28 @@ enum {
 /* Whether a set has the dtype; None has all. */
 static bool has(PyObject *set, PyObject *dtype) { return set == Py_None || PySet_Contains(set, dtype) == 1; }
 
-bool plain_number(PyObject *one, PyObject *dtype, PyObject *floats, PyObject *integers) {
+/* Whether the kernel takes a number of single precision beside that tensor of a half type. */
+static bool beside_narrow(const shortcut *self, PyObject *tensor) {
+    PyObject *native = SLOT(tensor, NATIVE);
+    if (!has(self->known[OP_NARROW], SLOT(tensor, DTYPE)) || !PyArray_CheckExact(native) || PyArray_NDIM((PyArrayObject *)native) > MOST_DIMS)
+        return false;
+    PyObject *names = PyObject_GetAttr(SLOT(tensor, DEVICE), shortcut_names[A_NARROW_NUMBERS]);
+    const bool found = names && PySet_Contains(names, self->known[OP_NAME]) == 1;
+    Py_XDECREF(names);
+    PyErr_Clear();
+    return found;
+}
+
+bool plain_number(const shortcut *self, PyObject *one, PyObject *tensor) {
     const bool whole = PyLong_CheckExact(one);
     if (!whole && !PyFloat_CheckExact(one))
         return false;
-    if (has(floats, dtype))
+    PyObject *dtype = SLOT(tensor, DTYPE);
+    if (has(self->known[OP_FLOATS], dtype) || beside_narrow(self, tensor))
         return true;
     int overflow = 0;
     const long long value = whole ? PyLong_AsLongLongAndOverflow(one, &overflow) : 0;
-    return whole && !overflow && value >= INT32_MIN && value <= INT32_MAX && has(integers, dtype);
+    return whole && !overflow && value >= INT32_MIN && value <= INT32_MAX && has(self->known[OP_INTEGERS], dtype);
 }
 
 static PyObject *node_of(PyObject *made, PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *const *edges, long traits) {
@@ -86,7 +100,7 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
         Py_RETURN_NONE;
     PyObject *dtype = SLOT(args[0], DTYPE), *device = SLOT(args[0], DEVICE), *natives[2] = {SLOT(args[0], NATIVE)};
     PyObject *edges[2] = {SLOT(args[0], NODE), Py_None};
-    if (!has(self->known[ACCEPTS], dtype))
+    if (!has(self->known[OP_ACCEPTS], dtype))
         Py_RETURN_NONE;
     if (count == 2 && is_tensor(args[1])) {
         if (!is_whole(args[1]) || SLOT(args[1], DTYPE) != dtype || SLOT(args[1], DEVICE) != device)
@@ -94,7 +108,7 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
         natives[1] = SLOT(args[1], NATIVE);
         edges[1] = SLOT(args[1], NODE);
     } else if (count == 2) {
-        if (!plain_number(args[1], dtype, self->known[FLOATS], self->known[INTEGERS]))
+        if (!plain_number(self, args[1], args[0]))
             Py_RETURN_NONE;
         natives[1] = args[1];
     }
@@ -105,15 +119,15 @@ static PyObject *run_usual(const shortcut *self, PyObject *const *args, Py_ssize
     const long traits = PyLong_AsLong(self->known[TRAITS]);
     const bool tied = (traits & DIFFERENTIABLE) && (edges[0] != Py_None || edges[1] != Py_None);
     const taping how = tied ? taping_of_thread() : NOT_RECORDING;
-    PyObject *kernel = how == UNUSUAL ? NULL : kernel_of(device, self->known[NAME]), *array = NULL, *made = NULL;
+    PyObject *kernel = how == UNUSUAL ? NULL : kernel_of(device, self->known[OP_NAME]), *array = NULL, *made = NULL;
     PyObject *native = kernel ? PyObject_Vectorcall(kernel, natives, (size_t)count, NULL) : NULL;
     const bool short_of_memory = kernel && !native && PyErr_ExceptionMatches(PyExc_MemoryError);
     if (short_of_memory)
-        native = asked_again(self->known[AGAIN], device, self->known[NAME], natives, count, NULL);
+        native = asked_again(self->known[AGAIN], device, self->known[OP_NAME], natives, count, NULL);
     if (native && (array = PyObject_GetAttr(device, shortcut_names[A_ARRAY])) && (PyObject *)Py_TYPE(native) != array)
         Py_SETREF(native, PyObject_CallMethodOneArg(device, shortcut_names[A_AS_NATIVE], native));
     if (native && array)
-        made = new_tensor(native, self->known[RESULT] == Py_None ? dtype : self->known[RESULT], device);
+        made = new_tensor(native, self->known[OP_RESULT] == Py_None ? dtype : self->known[OP_RESULT], device);
     if (made && how == RECORDING) {
         PyObject *node = node_of(made, self->known[OP], args, count, edges, traits);
         if (node)
@@ -142,7 +156,7 @@ static PyObject *run_product(const shortcut *self, PyObject *const *args, Py_ssi
         Py_RETURN_NONE;
     PyArrayObject *x = (PyArrayObject *)SLOT(args[0], NATIVE), *y = (PyArrayObject *)SLOT(args[1], NATIVE);
     const int ndim = PyArray_NDIM(x), other = PyArray_NDIM(y);
-    if (ndim != PyLong_AsLong(self->known[FLOATS]) || other != PyLong_AsLong(self->known[INTEGERS]) ||
+    if (ndim != PyLong_AsLong(self->known[OP_FLOATS]) || other != PyLong_AsLong(self->known[OP_INTEGERS]) ||
         PyArray_DIM(x, ndim - 1) != PyArray_DIM(y, other > 1 ? other - 2 : 0) || (ndim == 3 && PyArray_DIM(x, 0) != PyArray_DIM(y, 0)))
         Py_RETURN_NONE;
     return run_usual(self, args, count, kwnames);

@@ -21,7 +21,7 @@ typedef struct shortcut shortcut;
    called with the same arguments then. */
 typedef PyObject *(*shortcut_way)(const shortcut *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
-enum { KNOWN = 8 };
+enum { KNOWN = 9 };
 
 struct shortcut {
     PyObject_HEAD
@@ -64,7 +64,7 @@ enum {
     A_UNRECORDED, A_INPUT_SHAPE, A_ENABLED, A_KEY, A_PARAMS, A_ARRAY, A_AS_NATIVE, A_OFFSET, A_DIM1, A_DIM2, A_ADDMM, A_BETA, A_ALPHA,
     A_TYPE, A_LEVELS, A_OWN_GENERATOR, A_RANDOM, A_DEVICE, A_HOST, A_DEFAULT, A_COPY, A_LOCK, A_CAPSULE, A_UNUSED, A_NORMAL, A_ACQUIRE,
     A_RELEASE, A_ALLOCATE, A_FULL, A_PROCESS, A_THREADS, A_DRAW_OVER, A_GENERATOR, A_SHARE_HOST, A_WRAPS, A_TRAITS,
-    A_KEEPS_INPUTS, A_NEEDED_FOR, A_KEEPS_OUT, A_CAPABILITIES, A_VALUES, A_TO_HOST, NAMES
+    A_KEEPS_INPUTS, A_NEEDED_FOR, A_KEEPS_OUT, A_CAPABILITIES, A_VALUES, A_TO_HOST, A_NARROW_NUMBERS, NAMES
 };
 extern PyObject *shortcut_names[NAMES];
 
@@ -114,9 +114,12 @@ PyObject *asked_again(PyObject *again, PyObject *device, PyObject *name, PyObjec
 /* An item of a shape, or some of them as a shape. */
 PyObject *item_of_size(PyObject *self, PyObject *key);
 
-/* Whether a kernel takes that number beside a tensor of the dtype as it is: beside those of one set, or a whole one of 32 bits beside
-   those of another; None has all. */
-bool plain_number(PyObject *one, PyObject *dtype, PyObject *floats, PyObject *integers);
+/* What the ways of elementwise ops know, "usual" and "overwritten", see usual_way: the kernel's name, and sets of dtypes, in which None
+   has all. */
+enum { OP_NAME = 1, OP_ACCEPTS, OP_RESULT, OP_FLOATS, OP_INTEGERS, OP_NARROW = 8 };
+
+/* Whether the kernel of such an op takes that number beside a tensor as it is; whole ones of 32 bits beside integers. */
+bool plain_number(const shortcut *self, PyObject *one, PyObject *tensor);
 
 /* A dim of so many counted from the front; NO_DIM where it is none. */
 enum { NO_DIM = PY_SSIZE_T_MIN };

@@ -1,8 +1,8 @@
 /* Calls that write over their first tensor. */
 #include "shortcuts.h"
 
-/* What the short way of an elementwise op has to know, see usual_write: FIRST is where the first number may stand. */
-enum { FIRST, NAME, ACCEPTS, RESULT, FLOATS, INTEGERS, OPERANDS, FACTORS };
+/* What the short way of an elementwise op has to know besides, see usual_write: FIRST is where the first number may stand. */
+enum { FIRST, OPERANDS = 6, FACTORS };
 
 /* Whether the second of two arrays broadcasts to the shape of the first. */
 static bool fits(PyObject *one, PyObject *other) {
@@ -75,7 +75,7 @@ static PyObject *compared(const shortcut *self, PyObject *input, PyObject **give
     if (!over && (!(over = PyUnicode_InternFromString("compare_over")) || !(equal = PyUnicode_InternFromString("eq")) ||
                   !(zero = PyLong_FromLong(0)) || !(by = Py_BuildValue("(N)", PyUnicode_InternFromString("by")))))
         return NULL;
-    PyObject *operands[] = {given[0], count > 1 ? given[1] : zero, count > 1 ? self->known[NAME] : equal};
+    PyObject *operands[] = {given[0], count > 1 ? given[1] : zero, count > 1 ? self->known[OP_NAME] : equal};
     return run_kernel(SLOT(input, DEVICE), over, operands, 2, by);
 }
 
@@ -85,9 +85,9 @@ static PyObject *run_overwritten(const shortcut *self, PyObject *const *args, Py
     PyObject *given[MOST + 2], *done, *factor = kwnames && PyTuple_GET_SIZE(kwnames) == 1 ? PyTuple_GET_ITEM(kwnames, 0) : NULL;
     const Py_ssize_t count = nargs == 2 && PyTuple_CheckExact(args[1]) ? 1 + PyTuple_GET_SIZE(args[1]) : MOST + 1;
     if (count > MOST || count != PyLong_AsSsize_t(self->known[OPERANDS]) || !is_free(args[0]) ||
-        !(self->known[ACCEPTS] == Py_None || PySet_Contains(self->known[ACCEPTS], SLOT(args[0], DTYPE)) == 1))
+        !(self->known[OP_ACCEPTS] == Py_None || PySet_Contains(self->known[OP_ACCEPTS], SLOT(args[0], DTYPE)) == 1))
         return NULL;
-    if (kwnames && (!factor || self->known[RESULT] != Py_None || PySet_Contains(self->known[FACTORS], factor) != 1 ||
+    if (kwnames && (!factor || self->known[OP_RESULT] != Py_None || PySet_Contains(self->known[FACTORS], factor) != 1 ||
                     !(PyFloat_CheckExact(args[2]) || PyLong_CheckExact(args[2]))))
         return NULL;
     PyObject *input = args[0], *device = SLOT(input, DEVICE);
@@ -95,18 +95,16 @@ static PyObject *run_overwritten(const shortcut *self, PyObject *const *args, Py
     given[count + 1] = factor ? args[2] : NULL;
     for (Py_ssize_t i = 1; i < count; i++) {
         PyObject *other = PyTuple_GET_ITEM(args[1], i - 1);
-        const bool number = i >= PyLong_AsSsize_t(self->known[FIRST]) &&
-                            plain_number(other, SLOT(input, DTYPE), self->known[FLOATS], self->known[INTEGERS]);
-        given[i] = number ? other : beside(input, other);
+        given[i] = i >= PyLong_AsSsize_t(self->known[FIRST]) && plain_number(self, other, input) ? other : beside(input, other);
         if (!given[i])
             return NULL;
     }
-    if (self->known[RESULT] == Py_None || self->known[RESULT] == SLOT(input, DTYPE)) {
+    if (self->known[OP_RESULT] == Py_None || self->known[OP_RESULT] == SLOT(input, DTYPE)) {
         PyObject *keywords = writing_keywords(factor);
-        done = keywords ? run_kernel(device, self->known[NAME], given, count, keywords) : NULL;
+        done = keywords ? run_kernel(device, self->known[OP_NAME], given, count, keywords) : NULL;
         Py_XDECREF(keywords);
     } else if (!(done = compared(self, input, given, count)) && !PyErr_Occurred()) {
-        PyObject *made = run_kernel(device, self->known[NAME], given, count, NULL);
+        PyObject *made = run_kernel(device, self->known[OP_NAME], given, count, NULL);
         done = made ? copied(input, made) : NULL;
         Py_XDECREF(made);
     }

@@ -114,6 +114,28 @@ def test_losses_of_classes_keep_what_their_own_gradient_reads(dtype, weighted):
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("name", ["lstm_steps", "gru_steps", "rnn_steps"])
+def test_recurrent_steps_keep_floats(name, dtype):
+    """Outputs and states are rounded, what the way back reads is not; NumPy's kernel goes back from what either left."""
+    forward, numpy_forward = kernel(name)
+    backward, numpy_backward = kernel(f"{name}_backward")
+    gates = {"lstm_steps": 4, "gru_steps": 3, "rnn_steps": 1}[name]
+    states = [half(dtype, 3, 6, seed=10 + k) for k in range(2 if name == "lstm_steps" else 1)]
+    given = [half(dtype, 8, gates * 6), half(dtype, gates * 6, 6, seed=9)]
+    given += [half(dtype, gates * 6, seed=12)] if name == "gru_steps" else []
+    options = {"sizes": (3, 3, 2), "reverse": False} | ({"nonlinearity": "tanh"} if gates == 1 else {})
+    got, expected = (one(*given, *states, **options) for one in (forward, numpy_forward))
+    assert_rounded(got, expected)
+    count = 1 + len(states)
+    g = [half(dtype, *one.shape, seed=20) for one in expected[:count]]
+    needs = (True,) * (len(given) + len(states))
+    assert_rounded(
+        backward(list(g), *given, *states, *got[count:], needs=needs, **options),
+        numpy_backward(list(g), *given, *states, *expected[count:], needs=needs, **options),
+    )
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
 def test_what_is_asked_otherwise_goes_to_numpy(dtype):
     """Another dtype for the result, doubles beside halves, two half types, and no elements."""
     add, reference = kernel("sum")

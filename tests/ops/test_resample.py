@@ -200,3 +200,16 @@ def test_lines_have_pytorchs_bits(torch) -> None:
                 lib.linspace(start, end, steps, dtype=getattr(lib, kind)).tolist() for lib in (tc, torch)
             ]
             assert found == expected, kind
+
+
+@pytest.mark.parametrize("dtype", [tc.float16, tc.bfloat16], ids=str)
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_half_types_are_resized_in_single_precision(mode, dtype) -> None:
+    """Weights and sums are floats and the result is rounded once, also in the gradient's dtype."""
+    x = tc.linspace(-1, 1, 2 * 3 * 7 * 9).reshape(2, 3, 7, 9).to(dtype).requires_grad_()
+    made = F.interpolate(x, scale_factor=1.7, mode=mode)
+    wide = F.interpolate(x.detach().float(), scale_factor=1.7, mode=mode)
+    assert made.dtype is dtype
+    assert tc.equal(made, wide.to(dtype))
+    made.sum().backward()
+    assert x.grad.dtype is dtype

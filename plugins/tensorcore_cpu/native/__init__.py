@@ -33,6 +33,11 @@ __all__ = [
 
 # How a kernel in C is called that gets what another one of that name, in C as well, does not take.
 _BENEATH = "_beneath"
+# Elementwise ones, which compute halves in single precision and round once, whatever stands beside them.
+_NARROW_NUMBERS = frozenset([
+    "add", "add_scaled", "sub", "mul", "div", "floor_divide", "remainder", "fmod", "pow", "eq", "ne", "lt", "le", "gt", "ge", "clamp",
+    "clamp_min", "clamp_max",
+])  # fmt: skip
 _wanted = os.environ.get("TENSORCORE_NATIVE", "")
 _library: Any = None
 reason = "TENSORCORE_NATIVE=0 turns it off"
@@ -125,6 +130,11 @@ def methods(random: Callable[..., Any]) -> dict[str, Any]:
     if _library is None:
         return {}
     return {name: getattr(_library, name) for name in names} | {"random": _library.drawing(random)}
+
+
+def narrow_numbers() -> frozenset[str]:
+    """The kernels that take a number beside an array of a half type: see ``Backend.narrow_numbers``."""
+    return frozenset() if _library is None else _NARROW_NUMBERS
 
 
 def fuse(*description: Any) -> Any:

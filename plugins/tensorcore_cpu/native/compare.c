@@ -2,6 +2,7 @@
 #include "compare.h"
 
 #include "cast.h"
+#include "halves.h"
 #include "rows.h"
 
 DECLARE_LOOPS(compare_loops, compare_loops);
@@ -45,10 +46,12 @@ static PyObject *run_compare(const native_kernel *kernel, PyObject *const *args,
     int op = 0;
     while (op < COMPARISONS && by != words[op])
         op++;
-    const bool half = type == TYPE_BF16 || type == TYPE_F16, array = native_array_type(args[1]) == type;
+    const bool half = native_is_half(type), array = native_array_type(args[1]) == type;
     const native_loop loop = op < COMPARISONS ? loops->over[op][half ? TYPE_F32 : type] : NULL;
-    if (!loop || (!array && !native_number(args[1], type, &operands[1])))
+    if (!loop || (!array && !native_number(args[1], half ? TYPE_F32 : type, &operands[1])))
         return NULL;
+    if (half && !array)
+        native_retype_number(&operands[1], TYPE_F32, type); /* rounded, as PyTorch has it */
     operands[0].array = (PyArrayObject *)args[0];
     if (array)
         operands[1].array = (PyArrayObject *)args[1];

@@ -3,16 +3,19 @@
 
 #include "cast.h"
 #include "fused.h"
+#include "halves.h"
 #include "plan.h"
 #include "rows.h"
 
 DECLARE_LOOPS(elementwise_loops, elementwise_loops);
 DECLARE_LOOPS(cast_loops, cast_loops);
+DECLARE_LOOPS(half_loops, half_loops);
 
 numpy_loop numpy_power;
 
 static const elementwise_loops *loops;
 static const cast_loops *casts;
+static const half_loops *halves;
 
 enum { OUT, APPROXIMATE, NEGATIVE_SLOPE, OPTIONS };
 static PyObject *names[OPTIONS], *tanh_name;
@@ -36,6 +39,7 @@ typedef struct {
 
 typedef struct {
     native_loop loop, in, out; /* out is NULL where the loop writes the result itself */
+    unsigned numbers;          /* a bit for each operand that is a number, in the loop's type already */
     int inputs, computed, stored; /* sizes of an operand's element in the loop and in memory */
     bool far, past; /* whether operands come from beyond the second cache, and whether the result goes past the caches */
 } buffered;
@@ -60,7 +64,9 @@ static void run_buffered(void *context, char *const *data, const ptrdiff_t *step
         for (int k = 0; k < last; k++) {
             char *const ends[2] = {data[k] + begin * steps[k], space[k]};
             const ptrdiff_t moves[2] = {steps[k], through->computed};
-            if (steps[k] || !begin)
+            if (through->numbers >> k & 1)
+                memcpy(space[k], ends[0], (size_t)through->computed);
+            else if (steps[k] || !begin)
                 through->in(ends, moves, steps[k] ? piece : 1);
             if (through->far && steps[k])
                 fetch(ends[0] + piece * steps[k], steps[k], rest < PIECE ? rest : PIECE);
@@ -98,16 +104,26 @@ static PyObject *signed_anew(const elementwise_op *op, native_type type, const n
     return made;
 }
 
+/* Which operands are numbers, a bit for each. */
+static unsigned numbers_of(const elementwise_op *op, const native_operand *operands) {
+    unsigned numbers = 0;
+    for (int k = 0; k < op->inputs; k++)
+        numbers |= operands[k].array ? 0 : 1u << k;
+    return numbers;
+}
+
 static PyObject *evaluate(const elementwise_op *op, native_type type, const native_operand *operands, PyObject *out) {
-    bool half = type == TYPE_BF16 || type == TYPE_F16;
+    const bool half = native_is_half(type);
     if (half && (op->op == OP_neg || op->op == OP_abs))
         return signed_anew(op, type, operands, out);
-    native_loop loop = loops->compute[op->op][half ? TYPE_F32 : type];
-    if (!loop || (half && op->op == OP_nextafter)) /* whose step is that of the type itself */
+    const native_type inside = half ? TYPE_F32 : type, result = op->gives_bool ? TYPE_BOOL : type;
+    const native_loop through_floats = loops->compute[op->op][inside];
+    const native_loop(*own)[HALF_NUMBERS] = type == TYPE_F16 ? halves->f16 : halves->bf16;
+    const native_loop loop = half ? own[op->op][numbers_of(op, operands)] : through_floats;
+    if ((!loop && !through_floats) || (half && op->op == OP_nextafter)) /* whose step is that of the type itself */
         return NULL;
-    native_type result = op->gives_bool ? TYPE_BOOL : type;
     const npy_intp grain = op->function || half ? FUNCTION_GRAIN : GRAIN;
-    if (!half) {
+    if (loop) {
         PyObject *made = native_dense_loop(operands, op->inputs, result, out, grain, loop, PAST_CACHES);
         if (made || PyErr_Occurred())
             return made;
@@ -118,13 +134,12 @@ static PyObject *evaluate(const elementwise_op *op, native_type type, const nati
     PyObject *made = native_plan_result(&plan, operands, result, out);
     if (!made)
         return NULL;
-    bool apart = half;
+    bool apart = !loop;
     for (int k = 0; op->function && plan.ndim && k < plan.operands; k++)
         apart |= plan.steps[k][plan.ndim - 1] != TYPE_SIZE[type];
     if (apart) {
-        native_type inside = half ? TYPE_F32 : type;
-        buffered through = {loop, casts->cast[type][inside], op->gives_bool ? NULL : casts->cast[inside][type],
-                            op->inputs, TYPE_SIZE[inside], TYPE_SIZE[type], plan.count * TYPE_SIZE[type] >= FAR,
+        buffered through = {through_floats, casts->cast[type][inside], op->gives_bool ? NULL : casts->cast[inside][type],
+                            numbers_of(op, operands), op->inputs, TYPE_SIZE[inside], TYPE_SIZE[type], plan.count * TYPE_SIZE[type] >= FAR,
                             plan.count * TYPE_SIZE[type] >= PAST_CACHES};
         native_plan_run(&plan, grain, run_buffered, &through);
     } else {
@@ -135,7 +150,8 @@ static PyObject *evaluate(const elementwise_op *op, native_type type, const nati
 
 /* Entries */
 
-/* The operands' common type; TYPE_NONE where they have none, or where one is neither an array nor a number. */
+/* The operands' common type, which numbers take on; beside halves they are floats. TYPE_NONE where they have none, or where one is
+   neither an array nor a number. */
 static native_type common_type(PyObject *const *args, int count, native_operand *operands) {
     native_type type = TYPE_NONE;
     for (int k = 0; k < count; k++) {
@@ -152,12 +168,76 @@ static native_type common_type(PyObject *const *args, int count, native_operand 
         operands[k].array = (PyArrayObject *)args[k];
     }
     for (int k = 0; type != TYPE_NONE && k < count; k++)
-        if (!operands[k].array && !native_number(args[k], type, &operands[k]))
+        if (!operands[k].array && !native_number(args[k], native_is_half(type) ? TYPE_F32 : type, &operands[k]))
             return TYPE_NONE;
     return type;
 }
 
+/* Rounds the floats beside halves as PyTorch does. */
+static void round_numbers(native_type type, int count, native_operand *operands) {
+    for (int k = 0; k < count; k++)
+        if (!operands[k].array) {
+            native_retype_number(&operands[k], TYPE_F32, type);
+            native_retype_number(&operands[k], type, TYPE_F32);
+        }
+}
+
 static PyObject *none_is_missing(PyObject *option) { return option == Py_None ? NULL : option; }
+
+/* The half type of all arrays among them, where there is a number too. */
+static native_type half_beside_numbers(PyObject *const *args, Py_ssize_t count, PyArrayObject **array) {
+    native_type type = TYPE_NONE;
+    bool numbers = false;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        numbers |= !PyArray_Check(args[k]);
+        if (!PyArray_Check(args[k]))
+            continue;
+        const native_type one = native_descr_type((PyObject *)PyArray_DESCR((PyArrayObject *)args[k]));
+        if (!native_is_half(one) || (type != TYPE_NONE && one != type))
+            return TYPE_NONE;
+        type = one;
+        *array = (PyArrayObject *)args[k];
+    }
+    return numbers ? type : TYPE_NONE;
+}
+
+/* What NumPy's kernel makes of halves beside numbers as floats, of what no loop takes: by itself it would round numbers, or give
+   floats. NULL where there are none, with an exception that stands already, or without. */
+static PyObject *widened(const native_kernel *kernel, bool rounds, PyObject *const *args, Py_ssize_t count, PyObject *out) {
+    PyArrayObject *half = NULL;
+    const native_type type = PyErr_Occurred() ? TYPE_NONE : half_beside_numbers(args, count, &half);
+    if (type == TYPE_NONE)
+        return NULL;
+    PyObject *wide[PLAN_OPERANDS] = {NULL}, *made;
+    bool good = true;
+    for (Py_ssize_t k = 0; good && k < count; k++) {
+        native_operand number;
+        float held;
+        if (PyArray_Check(args[k])) {
+            wide[k] = PyArray_FromArray((PyArrayObject *)args[k], PyArray_DescrFromType(NPY_FLOAT), NPY_ARRAY_FORCECAST);
+        } else if (native_number(args[k], TYPE_F32, &number)) {
+            if (rounds)
+                round_numbers(type, 1, &number);
+            memcpy(&held, number.data, sizeof held);
+            wide[k] = PyFloat_FromDouble(held);
+        }
+        good = wide[k] != NULL;
+    }
+    made = good ? PyObject_Vectorcall(kernel->fallback, wide, (size_t)count, NULL) : NULL;
+    PyObject *array = made ? PyArray_FromAny(made, NULL, 0, 0, 0, NULL) : NULL;
+    Py_CLEAR(made);
+    if (array && out)
+        made = PyArray_CopyInto((PyArrayObject *)out, (PyArrayObject *)array) ? NULL : Py_NewRef(out);
+    else if (array && PyArray_TYPE((PyArrayObject *)array) == NPY_FLOAT)
+        made = PyArray_FromArray((PyArrayObject *)array, (PyArray_Descr *)Py_NewRef((PyObject *)PyArray_DESCR(half)),
+                                 NPY_ARRAY_FORCECAST);
+    else
+        made = Py_XNewRef(array);
+    Py_XDECREF(array);
+    for (Py_ssize_t k = 0; k < count; k++)
+        Py_XDECREF(wide[k]);
+    return made;
+}
 
 static PyObject *run_elementwise(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs,
                                  PyObject *kwnames) {
@@ -167,7 +247,12 @@ static PyObject *run_elementwise(const native_kernel *kernel, PyObject *const *a
     if (nargs != op->inputs || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)))
         return NULL;
     native_type type = common_type(args, op->inputs, operands);
-    return type == TYPE_NONE ? NULL : evaluate(op, type, operands, none_is_missing(out));
+    const bool rounds = op->op != OP_mul && op->op != OP_div && op->op != OP_floor_divide; /* whose numbers keep single precision */
+    if (rounds && native_is_half(type))
+        round_numbers(type, op->inputs, operands);
+    out = none_is_missing(out);
+    PyObject *made = type == TYPE_NONE ? NULL : evaluate(op, type, operands, out);
+    return made ? made : widened(kernel, rounds, args, nargs, out);
 }
 
 static PyObject *run_gelu(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -191,7 +276,7 @@ static PyObject *run_leaky_relu(const native_kernel *kernel, PyObject *const *ar
     if (nargs != 1 || !kwnames || !native_options(args, nargs, kwnames, taken, 2, given) || !given[0])
         return NULL;
     native_type type = common_type(args, 1, operands);
-    if ((type != TYPE_F32 && type != TYPE_F64) || !native_number(given[0], type, &operands[1]))
+    if (!native_is_floating(type) || !native_number(given[0], native_is_half(type) ? TYPE_F32 : type, &operands[1]))
         return NULL;
     return evaluate(&op, type, operands, none_is_missing(given[1]));
 }
@@ -208,11 +293,12 @@ static PyObject *run_pow(const native_kernel *kernel, PyObject *const *args, Py_
     };
     static const elementwise_op any = {OP_power, 2, false, true};
     native_operand operands[2];
-    PyObject *out = NULL;
+    PyObject *out = NULL, *made;
     if (nargs != 2 || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)))
         return NULL;
+    out = none_is_missing(out);
     native_type type = native_array_type(args[0]);
-    bool whole = PyLong_CheckExact(args[1]), floating = type == TYPE_F32 || type == TYPE_F64;
+    bool whole = PyLong_CheckExact(args[1]), floating = native_is_floating(type);
     if (type != TYPE_NONE && (whole || (PyFloat_CheckExact(args[1]) && floating))) {
         double exponent = whole ? PyLong_AsDouble(args[1]) : PyFloat_AS_DOUBLE(args[1]);
         if (exponent == -1 && PyErr_Occurred()) {
@@ -222,9 +308,26 @@ static PyObject *run_pow(const native_kernel *kernel, PyObject *const *args, Py_
         operands[0].array = (PyArrayObject *)args[0];
         for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
             if (exponent == KNOWN[i].exponent && (floating || !KNOWN[i].floats_only))
-                return evaluate(&KNOWN[i].op, type, operands, none_is_missing(out));
+                return (made = evaluate(&KNOWN[i].op, type, operands, out)) ? made : widened(kernel, true, args, nargs, out);
     }
-    return common_type(args, 2, operands) == TYPE_F32 ? evaluate(&any, TYPE_F32, operands, none_is_missing(out)) : NULL;
+    type = common_type(args, 2, operands);
+    if (native_is_half(type))
+        round_numbers(type, 2, operands);
+    made = type == TYPE_F32 || native_is_half(type) ? evaluate(&any, type, operands, out) : NULL;
+    return made ? made : widened(kernel, true, args, nargs, out);
+}
+
+PyObject *native_add_scaled_halves(PyObject *x, PyObject *y, double factor, PyObject *out) {
+    static const elementwise_op op = {OP_add_scaled, 3, false, false};
+    const float number = (float)factor;
+    native_operand operands[3];
+    const native_type type = common_type((PyObject *[]){x, y}, 2, operands);
+    if (!native_is_half(type))
+        return NULL;
+    operands[2] = (native_operand){.data = (char *)&operands[2].number};
+    memcpy(operands[2].data, &number, sizeof number);
+    round_numbers(type, 3, operands);
+    return evaluate(&op, type, operands, out);
 }
 
 static PyObject *run_where(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -236,6 +339,9 @@ static PyObject *run_where(const native_kernel *kernel, PyObject *const *args, P
     if (type == TYPE_NONE || native_array_type(args[0]) != TYPE_BOOL)
         return NULL;
     operands[0].array = (PyArrayObject *)args[0];
+    for (int k = 1; k < 3; k++) /* elements are copied as they are */
+        if (!operands[k].array && native_is_half(type))
+            native_retype_number(&operands[k], TYPE_F32, type);
     native_loop loop = loops->compute[OP_where][type];
     out = none_is_missing(out);
     PyObject *made = native_dense_loop(operands, 3, type, out, GRAIN, loop, PAST_CACHES);
@@ -292,6 +398,7 @@ int elementwise_init(void) {
         return -1;
     loops = PICK(elementwise_loops);
     casts = PICK(cast_loops);
+    halves = PICK(half_loops);
     names[OUT] = PyUnicode_InternFromString("out");
     names[APPROXIMATE] = PyUnicode_InternFromString("approximate");
     names[NEGATIVE_SLOPE] = PyUnicode_InternFromString("negative_slope");

@@ -29,7 +29,9 @@ enum {
     UNARY_OPS(OP_NUMBER) FUNCTION_OPS(OP_NUMBER) UNARY_TEST_OPS(OP_NUMBER) BINARY_OPS(OP_NUMBER)
     POLYNOMIAL_OPS(OP_NUMBER) COMPARE_OPS(OP_NUMBER)
     /* Those with entries of their own. */
-    OP_gelu, OP_gelu_tanh, OP_leaky_relu, OP_cube, OP_reciprocal_square, OP_power, OP_clamp, OP_where, OPS
+    OP_gelu, OP_gelu_tanh, OP_leaky_relu, OP_cube, OP_reciprocal_square, OP_power, OP_clamp, OP_where, OPS,
+    OP_add_scaled = OPS, /* of halves: that of others is a formula */
+    ALL_OPS
 };
 
 /* NumPy's loop for powers of floats, and what it wants to have beside; no loop where it has none. */
@@ -40,7 +42,14 @@ typedef struct {
 extern numpy_loop numpy_power;
 
 typedef struct {
-    native_loop compute[OPS][TYPES]; /* NULL where there is none: NumPy's turn */
+    native_loop compute[ALL_OPS][TYPES]; /* NULL where there is none: NumPy's turn */
 } elementwise_loops;
+
+/* Loops of the half types, by which operands are numbers, a bit for each: of those they read a float. NULL where there is none:
+   elements pass through a buffer of floats. */
+enum { HALF_NUMBERS = 7 };
+typedef struct {
+    native_loop bf16[ALL_OPS][HALF_NUMBERS], f16[ALL_OPS][HALF_NUMBERS];
+} half_loops;
 
 #endif

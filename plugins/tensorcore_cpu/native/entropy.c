@@ -1,25 +1,33 @@
 /* nll_loss and cross_entropy with classes as targets, and their gradients. cross_entropy keeps two numbers of each row in
    the place of its logarithms: the backward pass computes those again, which costs less than writing and reading them. */
+#include "cast.h"
+#include "halves.h"
 #include "rows.h"
 #include "softmax.h"
 
 #include <stdlib.h>
 
 DECLARE_LOOPS(softmax_loops, softmax_loops);
+DECLARE_LOOPS(cast_loops, cast_loops);
 
 static const softmax_loops *loops;
+static const cast_loops *casts;
 
 enum { REDUCTION, IGNORE_INDEX, NEEDS, OPTIONS };
 static PyObject *names[OPTIONS];
 
-enum { GRAIN = 1 << 14, KEPT = 3 }; /* of each place: the largest score, the logarithm of the sum, the weight */
+enum {
+    GRAIN = 1 << 14,
+    KEPT = 3,       /* of each place: the largest score, the logarithm of the sum, the weight */
+    ROOM = 1 << 12, /* elements of rows of a half type that are floats at a time */
+};
 
 /* One call: its operands in row-major order, and what each piece of it does. */
 typedef struct {
     class_scores scores;
     const softmax_of_real *of;
     PyArrayObject *x, *target, *weight;
-    native_type type;
+    native_type type, half; /* the scores are of the second, where that is not TYPE_NONE */
     native_reduction reduction;
     npy_intp places;
     void *losses;
@@ -33,9 +41,15 @@ static void end_call(class_call *call) {
     Py_XDECREF(call->weight);
 }
 
-/* Fills the call from (x, target, weight) and the options; false where it is not for this kernel. */
-static bool begin_call(class_call *call, PyObject *x, PyObject *target, PyObject *weight, PyObject *const *options) {
-    *call = (class_call){.type = native_real_type(x), .reduction = native_reduction_named(options[REDUCTION])};
+/* Fills the call from (x, target, weight) and the options; false where it is not for this kernel. `halves` is whether rows of a half
+   type are, which have room as floats. */
+static bool begin_call(class_call *call, PyObject *x, PyObject *target, PyObject *weight, PyObject *const *options, bool halves) {
+    *call = (class_call){.type = native_real_type(x), .half = TYPE_NONE, .reduction = native_reduction_named(options[REDUCTION])};
+    const native_type given = native_array_type(x);
+    if (halves && native_is_half(given) && PyArray_NDIM((PyArrayObject *)x) == 2 && PyArray_DIM((PyArrayObject *)x, 1) <= ROOM) {
+        call->half = given;
+        call->type = TYPE_F32;
+    }
     if (call->type == TYPE_NONE || call->reduction == REDUCTION_UNKNOWN || native_array_type(target) != TYPE_I64 ||
         !options[IGNORE_INDEX] || !PyLong_Check(options[IGNORE_INDEX]))
         return false;
@@ -108,6 +122,25 @@ static void each_place(class_call *call, place_step step, bool cheap) {
     native_parallel(call->places, cheap ? GRAIN : native_grain(GRAIN, call->scores.n), run_places, &run);
 }
 
+/* Rows of halves: a few of them are floats at a time. */
+static void forward_halves(class_call *call, npy_intp first, npy_intp count) {
+    _Alignas(64) float space[ROOM];
+    const npy_intp n = call->scores.n;
+    for (npy_intp end = first + count, rows; first < end; first += rows) {
+        class_scores some = call->scores;
+        rows = end - first < ROOM / n ? end - first : ROOM / n;
+        casts->cast[call->half][TYPE_F32]((char *[]){(char *)some.x + first * n * TYPE_SIZE[call->half], (char *)space},
+                                          (const ptrdiff_t[]){TYPE_SIZE[call->half], sizeof *space}, rows * n);
+        some.x = space;
+        some.target += first;
+        some.top = (float *)some.top + first;
+        some.less = (float *)some.less + first;
+        some.each = (float *)some.each + first;
+        call->of->statistics(&some, 0, rows);
+        call->of->losses(&some, (float *)call->losses + first, 0, rows);
+    }
+}
+
 static void forward_step(class_call *call, npy_intp first, npy_intp count) {
     if (call->scores.top)
         call->of->statistics(&call->scores, first, count);
@@ -121,9 +154,12 @@ static void backward_step(class_call *call, npy_intp first, npy_intp count) {
 /* The losses as asked for: of each place, or their sum, over that of the weights where it is a mean. */
 static PyObject *finished(const class_call *call, PyArrayObject *losses, double weights) {
     if (call->reduction == REDUCTION_NONE)
-        return Py_NewRef((PyObject *)losses);
+        return call->half == TYPE_NONE ? Py_NewRef((PyObject *)losses) : native_converted(losses, call->type, call->half);
     double total = call->of->total(call->losses, call->places);
-    return native_number_array(call->reduction == REDUCTION_MEAN ? total / weights : total, call->type);
+    PyObject *made = native_number_array(call->reduction == REDUCTION_MEAN ? total / weights : total, call->type);
+    if (made && call->half != TYPE_NONE)
+        Py_SETREF(made, native_converted((PyArrayObject *)made, call->type, call->half));
+    return made;
 }
 
 static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -131,7 +167,7 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
     PyObject *options[OPTIONS], *answer = NULL;
     class_call call;
     if (nargs != 3 || !kwnames || !native_options(args, nargs, kwnames, names, 2, options) ||
-        !begin_call(&call, args[0], args[1], args[2], options))
+        !begin_call(&call, args[0], args[1], args[2], options, of_scores))
         return NULL;
     npy_intp inner = call.scores.inner, rows = call.places / inner, size = TYPE_SIZE[call.type];
     npy_intp kept_shape[3] = {KEPT, rows, inner};
@@ -149,7 +185,7 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
             data += 2 * call.places * size;
         }
         call.scores.each = data;
-        each_place(&call, forward_step, !of_scores);
+        each_place(&call, call.half != TYPE_NONE ? forward_halves : forward_step, !of_scores);
         double weights = call.reduction == REDUCTION_NONE ? 1 : call.of->total(call.scores.each, call.places);
         PyObject *made = finished(&call, losses, weights), *sum = native_number_array(weights, call.type);
         if (made && sum)
@@ -194,7 +230,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
         return NULL;
     native_type type = native_real_type(args[1]);
     if (type == TYPE_NONE || native_real_type(args[0]) != type || native_real_type(args[4]) != type ||
-        native_real_type(args[5]) != type || !begin_call(&call, args[1], args[2], args[3], options))
+        native_real_type(args[5]) != type || !begin_call(&call, args[1], args[2], args[3], options, false))
         return NULL;
     PyArrayObject *kept = (PyArrayObject *)args[4], *weights = (PyArrayObject *)args[5], *g = NULL, *made = NULL;
     npy_intp wanted = call.reduction == REDUCTION_NONE ? call.places : 1;
@@ -226,6 +262,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
 
 int entropy_init(void) {
     loops = PICK(softmax_loops);
+    casts = PICK(cast_loops);
     names[REDUCTION] = PyUnicode_InternFromString("reduction");
     names[IGNORE_INDEX] = PyUnicode_InternFromString("ignore_index");
     names[NEEDS] = PyUnicode_InternFromString("needs");

@@ -134,6 +134,10 @@ static PyObject *run_formula(const native_kernel *kernel, PyObject *const *args,
     if (nargs != op->inputs || (kwnames && !native_options(args, nargs, kwnames, names, OPTIONS, options)))
         return NULL;
     double weight, numbers[3] = {0};
+    if (op->loop == FORMULA_add_scaled && native_is_half(native_array_type(args[0])))
+        return number(options[ALPHA], 1, &weight)
+                   ? native_add_scaled_halves(args[0], args[1], weight, options[OUT] == Py_None ? NULL : options[OUT])
+                   : NULL;
     if (op->loop == FORMULA_lerp && PyFloat_CheckExact(args[2])) { /* one weight is one of two formulas for all elements */
         weight = PyFloat_AS_DOUBLE(args[2]);
         numbers[0] = fabs(weight) < 0.5 ? weight : 1 - weight;

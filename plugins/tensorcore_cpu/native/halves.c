@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+DECLARE_LOOPS(cast_loops, cast_loops);
+
 enum { MOST = 24 }; /* operands and options of a call */
 
 /* Which kernels, and what of their results is rounded, one letter for each: 'h' always, '=' never (it is kept in single precision
@@ -29,6 +31,7 @@ static const struct {
     {"standardize", "h="}, {"standardize_backward", "123"}, {"standardize_by", "h"},
     {"attention", "h="}, {"attention_backward", "1234"},
     {"matmul", "h"}, {"matmul_nt", "h"}, {"matmul_tn", "h"}, {"linear", "h"}, {"addmm", "h"},
+    {"lstm_steps", "hhh="}, {"gru_steps", "hh="}, {"rnn_steps", "hh="},
     {"conv", "h"}, {"conv_input_gradient", "h"}, {"conv_weight_gradient", "h"},
 };
 
@@ -39,17 +42,15 @@ const char *native_rounds(const char *name) {
     return NULL;
 }
 
-static bool is_half(native_type type) { return type == TYPE_BF16 || type == TYPE_F16; }
-
 /* The half type of all operands that have one; TYPE_NONE where there are two or none, or where a call is of another kind. */
 static native_type common_half(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     native_type found = TYPE_NONE;
     const Py_ssize_t all = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     for (Py_ssize_t i = 0; i < all; i++) {
         const native_type type = native_array_type(args[i]);
-        if (type == TYPE_F64 || (is_half(type) && found != TYPE_NONE && found != type))
+        if (type == TYPE_F64 || (native_is_half(type) && found != TYPE_NONE && found != type))
             return TYPE_NONE;
-        found = is_half(type) ? type : found;
+        found = native_is_half(type) ? type : found;
     }
     for (Py_ssize_t k = 0; found != TYPE_NONE && kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
         PyObject *name = PyTuple_GET_ITEM(kwnames, k);
@@ -57,6 +58,11 @@ static native_type common_half(PyObject *const *args, Py_ssize_t nargs, PyObject
             return TYPE_NONE;
     }
     return all <= MOST ? found : TYPE_NONE;
+}
+
+void native_retype_number(native_operand *operand, native_type from, native_type to) {
+    int64_t number = operand->number;
+    PICK(cast_loops)->cast[from][to]((char *[]){(char *)&number, operand->data}, (const ptrdiff_t[]){0, 0}, 1);
 }
 
 /* Takes the reference to `made`. */
@@ -75,7 +81,7 @@ static PyObject *all_rounded(PyObject *made, native_type half, const char *round
     PyObject *answer = PyTuple_New(count);
     for (Py_ssize_t i = 0; answer && i < count; i++) {
         const char letter = rounds[i < letters ? i : letters - 1];
-        const bool rounds_it = letter == 'h' || (letter != '=' && is_half(native_array_type(args[letter - '0'])));
+        const bool rounds_it = letter == 'h' || (letter != '=' && native_is_half(native_array_type(args[letter - '0'])));
         PyObject *one = Py_NewRef(PyTuple_GET_ITEM(made, i));
         if (rounds_it && !(one = rounded(one, half)))
             Py_CLEAR(answer);
@@ -94,7 +100,8 @@ PyObject *native_widened(const native_kernel *kernel, PyObject *const *args, Py_
     PyObject *wide[MOST], *made = NULL;
     Py_ssize_t count = 0;
     for (bool good = true; good && count < all; count += good) {
-        wide[count] = is_half(native_array_type(args[count])) ? native_converted((PyArrayObject *)args[count], half, TYPE_F32) : Py_NewRef(args[count]);
+        const bool narrow = native_is_half(native_array_type(args[count]));
+        wide[count] = narrow ? native_converted((PyArrayObject *)args[count], half, TYPE_F32) : Py_NewRef(args[count]);
         good = wide[count] != NULL;
     }
     if (count == all && !(made = kernel->run(kernel, wide, nargs, kwnames)) && !PyErr_Occurred())

@@ -2,7 +2,7 @@
 #ifndef TENSORCORE_NATIVE_HALVES_H
 #define TENSORCORE_NATIVE_HALVES_H
 
-#include "native.h"
+#include "plan.h"
 
 /* How the results of the kernel of that name are rounded where its operands are of a half type; NULL where it does not take them. */
 const char *native_rounds(const char *name);
@@ -12,5 +12,11 @@ PyObject *native_widened(const native_kernel *kernel, PyObject *const *args, Py_
 
 /* A new array of another type with the values of one, whose memory order it has; between the half types and float. */
 PyObject *native_converted(PyArrayObject *x, native_type from, native_type to);
+
+/* x + factor * y of two arrays of one half type, rounded once; NULL without an exception where they are others. */
+PyObject *native_add_scaled_halves(PyObject *x, PyObject *y, double factor, PyObject *out);
+
+/* The float that stands beside halves as one of them, and back: the number of an operand takes on another type. */
+void native_retype_number(native_operand *operand, native_type from, native_type to);
 
 #endif

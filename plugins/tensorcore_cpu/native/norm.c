@@ -1,6 +1,8 @@
 /* Normalisations: one kernel for layer, group, instance, RMS and batch norm, which differ in the view and the dims. */
 #include "norm.h"
 
+#include "halves.h"
+#include "norm_halves.h"
 #include "rows.h"
 
 #include <stdlib.h>
@@ -23,7 +25,7 @@ enum {
 /* One call. The view is over rows (trailing dims are normalised) or over channels (all dims but the second). */
 typedef struct {
     const norm_of_real *of;
-    native_type type;
+    native_type type, half; /* x and the result are of the second, where that is not TYPE_NONE */
     int ndim;
     npy_intp view[MOST];
     bool reduced[MOST], by_channel, inside; /* channels innermost in memory: each position is a row of them */
@@ -111,12 +113,15 @@ static bool read_view(norm_call *call, PyObject *const *options, bool weighted) 
     return true;
 }
 
-/* None, or an array of that type and so many elements; *array is a dense one. */
-static bool optional(PyObject *object, native_type type, npy_intp size, PyArrayObject **array) {
+/* None, or an array of that type and so many elements, or beside halves one of theirs; *array is a dense one of that type. */
+static bool optional(PyObject *object, native_type type, native_type half, npy_intp size, PyArrayObject **array) {
     if (native_is_none(object))
         return true;
-    if (native_real_type(object) != type || PyArray_SIZE((PyArrayObject *)object) != size)
+    const native_type found = native_array_type(object);
+    if ((found != type && (found != half || half == TYPE_NONE)) || PyArray_SIZE((PyArrayObject *)object) != size)
         return false;
+    if (found != type)
+        return (*array = (PyArrayObject *)native_converted((PyArrayObject *)object, half, type)) && PyArray_IS_C_CONTIGUOUS(*array);
     return (*array = native_dense(object)) != NULL;
 }
 
@@ -146,7 +151,7 @@ static bool lies_inside(PyArrayObject *x) {
 static PyArrayObject *new_like_x(const norm_call *call) {
     int axes[MOST];
     if (!call->inside)
-        return native_empty(PyArray_NDIM(call->x), PyArray_DIMS(call->x), call->type);
+        return native_empty(PyArray_NDIM(call->x), PyArray_DIMS(call->x), call->half != TYPE_NONE ? call->half : call->type);
     channels_inside(PyArray_NDIM(call->x), axes);
     return native_empty_ordered(PyArray_NDIM(call->x), PyArray_DIMS(call->x), call->type, axes);
 }
@@ -163,17 +168,27 @@ static bool take_x(norm_call *call, PyArrayObject *x) {
     return call->x != NULL;
 }
 
-/* Fills the call from (x, weight, bias) and the options; false where it is not for this kernel. */
-static bool begin_call(norm_call *call, PyObject *const *args, PyObject *const *options) {
+/* Fills the call from (x, weight, bias) and the options; false where it is not for this kernel. `halves` is whether rows of a half
+   type are. */
+static bool begin_call(norm_call *call, PyObject *const *args, PyObject *const *options, bool halves) {
     bool weighted = !native_is_none(args[1]) || !native_is_none(args[2]);
-    *call = (norm_call){.type = native_real_type(args[0])};
-    if (call->type == TYPE_NONE || !PyArray_SIZE((PyArrayObject *)args[0]) || !read_view(call, options, weighted) ||
+    *call = (norm_call){.type = native_array_type(args[0]), .half = TYPE_NONE};
+    if (halves && native_is_half(call->type)) {
+        call->half = call->type;
+        call->type = TYPE_F32;
+    }
+    if (call->type != TYPE_F32 && call->type != TYPE_F64)
+        return false;
+    if (!PyArray_SIZE((PyArrayObject *)args[0]) || !read_view(call, options, weighted) ||
         product(call->view, 0, call->ndim) != PyArray_SIZE((PyArrayObject *)args[0]))
+        return false;
+    if (call->by_channel && call->half != TYPE_NONE &&
+        (call->inner == 1 || call->batch * call->inner > NORM_CHANNEL || lies_inside((PyArrayObject *)args[0])))
         return false;
     call->of = &loops->of[call->type];
     call->weights = call->by_channel ? call->channels : call->turns * (call->n / call->inner);
-    if (!optional(args[1], call->type, call->weights, &call->weight) ||
-        !optional(args[2], call->type, call->weights, &call->bias) || !take_x(call, (PyArrayObject *)args[0])) {
+    if (!optional(args[1], call->type, call->half, call->weights, &call->weight) ||
+        !optional(args[2], call->type, call->half, call->weights, &call->bias) || !take_x(call, (PyArrayObject *)args[0])) {
         end_call(call);
         return false;
     }
@@ -212,11 +227,23 @@ static void each_channel(const norm_call *call, channel_loop loop) {
                     &run);
 }
 
+static bool forward(norm_call *call) {
+    const npy_intp row_grain = native_grain(GRAIN, call->n), channel_grain = native_grain(GRAIN, call->batch * call->inner);
+    if (call->half != TYPE_NONE)
+        return call->by_channel ? native_norm_half_channels(call->of, &call->over_channels, call->half, channel_grain)
+                                : native_norm_half_rows(call->of, &call->over_rows, call->rows, call->half, row_grain);
+    if (call->by_channel)
+        each_channel(call, call->of->channels);
+    else
+        native_parallel(call->rows, row_grain, forward_rows, call);
+    return true;
+}
+
 static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[OPTIONS], *answer = NULL;
     norm_call call;
     if (nargs != 3 || !kwnames || !native_options(args, nargs, kwnames, names, NEEDS, options) ||
-        !begin_call(&call, args, options))
+        !begin_call(&call, args, options, true))
         return NULL;
     npy_intp kept[MOST];
     for (int i = 0; i < call.ndim; i++)
@@ -228,11 +255,7 @@ static PyObject *run_forward(const native_kernel *kernel, PyObject *const *args,
         call.over_rows.out = call.over_channels.out = PyArray_DATA(made);
         call.over_rows.mean = call.over_channels.mean = call.centre ? PyArray_DATA(mean) : NULL;
         call.over_rows.var = call.over_channels.var = PyArray_DATA(var);
-        if (call.by_channel)
-            each_channel(&call, call.of->channels);
-        else
-            native_parallel(call.rows, native_grain(GRAIN, call.n), forward_rows, &call);
-        answer = PyTuple_Pack(3, (PyObject *)made, (PyObject *)mean, (PyObject *)var);
+        answer = forward(&call) ? PyTuple_Pack(3, (PyObject *)made, (PyObject *)mean, (PyObject *)var) : NULL;
     }
     Py_XDECREF(made);
     Py_XDECREF(mean);
@@ -320,7 +343,7 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     norm_call call;
     if (nargs != 6 || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[NEEDS] ||
         !PyTuple_Check(options[NEEDS]) || PyTuple_GET_SIZE(options[NEEDS]) != 3 || native_real_type(args[0]) == TYPE_NONE ||
-        !begin_call(&call, args + 1, options))
+        !begin_call(&call, args + 1, options, false))
         return NULL;
     npy_intp statistics = call.by_channel ? call.channels : call.rows;
     PyArrayObject *mean = NULL, *var = NULL, *made[3] = {NULL}, *inputs[3] = {call.x, call.weight, call.bias};
@@ -332,7 +355,8 @@ static PyObject *run_backward(const native_kernel *kernel, PyObject *const *args
     bool ready = PyArray_SIZE((PyArrayObject *)args[0]) == PyArray_SIZE(call.x) && native_real_type(args[0]) == call.type &&
                  native_is_none(args[4]) == !call.centre &&
                  (call.inside && !one ? lying_lines(&call, arrived, &g) : native_lines_of(arrived, line, &g)) &&
-                 optional(args[4], call.type, statistics, &mean) && optional(args[5], call.type, statistics, &var) && var;
+                 optional(args[4], call.type, TYPE_NONE, statistics, &mean) &&
+                 optional(args[5], call.type, TYPE_NONE, statistics, &var) && var;
     for (int k = 0; ready && k < 3; k++)
         ready = gradient_of(&call, inputs[k], PyTuple_GET_ITEM(options[NEEDS], k), &made[k]);
     if (ready) {
@@ -372,12 +396,14 @@ static PyObject *run_by(const native_kernel *kernel, PyObject *const *args, Py_s
     PyArrayObject *x = (PyArrayObject *)args[0], *others[4] = {NULL}, *made = NULL;
     if (type == TYPE_NONE || PyArray_NDIM(x) < 2 || !PyArray_SIZE(x))
         return NULL;
-    norm_call call = {.of = &loops->of[type], .type = type, .batch = PyArray_DIM(x, 0), .channels = PyArray_DIM(x, 1)};
+    norm_call call = {.of = &loops->of[type], .type = type, .half = TYPE_NONE};
+    call.batch = PyArray_DIM(x, 0);
+    call.channels = PyArray_DIM(x, 1);
     npy_intp before;
     native_around(x, 1, &before, &call.inner);
     bool ready = !native_is_none(args[1]) && !native_is_none(args[2]);
     for (int k = 0; ready && k < 4; k++)
-        ready = optional(args[k + 1], type, call.channels, &others[k]);
+        ready = optional(args[k + 1], type, TYPE_NONE, call.channels, &others[k]);
     call.by_channel = true;
     call.ndim = PyArray_NDIM(x);
     memcpy(call.view, PyArray_DIMS(x), (size_t)call.ndim * sizeof *call.view);

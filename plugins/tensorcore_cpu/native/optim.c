@@ -1,6 +1,7 @@
 /* Optimizer steps over a whole list of parameters at once: one pass over memory, no arrays in between. */
 #include "optim.h"
 
+#include "cast.h"
 #include "rows.h"
 
 #include <math.h>
@@ -8,8 +9,10 @@
 #include <stdlib.h>
 
 DECLARE_LOOPS(optim_loops, optim_loops);
+DECLARE_LOOPS(cast_loops, cast_loops);
 
 static const optim_loops *loops;
+static const cast_loops *casts;
 
 enum {
     LR, WEIGHT_DECAY, MOMENTUM, DAMPENING, BETA1, BETA2, EPS, NUMBERS, /* numbers */
@@ -19,7 +22,12 @@ static PyObject *names[OPTIONS];
 static const char *const NAMES[OPTIONS] = {"lr", "weight_decay", "momentum", "dampening", "beta1", "beta2", "eps",
                                            "nesterov", "maximize", "first", "decoupled", "steps", "factor"};
 
-enum { GRAIN = 1 << 14, MOST_ARRAYS = 5 }; /* elements a thread */
+enum {
+    GRAIN = 1 << 14, /* elements a thread */
+    MOST_ARRAYS = 5,
+    GRADIENT = 1, /* the array that is not written */
+    PIECE = 512,  /* elements of a half type that are floats at a time */
+};
 
 typedef struct {
     step_numbers numbers;
@@ -36,10 +44,15 @@ static void end_call(step_call *call) {
     free(call->ends);
 }
 
+static char **array_of(step_arrays *of, int k) {
+    char **const arrays[MOST_ARRAYS] = {&of->param, &of->grad, &of->one, &of->two, &of->three};
+    return arrays[k];
+}
+
 /* The elements of a list's array, which has to be dense, of that type and size, and alone in its memory. */
 static char *elements(PyObject *list, Py_ssize_t i, native_type type, npy_intp size, bool written) {
     PyObject *object = PyList_Check(list) ? PyList_GET_ITEM(list, i) : PyTuple_GET_ITEM(list, i);
-    if (native_real_type(object) != type)
+    if (native_array_type(object) != type)
         return NULL;
     PyArrayObject *array = (PyArrayObject *)object;
     if (!PyArray_IS_C_CONTIGUOUS(array) || PyArray_SIZE(array) != size || (written && !PyArray_ISWRITEABLE(array)))
@@ -63,24 +76,42 @@ static bool begin_call(step_call *call, PyObject *const *lists, int count) {
     if (!call->params)
         return false;
     PyObject *first = PyList_Check(lists[0]) ? PyList_GET_ITEM(lists[0], 0) : PyTuple_GET_ITEM(lists[0], 0);
-    call->type = native_real_type(first);
+    call->type = native_array_type(first);
     call->arrays = calloc((size_t)call->params, sizeof *call->arrays);
     call->ends = calloc((size_t)call->params, sizeof *call->ends);
-    bool fits = call->type != TYPE_NONE && call->arrays && call->ends;
+    bool fits = native_is_floating(call->type) && call->arrays && call->ends;
     npy_intp end = 0;
     for (Py_ssize_t i = 0; fits && i < call->params; i++) {
         PyObject *param = PyList_Check(lists[0]) ? PyList_GET_ITEM(lists[0], i) : PyTuple_GET_ITEM(lists[0], i);
         npy_intp size = PyArray_Check(param) ? PyArray_SIZE((PyArrayObject *)param) : -1;
-        char **into[MOST_ARRAYS] = {&call->arrays[i].param, &call->arrays[i].grad, &call->arrays[i].one,
-                                    &call->arrays[i].two, &call->arrays[i].three};
         for (int k = 0; fits && k < count; k++)
             if (k < 2 || lists[k] != Py_None)
-                fits = (*into[k] = elements(lists[k], i, call->type, size, k != 1)) != NULL;
+                fits = (*array_of(&call->arrays[i], k) = elements(lists[k], i, call->type, size, k != GRADIENT)) != NULL;
         call->ends[i] = end += size;
     }
     if (!fits)
         end_call(call);
     return fits;
+}
+
+/* Elements of a half type: each piece of the arrays as floats, so that a step is rounded once. */
+static void step_halves(const step_call *call, step_arrays *of, npy_intp first, npy_intp count) {
+    _Alignas(64) float space[MOST_ARRAYS][PIECE];
+    static const ptrdiff_t in[2] = {sizeof(uint16_t), sizeof(float)}, out[2] = {sizeof(float), sizeof(uint16_t)};
+    step_arrays wide = *of;
+    for (int k = 0; k < MOST_ARRAYS; k++)
+        if (*array_of(of, k))
+            *array_of(&wide, k) = (char *)space[k];
+    for (npy_intp end = first + count, piece; first < end; first += piece) {
+        piece = end - first < PIECE ? end - first : PIECE;
+        for (int k = 0; k < MOST_ARRAYS; k++)
+            if (*array_of(of, k))
+                casts->cast[call->type][TYPE_F32]((char *[]){*array_of(of, k) + first * in[0], (char *)space[k]}, in, piece);
+        call->loop(&call->numbers, &wide, 0, piece);
+        for (int k = 0; k < MOST_ARRAYS; k++)
+            if (*array_of(of, k) && k != GRADIENT)
+                casts->cast[TYPE_F32][call->type]((char *[]){(char *)space[k], *array_of(of, k) + first * in[0]}, out, piece);
+    }
 }
 
 static void run_elements(void *context, npy_intp begin, npy_intp end) {
@@ -95,7 +126,9 @@ static void run_elements(void *context, npy_intp begin, npy_intp end) {
     }
     for (; begin < end; low++) {
         npy_intp start = low ? call->ends[low - 1] : 0, stop = call->ends[low] < end ? call->ends[low] : end;
-        if (stop > begin && call->loop)
+        if (stop > begin && call->loop && native_is_half(call->type))
+            step_halves(call, &call->arrays[low], begin - start, stop - begin);
+        else if (stop > begin && call->loop)
             call->loop(&call->numbers, &call->arrays[low], begin - start, stop - begin);
         else if (stop > begin &&
                  loops->unscale[call->type](call->arrays[low].param + (begin - start) * TYPE_SIZE[call->type], stop - begin,
@@ -136,7 +169,7 @@ static PyObject *run_sgd(const native_kernel *kernel, PyObject *const *args, Py_
     if (nargs != 3 || !kwnames || !native_options(args, nargs, kwnames, names, OPTIONS, options) || !options[LR] ||
         options[STEPS] || !read_numbers(&call.numbers, options) || !begin_call(&call, args, 3))
         return NULL;
-    call.loop = loops->sgd[call.type];
+    call.loop = loops->sgd[native_is_half(call.type) ? TYPE_F32 : call.type];
     return run_call(&call);
 }
 
@@ -164,7 +197,7 @@ static PyObject *run_adam(const native_kernel *kernel, PyObject *const *args, Py
         end_call(&call);
         return NULL;
     }
-    call.loop = loops->adam[call.type];
+    call.loop = loops->adam[native_is_half(call.type) ? TYPE_F32 : call.type];
     return run_call(&call);
 }
 
@@ -177,6 +210,10 @@ static PyObject *run_unscale(const native_kernel *kernel, PyObject *const *args,
     lists[0] = lists[1] = args[0];
     if (!begin_call(&call, lists, 2))
         return NULL;
+    if (native_is_half(call.type)) { /* NumPy rounds the factor first */
+        end_call(&call);
+        return NULL;
+    }
     PyObject *done = run_call(&call);
     Py_XDECREF(done);
     PyArrayObject *made = done ? native_empty(0, NULL, TYPE_BOOL) : NULL;
@@ -187,6 +224,7 @@ static PyObject *run_unscale(const native_kernel *kernel, PyObject *const *args,
 
 int optim_init(void) {
     loops = PICK(optim_loops);
+    casts = PICK(cast_loops);
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
             return -1;

@@ -27,6 +27,9 @@ typedef enum {
 
 static const unsigned char TYPE_SIZE[TYPES] = {4, 8, 2, 2, 1, 2, 4, 8, 1, 1};
 
+static inline bool native_is_half(native_type type) { return type == TYPE_BF16 || type == TYPE_F16; }
+static inline bool native_is_floating(native_type type) { return type == TYPE_F32 || type == TYPE_F64 || native_is_half(type); }
+
 /* Whether the processor is one of Intel's (isa.c): for what was measured to be another choice there. */
 bool native_on_intel(void);
 

@@ -154,7 +154,7 @@ def _over_last(
 ) -> Tensor:
     if (
         type(input) is Tensor
-        and input.dtype in PLAIN_FLOATS
+        and (input.dtype in PLAIN_FLOATS or input.dtype in NARROW)
         and type(normalized_shape) is tuple
         and len(normalized_shape) == 1
         and type(normalized_shape[0]) is int

@@ -22,7 +22,7 @@ from tensorcore.ops.kinds import operation
 from tensorcore.ops.layers.adaptive_pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from tensorcore.ops.layers.pool import taken
 from tensorcore.ops.linalg.products import matmul
-from tensorcore.ops.operands import plain
+from tensorcore.ops.operands import NARROW, once_rounded, plain
 from tensorcore.ops.samples import resample as samples
 from tensorcore.ops.shapes.convert import with_channels_of
 from tensorcore.tensor import Tensor, new_tensor
@@ -141,6 +141,10 @@ def _scaled(size: int, by: float) -> int:
 def _resized(
     input: Tensor, mode: str, sizes: Any, wanted: Any, scales: Any, align_corners: bool, antialias: bool
 ) -> Tensor:
+    if input.dtype in NARROW and not mode.startswith("nearest"):
+        return once_rounded(  # type: ignore[no-any-return]
+            _resized, input.dtype, input, mode, sizes, wanted, scales, align_corners, antialias
+        )
     whole = not mode.startswith("nearest") and input.dtype is dtypes.uint8
     # Positions are computed in the precision of the elements, and never in less than single.
     real = np.float32 if input.dtype.is_floating_point and input.dtype.itemsize < 8 else np.float64

@@ -70,8 +70,11 @@ _sub = elementwise(
 )  # fmt: skip
 
 
+_SCALED = PLAIN_FLOATS | NARROW  # of which the latter have the kernel where the device says so
+
+
 @composite(
-    inputs="input other", name="add_scaled", method=False, register=False, quick=PLAIN_FLOATS, takes=PLAIN_FLOATS,
+    inputs="input other", name="add_scaled", method=False, register=False, quick=_SCALED, takes=_SCALED,
     grads=dict(input=same, other=lambda g, alpha: g * alpha), backward_name="AddBackward0",
 )  # fmt: skip
 def _add_scaled(input: Tensor, other: Tensor, *, alpha: Any) -> Tensor:
@@ -84,8 +87,13 @@ def _one_pass(input: Any, other: Any, alpha: Any) -> bool:
         (type(alpha) is float or type(alpha) is int)
         and type(input) is Tensor is type(other)
         and other.dtype is input.dtype
-        and other.dtype in PLAIN_FLOATS
+        and (other.dtype in PLAIN_FLOATS or _scales(other))
     )
+
+
+def _scales(one: Any) -> bool:
+    """Whether that kernel takes the tensor, of a narrow dtype."""
+    return one.dtype in NARROW and "add_scaled" in one.device.narrow_numbers
 
 
 def _scaled(op: str, input: Any, other: Any, alpha: Any) -> Any:
@@ -131,7 +139,7 @@ def sub(input: Any, other: Any, *late: Any, alpha: Any = 1, out: Tensor | None =
     return _sub(input, _scaled("sub", input, other, alpha), out=out)
 
 
-_add_into = usual_write(_add_scaled.op, PLAIN_FLOATS, None, False, frozenset(["alpha"]))  # type: ignore[attr-defined]
+_add_into = usual_write(_add_scaled.op, _SCALED, None, False, frozenset(["alpha"]))  # type: ignore[attr-defined]
 
 
 def _scaling(op: Op, written: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -143,7 +151,7 @@ def _scaling(op: Op, written: Callable[..., Tensor]) -> Callable[..., Tensor]:
             return older(name, (input, other, *late), {}, "alpha", frames=2)
         if alpha == 1:
             return written(input, other)
-        if (type(alpha) is float or type(alpha) is int) and _add_into(input, (other,), alpha=alpha if add else -alpha):
+        if _one_pass(input, other, alpha) and _add_into(input, (other,), alpha=alpha if add else -alpha):
             return input
         check_apart(name, input, (other,))
         return written(input, _scaled(name, input, other, alpha))

@@ -10,7 +10,7 @@ from tensorcore.errors import ArgumentTypeError, DtypeError, UnsupportedDtype
 from tensorcore.ops.calls import PLAIN_FLOATS, explain
 from tensorcore.ops.define import Op
 from tensorcore.ops.kinds import REAL, alias, composite, elementwise, method, operation
-from tensorcore.ops.operands import as_argument, check_number, check_tensors, one_device, plain, result_type
+from tensorcore.ops.operands import NARROW, as_argument, check_number, check_tensors, one_device, plain, result_type
 from tensorcore.ops.output import store
 from tensorcore.ops.pointwise.complex import complex
 from tensorcore.ops.record import record
@@ -189,7 +189,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None, *, out: Tensor | None
         and type(input) is Tensor
         and input.node is None
         and out is None
-        and input.dtype in PLAIN_FLOATS
+        and (input.dtype in PLAIN_FLOATS or (input.dtype in NARROW and "clamp" in input.device.narrow_numbers))
     ):  # bounds that every dtype holds, and nothing to record: half of a small call
         try:
             return new_tensor(input.device.kernels["clamp"](input.native, min, max), input.dtype, input.device)

@@ -1,14 +1,10 @@
 /* The loops of casts and copies. */
-#include "halves.h"
+#include "half.h"
 #include "loop.h"
 
 #include "../cast.h"
 
 #include <string.h>
-
-#if defined(__F16C__) || defined(__AVX2__)
-#include <immintrin.h>
-#endif
 
 /* Between numbers. What an integer cannot hold is undefined, as in NumPy; to bool everything but zero is true. */
 
@@ -27,14 +23,34 @@ CASTS_FROM(i32, int32_t, int32_t)
 CASTS_FROM(i64, int64_t, int64_t)
 CASTS_FROM(u8, uint8_t, uint8_t)
 
-UNARY_LOOP(bf16_to_f32, uint16_t, float, bf16_value(x))
-UNARY_LOOP(f32_to_bf16, float, uint16_t, bf16_of(x))
+/* Half types */
 
-/* float16 */
+UNARY_LOOP(bf16_to_f32_rest, uint16_t, float, bf16_value(x))
+UNARY_LOOP(f32_to_bf16_rest, float, uint16_t, bf16_of(x))
+
+static void bf16_to_f32(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    ptrdiff_t i = 0;
+    for (; steps[0] == 2 && steps[1] == 4 && i + 2 * LANES_F32 <= count; i += 2 * LANES_F32) {
+        const vf_pair made = bf16_ordered(data[0] + i * 2);
+        memcpy(data[1] + i * 4, &made, sizeof made);
+    }
+    char *const rest[2] = {data[0] + i * steps[0], data[1] + i * steps[1]};
+    bf16_to_f32_rest(rest, steps, count - i);
+}
+
+static void f32_to_bf16(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
+    ptrdiff_t i = 0;
+    for (; steps[0] == 4 && steps[1] == 2 && i + 2 * LANES_F32 <= count; i += 2 * LANES_F32) {
+        const vf_u *from = (const vf_u *)(data[0] + i * 4);
+        bf16_in_order(data[1] + i * 2, (vf_pair){{from[0], from[1]}});
+    }
+    char *const rest[2] = {data[0] + i * steps[0], data[1] + i * steps[1]};
+    f32_to_bf16_rest(rest, steps, count - i);
+}
 
 #ifdef __F16C__
-UNARY_LOOP(f16_to_f32_rest, uint16_t, float, _cvtsh_ss(x))
-UNARY_LOOP(f32_to_f16_rest, float, uint16_t, _cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT))
+UNARY_LOOP(f16_to_f32_rest, uint16_t, float, f16_value(x))
+UNARY_LOOP(f32_to_f16_rest, float, uint16_t, f16_of(x))
 
 static void f16_to_f32(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {
     const uint16_t *from = (const uint16_t *)data[0];

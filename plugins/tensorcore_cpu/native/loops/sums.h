@@ -3,7 +3,7 @@
 #ifndef TENSORCORE_NATIVE_SUMS_LOOPS_H
 #define TENSORCORE_NATIVE_SUMS_LOOPS_H
 
-#include "halves.h"
+#include "half.h"
 #include "loop.h"
 
 #include "../reduce.h"

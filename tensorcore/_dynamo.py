@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from types import ModuleType
+from typing import Any
 
 from tensorcore.compiler import (
     allow_in_graph,
@@ -26,6 +28,10 @@ __all__ = [
     "explain",
     "is_compiling",
     "list_backends",
+    "mark_dynamic",
+    "mark_static",
+    "mark_static_address",
+    "maybe_mark_dynamic",
     "reset",
 ]
 
@@ -35,8 +41,34 @@ config = Settings(
     suppress_errors=False, verbose=False,
 )  # fmt: skip
 
+
+def mark_dynamic(t: Any, index: Any, **hints: Any) -> None:
+    """Says that sizes of a tensor change; each shape is traced by itself here, so that nothing follows."""
+
+
+def mark_static(t: Any, index: Any = None) -> None:
+    """Says that sizes of a tensor stay; nothing follows, as for :func:`mark_dynamic`."""
+
+
+def mark_static_address(t: Any, guard: bool = True) -> None:
+    """Says that a tensor keeps its memory; plans take the memory that they meet."""
+
+
+maybe_mark_dynamic = mark_dynamic
+
+
+class TransformGetItemToIndex(nullcontext[None]):
+    """Where tensors of one element are indices under vmap; they are everywhere here."""
+
+
+def _room(name: str, held: type) -> None:
+    """A module in this one that has a class, which programs import from there."""
+    made = ModuleType(f"{__name__}.{name}")
+    made.__dict__[held.__name__] = held
+    globals()[name] = sys.modules[made.__name__] = made
+
+
 # PyTorch keeps the class of a compiled module here, where programs that unwrap one import it from.
-eval_frame = ModuleType(f"{__name__}.eval_frame")
-eval_frame.__dict__["OptimizedModule"] = OptimizedModule
-sys.modules[eval_frame.__name__] = eval_frame
+_room("eval_frame", OptimizedModule)
+_room("_trace_wrapped_higher_order_op", TransformGetItemToIndex)
 __path__: list[str] = []

@@ -249,6 +249,23 @@ def test_questions_of_traceable_programs() -> None:
         tc._check_tensor_all(tc.tensor([1]))
 
 
+def test_marks_for_a_compiler_and_places_in_trees() -> None:
+    """Hints about shapes and memory change nothing; a dict's values come with their keys; a vmapped index needs no mode."""
+    dynamo, trees = importlib.import_module("tensorcore._dynamo"), importlib.import_module("tensorcore.utils._pytree")
+    x = tc.arange(6.0)
+    double = tc.compile(lambda x: x * 2)
+    for mark in (lambda x: dynamo.mark_dynamic(x, 0), dynamo.mark_static, dynamo.mark_static_address):
+        assert mark(x) is None
+        assert double(x).tolist() == [0, 2, 4, 6, 8, 10]
+    tree = {"a": 1, "b": [2]}
+    pairs, context = trees._dict_flatten_with_keys(tree)
+    assert [(str(place), place.get(tree), value) for place, value in pairs] == [("['a']", 1, 1), ("['b']", [2], [2])]
+    assert trees._dict_unflatten([one for _, one in pairs], context) == tree
+    modes = importlib.import_module("tensorcore._dynamo._trace_wrapped_higher_order_op")
+    with modes.TransformGetItemToIndex():
+        assert tc.vmap(lambda i: x[i])(tc.tensor([4, 1])).tolist() == [4, 1]
+
+
 @pytest.mark.parametrize("function", ["add", "sub", "mul", "div", "floor_divide", "trunc"])
 @pytest.mark.parametrize("numbers", [(7, 2), (-7.5, 2), (2**40, 3), (7, 2.5)])
 def test_arithmetic_of_two_numbers(function: str, numbers: tuple[float, float]) -> None:

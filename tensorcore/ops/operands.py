@@ -225,20 +225,24 @@ def as_argument(op: str, device: Any, one: Any, compute: dtype) -> Any:
     return as_number(one, compute)
 
 
+_WIDE = frozenset([dtypes.float32, dtypes.float64])
+
+
 def arguments(op: Any, device: Any, inputs: Sequence[Any], compute: dtype) -> tuple[list[Any], bool]:
     """The kernel's arguments, and whether they were widened: then the result is rounded to the narrow dtype after it.
 
     A number beside a narrow float keeps single precision where ``op.widens`` says that PyTorch's does; else it is rounded
     first. Beside bfloat16 even that one goes in float32, because NumPy would make the result float32. Some kernels of some
-    backends know all that (``narrow_numbers``).
+    backends know all that (``narrow_numbers``). A 0-d tensor of more digits that stands second is such a number too.
     """
-    widened = (
-        compute in NARROW
-        and (op.widens or compute is dtypes.bfloat16)
-        and op.kernel not in device.narrow_numbers
-        and not all([isinstance(one, Tensor) for one in inputs])
-    )
-    if not widened:
+    if compute not in NARROW:
+        return [as_argument(op.name, device, one, compute) for one in inputs], False
+    known, last = op.kernel in device.narrow_numbers, inputs[-1]
+    finer = op.widens and isinstance(last, Tensor) and not last.native.shape and last.dtype in _WIDE
+    if finer and known and device.capabilities.values:
+        inputs, finer = (*inputs[:-1], last.item()), False  # type: ignore[attr-defined]
+    numbers = not known and not all([isinstance(one, Tensor) for one in inputs])
+    if not finer and not (numbers and (op.widens or compute is dtypes.bfloat16)):
         return [as_argument(op.name, device, one, compute) for one in inputs], False
     made = [as_argument(op.name, device, one, dtypes.float32) for one in inputs]
     if not op.widens:

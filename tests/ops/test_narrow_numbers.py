@@ -77,3 +77,20 @@ def test_bounds_that_are_numbers(dtype):
     low, high = (torch.tensor(one, dtype=dtype) for one in (0.3, 1.7))
     assert torch.equal(x.clamp(0.3, 1.7), x.clamp(low, high))
     assert x.clone().clamp_(0.3, 1.7).max() == high
+
+
+@pytest.mark.parametrize("where", ["cpu", "lazy"])
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_a_tensor_of_one_number(dtype, where):
+    """Second in a product or a quotient it keeps its digits, as a number does; first it is rounded, as PyTorch has it; so are gradients."""
+    x, third = operand(dtype).to(where), torch.tensor(1 / 3, device=where)
+    for call in (lambda x, y: x * y, lambda x, y: x / y, lambda x, y: x // y, lambda x, y: x.clone().mul_(y)):
+        assert torch.equal(call(x, third), call(x, 1 / 3))
+        assert torch.equal(call(x[::3], third.double()), call(x[::3], 1 / 3))
+    assert torch.equal(third * x, third.to(dtype) * x)
+    leaf = x.clone().requires_grad_()
+    (leaf * third).sum().backward()
+    assert torch.equal(leaf.grad, torch.ones_like(x) * (1 / 3))
+    product = torch.compile(lambda x, y: x * y)
+    for number in (1 / 3, 0.1):
+        assert torch.equal(product(x, torch.tensor(number, device=where)), x * number)

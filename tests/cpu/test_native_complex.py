@@ -46,6 +46,40 @@ def test_negation(dtype):
     np.testing.assert_array_equal(x, expected)
 
 
+@pytest.mark.parametrize("name", ["add", "sub", "mul"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arithmetic_of_two(dtype, name):
+    """Sums have NumPy's bits, products a rounding of each factor's parts; also over either operand, and where memory overlaps."""
+    native, fallback = kernel(name)
+    operands = [
+        (wild(dtype), wild(dtype)[::-1].copy()), (pairs(dtype, 550, 91), pairs(dtype, 91, 550).reshape(550, 91)),
+        (pairs(dtype, 0, 1), pairs(dtype, 0, 1)), (pairs(dtype, 7, 3).T, pairs(dtype, 3, 7)), (pairs(dtype, 4), pairs(dtype, 5, 4)),
+    ]  # fmt: skip
+    for x, y in operands:
+        with np.errstate(all="ignore"):
+            expected, got = np.asarray(fallback(x, y)), native(x, y)
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+        if name == "mul":
+            room = 2 * np.finfo(dtype).eps * (np.abs(expected.real) + np.abs(expected.imag))
+            close = np.abs(got - expected) <= np.where(np.isfinite(room), room, 0)
+            same = (got == expected) | (np.isnan(got) & np.isnan(expected))
+            assert (close | same).all()
+        else:
+            assert got.tobytes() == np.ascontiguousarray(expected).tobytes()
+        if x.shape == expected.shape:
+            for over in (0, 1)[: 1 + (y.shape == expected.shape)]:
+                both = [x.copy(), y.copy()]
+                assert native(*both, out=both[over]) is both[over]
+                np.testing.assert_array_equal(both[over], native(x.copy(), y.copy()))
+    x, y = pairs(dtype, 101)[1:], pairs(dtype, 100)
+    expected = native(x, y)
+    for few in range(1, 9):  # the bits of a number do not depend on what stands beside it
+        np.testing.assert_array_equal(native(x[:few], y[:few]), expected[:few])
+    expected = np.asarray(fallback(x[:-1].copy(), x[1:].copy()))
+    native(x[:-1], x[1:], out=x[1:])
+    np.testing.assert_array_equal(x[1:], expected)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_square_roots(dtype):
     """Parts are C's to 2 ulp, zeros with their signs, infinities, NaN and denormals among them, also in place."""

@@ -49,40 +49,51 @@ PyArrayObject *native_empty_complex(int ndim, const npy_intp *shape, native_type
 
 typedef struct {
     native_loop loop;
-    char *from, *to;
+    int operands; /* with the result, as the last one */
+    char *data[3];
     npy_intp size;
 } parts_run;
 
 static void run_parts(void *context, npy_intp begin, npy_intp end) {
     const parts_run *run = context;
-    char *const data[2] = {run->from + begin * run->size, run->to + begin * run->size};
-    const ptrdiff_t steps[2] = {run->size, run->size};
+    char *data[3];
+    const ptrdiff_t steps[3] = {run->size, run->size, run->size};
+    for (int k = 0; k < run->operands; k++)
+        data[k] = run->data[k] + begin * run->size;
     run->loop(data, steps, end - begin);
 }
 
-/* Negation, of parts of either type, and with data square roots, of floats. */
+/* Whether an array has that type, the shape of another one and its order in memory. */
+static bool lies_as(PyObject *object, native_type type, PyArrayObject *x) {
+    return native_complex_type(object) == type && PyArray_SAMESHAPE((PyArrayObject *)object, x) && PyArray_IS_C_CONTIGUOUS((PyArrayObject *)object);
+}
+
+/* The loops over one array or two that lie alike, into a new one or into `out`: those of the parts, a letter's at a time, or of pairs. */
 static PyObject *run_each(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
-    const native_type type = nargs == 1 ? native_complex_type(args[0]) : TYPE_NONE;
+    const char op = *(const char *)kernel->data;
+    const int inputs = op == '-' || op == 'r' ? 1 : 2;
+    const native_type type = nargs == inputs ? native_complex_type(args[0]) : TYPE_NONE;
     PyArrayObject *x = (PyArrayObject *)args[0];
     PyObject *out = NULL;
-    if (type == TYPE_NONE || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)) ||
-        !PyArray_IS_C_CONTIGUOUS(x) || (kernel->data && type != TYPE_F32))
+    if (type == TYPE_NONE || (kwnames && !native_options(args, nargs, kwnames, &names[OUT], 1, &out)) || (op == 'r' && type != TYPE_F32) ||
+        !lies_as(args[0], type, x) || !lies_as(args[inputs - 1], type, x))
         return NULL;
-    PyArrayObject *made = native_is_none(out) ? native_empty_complex(PyArray_NDIM(x), PyArray_DIMS(x), type) : (PyArrayObject *)out;
-    if (!made)
+    const bool given = !native_is_none(out);
+    PyArrayObject *made = given ? (PyArrayObject *)Py_NewRef(out) : native_empty_complex(PyArray_NDIM(x), PyArray_DIMS(x), type);
+    bool fits = made && (!given || (lies_as(out, type, x) && PyArray_ISWRITEABLE(made)));
+    for (int k = 0; k < inputs && fits && given; k++)
+        fits = PyArray_BYTES(made) == PyArray_BYTES((PyArrayObject *)args[k]) || !native_overlap(made, (PyArrayObject *)args[k]);
+    if (!fits) {
+        Py_XDECREF(made);
         return NULL;
-    if (!native_is_none(out)) {
-        if (native_complex_type(out) != type || !PyArray_SAMESHAPE(made, x) || !PyArray_IS_C_CONTIGUOUS(made) ||
-            !PyArray_ISWRITEABLE(made) || (PyArray_BYTES(made) != PyArray_BYTES(x) && native_overlap(made, x)))
-            return NULL;
-        Py_INCREF(out);
     }
-    parts_run run = {PICK(elementwise_loops)->compute[OP_neg][type], PyArray_BYTES(x), PyArray_BYTES(made), TYPE_SIZE[type]};
-    if (kernel->data) {
-        run.loop = PICK(pair_loops)->root_f32;
-        run.size *= 2;
-    }
-    native_parallel(PyArray_NBYTES(x) / run.size, kernel->data ? GRAIN / 4 : 4 * GRAIN, run_parts, &run);
+    const bool pairs = op == 'r' || op == '*';
+    const native_loop loop = op == 'r' ? PICK(pair_loops)->root_f32
+                             : pairs   ? PICK(pair_loops)->times[type]
+                                       : PICK(elementwise_loops)->compute[op == '+' ? OP_add : op == 's' ? OP_sub : OP_neg][type];
+    parts_run run = {loop, inputs + 1, {PyArray_BYTES(x), PyArray_BYTES((PyArrayObject *)args[inputs - 1])}, (pairs ? 2 : 1) * TYPE_SIZE[type]};
+    run.data[inputs] = PyArray_BYTES(made);
+    native_parallel(PyArray_NBYTES(x) / run.size, op == 'r' ? GRAIN / 4 : pairs ? GRAIN : 4 * GRAIN, run_parts, &run);
     return (PyObject *)made;
 }
 
@@ -202,8 +213,11 @@ int complex_numbers_init(void) {
 }
 
 const native_spec complex_numbers_kernels[] = {
-    {"neg_beneath", run_each, NULL},
+    {"neg_beneath", run_each, "-"},
     {"sqrt_beneath", run_each, "r"},
+    {"add_beneath", run_each, "+"},
+    {"sub_beneath", run_each, "s"},
+    {"mul_beneath", run_each, "*"},
     {"sum_beneath", run_sum, NULL},
     {"mean_beneath", run_sum, "m"},
     {"prod_beneath", run_prod, NULL},

@@ -9,6 +9,7 @@ typedef struct {
     void (*sum[TYPE_F64 + 1])(const void *x, ptrdiff_t count, double *made);
     /* Their product as complex numbers. */
     void (*product[TYPE_F64 + 1])(const void *x, ptrdiff_t count, double *made);
+    native_loop times[TYPE_F64 + 1]; /* products of complex numbers that lie side by side */
     native_loop root_f32; /* square roots of complex numbers that lie side by side, with parts of float */
 } pair_loops;
 

@@ -382,19 +382,23 @@ PyObject *elementwise_describe(void) {
     return made;
 }
 
-static bool find_numpy_power(void) {
-    static const char floats[3] = {NPY_FLOAT, NPY_FLOAT, NPY_FLOAT};
+bool native_numpy_loop(const char *name, native_type type, numpy_loop *found) {
+    const char wanted = type == TYPE_F32 ? NPY_FLOAT : NPY_DOUBLE;
     PyObject *numpy = PyImport_ImportModule("numpy");
-    PyUFuncObject *power = numpy ? (PyUFuncObject *)PyObject_GetAttrString(numpy, "power") : NULL;
+    PyUFuncObject *function = numpy ? (PyUFuncObject *)PyObject_GetAttrString(numpy, name) : NULL;
     Py_XDECREF(numpy);
-    for (int i = 0; power && !numpy_power.loop && i < power->ntypes; i++)
-        if (!memcmp(power->types + 3 * i, floats, sizeof floats))
-            numpy_power = (numpy_loop){(void *)power->functions[i], power->data ? ((void **)power->data)[i] : NULL};
-    return power; /* which lives as long as NumPy does */
+    for (int i = 0; function && !found->loop && i < function->ntypes; i++) {
+        bool fits = true;
+        for (int k = 0; k < function->nargs; k++)
+            fits &= function->types[i * function->nargs + k] == wanted;
+        if (fits)
+            *found = (numpy_loop){(void *)function->functions[i], function->data ? ((void **)function->data)[i] : NULL};
+    }
+    return function; /* which lives as long as NumPy does */
 }
 
 int elementwise_init(void) {
-    if (!numpy_power.loop && !find_numpy_power())
+    if (!numpy_power.loop && !native_numpy_loop("power", TYPE_F32, &numpy_power))
         return -1;
     loops = PICK(elementwise_loops);
     casts = PICK(cast_loops);

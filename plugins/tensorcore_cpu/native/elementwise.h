@@ -34,12 +34,16 @@ enum {
     ALL_OPS
 };
 
-/* NumPy's loop for powers of floats, and what it wants to have beside; no loop where it has none. */
+/* A loop of NumPy's, and what it wants to have beside; no loop where NumPy has none. */
 typedef struct {
     void (*loop)(char **data, const ptrdiff_t *count, const ptrdiff_t *steps, void *beside);
     void *beside;
 } numpy_loop;
-extern numpy_loop numpy_power;
+extern numpy_loop numpy_power; /* of floats */
+
+/* The loop of one of NumPy's functions whose operands are all of that type, float or double; none where NumPy lacks it. False with an
+   exception where there is no such function. */
+bool native_numpy_loop(const char *name, native_type type, numpy_loop *found);
 
 typedef struct {
     native_loop compute[ALL_OPS][TYPES]; /* NULL where there is none: NumPy's turn */

@@ -247,20 +247,6 @@ static PyObject *run_polar(const native_kernel *kernel, PyObject *const *args, P
     return (PyObject *)made;
 }
 
-/* The loops of one of NumPy's functions of one operand. */
-static bool find_loops(const char *name, numpy_loop *found) {
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    PyUFuncObject *function = numpy ? (PyUFuncObject *)PyObject_GetAttrString(numpy, name) : NULL;
-    Py_XDECREF(numpy);
-    for (int i = 0; function && i < function->ntypes; i++)
-        for (int type = 0; type < 2; type++) {
-            const char wanted = type == TYPE_F32 ? NPY_FLOAT : NPY_DOUBLE;
-            if (!found[type].loop && function->types[2 * i] == wanted && function->types[2 * i + 1] == wanted)
-                found[type] = (numpy_loop){(void *)function->functions[i], function->data ? ((void **)function->data)[i] : NULL};
-        }
-    return function; /* which lives as long as NumPy does */
-}
-
 /* Norms of order 2, those along dims and of half types in reduce.c. */
 static PyObject *run_norm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     PyObject *options[WHOLE_OPTIONS] = {NULL};
@@ -333,8 +319,9 @@ static PyObject *run_product(const native_kernel *kernel, PyObject *const *args,
 int formulas_init(void) {
     loops = PICK(formula_loops);
     products = PICK(elementwise_loops);
-    if (!cosines[0].loop && !(find_loops("cos", cosines) && find_loops("sin", sines)))
-        return -1;
+    for (native_type type = TYPE_F32; type <= TYPE_F64; type++)
+        if (!cosines[type].loop && !(native_numpy_loop("cos", type, &cosines[type]) && native_numpy_loop("sin", type, &sines[type])))
+            return -1;
     for (int i = 0; i < OPTIONS; i++)
         if (!names[i] && !(names[i] = PyUnicode_InternFromString(NAMES[i])))
             return -1;

@@ -19,6 +19,7 @@ from tensorcore.dtypes import dtype
 from tensorcore.errors import DeviceError, DeviceUnavailable, DtypeError, UnknownDevice, UsageError
 from tensorcore.ops import late
 from tensorcore.ops.define import OPS
+from tensorcore.shortcuts import in_python
 from tensorcore.tape.mode import mode
 from tensorcore.tensor import Tensor
 
@@ -393,7 +394,7 @@ def _find_new_bodies() -> None:
             if id(function) not in _found:
                 _found.add(id(function))
                 bodies.append(Body(function, _wrapper(name)))
-        written = getattr(Tensor, f"{name}_", None)
+        written = in_python(getattr(Tensor, f"{name}_", None))
         if type(written) is FunctionType and id(written) not in _found:
             # A write goes where it goes: neither it nor what it is made of is cast.
             _found.add(id(written))
@@ -423,4 +424,4 @@ def _functions(name: str) -> list[FunctionType]:
     found = [getattr(OPS.get(one), "function", None) for one in (name, f"{family}.{rest}")]
     found += [getattr(Tensor, one, None) for one in (name, *_OPERATORS.get(name, ()))]
     found.append(getattr(layers, name, None))
-    return [one for one in found if type(one) is FunctionType]
+    return [one for one in map(in_python, found) if type(one) is FunctionType]

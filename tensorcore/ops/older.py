@@ -48,12 +48,13 @@ def taking_older(numbers: str) -> Callable[[Callable[..., Any]], Callable[..., A
         def call(*args: Any, **options: Any) -> Any:
             return older(name, args, options, numbers) if len(args) > 3 else function(*args, **options)
 
-        return before("newer", function)(update_wrapper(call, function))
+        return update_wrapper(call, function)
 
     def install(function: Callable[..., Any]) -> Callable[..., Any]:
         name = function.__name__
         for place in (name, f"{name}_"):
-            setattr(Tensor, place, wrapped(place, getattr(Tensor, place)))
+            method = getattr(Tensor, place)
+            setattr(Tensor, place, before("newer", method)(wrapped(place, method)))
         call = OPS[name].function = wrapped(name, function)
         return call
 

@@ -115,10 +115,9 @@ def _check_euclidean(x1: Tensor, x2: Tensor, product: bool) -> tuple[Any, ...]:
 )  # fmt: skip
 def _euclidean(x1: Tensor, x2: Tensor, product: bool = True) -> Tensor:
     """Euclidean distances of all rows of one tensor to all of another."""
-    if (made := _measured(x1, x2)) is not None:
-        return made
     if not product:
-        return vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), 2, -1)  # type: ignore[attr-defined]
+        made = _measured(x1, x2)
+        return made if made is not None else vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), 2, -1)  # type: ignore[attr-defined]
     x: Any = x1
     y: Any = x2
     left = cat([x * -2, x.square().sum(-1, True), x.new_ones((*x.shape[:-1], 1))], -1)

@@ -47,10 +47,24 @@ REALS(BINARY_OF, add, x + y)
 REALS(BINARY_OF, sub, x - y)
 REALS(BINARY_OF, mul, x * y)
 FLOATS(BINARY_OF, div, x / y)
-/* A NaN on either side is the result. */
-FLOATS(BINARY_OF, maximum, ((x > y) | (x != x)) ? x : y)
+/* A NaN on either side is the result. Beside a number that is none one comparison tells. */
+#define EXTREME_LOOP(suffix, type, name, beats, not_beyond)                                                   \
+    BINARY_LOOP(name##_of_both_##suffix, type, type, ((x beats y) | (x != x)) ? x : y)                        \
+    static void name##_##suffix(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                 \
+        const type *a = (const type *)data[0], y = *(const type *)data[1];                                    \
+        type *made = (type *)data[2];                                                                         \
+        if (y != y || steps[0] != sizeof(type) || steps[1] || steps[2] != sizeof(type)) {                     \
+            name##_of_both_##suffix(data, steps, count);                                                      \
+            return;                                                                                           \
+        }                                                                                                     \
+        INDEPENDENT for (ptrdiff_t i = 0; i < count; i++) {                                                   \
+            const type x = a[i];                                                                              \
+            made[i] = x not_beyond y ? y : x;                                                                 \
+        }                                                                                                     \
+    }
+FLOATS(EXTREME_LOOP, maximum, >, <=)
+FLOATS(EXTREME_LOOP, minimum, <, >=)
 INTEGERS(BINARY_OF, maximum, x > y ? x : y)
-FLOATS(BINARY_OF, minimum, ((x < y) | (x != x)) ? x : y)
 INTEGERS(BINARY_OF, minimum, x < y ? x : y)
 INTEGERS(BINARY_OF, bitwise_and, x & y)
 INTEGERS(BINARY_OF, bitwise_or, x | y)

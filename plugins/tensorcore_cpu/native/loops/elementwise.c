@@ -51,9 +51,10 @@ FLOATS(BINARY_OF, div, x / y)
 #define EXTREME_LOOP(suffix, type, name, beats, not_beyond)                                                   \
     BINARY_LOOP(name##_of_both_##suffix, type, type, ((x beats y) | (x != x)) ? x : y)                        \
     static void name##_##suffix(char *const *data, const ptrdiff_t *steps, ptrdiff_t count) {                 \
-        const type *a = (const type *)data[0], y = *(const type *)data[1];                                    \
+        const bool number = count && !steps[1] && steps[0] == sizeof(type) && steps[2] == sizeof(type);       \
+        const type *a = (const type *)data[0], y = number ? *(const type *)data[1] : 0;                       \
         type *made = (type *)data[2];                                                                         \
-        if (y != y || steps[0] != sizeof(type) || steps[1] || steps[2] != sizeof(type)) {                     \
+        if (!number || y != y) {                                                                              \
             name##_of_both_##suffix(data, steps, count);                                                      \
             return;                                                                                           \
         }                                                                                                     \

@@ -16,6 +16,15 @@ enum {
     SPINS = 2000, /* 50 us on a Zen 4, which takes 15 to fall asleep and be woken */
 };
 
+/* A loop's number, and under it the next grain of a share: a ticket. One of an earlier loop is a share that nobody has touched:
+   a thread then claims what is its own without asking another core for anything. A share is the same one in each loop of one size,
+   so that what the last loop left in a core's own cache is looked for there. */
+enum { GRAIN_BITS = 24 };
+typedef struct {
+    _Alignas(LINE) _Atomic uint64_t ticket;
+} share_state;
+
+/* What different threads write lies in different lines of memory: to bring one from core to core takes 40 to 250 ns. */
 typedef struct {
     pthread_mutex_t owner; /* one parallel loop at a time; a second caller runs alone */
     pthread_mutex_t lock;  /* of the two conditions */
@@ -23,21 +32,18 @@ typedef struct {
     int started;                  /* workers, under owner */
     pthread_t threads[MOST_THREADS];
     int placed, beside;           /* so many workers may run anywhere but on processor `beside`; under owner */
-    _Atomic int sleepers;
-    /* A line of memory each for what workers watch, what is written before a loop alone, and what each of them writes. */
-    _Alignas(LINE) _Atomic uint32_t loop; /* its number: a new one announces a loop that is ready to be taken part in */
-    /* What the current loop is. Read between a ticket and the claim with it, which fails if it was another loop's. */
-    _Alignas(LINE) _Atomic(native_body) body;
+    uint64_t loops;               /* so far, under owner */
+    /* The current loop. What is read while `loop` stays the same is of that one. */
+    _Alignas(LINE) _Atomic uint64_t loop; /* its number, which workers watch; 0 while the rest is written */
+    _Atomic(native_body) body;
     _Atomic(void *) context;
     _Atomic npy_intp count, grain;
-    _Atomic uint32_t grains, step, shares; /* step: grains of a piece */
-    _Atomic int wanted;                    /* workers that take part */
-    _Alignas(LINE) _Atomic uint32_t done;
+    _Atomic uint32_t grains, end, shares; /* `done` when all grains are */
+    _Atomic int wanted;                   /* workers that take part */
+    _Alignas(LINE) _Atomic uint32_t done; /* grains, of all loops */
     _Atomic bool caller_sleeps;
-    /* For each thread the loop's number in the upper half, in the lower the next grain of the share that it begins with, the
-       same one in each loop of one size: what the last loop left in a core's own cache is looked for there. A worker that
-       comes late claims nothing. */
-    _Alignas(LINE) _Atomic uint64_t tickets[MOST_THREADS];
+    _Alignas(LINE) _Atomic int sleepers;
+    share_state parts[MOST_THREADS];
 } pool_state;
 
 static pool_state pool;
@@ -52,68 +58,102 @@ static inline void relax(void) {
 #endif
 }
 
-/* The first grain of a thread's share. */
-static inline uint32_t share_begin(uint32_t grains, uint32_t shares, uint32_t share) {
-    return (uint32_t)((uint64_t)grains * share / shares);
+/* What is stored first is seen first, and no store waits for another core. */
+#define LOAD(field) atomic_load_explicit(&(field), memory_order_acquire)
+#define STORE(field, value) atomic_store_explicit(&(field), value, memory_order_release)
+
+npy_intp native_step(npy_intp grains, npy_intp threads) { return (grains + threads * PIECES - 1) / (threads * PIECES); }
+
+/* A loop as one thread read it. */
+typedef struct {
+    uint64_t number;
+    native_body body;
+    void *context;
+    npy_intp count, grain;
+    uint32_t grains, end, shares;
+} loop_state;
+
+/* The first grain of a share. The caller's, who is there before any other thread, has one. */
+static inline uint32_t share_begin(const loop_state *loop, uint32_t share) {
+    return (uint32_t)(((uint64_t)loop->grains * share + loop->shares - 1) / loop->shares);
 }
 
-/* Takes pieces of the current loop until there is none left: those of the thread's own share, then of the others'. */
-static void take_part(uint32_t own) {
-    for (uint32_t passed = 0;;) {
-        const uint32_t shares = atomic_load(&pool.shares);
-        if (passed >= shares)
+/* Ever smaller pieces at the end, so that none waits long for the other's last one. */
+static inline uint32_t piece_of(const loop_state *loop, uint32_t first, uint32_t last) {
+    const uint32_t half = (last - first + 1) / 2, step = (uint32_t)native_step(loop->grains, loop->shares);
+    return half < step ? half : step;
+}
+
+static void run_piece(const loop_state *loop, uint32_t first, uint32_t taken) {
+    const npy_intp begin = first * loop->grain, end = begin + taken * loop->grain;
+    inside = true;
+    loop->body(loop->context, begin, end < loop->count ? end : loop->count);
+    inside = false;
+}
+
+/* Answers whether the loop is done. */
+static bool say_done(const loop_state *loop, uint32_t finished) {
+    if (!finished || atomic_fetch_add(&pool.done, finished) + finished != loop->end)
+        return false;
+    if (atomic_load(&pool.caller_sleeps)) {
+        pthread_mutex_lock(&pool.lock);
+        pthread_cond_signal(&pool.finished);
+        pthread_mutex_unlock(&pool.lock);
+    }
+    return true;
+}
+
+/* Takes pieces of a loop until there is none left: those of the thread's own share, then of the others'. The caller's first one,
+   of `begun` grains, is nobody else's, and has been run. */
+static void take_part(const loop_state *loop, uint32_t own, uint32_t begun) {
+    uint32_t finished = own ? 0 : begun;
+    for (uint32_t passed = 0; passed < loop->shares; passed++) {
+        const uint32_t share = (own + passed) % loop->shares, last = share_begin(loop, share + 1);
+        for (;;) {
+            uint64_t ticket = LOAD(pool.parts[share].ticket);
+            if (LOAD(pool.loop) != loop->number)
+                return; /* it is over, and the ticket may be another one's */
+            const uint32_t next = (uint32_t)ticket & ((1u << GRAIN_BITS) - 1);
+            const uint32_t first = ticket >> GRAIN_BITS == loop->number ? next : share ? share_begin(loop, share) : begun;
+            if (first >= last)
+                break;
+            const uint32_t taken = piece_of(loop, first, last);
+            if (!atomic_compare_exchange_strong(&pool.parts[share].ticket, &ticket, (loop->number << GRAIN_BITS) + first + taken))
+                continue;
+            run_piece(loop, first, taken);
+            finished += taken;
+        }
+        if (say_done(loop, finished))
             return;
-        const uint32_t share = (own + passed) % shares;
-        uint64_t ticket = atomic_load(&pool.tickets[share]);
-        const uint32_t first = (uint32_t)ticket;
-        native_body body = atomic_load(&pool.body);
-        void *context = atomic_load(&pool.context);
-        npy_intp count = atomic_load(&pool.count), grain = atomic_load(&pool.grain);
-        const uint32_t grains = atomic_load(&pool.grains), step = atomic_load(&pool.step);
-        if (atomic_load(&pool.shares) != shares)
-            return; /* another loop has begun */
-        const uint32_t last = share_begin(grains, shares, share + 1);
-        if (first >= last) {
-            passed++;
-            continue;
-        }
-        /* Ever smaller pieces at the end, so that none waits long for the other's last one. */
-        const uint32_t half = (last - first + 1) / 2, taken = half < step ? half : step;
-        if (!atomic_compare_exchange_weak(&pool.tickets[share], &ticket, ticket + taken))
-            continue;
-        npy_intp begin = first * grain, end = begin + taken * grain;
-        end = end < count ? end : count;
-        inside = true;
-        body(context, begin, end);
-        inside = false;
-        if (atomic_fetch_add(&pool.done, taken) + taken == grains && atomic_load(&pool.caller_sleeps)) {
-            pthread_mutex_lock(&pool.lock);
-            pthread_cond_signal(&pool.finished);
-            pthread_mutex_unlock(&pool.lock);
-        }
+        finished = 0;
     }
 }
 
+static inline bool is_new(uint64_t loop, uint64_t seen) { return loop && loop != seen; }
+
 static void *worker(void *argument) {
-    int index = (int)(intptr_t)argument;
-    uint32_t seen = 0;
+    const int index = (int)(intptr_t)argument;
+    uint64_t seen = 0;
     for (;;) {
-        uint32_t now = atomic_load(&pool.loop);
-        for (int i = 0; now == seen && i < SPINS; i++) {
+        uint64_t now = LOAD(pool.loop);
+        for (int i = 0; !is_new(now, seen) && i < SPINS; i++) {
             relax();
-            now = atomic_load(&pool.loop);
+            now = LOAD(pool.loop);
         }
-        if (now == seen) {
+        if (!is_new(now, seen)) {
             pthread_mutex_lock(&pool.lock);
             atomic_fetch_add(&pool.sleepers, 1);
-            while ((now = atomic_load(&pool.loop)) == seen)
+            while (!is_new(now = LOAD(pool.loop), seen))
                 pthread_cond_wait(&pool.work, &pool.lock);
             atomic_fetch_sub(&pool.sleepers, 1);
             pthread_mutex_unlock(&pool.lock);
         }
         seen = now;
-        if (index < atomic_load(&pool.wanted))
-            take_part((uint32_t)index + 1);
+        const loop_state loop = {now, LOAD(pool.body), LOAD(pool.context), LOAD(pool.count), LOAD(pool.grain),
+                                 LOAD(pool.grains), LOAD(pool.end), LOAD(pool.shares)};
+        const bool wanted = index < LOAD(pool.wanted);
+        if (wanted && LOAD(pool.loop) == now)
+            take_part(&loop, (uint32_t)index + 1, piece_of(&loop, 0, share_begin(&loop, 1)));
     }
     return NULL;
 }
@@ -149,45 +189,46 @@ static void place_workers(void) {
 #endif
 }
 
-npy_intp native_step(npy_intp grains, npy_intp threads) { return (grains + threads * PIECES - 1) / (threads * PIECES); }
+static void wake_workers(void) {
+    place_workers();
+    pthread_mutex_lock(&pool.lock);
+    pthread_cond_broadcast(&pool.work);
+    pthread_mutex_unlock(&pool.lock);
+}
 
 static void run_in_pieces(npy_intp count, npy_intp grain, native_body body, void *context) {
     const int threads = atomic_load(&thread_count);
-    while (count / grain >= INT32_MAX)
+    while (count / grain >= (1 << GRAIN_BITS) - 1)
         grain *= 2;
-    const uint32_t grains = (uint32_t)((count + grain - 1) / grain), shares = (uint32_t)threads;
+    const uint32_t grains = (uint32_t)((count + grain - 1) / grain);
     start_workers(threads - 1);
-    /* No worker may claim between the new fields and the new tickets: these have no grain until then. */
-    const uint32_t loop = atomic_load(&pool.loop) + 1;
-    const uint64_t ticket = (uint64_t)loop << 32;
-    const uint32_t before = atomic_load(&pool.shares);
-    for (uint32_t share = 0; share < (shares > before ? shares : before); share++)
-        atomic_store(&pool.tickets[share], ticket | UINT32_MAX);
-    atomic_store(&pool.body, body);
-    atomic_store(&pool.context, context);
-    atomic_store(&pool.count, count);
-    atomic_store(&pool.grain, grain);
-    atomic_store(&pool.step, (uint32_t)native_step(grains, shares));
-    atomic_store(&pool.done, 0);
-    atomic_store(&pool.grains, grains);
-    atomic_store(&pool.shares, shares);
-    atomic_store(&pool.wanted, threads - 1);
-    for (uint32_t share = 0; share < shares; share++)
-        atomic_store(&pool.tickets[share], ticket | share_begin(grains, shares, share));
-    atomic_store(&pool.loop, loop);
-    if (atomic_load(&pool.sleepers)) {
-        place_workers();
-        pthread_mutex_lock(&pool.lock);
-        pthread_cond_broadcast(&pool.work);
-        pthread_mutex_unlock(&pool.lock);
-    }
-    take_part(0);
-    for (int i = 0; i < SPINS && atomic_load(&pool.done) != grains; i++)
+    const loop_state loop = {++pool.loops, body, context, count, grain, grains, LOAD(pool.done) + grains, (uint32_t)threads};
+    STORE(pool.loop, 0);
+    STORE(pool.body, body);
+    STORE(pool.context, context);
+    STORE(pool.count, count);
+    STORE(pool.grain, grain);
+    STORE(pool.grains, grains);
+    STORE(pool.end, loop.end);
+    STORE(pool.shares, loop.shares);
+    STORE(pool.wanted, threads - 1);
+    STORE(pool.loop, loop.number);
+    const bool asleep = LOAD(pool.sleepers) != 0;
+    if (asleep)
+        wake_workers();
+    /* What is written above is on its way to the others meanwhile: a claim would wait for it. */
+    const uint32_t begun = piece_of(&loop, 0, share_begin(&loop, 1));
+    run_piece(&loop, 0, begun);
+    /* Who fell asleep just then: either that thread has seen the loop, or this one sees the sleeper. */
+    if (!asleep && atomic_fetch_add(&pool.sleepers, 0))
+        wake_workers();
+    take_part(&loop, 0, begun);
+    for (int i = 0; i < SPINS && LOAD(pool.done) != loop.end; i++)
         relax();
-    if (atomic_load(&pool.done) != grains) {
+    if (LOAD(pool.done) != loop.end) {
         pthread_mutex_lock(&pool.lock);
         atomic_store(&pool.caller_sleeps, true);
-        while (atomic_load(&pool.done) != grains)
+        while (atomic_load(&pool.done) != loop.end)
             pthread_cond_wait(&pool.finished, &pool.lock);
         atomic_store(&pool.caller_sleeps, false);
         pthread_mutex_unlock(&pool.lock);
@@ -223,8 +264,10 @@ static void start_anew(void) {
     atomic_store(&pool.wanted, 0);
     atomic_store(&pool.sleepers, 0);
     atomic_store(&pool.caller_sleeps, false);
-    atomic_store(&pool.shares, 0);
     atomic_store(&pool.loop, 0);
+    pool.loops = 0;
+    for (int i = 0; i < MOST_THREADS; i++)
+        atomic_store(&pool.parts[i].ticket, 0);
     inside = false;
 }
 

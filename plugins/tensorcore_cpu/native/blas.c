@@ -135,7 +135,7 @@ static void turn_rows(void *context, npy_intp begin, npy_intp end) {
 
 bool native_blas_run(native_type type, const gemm_job *job) {
     const ptrdiff_t multiplications = job->rows * job->columns * job->inner, size = TYPE_SIZE[type];
-    if (!in_use || (type != TYPE_F32 && type != TYPE_F64) ||
+    if (!in_use || job->pairs || (type != TYPE_F32 && type != TYPE_F64) ||
         multiplications < LEAST_WORK) /* the same limit, so that results do not depend on what ran before */
         return false;
     work w = {.job = job, .type = type};

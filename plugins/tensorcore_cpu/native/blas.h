@@ -9,7 +9,7 @@
 bool native_blas_ready(ptrdiff_t multiplications);
 
 /* Runs a product by the library. Answers false where there is none, or where it does not read such steps or such sizes pay
-   better in our own loops; nothing has been written then. Call it as gemm_run. */
+   better in our own loops, nor of pairs; nothing has been written then. Call it as gemm_run. */
 bool native_blas_run(native_type type, const gemm_job *job);
 
 #endif

@@ -1,7 +1,8 @@
-/* Matrix products of float and double numbers and of integers in any layout, and batches of them: matmul, linear, addmm. */
+/* Matrix products of real and complex numbers and of integers in any layout, and batches of them: matmul, linear, addmm. */
 #include "gemm.h"
 
 #include "blas.h"
+#include "complex_numbers.h"
 #include "gemm_small.h"
 #include "gemm_vectors.h"
 #include "rows.h"
@@ -90,6 +91,27 @@ static bool read_vector(PyObject *object, native_type type, bool left, operand *
     return size && PyArray_STRIDE(array, 0) % TYPE_SIZE[type] == 0;
 }
 
+/* A side of complex numbers, as pairs of real ones that lie side by side along its rows, or a copy that has them so: `copy` is what
+   holds that. */
+static bool read_pairs(PyObject *object, native_type type, bool left, bool turned, operand *made, PyObject **copy) {
+    if (PyArray_NDIM((PyArrayObject *)object) < 2 || !read_operand(object, type, turned, made))
+        return false;
+    if (made->steps[made->ndim - 1] != 2) {
+        PyArrayObject *array = (PyArrayObject *)object;
+        PyObject *view = turned ? PyArray_SwapAxes(array, made->ndim - 2, made->ndim - 1) : Py_NewRef(object);
+        *copy = view ? (PyObject *)PyArray_NewCopy((PyArrayObject *)view, NPY_CORDER) : NULL;
+        Py_XDECREF(view);
+        if (!*copy || !read_operand(*copy, type, false, made))
+            return false;
+    }
+    made->shape[made->ndim - 1] *= 2;
+    if (left)
+        made->steps[made->ndim - 1] = 1;
+    else
+        made->shape[made->ndim - 2] *= 2;
+    return true;
+}
+
 static bool read_side(PyObject *object, native_type type, bool left, bool turned, operand *made) {
     return PyArray_NDIM((PyArrayObject *)object) == 1 && !turned ? read_vector(object, type, left, made)
                                                                  : read_operand(object, type, turned, made);
@@ -136,8 +158,8 @@ static gemm_vector_loop vector_loop(native_type type, const gemm_job *job) {
     return job->right_column == 1 || job->columns == 1 ? loops->by_rows[type] : NULL;
 }
 
-/* A product of two operands; NULL without an exception where it is not for us. */
-static PyObject *multiply(native_type type, operand *x, operand *y, const void *before, ptrdiff_t before_row) {
+/* A product of two operands, of complex numbers where `pairs`; NULL without an exception where it is not for us. */
+static PyObject *multiply(native_type type, bool pairs, operand *x, operand *y, const void *before, ptrdiff_t before_row) {
     npy_intp shape[NATIVE_DIMS];
     int ndim = x->ndim > y->ndim ? x->ndim : y->ndim, dims = x->ndim;
     for (int i = 0; i < dims; i++)
@@ -165,7 +187,7 @@ static PyObject *multiply(native_type type, operand *x, operand *y, const void *
     *job = (gemm_job){.rows = x->shape[x->ndim - 2], .inner = x->shape[x->ndim - 1], .columns = y->shape[y->ndim - 1],
                       .left = x->data, .left_row = x->steps[x->ndim - 2], .left_inner = x->steps[x->ndim - 1],
                       .right = y->data, .right_inner = y->steps[y->ndim - 2], .right_column = y->steps[y->ndim - 1],
-                      .before = before, .before_row = before_row};
+                      .before = before, .before_row = before_row, .pairs = pairs};
     const npy_intp work = job->rows * job->columns * job->inner;
     const bool narrow = job->columns < 4 || (job->rows == 1 && job->right_inner != 1), integer = is_integer(type);
     const bool halves = type == TYPE_BF16;
@@ -174,23 +196,25 @@ static PyObject *multiply(native_type type, operand *x, operand *y, const void *
         return NULL;
     if (integer && job->columns == 1 && !before)
         turn_over(&all);
-    all.vector = vector_loop(type, job);
+    all.vector = pairs ? NULL : vector_loop(type, job);
     if ((is_short(type) && !all.vector) ||
         (!integer && !halves && ((gemm_real(type)->slower_than_blas && work > 1 << 15) || (narrow && work > 1 << 12))))
         return NULL;
-    if (!integer && !halves && !native_blas_ready(work))
+    if (!integer && !halves && !pairs && !native_blas_ready(work))
         return NULL;
     if (y->ndim > 2) {
         shape[ndim - 2] = rows;
         shape[ndim - 1] = columns;
     }
+    if (pairs)
+        shape[ndim - 1] /= 2;
     if (x->vector) {
         shape[ndim - 2] = shape[ndim - 1];
         ndim--;
     }
     if (y->vector)
         ndim--;
-    PyArrayObject *made = native_empty(ndim, shape, type);
+    PyArrayObject *made = pairs ? native_empty_complex(ndim, shape, type) : native_empty(ndim, shape, type);
     if (!made)
         return NULL;
     job->made = PyArray_DATA(made);
@@ -248,18 +272,33 @@ static PyObject *run_product(const native_kernel *kernel, PyObject *const *args,
                                                                                           : widened(kernel, args, nargs, kwnames);
 }
 
+static PyObject *complex_matmul(PyObject *const *args, native_type type, bool left_turned, bool right_turned) {
+    operand x, y;
+    PyObject *copies[2] = {NULL};
+    const bool good = native_complex_type(args[1]) == type && read_pairs(args[0], type, true, left_turned, &x, &copies[0]) &&
+                      read_pairs(args[1], type, false, right_turned, &y, &copies[1]);
+    PyObject *made = good ? multiply(type, true, &x, &y, NULL, 0) : NULL;
+    Py_XDECREF(copies[0]);
+    Py_XDECREF(copies[1]);
+    return made;
+}
+
 static PyObject *matmul(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     const product *turned = kernel->data;
     native_type type;
     operand x, y;
-    if (nargs != 2 || kwnames || !one_type(args[0], args[1], &type))
+    if (nargs != 2 || kwnames)
+        return NULL;
+    if ((type = native_complex_type(args[0])) != TYPE_NONE)
+        return complex_matmul(args, type, turned->left, turned->right);
+    if (!one_type(args[0], args[1], &type))
         return NULL;
     if (!is_integer(type) && !turned->left && !turned->right &&
         (PyArray_NDIM((PyArrayObject *)args[0]) == 1 || PyArray_NDIM((PyArrayObject *)args[1]) == 1))
         return gemm_small(type, args[0], args[1], NULL, 1, 0);
     if (!read_side(args[0], type, true, turned->left, &x) || !read_side(args[1], type, false, turned->right, &y))
         return NULL;
-    return multiply(type, &x, &y, NULL, 0);
+    return multiply(type, false, &x, &y, NULL, 0);
 }
 
 static PyObject *linear(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -276,7 +315,7 @@ static PyObject *linear(const native_kernel *kernel, PyObject *const *args, Py_s
             return NULL;
         before = PyArray_DATA(bias);
     }
-    return multiply(type, &x, &weight, before, 0);
+    return multiply(type, false, &x, &weight, before, 0);
 }
 
 static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
@@ -296,7 +335,7 @@ static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ss
         alpha != 1 || (beta != 0 && beta != 1))
         return gemm_small(type, args[1], args[2], beta != 0 ? input : NULL, alpha, beta);
     if (beta == 0)
-        return multiply(type, &x, &y, NULL, 0);
+        return multiply(type, false, &x, &y, NULL, 0);
     if (native_array_type(args[0]) != type)
         return NULL;
     const int ndim = PyArray_NDIM(input);
@@ -305,7 +344,7 @@ static PyObject *addmm(const native_kernel *kernel, PyObject *const *args, Py_ss
         PyArray_STRIDE(input, ndim - 1) != TYPE_SIZE[type] || (rows != 1 && rows != x.shape[0]) ||
         (rows != 1 && PyArray_STRIDE(input, 0) % TYPE_SIZE[type]))
         return gemm_small(type, args[1], args[2], input, 1, 1);
-    return multiply(type, &x, &y, PyArray_DATA(input), rows == 1 ? 0 : PyArray_STRIDE(input, 0) / TYPE_SIZE[type]);
+    return multiply(type, false, &x, &y, PyArray_DATA(input), rows == 1 ? 0 : PyArray_STRIDE(input, 0) / TYPE_SIZE[type]);
 }
 
 int gemm_init(void) {

@@ -17,6 +17,9 @@ typedef struct {
     ptrdiff_t before_row;
     void *made; /* its columns lie side by side */
     ptrdiff_t made_row;
+    /* Complex numbers as pairs of real ones, `inner` and `columns` of which are even: left rows and made ones have them as they lie, and
+       of row k of the right side, `right_inner` after the one before, come two: a + bi there is a, b in row 2 k and -b, a in the next. */
+    bool pairs;
 } gemm_job;
 
 /* A part of a product: rows [row, row + rows), columns [column, column + columns), and inner [first, first + inner). */

@@ -208,7 +208,8 @@ bool gemm_run(native_type type, const gemm_job *job) {
         return true;
     product all = {.job = job, .real = real, .size = TYPE_SIZE[type]};
     const ptrdiff_t threads = job->rows * job->columns * job->inner < GEMM_WORK ? 1 : native_threads();
-    const ptrdiff_t inner = parts_of(job->inner, parts_of(job->inner, real->most_inner));
+    const ptrdiff_t most_inner = job->pairs ? real->most_inner / 2 : real->most_inner; /* a part's sum has two products a pair */
+    const ptrdiff_t inner = parts_of(job->inner, parts_of(job->inner, most_inner));
     const ptrdiff_t most = PACKED_BYTES / (inner * (ptrdiff_t)all.size) / real->width * real->width;
     const ptrdiff_t columns = at_most(rounded_up(job->columns, real->width), most);
     all.part.inner = inner;

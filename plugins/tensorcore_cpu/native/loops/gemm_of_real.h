@@ -68,7 +68,35 @@ static void F(pack_rows)(const REAL *from, ptrdiff_t step, ptrdiff_t inner, ptrd
     }
 }
 
+/* Rows of the right side whose elements are pairs, two of each. */
+static void F(pack_pairs)(const gemm_job *job, const gemm_part *part, REAL *to) {
+    const ptrdiff_t panel = part->inner * F(WIDTH);
+    for (ptrdiff_t k = part->first; k < part->first + part->inner; k++, to += F(WIDTH)) {
+        const REAL *from = (const REAL *)job->right + k / 2 * job->right_inner + part->column;
+        REAL *row = to;
+        for (ptrdiff_t rest = part->columns; rest > 0; rest -= F(WIDTH), from += F(WIDTH), row += panel) {
+            REAL last[F(WIDTH)] = {0};
+            const REAL *here = rest < F(WIDTH) ? last : from;
+            if (rest < F(WIDTH))
+                F(copy)(last, from, rest);
+            if (k % 2 == 0) {
+                F(copy)(row, here, F(WIDTH));
+                continue;
+            }
+#pragma GCC unroll 1
+            for (ptrdiff_t c = 0; c < F(WIDTH); c += 2) {
+                row[c] = -here[c + 1];
+                row[c + 1] = here[c];
+            }
+        }
+    }
+}
+
 static void F(pack_right)(const gemm_job *job, const gemm_part *part, void *packed) {
+    if (job->pairs) {
+        F(pack_pairs)(job, part, packed);
+        return;
+    }
     const REAL *from = (const REAL *)job->right + part->first * job->right_inner + part->column * job->right_column;
     REAL *to = packed;
     if (job->right_column == 1 && job->right_inner != 1) {

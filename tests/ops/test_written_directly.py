@@ -7,7 +7,7 @@ import math
 import pytest
 
 import tensorcore as tc
-from tensorcore.errors import ArgumentTypeError
+from tensorcore.errors import ArgumentError, ArgumentTypeError
 
 CALLS = {
     "frac_": ("frac", ()),
@@ -201,3 +201,29 @@ def test_elements_are_scattered_into_their_own_tensor_as_they_were(device) -> No
     made.masked_scatter_(mask, made.T)
     made.sum().backward()
     assert leaf.grad.tolist() == [[4, 2, 0], [2, 2, 2], [4, 2, 0]]
+
+
+@pytest.mark.parametrize(("dtype", "number", "expected"), [
+    ("float32", 0.1, 0.10000000149011612), ("int8", 300, 44), ("int64", -2.5, -2), ("bool", 0.25, True), ("bool", 1j, True),
+    ("float64", 2 + 3j, 2.0), ("bfloat16", -1.7, -1.703125), ("complex64", 1j, 1j), ("int16", True, 1),
+])  # fmt: skip
+def test_a_number_is_copied_as_a_tensor_of_it_would_be(device, dtype, number, expected) -> None:
+    """copy_ takes a number, in the way of its own dtype into the tensor's; one that no tensor holds is refused, and nothing written."""
+    x = tc.zeros((2, 3), dtype=getattr(tc, dtype), device=device)
+    assert x.copy_(number) is x
+    assert x.tolist() == [[expected] * 3] * 2
+    assert (x.grad_fn, x.dtype) == (None, getattr(tc, dtype))
+    with pytest.raises(ArgumentError, match="copy_: Overflow"):
+        x.copy_(2**70)
+    with pytest.raises(ArgumentTypeError, match="copy_: expected src to be a Tensor"):
+        x.copy_([number])
+    assert x.tolist() == [[expected] * 3] * 2
+
+
+def test_complex_numbers_become_bools_by_what_is_not_zero(device) -> None:
+    """Into bools an imaginary number is written as true, in copy_ and in an assignment, as a cast makes it."""
+    source = tc.tensor([1j, 0j, 2 + 0j], device=device)
+    made = [tc.zeros(3, dtype=tc.bool, device=device) for _ in range(2)]
+    made[0].copy_(source)
+    made[1][:] = source
+    assert made[0].tolist() == made[1].tolist() == source.bool().tolist() == [True, False, True]

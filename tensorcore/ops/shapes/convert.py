@@ -11,7 +11,7 @@ from tensorcore.errors import ArgumentTypeError, ShapeError, not_bool
 from tensorcore.formats import channels_last, channels_last_3d, contiguous_format, order_of, preserve_format, strided
 from tensorcore.ops import rules, samples
 from tensorcore.ops.calls import apply
-from tensorcore.ops.creation.literal import as_scalar
+from tensorcore.ops.creation.literal import as_scalar, host_array
 from tensorcore.ops.define import Op, same
 from tensorcore.ops.inplace import attach, check_recordable, check_same_device, check_writable, is_free
 from tensorcore.ops.kinds import method, operation
@@ -203,7 +203,7 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 @method
 def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
-    """Write the values of ``src``, broadcast, cast and moved, into this tensor's memory."""
+    """Write the values of ``src``, a number too, broadcast, cast and moved, into this tensor's memory."""
     if (
         type(src) is Tensor
         and is_free(input)
@@ -218,7 +218,20 @@ def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
         return input
     if isinstance(input, Tensor):
         check_apart("copy_", input, (src,))
+        src = _of_number(src, input.dtype)
     return write(_copy, input, src, non_blocking)
+
+
+def _of_number(src: Any, target: dtypes.dtype) -> Any:
+    """A tensor of the host that holds a number as its own dtype, cast to another, does; anything else as it is."""
+    if isinstance(src, Tensor) or dtypes.kind_of(src) is None:
+        return src
+    host, (array, own) = host_device(), host_array("copy_", src, None)
+    kind = {dtypes.float32: dtypes.float64, dtypes.complex64: dtypes.complex128}.get(own, own)
+    number = new_tensor(host.from_host(array.astype(kind.numpy)), kind, host)
+    if kind.is_complex and not target.is_complex and target is not dtypes.bool_:
+        number = number.real  # type: ignore[attr-defined]
+    return to(number, target)
 
 
 def write(op: Op, input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
@@ -232,7 +245,7 @@ def write(op: Op, input: Tensor, src: Tensor, non_blocking: bool = False) -> Ten
     source = to(src, input.device, non_blocking=non_blocking)
     check_same_device("copy_", input, source.device)
     native = source.native
-    if source.dtype.is_complex and not input.dtype.is_complex:
+    if source.dtype.is_complex and not input.dtype.is_complex and input.dtype is not dtypes.bool_:
         native = input.device.kernels["real"](native)
     recording = mode.enabled and (src.node is not None or input.node is not None)
     if recording:

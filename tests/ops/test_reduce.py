@@ -58,6 +58,12 @@ def test_sum_over_no_elements_is_zero_and_the_product_one() -> None:
     assert np.isnan(empty.mean().item())
 
 
+def test_the_mean_of_no_complex_numbers_is_nan_in_both_parts() -> None:
+    """Nothing divided by nothing is no number, in the real part and the imaginary one."""
+    for made in (tc.zeros(0, dtype=tc.complex64).mean(), *tc.zeros((0, 3), dtype=tc.complex128).mean(0)):
+        assert (math.isnan(made.real), math.isnan(made.imag)) == (True, True)
+
+
 def test_empty_dims_mean_all() -> None:
     """``dim=[]`` reduces everything."""
     assert tc.tensor([[1.0, 2.0]]).sum([]).item() == 3.0

@@ -91,7 +91,7 @@ def kernels(backend: XPBackend) -> dict[str, Kernel]:
         made = total(x, dim, keepdim, np.float32 if narrow else None)
         count = x.size // made.size if made.size and x.size else _count(x.shape, dim)
         if count == 0:
-            made = xp.full_like(made, np.nan)
+            made = xp.full_like(made, complex(np.nan, np.nan) if kind.kind == "c" else np.nan)
         else:
             made = xp.divide(made, made.dtype.type(count), out=made)
         return made.astype(kind) if narrow else made

@@ -160,9 +160,11 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
     if indices is None:
         copy_(view, _fitting(value, tuple(view.native.shape)))
         return
-    if value.native.shape == () and value.dtype is not self.dtype:
-        # A mask with one value, and a number, are filled in whatever dtype they have.
-        value = value.to(self.dtype)  # type: ignore[attr-defined]
+    if value.dtype is not self.dtype and (self.dtype.is_complex or not value.dtype.is_complex):
+        masked = isinstance(key, Tensor) and key.dtype is dtypes.bool_
+        if all([size == 1 for size in value.native.shape]) if masked else not value.native.shape:
+            # A mask with one value, and a number, are filled in whatever dtype they have.
+            value = value.to(self.dtype)  # type: ignore[attr-defined]
     if value.device is not self.device:
         value = value.to(self.device)  # type: ignore[attr-defined]
     check_writable("index_put_", view)

@@ -132,7 +132,8 @@ def _item(one: Any) -> Any:
         one = tensor(list(one)) if len(one) else tensor([], dtype=dtypes.int64)
     if isinstance(one, Tensor):
         name = one.dtype.name
-        if name not in ("int64", "int32", "bool", "uint8"):
+        number = one.dtype.kind == "integer" and not one.native.shape
+        if name not in ("int64", "int32", "bool", "uint8") and not number:
             raise DimensionError(
                 f"index: tensors used as indices must be long, int, byte or bool tensors, got "
                 f"{one.dtype}; convert it with .long()"

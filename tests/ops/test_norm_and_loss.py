@@ -382,3 +382,20 @@ def test_cross_entropy_of_certain_chances(torch: Any) -> None:
             with pytest.raises(RuntimeError):
                 library.nn.functional.binary_cross_entropy(library.tensor([wrong]), library.tensor([0.5]))
     np.testing.assert_allclose(*made, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (2, 3), (2, 3, 1), (2, 1, 4), (1, 3, 4)])
+def test_variances_of_a_normal_loss_may_be_one_for_all_along_a_dim(shape: tuple[int, ...]) -> None:
+    """One dim of var, whichever it is, may be of size 1 where the input's is not, or the last one may be left out."""
+    x, target = tc.arange(24.0).reshape(2, 3, 4), tc.ones(2, 3, 4)
+    var = tc.arange(1.0, 1 + math.prod(shape)).reshape(shape)
+    whole = (var if var.ndim == 3 else var[..., None]).expand(2, 3, 4)
+    loss = tc.nn.functional.gaussian_nll_loss
+    assert tc.equal(loss(x, target, var, reduction="none"), loss(x, target, whole, reduction="none"))
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 4), (3, 4), (2, 2, 4), (1, 2, 3, 4)])
+def test_variances_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
+    """Two dims of size 1, dims that are missing in front, and sizes that are neither are said to be wrong."""
+    with pytest.raises(ValueError, match="var is of incorrect size"):
+        tc.nn.functional.gaussian_nll_loss(tc.ones(2, 3, 4), tc.ones(2, 3, 4), tc.ones(shape))

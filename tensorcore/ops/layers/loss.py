@@ -366,10 +366,10 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Tensor | float, full: 
     if have != shape:
         if shape[:-1] == have:
             var = var.unsqueeze(-1)
-        elif not (shape[:-1] == have[:-1] and have[-1:] == (1,)):
+        elif len(have) != len(shape) or [a for a, b in zip(have, shape, strict=True) if a != b] != [1]:
             raise ArgumentError(
                 f"gaussian_nll_loss: var is of incorrect size, got {list(have)} for an input of {list(shape)}; give "
-                "one per element or per row"
+                "one per element, or one for all along one dim"
             )
     if reduction not in ("none", "mean", "sum"):
         raise ArgumentError(f"gaussian_nll_loss: {reduction} is not valid, got {reduction!r}; pass none, mean or sum")

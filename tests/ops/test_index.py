@@ -441,13 +441,13 @@ def test_scatter_at_no_index_changes_nothing_whatever_its_rank(sizes: tuple[int,
             assert source.grad is None or not source.grad.any()
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
-def test_a_number_in_a_tensor_of_integers_is_an_index(dtype: str) -> None:
+@pytest.mark.parametrize("dtype", ["int8", "int16"])
+def test_a_number_in_a_tensor_of_short_integers_is_an_index(dtype: str) -> None:
     """A 0-d tensor of any integer dtype stands for its int; with dims, only those that PyTorch takes do."""
     x, place = tc.arange(6).reshape(2, 3), tc.tensor(1, dtype=getattr(tc, dtype))
     assert (x[place, 1:].tolist(), x[place, [0, 2]].tolist()) == ([4, 5], [3, 5])
-    if dtype in ("int8", "int16"):
-        pytest.raises(IndexError, x.__getitem__, place.reshape(1))
+    with pytest.raises(IndexError):
+        x[place.reshape(1)]
 
 
 def test_a_mask_takes_one_value_of_another_dtype() -> None:
@@ -455,6 +455,6 @@ def test_a_mask_takes_one_value_of_another_dtype() -> None:
     x, mask = tc.zeros(3, dtype=tc.int8), tc.tensor([True, False, True])
     x[mask] = tc.tensor([2.75])
     assert x.tolist() == [2, 0, 2]
-    for value in (tc.tensor([1.0, 2.0]), tc.tensor(2j)):
+    for value in tc.tensor([1.0, 2.0]), tc.tensor(2j):
         with pytest.raises(RuntimeError, match="source and destination dtypes match"):
             x[mask] = value

@@ -4,7 +4,6 @@
    Sums are floats, in the order of the inner dim by twos, and rounded once; denormals are zeros to the instruction. */
 #include "gemm_bf16.h"
 
-#include "gemm.h"
 #include "native.h"
 #include "turn.h"
 
@@ -115,11 +114,49 @@ void bf16_multiply(const bf16_rows *all, const uint32_t *panel, ptrdiff_t first,
     }
 }
 
-void bf16_strips(const uint16_t *from, ptrdiff_t from_row, ptrdiff_t rows, ptrdiff_t pairs, uint16_t *made) {
-    for (ptrdiff_t row = 0, high; row < rows; row += high) {
-        high = height(rows, row);
-        PICK(turn_loops)->turn[2]((const char *)(from + row * from_row), from_row * 2, (char *)(made + 2 * row * pairs), high * 4, pairs, high);
+/* The left side with its elements side by side, an even number of them; NULL where there is no memory. */
+static uint16_t *packed_left(const gemm_job *job, ptrdiff_t row) {
+    uint16_t *made = malloc((size_t)(job->rows * row) * sizeof *made);
+    if (made && job->left_row == 1)
+        PICK(turn_loops)->turn[1](job->left, job->left_inner * 2, (char *)made, row * 2, job->rows, job->inner);
+    for (ptrdiff_t i = 0; made && i < job->rows; i++) {
+        const uint16_t *from = (const uint16_t *)job->left + i * job->left_row;
+        for (ptrdiff_t k = 0; job->left_row != 1 && k < job->inner; k++)
+            made[i * row + k] = from[k * job->left_inner];
+        if (row > job->inner)
+            made[i * row + job->inner] = 0;
     }
+    return made;
+}
+
+/* The pairs of each tile's rows side by side. */
+static uint16_t *in_strips(const bf16_rows *rows) {
+    uint16_t *made = malloc((size_t)(rows->rows * rows->pairs * 2) * sizeof *made);
+    for (ptrdiff_t row = 0, high; made && row < rows->rows; row += high) {
+        high = height(rows->rows, row);
+        PICK(turn_loops)->turn[2]((const char *)(rows->left + row * rows->left_row), rows->left_row * 2,
+                                  (char *)(made + 2 * row * rows->pairs), high * 4, rows->pairs, high);
+    }
+    return made;
+}
+
+bool bf16_left(const gemm_job *job, bool strips, bf16_rows *rows, void **room) {
+    rows->pairs = (job->inner + 1) / 2;
+    rows->left = job->left;
+    rows->left_row = job->left_row;
+    *room = NULL;
+    if (job->left_inner != 1 || job->inner % 2 || (strips && (job->left_row % 2 || (uintptr_t)job->left % 4))) {
+        rows->left_row = 2 * rows->pairs;
+        if (!(rows->left = *room = packed_left(job, rows->left_row)))
+            return false;
+    }
+    uint16_t *made = strips ? in_strips(rows) : NULL;
+    if (made) {
+        free(*room);
+        rows->left = *room = made;
+        rows->strips = true;
+    }
+    return true;
 }
 
 /* Products of matrices */
@@ -163,7 +200,7 @@ BF16_TARGET static void pack_panel(const gemm_job *job, ptrdiff_t column, ptrdif
 static void run_panels(void *context, npy_intp begin, npy_intp end) {
     work *all = context;
     const bf16_rows *rows = &all->rows;
-    const ptrdiff_t depth = rows->pairs < BF16_DEPTH ? rows->pairs : BF16_DEPTH, width = BF16_WIDTH;
+    const ptrdiff_t depth = bf16_depth(rows->pairs), width = BF16_WIDTH;
     const size_t panel_bytes = (size_t)(depth * width) * sizeof(uint32_t);
     char *room = aligned_alloc(64, panel_bytes + (rows->pairs > depth ? (size_t)(rows->rows * width) * sizeof(float) : 0));
     if (!room) {
@@ -182,43 +219,16 @@ static void run_panels(void *context, npy_intp begin, npy_intp end) {
     free(room);
 }
 
-/* The left side with its elements side by side, an even number of them; NULL where there is no memory. */
-static uint16_t *packed_left(const gemm_job *job, ptrdiff_t row) {
-    uint16_t *made = malloc((size_t)(job->rows * row) * sizeof *made);
-    if (made && job->left_row == 1)
-        PICK(turn_loops)->turn[1](job->left, job->left_inner * 2, (char *)made, row * 2, job->rows, job->inner);
-    for (ptrdiff_t i = 0; made && i < job->rows; i++) {
-        const uint16_t *from = (const uint16_t *)job->left + i * job->left_row;
-        for (ptrdiff_t k = 0; job->left_row != 1 && k < job->inner; k++)
-            made[i * row + k] = from[k * job->left_inner];
-        if (row > job->inner)
-            made[i * row + job->inner] = 0;
-    }
-    return made;
-}
-
 bool gemm_run_bf16(const gemm_job *job) {
     work all = {.job = job,
-                .rows = {.rows = job->rows, .left = job->left, .left_row = job->left_row, .pairs = (job->inner + 1) / 2,
-                         .before = job->before, .before_row = job->before_row, .before_column = 1, .made = job->made,
-                         .made_row = job->made_row}};
-    uint16_t *packed = NULL;
-    if (job->left_inner != 1 || job->inner % 2) {
-        all.rows.left_row = 2 * all.rows.pairs;
-        if (!(all.rows.left = packed = packed_left(job, all.rows.left_row)))
-            return false;
-    }
-    uint16_t *strips = NULL;
-    if (job->columns >= STRIP_COLUMNS && job->rows >= STRIP_ROWS && all.rows.left_row % 2 == 0 && (uintptr_t)all.rows.left % 4 == 0 &&
-        (strips = malloc((size_t)(4 * job->rows * all.rows.pairs)))) {
-        bf16_strips(all.rows.left, all.rows.left_row, job->rows, all.rows.pairs, strips);
-        all.rows.left = strips;
-        all.rows.strips = true;
-    }
+                .rows = {.rows = job->rows, .before = job->before, .before_row = job->before_row, .before_column = 1,
+                         .made = job->made, .made_row = job->made_row}};
+    void *room;
+    if (!bf16_left(job, job->columns >= STRIP_COLUMNS && job->rows >= STRIP_ROWS, &all.rows, &room))
+        return false;
     const npy_intp panels = (job->columns + BF16_WIDTH - 1) / BF16_WIDTH, each = job->rows * job->inner * BF16_WIDTH;
     native_parallel(panels, job->rows * job->columns * job->inner < PART ? panels : PART / 4 / each + 1, run_panels, &all);
-    free(packed);
-    free(strips);
+    free(room);
     return !all.failed;
 }
 #else

@@ -3,7 +3,7 @@
 #ifndef TENSORCORE_NATIVE_GEMM_BF16_H
 #define TENSORCORE_NATIVE_GEMM_BF16_H
 
-#include "types.h"
+#include "gemm.h"
 
 #if defined(NATIVE_X86) && (defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10)
 #define BF16_PAIRS
@@ -20,8 +20,8 @@ enum {
 /* made[i, j] = before[i, j] + the sum over k of left[i, k] * right[k, j]: all but the right side, which comes in panels. */
 typedef struct {
     ptrdiff_t rows, left_row, pairs;
-    const uint16_t *left; /* rows whose elements lie side by side, an even number of them; or strips, see bf16_strips */
-    bool strips;
+    const uint16_t *left; /* rows whose elements lie side by side, an even number of them, `left_row` apart; */
+    bool strips;          /* or as many rows as a tile has pair by pair, which are read faster */
     const uint16_t *before;
     ptrdiff_t before_row, before_column; /* the latter is one, or zero for a number of each row; NULL for none */
     uint16_t *made;
@@ -48,9 +48,15 @@ bool bf16_here(void);
    rounded and written. */
 void bf16_multiply(const bf16_rows *all, const uint32_t *panel, ptrdiff_t first, ptrdiff_t count, float *sums, const bf16_columns *to);
 
-/* Writes rows of `pairs` pairs, which begin at an even number of bytes apart, into strips of as many rows as a tile has, whose
-   pairs lie side by side: so they are read where many panels meet them. Room for rows * pairs. */
-void bf16_strips(const uint16_t *from, ptrdiff_t from_row, ptrdiff_t rows, ptrdiff_t pairs, uint16_t *made);
+/* Fills in `pairs` and where the left side of a product is: where it lies, or a copy, in the strips of bf16_rows for who has many
+   panels. `room` is to be freed; false where there is no memory. */
+bool bf16_left(const gemm_job *job, bool strips, bf16_rows *rows, void **room);
+
+/* How many pairs go together: parts of about one size. */
+static inline ptrdiff_t bf16_depth(ptrdiff_t pairs) {
+    const ptrdiff_t parts = (pairs + BF16_DEPTH - 1) / BF16_DEPTH;
+    return (pairs + parts - 1) / parts;
+}
 
 /* 32 pairs of one element of each. */
 BF16_INLINE void bf16_interleave(__m512i one, __m512i other, uint32_t *panel) {

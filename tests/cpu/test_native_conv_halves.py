@@ -52,15 +52,27 @@ def test_layouts_are_read_where_they_lie(isa, name, call):  # noqa: F811
 
 @pytest.mark.parametrize("call", ["one by one", "picture", "steps", "short rows", "one pixel out"])
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
-def test_what_is_not_finite_stays_in_its_windows(isa, call, value):  # noqa: F811
-    """An infinity or a NaN in the picture reaches the outputs whose windows it is in, and no others."""
-    args, options, _ = halves("conv", call)
-    args[0][0, 0, ..., -2] = value
-    expected = kernel("conv")[1](*[one.astype(np.float64) for one in args], **options)
-    found = kernel("conv")[0](*args, **options).astype(np.float64)
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_is_not_finite_stays_in_its_sums(isa, name, call, value):  # noqa: F811
+    """An infinity or a NaN in the first operand reaches the results that it is a part of, and no others."""
+    args, options, _ = halves(name, call)
+    args[0][0, 0, ..., 0 if name == "conv_input_gradient" or args[0].shape[-1] == 1 else -2] = value
+    expected = kernel(name)[1](*[one.astype(np.float64) for one in args], **options)
+    found = kernel(name)[0](*args, **options).astype(np.float64)
     assert not np.isfinite(expected).all()
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
     np.testing.assert_array_equal(np.isposinf(found), np.isposinf(expected))
+
+
+@pytest.mark.parametrize("call", ["picture", "dilated", "one by one"])
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_what_follows_a_window_is_in_no_gradient(isa, call, value):  # noqa: F811
+    """A last column of pictures that is not finite makes the gradients of those taps so that meet it, and of no others."""
+    args, options, _ = halves("conv_weight_gradient", call)
+    args[1][..., -1] = value
+    expected = kernel("conv_weight_gradient")[1](*[one.astype(np.float64) for one in args], **options)
+    found = kernel("conv_weight_gradient")[0](*args, **options).astype(np.float64)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -11,6 +11,7 @@
 enum {
     ROWS = 8,          /* outs under which gathering is not worth it, */
     RUN_ROWS = 2,      /* and so many for each run of a panel's columns */
+    WEIGHT_OUTS = 4,  /* that are worth a panel of the gradient by weight */
     PART = 1 << 20,    /* multiplications that are worth a thread */
 };
 
@@ -119,11 +120,7 @@ static void sums_body(void *context, npy_intp begin, npy_intp end) {
 /* The sums of all groups from a weight of (rows, inner) for each. */
 static bool run_sums(sums_work *work, ptrdiff_t groups, ptrdiff_t rows, const uint16_t *weight, const uint16_t *bias, uint16_t *made) {
     const ptrdiff_t positions = product(work->counts), each = rows * work->inner * BF16_WIDTH;
-    for (int d = 1; d >= 0; d--) /* rows that follow one another in the picture are one */
-        if (work->move[d] == work->counts[2] && (d == 1 || work->counts[1] == 1)) {
-            work->counts[2] *= work->counts[d];
-            work->counts[d] = 1;
-        }
+    conv_join_rows(work->counts, work->move);
     work->panels = (work->count * positions + BF16_WIDTH - 1) / BF16_WIDTH;
     work->made_image = groups * rows * positions;
     bf16_rows *const all = calloc((size_t)groups, sizeof *all);
@@ -145,28 +142,8 @@ static bool run_sums(sums_work *work, ptrdiff_t groups, ptrdiff_t rows, const ui
     return good && !work->failed;
 }
 
-/* The items of `channels` channels, from what each tap is. */
-static ptrdiff_t *items_of(conv_rooms *all, ptrdiff_t channels, ptrdiff_t channel, const ptrdiff_t *taps, ptrdiff_t count) {
-    ptrdiff_t *made = conv_room(all, channels * count * (ptrdiff_t)sizeof *made);
-    for (ptrdiff_t i = 0; made && i < channels * count; i++)
-        made[i] = i / count * channel + taps[i % count];
-    return made;
-}
-
-/* A copy with steps of one along dims whose windows are one element: of the others nothing is read. */
-static convolution narrowed(const convolution *c) {
-    convolution made = *c;
-    for (int d = 0; d < 3; d++)
-        if (c->kernel[d] == 1 && !c->padding[d]) {
-            made.sizes[d] = c->counts[d];
-            made.steps[2 + d] *= c->stride[d];
-            made.stride[d] = 1;
-        }
-    return made;
-}
-
 static bool make_sums(const convolution *given) {
-    const convolution narrow = narrowed(given), *const c = &narrow;
+    const convolution narrow = conv_narrowed(given), *const c = &narrow;
     conv_rooms all = {.count = 0};
     conv_images m;
     ptrdiff_t taps[CONV_MOST_TAPS], move[3];
@@ -174,7 +151,7 @@ static bool make_sums(const convolution *given) {
     sums_work work = {.images = images, .image = m.image, .group = c->channels * m.channel, .move = {move[0], move[1]}, .count = c->images,
                       .inner = c->channels * c->taps};
     memcpy(work.counts, c->counts, sizeof work.counts);
-    work.items = images ? items_of(&all, c->channels, m.channel, taps, c->taps) : NULL;
+    work.items = images ? conv_items(&all, c->channels, m.channel, taps, c->taps) : NULL;
     const bool done = work.items && run_sums(&work, c->groups, c->outs, c->weight, c->bias, (uint16_t *)c->y);
     conv_give_back(&all);
     return done;
@@ -199,7 +176,7 @@ static bool make_input_gradient(const convolution *c) {
     sums_work work = {.images = images, .image = m.image, .group = c->outs * m.channel, .move = {m.plane, m.row},
                       .count = c->images, .inner = c->outs * c->taps};
     memcpy(work.counts, c->sizes, sizeof work.counts);
-    work.items = images ? items_of(&all, c->outs, m.channel, taps, c->taps) : NULL;
+    work.items = images ? conv_items(&all, c->outs, m.channel, taps, c->taps) : NULL;
     uint16_t *const turned = work.items ? conv_room(&all, c->groups * c->channels * work.inner * (ptrdiff_t)c->size) : NULL;
     const uint16_t *from = c->weight; /* (group, out, channel, tap) becomes (group, channel, out, tap) */
     for (ptrdiff_t i = 0; turned && i < c->groups * c->outs; i++)
@@ -227,14 +204,22 @@ static bool winograd_is_faster(const convolution *c, const ptrdiff_t *counts, pt
 
 bool conv_takes_bf16(const convolution *c) {
     const bool sums = c->wanted == CONV_SUMS;
-    if (!bf16_here() || c->wanted == CONV_WEIGHT_GRADIENT || (!sums && (c->stride[0] != 1 || c->stride[1] != 1 || c->stride[2] != 1)))
+    if (!bf16_here())
+        return false;
+    if (c->wanted == CONV_WEIGHT_GRADIENT)
+        return c->outs >= WEIGHT_OUTS;
+    if (!sums && (c->stride[0] != 1 || c->stride[1] != 1 || c->stride[2] != 1))
         return false;
     const ptrdiff_t *const counts = sums ? c->counts : c->sizes, rows = sums ? c->outs : c->channels;
     const ptrdiff_t width = pointwise_fits(c) ? product(counts) : counts[2], runs = 1 + (BF16_WIDTH - 1) / width;
     return rows >= ROWS && rows >= RUN_ROWS * runs && !winograd_is_faster(c, counts, rows, sums ? c->channels : c->outs, runs);
 }
 
-bool conv_run_bf16(const convolution *c) { return c->wanted == CONV_SUMS ? make_sums(c) : make_input_gradient(c); }
+bool conv_run_bf16(const convolution *c) {
+    return c->wanted == CONV_SUMS             ? make_sums(c)
+           : c->wanted == CONV_INPUT_GRADIENT ? make_input_gradient(c)
+                                              : conv_weight_bf16(c);
+}
 #else
 bool conv_takes_bf16(const convolution *c) { return false; }
 bool conv_run_bf16(const convolution *c) { return false; }

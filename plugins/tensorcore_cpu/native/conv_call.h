@@ -45,6 +45,7 @@ bool taps_run(const convolution *c, taps_way how);
    what its windows lie in. All others are made in single precision. */
 bool conv_takes_bf16(const convolution *c);
 bool conv_run_bf16(const convolution *c);
+bool conv_weight_bf16(const convolution *c);
 
 static inline const void *conv_at(const void *data, ptrdiff_t elements, size_t size) {
     return (const char *)data + elements * (ptrdiff_t)size;

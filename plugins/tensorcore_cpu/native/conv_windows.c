@@ -94,3 +94,29 @@ const void *conv_windows(conv_rooms *all, const convolution *c, conv_images *m, 
     move[2] = split ? 1 : c->stride[2];
     return images;
 }
+
+ptrdiff_t *conv_items(conv_rooms *all, ptrdiff_t channels, ptrdiff_t channel, const ptrdiff_t *taps, ptrdiff_t count) {
+    ptrdiff_t *made = conv_room(all, channels * count * (ptrdiff_t)sizeof *made);
+    for (ptrdiff_t i = 0; made && i < channels * count; i++)
+        made[i] = i / count * channel + taps[i % count];
+    return made;
+}
+
+convolution conv_narrowed(const convolution *c) {
+    convolution made = *c;
+    for (int d = 0; d < 3; d++)
+        if (c->kernel[d] == 1 && !c->padding[d]) {
+            made.sizes[d] = c->counts[d];
+            made.steps[2 + d] *= c->stride[d];
+            made.stride[d] = 1;
+        }
+    return made;
+}
+
+void conv_join_rows(ptrdiff_t *counts, ptrdiff_t *move) {
+    for (int d = 1; d >= 0; d--)
+        if (move[d] == counts[2] && (d == 1 || counts[1] == 1)) {
+            counts[2] *= counts[d];
+            counts[d] = 1;
+        }
+}

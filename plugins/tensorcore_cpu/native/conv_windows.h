@@ -26,4 +26,13 @@ const void *conv_padded(conv_rooms *all, conv_images *m, size_t size, bool may_l
 const void *conv_windows(conv_rooms *all, const convolution *c, conv_images *m, ptrdiff_t *offsets, ptrdiff_t *move, bool split,
                          bool may_lie);
 
+/* The items of windows, a channel's tap each, from what its taps are; NULL where there is no memory. */
+ptrdiff_t *conv_items(conv_rooms *all, ptrdiff_t channels, ptrdiff_t channel, const ptrdiff_t *taps, ptrdiff_t count);
+
+/* A copy with steps of one along dims whose windows are one element: of the others nothing is read. */
+convolution conv_narrowed(const convolution *c);
+
+/* Makes one row of rows of outputs that follow one another in the picture; `move` is the way along depth and height. */
+void conv_join_rows(ptrdiff_t *counts, ptrdiff_t *move);
+
 #endif

@@ -66,7 +66,8 @@ BF16_INLINE __m512i gathered(const uint16_t *item, const run *runs, int count) {
     return made;
 }
 
-BF16_INLINE void gather_some(const uint16_t *images, const ptrdiff_t *items, ptrdiff_t inner, const run *runs, int count, uint32_t *panel) {
+BF16_INLINE void gather_some(const uint16_t *images, const ptrdiff_t *items, ptrdiff_t inner, const run *runs, int count,
+                             uint32_t *panel) {
     ptrdiff_t k = 0;
     for (; k + 1 < inner; k += 2, panel += BF16_WIDTH)
         bf16_interleave(gathered(images + items[k], runs, count), gathered(images + items[k + 1], runs, count), panel);
@@ -75,7 +76,8 @@ BF16_INLINE void gather_some(const uint16_t *images, const ptrdiff_t *items, ptr
 }
 
 /* Pairs of items of all columns; a constant number of runs keeps their masks in registers. */
-BF16_TARGET static void gather(const uint16_t *images, const ptrdiff_t *items, ptrdiff_t inner, const run *runs, int count, uint32_t *panel) {
+BF16_TARGET static void gather(const uint16_t *images, const ptrdiff_t *items, ptrdiff_t inner, const run *runs, int count,
+                               uint32_t *panel) {
 #define CASE(count)                                            \
     case count:                                                \
         gather_some(images, items, inner, runs, count, panel); \
@@ -118,7 +120,8 @@ static void sums_body(void *context, npy_intp begin, npy_intp end) {
 }
 
 /* The sums of all groups from a weight of (rows, inner) for each. */
-static bool run_sums(sums_work *work, ptrdiff_t groups, ptrdiff_t rows, const uint16_t *weight, const uint16_t *bias, uint16_t *made) {
+static bool run_sums(sums_work *work, ptrdiff_t groups, ptrdiff_t rows, const uint16_t *weight, const uint16_t *bias,
+                     uint16_t *made) {
     const ptrdiff_t positions = product(work->counts), each = rows * work->inner * BF16_WIDTH;
     conv_join_rows(work->counts, work->move);
     work->panels = (work->count * positions + BF16_WIDTH - 1) / BF16_WIDTH;
@@ -127,9 +130,10 @@ static bool run_sums(sums_work *work, ptrdiff_t groups, ptrdiff_t rows, const ui
     void **const left = calloc((size_t)groups, sizeof *left);
     bool good = all && left;
     for (ptrdiff_t g = 0; good && g < groups; g++) {
-        const gemm_job job = {.rows = rows, .inner = work->inner, .left = weight + g * rows * work->inner, .left_row = work->inner, .left_inner = 1};
-        all[g] = (bf16_rows){.rows = rows, .before = bias ? bias + g * rows : NULL, .before_row = 1, .made = made + g * rows * positions,
-                             .made_row = positions};
+        const gemm_job job = {.rows = rows, .inner = work->inner, .left = weight + g * rows * work->inner,
+                              .left_row = work->inner, .left_inner = 1};
+        all[g] = (bf16_rows){.rows = rows, .before = bias ? bias + g * rows : NULL, .before_row = 1,
+                             .made = made + g * rows * positions, .made_row = positions};
         good = bf16_left(&job, true, all + g, left + g);
     }
     work->rows = all;
@@ -148,8 +152,8 @@ static bool make_sums(const convolution *given) {
     conv_images m;
     ptrdiff_t taps[CONV_MOST_TAPS], move[3];
     const void *images = conv_windows(&all, c, &m, taps, move, true, true);
-    sums_work work = {.images = images, .image = m.image, .group = c->channels * m.channel, .move = {move[0], move[1]}, .count = c->images,
-                      .inner = c->channels * c->taps};
+    sums_work work = {.images = images, .image = m.image, .group = c->channels * m.channel, .move = {move[0], move[1]},
+                      .count = c->images, .inner = c->channels * c->taps};
     memcpy(work.counts, c->counts, sizeof work.counts);
     work.items = images ? conv_items(&all, c->channels, m.channel, taps, c->taps) : NULL;
     const bool done = work.items && run_sums(&work, c->groups, c->outs, c->weight, c->bias, (uint16_t *)c->y);
@@ -187,8 +191,8 @@ static bool make_input_gradient(const convolution *c) {
     return done;
 }
 
-/* Whether few multiplications in single precision take longer than all of them so, by cycles that were measured on a Zen 4: 64 to 64
-   channels, 14x14, 16 images, took 1113 us and 1240 us, 512 to 512, 7x7, 29 ms and 18 ms. */
+/* Whether few multiplications in single precision are faster than all of them so, by cycles that were measured on a Zen 4: 64 to
+   64 channels, 14x14, 16 images, took 1113 us and 1240 us, 512 to 512, 7x7, 29 ms and 18 ms. */
 static bool winograd_is_faster(const convolution *c, const ptrdiff_t *counts, ptrdiff_t rows, ptrdiff_t sources, ptrdiff_t runs) {
     convolution wide = *c;
     wide.type = TYPE_F32;

@@ -1,6 +1,6 @@
-/* The gradient by weight of convolutions of bfloat16, where the processor adds two products of them to a float at once: the sums over
-   pairs of neighbouring positions. A channel's tap is a row that is read where it lies in the picture, and what was sent comes in
-   panels of 32 outs. */
+/* The gradient by weight of convolutions of bfloat16, where the processor adds two products of them to a float at once: the sums
+   over pairs of neighbouring positions. A channel's tap is a row that is read where it lies in the picture, and what was sent comes
+   in panels of 32 outs. */
 #include "conv_windows.h"
 #include "gemm_bf16.h"
 #include "native.h"
@@ -35,12 +35,13 @@ static void pack_body(void *context, npy_intp begin, npy_intp end) {
     const convolution *c = work->c;
     for (npy_intp i = begin; i < end; i++) {
         const ptrdiff_t image = i % c->images, panel = i / c->images % work->panels, group = i / c->images / work->panels;
-        const ptrdiff_t first = panel * BF16_WIDTH, rest = c->outs - first, step = 2 * work->pairs;
+        const ptrdiff_t first = panel * BF16_WIDTH, step = 2 * work->pairs;
+        const ptrdiff_t outs = c->outs - first < BF16_WIDTH ? c->outs - first : BF16_WIDTH;
         const uint16_t *from = work->from + ((image * c->groups + group) * c->outs + first) * step;
         uint32_t *to = work->sent + i * work->pairs * BF16_WIDTH;
-        if (rest < BF16_WIDTH)
+        if (outs < BF16_WIDTH)
             memset(to, 0, (size_t)(work->pairs * BF16_WIDTH) * sizeof *to);
-        PICK(turn_loops)->turn[2]((const char *)from, step * 2, (char *)to, BF16_WIDTH * 4, work->pairs, rest < BF16_WIDTH ? rest : BF16_WIDTH);
+        PICK(turn_loops)->turn[2]((const char *)from, step * 2, (char *)to, BF16_WIDTH * 4, work->pairs, outs);
     }
 }
 

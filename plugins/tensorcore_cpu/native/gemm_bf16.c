@@ -106,7 +106,8 @@ static ptrdiff_t height(ptrdiff_t all, ptrdiff_t row) {
     return (all - row + tiles_left - 1) / tiles_left;
 }
 
-void bf16_multiply(const bf16_rows *all, const uint32_t *panel, ptrdiff_t first, ptrdiff_t count, float *sums, const bf16_columns *to) {
+void bf16_multiply(const bf16_rows *all, const uint32_t *panel, ptrdiff_t first, ptrdiff_t count, float *sums,
+                   const bf16_columns *to) {
     const bf16_columns *const last = first + count == all->pairs ? to : NULL;
     for (ptrdiff_t row = 0, rows; row < all->rows; row += rows) {
         rows = height(all->rows, row);
@@ -172,7 +173,8 @@ typedef struct {
 } work;
 
 /* The pairs [first, first + count) of columns [column, column + width) as vectors of sixteen columns; what is missing is zeros. */
-BF16_TARGET static void pack_panel(const gemm_job *job, ptrdiff_t column, ptrdiff_t width, ptrdiff_t first, ptrdiff_t count, uint32_t *panel) {
+BF16_TARGET static void pack_panel(const gemm_job *job, ptrdiff_t column, ptrdiff_t width, ptrdiff_t first, ptrdiff_t count,
+                                   uint32_t *panel) {
     const uint16_t *right = (const uint16_t *)job->right + column * job->right_column + 2 * first * job->right_inner;
     const bool odd = 2 * (first + count) > job->inner;
     const ptrdiff_t whole = odd ? count - 1 : count;

@@ -46,7 +46,8 @@ bool bf16_here(void);
 /* All rows times the pairs [first, first + count) of a panel: a pair of one column in each 32 bits. `sums` is room for
    rows * BF16_WIDTH floats where not all pairs go together, and may be NULL where they do; with the last pairs the result is
    rounded and written. */
-void bf16_multiply(const bf16_rows *all, const uint32_t *panel, ptrdiff_t first, ptrdiff_t count, float *sums, const bf16_columns *to);
+void bf16_multiply(const bf16_rows *all, const uint32_t *panel, ptrdiff_t first, ptrdiff_t count, float *sums,
+                   const bf16_columns *to);
 
 /* Fills in `pairs` and where the left side of a product is: where it lies, or a copy, in the strips of bf16_rows for who has many
    panels. `room` is to be freed; false where there is no memory. */
@@ -62,7 +63,8 @@ static inline ptrdiff_t bf16_depth(ptrdiff_t pairs) {
 BF16_INLINE void bf16_interleave(__m512i one, __m512i other, uint32_t *panel) {
     static const short places[2][32] = {
         {0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47},
-        {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63}};
+        {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
+         24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63}};
     _mm512_storeu_si512(panel, _mm512_permutex2var_epi16(one, _mm512_loadu_si512(places[0]), other));
     _mm512_storeu_si512(panel + 16, _mm512_permutex2var_epi16(one, _mm512_loadu_si512(places[1]), other));
 }

@@ -5,6 +5,10 @@
 
 #include <string.h>
 
+#if defined(__AVX512BW__)
+#include <immintrin.h>
+#endif
+
 /* Tiles: as many accumulators as leave registers for what is multiplied. */
 #if defined(__AVX512F__)
 enum { ROWS = 8, VECTORS = 3, WEIGHT_ROWS = 6, WEIGHT_VECTORS = 4, DIRECT_VECTORS = 6 };
@@ -46,6 +50,21 @@ static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 typedef int32_t __attribute__((may_alias)) four_bytes;
 typedef int16_t __attribute__((may_alias)) two_bytes;
 
+/* Every second element of two bytes: rows are shorter than what GCC makes vectors of. */
+static void spread_halves(char *to, const char *from, ptrdiff_t count) {
+    ptrdiff_t i = 0;
+#if defined(__AVX512BW__)
+    for (; i < count; i += 16) { /* what is left over is not read */
+        const ptrdiff_t rest = count - i;
+        const __mmask32 read = rest < 16 ? (1u << (2 * rest - 1)) - 1 : UINT32_MAX >> 1;
+        const __m512i pairs = _mm512_maskz_loadu_epi16(read, from + 4 * i);
+        _mm512_mask_cvtepi32_storeu_epi16(to + 2 * i, (__mmask16)(rest < 16 ? (1u << rest) - 1 : 0xffff), pairs);
+    }
+#endif
+    for (; i < count; i++)
+        ((two_bytes *)to)[i] = ((const two_bytes *)from)[2 * i];
+}
+
 /* Every `step`th element of a row, side by side. */
 static void spread_out(char *to, const char *from, ptrdiff_t count, ptrdiff_t step, size_t size) {
     if (size == 4 && step == 2) /* a constant step becomes vectors */
@@ -55,8 +74,7 @@ static void spread_out(char *to, const char *from, ptrdiff_t count, ptrdiff_t st
         for (ptrdiff_t i = 0; i < count; i++)
             ((four_bytes *)to)[i] = ((const four_bytes *)from)[step * i];
     else if (size == 2 && step == 2)
-        for (ptrdiff_t i = 0; i < count; i++)
-            ((two_bytes *)to)[i] = ((const two_bytes *)from)[2 * i];
+        spread_halves(to, from, count);
     else if (size == 2)
         for (ptrdiff_t i = 0; i < count; i++)
             ((two_bytes *)to)[i] = ((const two_bytes *)from)[step * i];
@@ -67,8 +85,12 @@ static void spread_out(char *to, const char *from, ptrdiff_t count, ptrdiff_t st
 
 /* Zeros of a few elements: memset would take longer to begin. */
 static void clear(char *to, ptrdiff_t count, size_t size) {
-    for (ptrdiff_t i = 0; i < count * (ptrdiff_t)(size / sizeof(two_bytes)); i++)
-        ((two_bytes *)to)[i] = 0;
+    if (size == sizeof(two_bytes))
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((two_bytes *)to)[i] = 0;
+    else
+        for (ptrdiff_t i = 0; i < count * (ptrdiff_t)(size / sizeof(four_bytes)); i++)
+            ((four_bytes *)to)[i] = 0;
 }
 
 /* A row of a picture, mostly a short one: a call would take longer than the copy. Its last block begins where a whole one fits. */

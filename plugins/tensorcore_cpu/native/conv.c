@@ -54,7 +54,7 @@ static bool read_call(convolution *c, PyObject **given, int ndim, const npy_intp
 
 static bool is_real(PyObject *object, native_type *type) {
     *type = native_array_type(object);
-    return *type == TYPE_F32 || *type == TYPE_F64;
+    return *type == TYPE_F32 || *type == TYPE_F64 || *type == TYPE_BF16;
 }
 
 /* An array's steps in elements, for a dim of its own each: image, channel, depth, height, width. */
@@ -81,8 +81,11 @@ static void shorten_steps(convolution *c) {
 static PyObject *run(const native_kernel *kernel, convolution *c, PyArrayObject *source, PyArrayObject *other, int ndim,
                      const npy_intp *shape) {
     shorten_steps(c);
-    conv_way way = conv_ruled(c);
-    const bool measure = kernel->data != &by_rule && conv_recall(c, &way);
+    const bool halves = c->type == TYPE_BF16;
+    if (halves && !conv_takes_bf16(c))
+        return NULL;
+    conv_way way = halves ? CONV_WAYS : conv_ruled(c);
+    const bool measure = !halves && kernel->data != &by_rule && conv_recall(c, &way);
     source = measure || way < CONV_TAPS ? native_dense((PyObject *)source) : (PyArrayObject *)Py_NewRef(source);
     other = source ? native_dense((PyObject *)other) : NULL;
     PyArrayObject *made = other && read_steps(source, c->size, c->steps) ? native_empty(ndim, shape, c->type) : NULL;
@@ -93,7 +96,7 @@ static PyObject *run(const native_kernel *kernel, convolution *c, PyArrayObject 
         c->y = c->wanted == CONV_SUMS ? to : c->wanted == CONV_INPUT_GRADIENT ? from : by;
         if (measure)
             way = conv_measure(c, way);
-        if (!conv_make(c, way) && !(way == CONV_WINOGRAD && conv_make(c, CONV_TAPS)))
+        if (!(halves ? conv_run_bf16(c) : conv_make(c, way)) && !(way == CONV_WINOGRAD && conv_make(c, CONV_TAPS)))
             Py_CLEAR(made); /* NumPy's turn, which also knows what to say when there is no memory */
     }
     Py_XDECREF(source);

@@ -12,7 +12,7 @@ typedef struct {
     ptrdiff_t steps[5];                   /* of the source: image, channel, depth, height, width */
     ptrdiff_t before[3], padded[3];       /* zeros in front (negative: what is cut off), and sizes with all of them */
     ptrdiff_t phases, phase;              /* the stride along the width, and the length of one phase of a row */
-    ptrdiff_t row, channel, image;        /* lengths in the padded copy */
+    ptrdiff_t row, plane, channel, image; /* lengths in the padded copy */
 } conv_images;
 
 enum { CONV_SLACK = 64 };

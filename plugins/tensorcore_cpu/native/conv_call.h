@@ -41,6 +41,12 @@ bool folded_run(const convolution *c);
 bool wide_fits(const convolution *c);
 bool taps_run(const convolution *c, taps_way how);
 
+/* Those of bfloat16, whose type has no other way: whether this machine makes such a one so, and one, of what is C-contiguous but
+   for what its windows lie in. All others are made in single precision. */
+bool conv_takes_bf16(const convolution *c);
+bool conv_run_bf16(const convolution *c);
+bool conv_weight_bf16(const convolution *c);
+
 static inline const void *conv_at(const void *data, ptrdiff_t elements, size_t size) {
     return (const char *)data + elements * (ptrdiff_t)size;
 }

@@ -1,6 +1,6 @@
 /* Convolutions of any kind as sums over taps, and their gradients. */
 #include "conv.h"
-#include "conv_call.h"
+#include "conv_windows.h"
 #include "native.h"
 
 #include <math.h>
@@ -18,102 +18,11 @@ enum {
     TOGETHER = 6,         /* so many tiles: 512 to 512 channels, 4x4, took 2.9 times as long one by one */
     WIDE_BYTES = 2 << 20, /* of weights: more of them come from memory again and again */
     WIDE_POSITIONS = 96,  /* that go over the weights together */
-    PACK = 1 << 15,       /* weights whose packing is worth a thread, */
-    PAD = 1 << 12,        /* and images' elements whose copying is: a thread then finds in its cache what it copied */
+    PACK = 1 << 15,       /* weights whose packing is worth a thread */
 };
 
 static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 static const conv_real_loops *real_of(const convolution *c) { return &PICK(conv_loops)->real[c->type == TYPE_F64]; }
-
-/* Memory that is given back together */
-
-typedef struct {
-    void *blocks[6];
-    size_t sizes[6];
-    int count;
-} rooms;
-
-static void *room(rooms *all, ptrdiff_t bytes) {
-    const size_t size = (size_t)bytes + CONV_SLACK;
-    void *block = native_scratch(size);
-    if (block) {
-        all->sizes[all->count] = size;
-        all->blocks[all->count++] = block;
-    }
-    return block;
-}
-
-static void give_back(rooms *all) {
-    for (; all->count; all->count--)
-        native_scratch_free(all->blocks[all->count - 1], all->sizes[all->count - 1]);
-}
-
-/* Padded images */
-
-typedef struct {
-    const conv_images *images;
-    void *padded;
-    size_t size;
-} padding_work;
-
-static void pad_body(void *context, npy_intp begin, npy_intp end) {
-    padding_work *work = context;
-    PICK(conv_loops)->pad(work->images, work->padded, begin, end, work->size);
-}
-
-/* Fills in the lengths, and copies; NULL where there is no memory. A padding may ask for more than numbers count. */
-static void *make_padded(rooms *all, conv_images *m, size_t size) {
-    ptrdiff_t total, bytes;
-    m->phase = (m->padded[2] + m->phases - 1) / m->phases;
-    m->row = m->phases * m->phase;
-    if (__builtin_mul_overflow(m->padded[0], m->padded[1], &m->channel) ||
-        __builtin_mul_overflow(m->channel, m->row, &m->channel) ||
-        __builtin_mul_overflow(m->channel, m->channels, &m->image) || __builtin_mul_overflow(m->image, m->images, &total) ||
-        __builtin_mul_overflow(total + CONV_SLACK, (ptrdiff_t)size, &bytes) || bytes < 0 || bytes > PTRDIFF_MAX / 2)
-        return NULL;
-    char *padded = room(all, bytes);
-    if (!padded)
-        return NULL;
-    for (size_t i = 0; i < CONV_SLACK * size; i++)
-        padded[(size_t)total * size + i] = 0;
-    padding_work work = {m, padded, size};
-    native_parallel(m->images * m->channels, PAD / (m->channel + 1) + 1, pad_body, &work);
-    return padded;
-}
-
-/* The windows of `conv` in padded images: where each tap is. Vectors of outs read nothing but what is multiplied, so that images
-   without padding stay where they lie: to copy 64 of 6x14x14 took a tenth of the time for 16 outs. */
-static const void *make_windows(rooms *all, const convolution *c, conv_images *m, ptrdiff_t *offsets,
-                                ptrdiff_t *move, bool wide) {
-    *m = (conv_images){.data = c->x, .images = c->images, .channels = c->channels * c->groups,
-                       .phases = wide ? 1 : c->stride[2]};
-    memcpy(m->steps, c->steps, sizeof m->steps);
-    for (int d = 0; d < 3; d++) {
-        m->sizes[d] = c->sizes[d];
-        m->before[d] = c->padding[d];
-        m->padded[d] = (c->counts[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1;
-    }
-    const bool lie = wide && c->steps[4] == 1 && !c->padding[0] && !c->padding[1] && !c->padding[2];
-    const void *images = lie ? c->x : make_padded(all, m, c->size);
-    if (lie) {
-        m->image = c->steps[0];
-        m->channel = c->steps[1];
-        m->row = c->steps[3];
-    }
-    const ptrdiff_t plane = lie ? c->steps[2] : m->padded[1] * m->row;
-    ptrdiff_t *next = offsets;
-    for (ptrdiff_t z = 0; z < c->kernel[0]; z++)
-        for (ptrdiff_t y = 0; y < c->kernel[1]; y++)
-            for (ptrdiff_t k = 0; k < c->kernel[2]; k++) {
-                ptrdiff_t x_at = k * c->dilation[2];
-                *next++ = z * c->dilation[0] * plane + y * c->dilation[1] * m->row +
-                          (wide ? x_at : x_at % m->phases * m->phase + x_at / m->phases);
-            }
-    move[0] = c->stride[0] * plane;
-    move[1] = c->stride[1] * m->row;
-    move[2] = wide ? c->stride[2] : 1;
-    return images;
-}
 
 /* Sums over taps */
 
@@ -256,15 +165,15 @@ static bool run_groups(groups_work *work, ptrdiff_t groups) {
 }
 
 /* Room for the packed weights of all groups, and how far it is from one to the next. */
-static void *packed_room(rooms *all, const convolution *c, ptrdiff_t outs, ptrdiff_t inner, ptrdiff_t *step) {
+static void *packed_room(conv_rooms *all, const convolution *c, ptrdiff_t outs, ptrdiff_t inner, ptrdiff_t *step) {
     *step = real_of(c)->packed_size(outs, inner) + CONV_SLACK;
-    return room(all, c->groups * *step * (ptrdiff_t)c->size);
+    return conv_room(all, c->groups * *step * (ptrdiff_t)c->size);
 }
 
 /* conv */
 
 static bool make_sums(const convolution *c, taps_way how) {
-    rooms all = {.count = 0};
+    conv_rooms all = {.count = 0};
     conv_images m;
     ptrdiff_t offsets[CONV_MOST_TAPS], straight[CONV_MOST_TAPS], positions = c->counts[0] * c->counts[1] * c->counts[2];
     conv_job job = {.count = c->images, .channels = c->channels, .taps = c->taps, .row_taps = c->kernel[2],
@@ -278,7 +187,7 @@ static bool make_sums(const convolution *c, taps_way how) {
     if (how == TAPS_BY_RULE)
         how = cheapest(&job, real_of(c), wide_fits(c) && c->outs * c->channels * c->taps * (ptrdiff_t)c->size <= WIDE_BYTES);
     job.wide = how == TAPS_WIDE;
-    const void *padded = make_windows(&all, c, &m, offsets, job.move, job.wide);
+    const void *padded = conv_windows(&all, c, &m, offsets, job.move, !job.wide, job.wide);
     groups_work work = {.job = &job, .real = real_of(c), .size = c->size, .how = how,
                         .images = c->channels * m.channel,
                         .weight = c->outs * c->channels * c->taps, .bias = c->outs, .made = c->outs * positions};
@@ -290,7 +199,7 @@ static bool make_sums(const convolution *c, taps_way how) {
     job.bias = c->bias;
     job.made = (void *)c->y;
     bool done = job.packed && run_groups(&work, c->groups);
-    give_back(&all);
+    conv_give_back(&all);
     return done;
 }
 
@@ -321,9 +230,9 @@ static bool make_input_gradient(const convolution *c, taps_way how) {
             meets[d][k] = (tap_meeting){phase, (phase + from) / c->stride[d] - least[d]};
         }
     }
-    rooms all = {.count = 0};
+    conv_rooms all = {.count = 0};
     ptrdiff_t offsets[CONV_MOST_TAPS], places[CONV_MOST_TAPS], plane = c->sizes[0] * c->sizes[1] * c->sizes[2];
-    const void *padded = make_padded(&all, &m, c->size);
+    const void *padded = conv_padded(&all, &m, c->size, false);
     conv_job job = {.image = m.image, .channel = m.channel, .move = {m.padded[1] * m.row, m.row, 1}, .count = c->images,
                     .channels = c->outs, .row_taps = at_least(1, c->kernel[2] / c->stride[2]), .offsets = offsets,
                     .weight_out = c->taps, .weight_channel = c->channels * c->taps,
@@ -355,7 +264,7 @@ static bool make_input_gradient(const convolution *c, taps_way how) {
         job.made = (void *)conv_at(c->x, (f[0] * c->sizes[1] + f[1]) * c->sizes[2] + f[2], c->size);
         done = run_groups(&work, c->groups);
     }
-    give_back(&all);
+    conv_give_back(&all);
     return done;
 }
 
@@ -382,19 +291,19 @@ static void weight_direct_body(void *context, npy_intp begin, npy_intp end) {
 }
 
 static bool make_weight_gradient(const convolution *c, taps_way how) {
-    rooms all = {.count = 0};
+    conv_rooms all = {.count = 0};
     conv_images m;
     const conv_real_loops *real = real_of(c);
     ptrdiff_t offsets[CONV_MOST_TAPS], positions = c->counts[0] * c->counts[1] * c->counts[2], inner = c->channels * c->taps;
     conv_weight_job job = {.count = c->images, .channels = c->channels, .taps = c->taps, .offsets = offsets,
                            .sent_image = c->outs * c->groups * positions, .sent_out = positions, .outs = c->outs};
-    const void *padded = make_windows(&all, c, &m, offsets, job.move, false);
+    const void *padded = conv_windows(&all, c, &m, offsets, job.move, true, false);
     bool done = padded != NULL, direct = how == TAPS_BY_RULE ? c->outs < LEAST_SENT : how == TAPS_DIRECT;
     ptrdiff_t tiles = (inner + real->weight_rows - 1) / real->weight_rows;
     ptrdiff_t blocks = (c->outs + real->weight_columns - 1) / real->weight_columns;
     if (done && !direct) {
-        job.turned = room(&all, c->images * blocks * positions * real->weight_columns * (ptrdiff_t)c->size);
-        job.sums = room(&all, tiles * blocks * real->weight_rows * real->weight_columns * (ptrdiff_t)c->size);
+        job.turned = conv_room(&all, c->images * blocks * positions * real->weight_columns * (ptrdiff_t)c->size);
+        job.sums = conv_room(&all, tiles * blocks * real->weight_rows * real->weight_columns * (ptrdiff_t)c->size);
         done = job.turned && job.sums;
     }
     for (int d = 0; d < 3; d++)
@@ -418,7 +327,7 @@ static bool make_weight_gradient(const convolution *c, taps_way how) {
         native_parallel(c->images, WORK / (positions * c->outs) + 1, turn_body, &work);
         native_parallel(tiles, WORK / (each * blocks * real->weight_rows) + 1, weight_tiles_body, &work);
     }
-    give_back(&all);
+    conv_give_back(&all);
     return done;
 }
 

@@ -2,7 +2,7 @@
    Cooper Lake on): twice as many multiplications as in single precision, whose kernels take these where it is missing.
 
    Sums are floats, in the order of the inner dim by twos, and rounded once; denormals are zeros to the instruction. */
-#include "gemm.h"
+#include "gemm_bf16.h"
 
 #include "native.h"
 #include "turn.h"
@@ -10,149 +10,109 @@
 #include <stdlib.h>
 #include <string.h>
 
-#if defined(NATIVE_X86) && (defined(__clang__) ? __clang_major__ >= 9 : __GNUC__ >= 10)
+#ifdef BF16_PAIRS
 #include <cpuid.h>
-#include <immintrin.h>
 
 DECLARE_LOOPS(turn_loops, turn_loops);
 
-#define TARGET __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
-
 enum {
-    WIDTH = 32, HEIGHT = 12, LANES = 16, /* columns of a panel, rows of a tile, floats of a vector */
-    PAIRS = 256,                         /* of the inner dim at a time: a panel and the rows beside it stay in the first cache */
-    FEW_ROWS = 8, WORK = 1 << 15,        /* rows and multiplications under which packing is not worth it */
-    PART = 1 << 22,                      /* multiplications that are worth a second thread */
+    HEIGHT = 12, LANES = 16,         /* rows of a tile, floats of a vector */
+    FEW_ROWS = 8, WORK = 1 << 15,    /* rows and multiplications under which packing is not worth it */
+    STRIP_ROWS = 64, STRIP_COLUMNS = 128, /* that are worth strips */
+    PART = 1 << 22,                  /* multiplications that are worth a second thread */
 };
 
-bool gemm_takes_bf16(const gemm_job *job) {
+bool bf16_here(void) {
     unsigned a = 0, b, c, d;
     static int known = -1;
     if (known < 0)
         known = __get_cpuid_count(7, 1, &a, &b, &c, &d) && a >> 5 & 1;
-    return known && native_chosen_isa == ISA_AVX512 && job->rows >= FEW_ROWS && job->rows * job->columns * job->inner >= WORK;
+    return known && native_chosen_isa == ISA_AVX512;
 }
 
-typedef struct {
-    const gemm_job *job;
-    const uint16_t *left; /* rows whose elements lie side by side, two by two */
-    ptrdiff_t left_row, pairs;
-    _Atomic bool failed;
-} work;
+/* Rows times a panel */
 
-/* The pairs [first, first + count) of columns [column, column + width) as vectors of sixteen columns; what is missing is zeros. */
-TARGET static void pack_panel(const work *all, ptrdiff_t column, ptrdiff_t width, ptrdiff_t first, ptrdiff_t count, uint32_t *panel) {
-    const gemm_job *job = all->job;
-    const uint16_t *right = (const uint16_t *)job->right + column * job->right_column + 2 * first * job->right_inner;
-    const bool odd = 2 * (first + count) > job->inner;
-    const ptrdiff_t whole = odd ? count - 1 : count;
-    if (width < WIDTH || odd)
-        memset(panel, 0, (size_t)(count * WIDTH) * sizeof *panel);
-    if (job->right_inner == 1 && job->right_column % 2 == 0 && (uintptr_t)right % 4 == 0) {
-        if (whole)
-            PICK(turn_loops)->turn[2]((const char *)right, job->right_column * 2, (char *)panel, WIDTH * 4, whole, width);
-    } else if (job->right_column == 1 && width == WIDTH) {
-        short places[2][32];
-        for (int i = 0; i < 32; i++) {
-            places[0][i] = (short)(i / 2 + i % 2 * 32);
-            places[1][i] = (short)(places[0][i] + 16);
-        }
-        const __m512i low = _mm512_loadu_si512(places[0]), high = _mm512_loadu_si512(places[1]);
-        for (ptrdiff_t k = 0; k < whole; k++) {
-            const uint16_t *at = right + 2 * k * job->right_inner;
-            const __m512i one = _mm512_loadu_si512(at), other = _mm512_loadu_si512(at + job->right_inner);
-            _mm512_storeu_si512(panel + k * WIDTH, _mm512_permutex2var_epi16(one, low, other));
-            _mm512_storeu_si512(panel + k * WIDTH + LANES, _mm512_permutex2var_epi16(one, high, other));
-        }
-    } else {
-        for (ptrdiff_t k = 0; k < whole; k++)
-            for (ptrdiff_t j = 0; j < width; j++) {
-                const uint16_t *at = right + 2 * k * job->right_inner + j * job->right_column;
-                panel[k * WIDTH + j] = at[0] | (uint32_t)at[job->right_inner] << 16;
-            }
+BF16_INLINE __m512 widened(__m256i halves) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+
+/* What comes before in a row, of columns [v * LANES, ...). */
+BF16_INLINE __m512 before(const bf16_rows *all, ptrdiff_t row, const bf16_columns *to, int v) {
+    const uint16_t *from = all->before + row * all->before_row;
+    if (!all->before_column)
+        return widened(_mm256_set1_epi16((short)*from));
+    return widened(_mm256_maskz_loadu_epi16((__mmask16)(to->part[0].mask >> (v * LANES)), from + to->column + v * LANES));
+}
+
+/* Writes the sums of one row, rounded to even. */
+BF16_INLINE void finish(const bf16_rows *all, ptrdiff_t row, const bf16_columns *to, __m512 low, __m512 high) {
+    const __m512i made = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+    uint16_t *at = all->made + row * all->made_row;
+    if (to->part[0].mask == UINT32_MAX)
+        _mm512_storeu_si512(at + to->part[0].at, made);
+    else
+        for (const bf16_part *part = to->part; part < to->part + to->parts; part++)
+            _mm512_mask_storeu_epi16(at + part->at, part->mask, made);
+}
+
+#define ROWS(rows) _Pragma("GCC unroll 16") for (int r = 0; r < rows; r++)
+#define VECTORS(rows) ROWS(rows) for (int v = 0; v < 2; v++)
+
+/* The sums over all pairs of a panel and those of each row, which lie at `from`. */
+#define SUMS(rows, from)                                                                                                      \
+    for (ptrdiff_t k = 0; k < count; k++) {                                                                                   \
+        const __m512bh one = (__m512bh)_mm512_loadu_si512(panel + k * BF16_WIDTH);                                            \
+        const __m512bh other = (__m512bh)_mm512_loadu_si512(panel + k * BF16_WIDTH + LANES);                                  \
+        ROWS(rows) {                                                                                                          \
+            int32_t pair;                                                                                                     \
+            memcpy(&pair, from, sizeof pair);                                                                                 \
+            const __m512bh both = (__m512bh)_mm512_set1_epi32(pair);                                                          \
+            made[r][0] = _mm512_dpbf16_ps(made[r][0], one, both);                                                             \
+            made[r][1] = _mm512_dpbf16_ps(made[r][1], other, both);                                                           \
+        }                                                                                                                     \
     }
-    for (ptrdiff_t j = 0; odd && j < width; j++)
-        panel[whole * WIDTH + j] = right[2 * whole * job->right_inner + j * job->right_column];
-}
 
-/* `rows` rows times a panel, added to their sums. */
-#define TILE(rows)                                                                                            \
-    TARGET static void tile_##rows(const uint16_t *left, ptrdiff_t step, const uint32_t *panel, ptrdiff_t count, \
-                                   float *sums) {                                                             \
-        __m512 made[rows][2];                                                                                 \
-        for (int r = 0; r < rows; r++)                                                                        \
-            for (int v = 0; v < 2; v++)                                                                       \
-                made[r][v] = _mm512_loadu_ps(sums + r * WIDTH + v * LANES);                                   \
-        for (ptrdiff_t k = 0; k < count; k++) {                                                               \
-            const __m512bh one = (__m512bh)_mm512_loadu_si512(panel + k * WIDTH);                             \
-            const __m512bh other = (__m512bh)_mm512_loadu_si512(panel + k * WIDTH + LANES);                   \
-            _Pragma("GCC unroll 16") for (int r = 0; r < rows; r++) {                                         \
-                int32_t pair;                                                                                 \
-                memcpy(&pair, left + r * step + 2 * k, sizeof pair);                                          \
-                const __m512bh both = (__m512bh)_mm512_set1_epi32(pair);                                      \
-                made[r][0] = _mm512_dpbf16_ps(made[r][0], one, both);                                         \
-                made[r][1] = _mm512_dpbf16_ps(made[r][1], other, both);                                       \
-            }                                                                                                 \
-        }                                                                                                     \
-        for (int r = 0; r < rows; r++)                                                                        \
-            for (int v = 0; v < 2; v++)                                                                       \
-                _mm512_storeu_ps(sums + r * WIDTH + v * LANES, made[r][v]);                                   \
+/* Some rows times `count` pairs of a panel, added to their sums where there are any, and finished where `to` is given. */
+#define TILE(rows)                                                                                                            \
+    BF16_TARGET static void tile_##rows(const bf16_rows *all, ptrdiff_t row, const uint32_t *panel, ptrdiff_t first,          \
+                                        ptrdiff_t count, float *sums, const bf16_columns *to) {                               \
+        __m512 made[rows][2];                                                                                                 \
+        VECTORS(rows) made[r][v] = first ? _mm512_loadu_ps(sums + (row + r) * BF16_WIDTH + v * LANES) : _mm512_setzero_ps();  \
+        if (all->strips) {                                                                                                    \
+            const uint16_t *left = all->left + 2 * (row * all->pairs + first * rows);                                         \
+            SUMS(rows, left + 2 * (k * rows + r))                                                                             \
+        } else {                                                                                                              \
+            const uint16_t *left = all->left + row * all->left_row + 2 * first;                                               \
+            const ptrdiff_t step = all->left_row;                                                                             \
+            SUMS(rows, left + r * step + 2 * k)                                                                               \
+        }                                                                                                                     \
+        if (!to) {                                                                                                            \
+            VECTORS(rows) _mm512_storeu_ps(sums + (row + r) * BF16_WIDTH + v * LANES, made[r][v]);                            \
+            return;                                                                                                           \
+        }                                                                                                                     \
+        if (all->before)                                                                                                      \
+            VECTORS(rows) made[r][v] = _mm512_add_ps(made[r][v], before(all, row + r, to, v));                                \
+        ROWS(rows) finish(all, row + r, to, made[r][0], made[r][1]);                                                          \
     }
-TILE(12)
-TILE(4)
-TILE(1)
+#define HEIGHTS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
+HEIGHTS(TILE)
+#define NAMED(rows) [rows] = tile_##rows,
+static void (*const tiles[HEIGHT + 1])(const bf16_rows *, ptrdiff_t, const uint32_t *, ptrdiff_t, ptrdiff_t, float *,
+                                       const bf16_columns *) = {HEIGHTS(NAMED)};
 
-/* bfloat16 of floats: the upper half, rounded to even; NaN stays one. */
-TARGET static __m256i rounded(__m512 x) {
-    const __m512i bits = _mm512_castps_si512(x), one = _mm512_set1_epi32(1);
-    const __m512i up = _mm512_add_epi32(_mm512_set1_epi32(0x7fff), _mm512_and_si512(_mm512_srli_epi32(bits, 16), one));
-    const __m512i quiet = _mm512_or_si512(_mm512_and_si512(bits, _mm512_set1_epi32((int)0x80000000)), _mm512_set1_epi32(0x7fc00000));
-    const __m512i made = _mm512_mask_blend_epi32(_mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q), _mm512_add_epi32(bits, up), quiet);
-    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(made, 16));
+/* The rows of the tile that begins at `row`: all of about one height, since one of few rows waits for its sums. */
+static ptrdiff_t height(ptrdiff_t all, ptrdiff_t row) {
+    const ptrdiff_t tiles_left = (all - row + HEIGHT - 1) / HEIGHT;
+    return (all - row + tiles_left - 1) / tiles_left;
 }
 
-TARGET static __m512 widened(__mmask16 mask, const uint16_t *from) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from)), 16));
-}
-
-TARGET static void store(const gemm_job *job, ptrdiff_t column, ptrdiff_t width, const float *sums) {
-    for (ptrdiff_t i = 0; i < job->rows; i++)
-        for (ptrdiff_t j = 0; j < width; j += LANES) {
-            const __mmask16 mask = width - j < LANES ? (__mmask16)((1 << (width - j)) - 1) : (__mmask16)-1;
-            __m512 x = _mm512_loadu_ps(sums + i * WIDTH + j);
-            if (job->before)
-                x = _mm512_add_ps(x, widened(mask, (const uint16_t *)job->before + i * job->before_row + column + j));
-            _mm256_mask_storeu_epi16((uint16_t *)job->made + i * job->made_row + column + j, mask, rounded(x));
-        }
-}
-
-TARGET static void run_panels(void *context, npy_intp begin, npy_intp end) {
-    work *all = context;
-    const gemm_job *job = all->job;
-    const size_t panel_bytes = PAIRS * WIDTH * sizeof(uint32_t), sum_bytes = (size_t)job->rows * WIDTH * sizeof(float);
-    char *room = aligned_alloc(64, panel_bytes + sum_bytes);
-    if (!room) {
-        all->failed = true;
-        return;
+void bf16_multiply(const bf16_rows *all, const uint32_t *panel, ptrdiff_t first, ptrdiff_t count, float *sums,
+                   const bf16_columns *to) {
+    const bf16_columns *const last = first + count == all->pairs ? to : NULL;
+    for (ptrdiff_t row = 0, rows; row < all->rows; row += rows) {
+        rows = height(all->rows, row);
+        tiles[rows](all, row, panel, first, count, sums, last);
     }
-    uint32_t *panel = (uint32_t *)room;
-    float *sums = (float *)(room + panel_bytes);
-    for (npy_intp p = begin; p < end; p++) {
-        const ptrdiff_t column = p * WIDTH, width = job->columns - column < WIDTH ? job->columns - column : WIDTH;
-        memset(sums, 0, sum_bytes);
-        for (ptrdiff_t first = 0; first < all->pairs; first += PAIRS) {
-            const ptrdiff_t count = all->pairs - first < PAIRS ? all->pairs - first : PAIRS;
-            pack_panel(all, column, width, first, count, panel);
-            for (ptrdiff_t i = 0; i < job->rows;) {
-                const ptrdiff_t rest = job->rows - i;
-                const uint16_t *left = all->left + i * all->left_row + 2 * first;
-                (rest >= HEIGHT ? tile_12 : rest >= 4 ? tile_4 : tile_1)(left, all->left_row, panel, count, sums + i * WIDTH);
-                i += rest >= HEIGHT ? HEIGHT : rest >= 4 ? 4 : 1;
-            }
-        }
-        store(job, column, width, sums);
-    }
-    free(room);
 }
 
 /* The left side with its elements side by side, an even number of them; NULL where there is no memory. */
@@ -170,17 +130,107 @@ static uint16_t *packed_left(const gemm_job *job, ptrdiff_t row) {
     return made;
 }
 
-bool gemm_run_bf16(const gemm_job *job) {
-    work all = {.job = job, .left = job->left, .left_row = job->left_row, .pairs = (job->inner + 1) / 2};
-    uint16_t *packed = NULL;
-    if (job->left_inner != 1 || job->inner % 2) {
-        all.left_row = 2 * all.pairs;
-        if (!(all.left = packed = packed_left(job, all.left_row)))
+/* The pairs of each tile's rows side by side. */
+static uint16_t *in_strips(const bf16_rows *rows) {
+    uint16_t *made = malloc((size_t)(rows->rows * rows->pairs * 2) * sizeof *made);
+    for (ptrdiff_t row = 0, high; made && row < rows->rows; row += high) {
+        high = height(rows->rows, row);
+        PICK(turn_loops)->turn[2]((const char *)(rows->left + row * rows->left_row), rows->left_row * 2,
+                                  (char *)(made + 2 * row * rows->pairs), high * 4, rows->pairs, high);
+    }
+    return made;
+}
+
+bool bf16_left(const gemm_job *job, bool strips, bf16_rows *rows, void **room) {
+    rows->pairs = (job->inner + 1) / 2;
+    rows->left = job->left;
+    rows->left_row = job->left_row;
+    *room = NULL;
+    if (job->left_inner != 1 || job->inner % 2 || (strips && (job->left_row % 2 || (uintptr_t)job->left % 4))) {
+        rows->left_row = 2 * rows->pairs;
+        if (!(rows->left = *room = packed_left(job, rows->left_row)))
             return false;
     }
-    const npy_intp panels = (job->columns + WIDTH - 1) / WIDTH, each = job->rows * job->inner * WIDTH;
+    uint16_t *made = strips ? in_strips(rows) : NULL;
+    if (made) {
+        free(*room);
+        rows->left = *room = made;
+        rows->strips = true;
+    }
+    return true;
+}
+
+/* Products of matrices */
+
+bool gemm_takes_bf16(const gemm_job *job) {
+    return bf16_here() && job->rows >= FEW_ROWS && job->rows * job->columns * job->inner >= WORK;
+}
+
+typedef struct {
+    const gemm_job *job;
+    bf16_rows rows;
+    _Atomic bool failed;
+} work;
+
+/* The pairs [first, first + count) of columns [column, column + width) as vectors of sixteen columns; what is missing is zeros. */
+BF16_TARGET static void pack_panel(const gemm_job *job, ptrdiff_t column, ptrdiff_t width, ptrdiff_t first, ptrdiff_t count,
+                                   uint32_t *panel) {
+    const uint16_t *right = (const uint16_t *)job->right + column * job->right_column + 2 * first * job->right_inner;
+    const bool odd = 2 * (first + count) > job->inner;
+    const ptrdiff_t whole = odd ? count - 1 : count;
+    if (width < BF16_WIDTH || odd)
+        memset(panel, 0, (size_t)(count * BF16_WIDTH) * sizeof *panel);
+    if (job->right_inner == 1 && job->right_column % 2 == 0 && (uintptr_t)right % 4 == 0) {
+        if (whole)
+            PICK(turn_loops)->turn[2]((const char *)right, job->right_column * 2, (char *)panel, BF16_WIDTH * 4, whole, width);
+    } else if (job->right_column == 1 && width == BF16_WIDTH) {
+        for (ptrdiff_t k = 0; k < whole; k++) {
+            const uint16_t *at = right + 2 * k * job->right_inner;
+            bf16_interleave(_mm512_loadu_si512(at), _mm512_loadu_si512(at + job->right_inner), panel + k * BF16_WIDTH);
+        }
+    } else {
+        for (ptrdiff_t k = 0; k < whole; k++)
+            for (ptrdiff_t j = 0; j < width; j++) {
+                const uint16_t *at = right + 2 * k * job->right_inner + j * job->right_column;
+                panel[k * BF16_WIDTH + j] = at[0] | (uint32_t)at[job->right_inner] << 16;
+            }
+    }
+    for (ptrdiff_t j = 0; odd && j < width; j++)
+        panel[whole * BF16_WIDTH + j] = right[2 * whole * job->right_inner + j * job->right_column];
+}
+
+static void run_panels(void *context, npy_intp begin, npy_intp end) {
+    work *all = context;
+    const bf16_rows *rows = &all->rows;
+    const ptrdiff_t depth = bf16_depth(rows->pairs), width = BF16_WIDTH;
+    const size_t panel_bytes = (size_t)(depth * width) * sizeof(uint32_t);
+    char *room = aligned_alloc(64, panel_bytes + (rows->pairs > depth ? (size_t)(rows->rows * width) * sizeof(float) : 0));
+    if (!room) {
+        all->failed = true;
+        return;
+    }
+    for (npy_intp p = begin; p < end; p++) {
+        const ptrdiff_t column = p * width, rest = all->job->columns - column;
+        const bf16_columns to = {column, 1, {{column, rest < width ? (1u << rest) - 1 : UINT32_MAX}}};
+        for (ptrdiff_t first = 0; first < rows->pairs; first += depth) {
+            const ptrdiff_t count = rows->pairs - first < depth ? rows->pairs - first : depth;
+            pack_panel(all->job, column, rest < width ? rest : width, first, count, (uint32_t *)room);
+            bf16_multiply(rows, (uint32_t *)room, first, count, (float *)(room + panel_bytes), &to);
+        }
+    }
+    free(room);
+}
+
+bool gemm_run_bf16(const gemm_job *job) {
+    work all = {.job = job,
+                .rows = {.rows = job->rows, .before = job->before, .before_row = job->before_row, .before_column = 1,
+                         .made = job->made, .made_row = job->made_row}};
+    void *room;
+    if (!bf16_left(job, job->columns >= STRIP_COLUMNS && job->rows >= STRIP_ROWS, &all.rows, &room))
+        return false;
+    const npy_intp panels = (job->columns + BF16_WIDTH - 1) / BF16_WIDTH, each = job->rows * job->inner * BF16_WIDTH;
     native_parallel(panels, job->rows * job->columns * job->inner < PART ? panels : PART / 4 / each + 1, run_panels, &all);
-    free(packed);
+    free(room);
     return !all.failed;
 }
 #else

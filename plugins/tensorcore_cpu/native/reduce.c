@@ -81,10 +81,16 @@ static void reduce_piece(const work *job, npy_intp number) {
 static void reduce_pieces(void *context, npy_intp begin, npy_intp end) {
     const work *job = context;
     const native_fold *of = job->fold;
-    if (of->inner == 1 && job->cut.pieces == 1 && job->kind <= MEAN) { /* many short rows: no more than the sums */
-        npy_intp row = of->count * TYPE_SIZE[of->type];
+    const npy_intp row = of->count * TYPE_SIZE[of->type];
+    const bool short_rows = of->inner == 1 && job->cut.pieces == 1; /* many of them: no more than what is asked for */
+    if (short_rows && job->kind <= MEAN) {
         for (npy_intp i = begin; i < end; i++)
             job->parts[i] = job->run->sum(PyArray_BYTES(of->array) + i * row, of->count);
+        return;
+    }
+    if (short_rows && job->kind >= LARGEST && !job->places) {
+        for (npy_intp i = begin; i < end; i++)
+            job->parts[i] = job->run->extreme(PyArray_BYTES(of->array) + i * row, of->count, job->kind == LARGEST);
         return;
     }
     for (npy_intp i = begin; i < end; i++)

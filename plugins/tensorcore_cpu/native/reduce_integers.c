@@ -80,11 +80,17 @@ static void reduce_strip(const work *job, const native_piece *at) {
 static void reduce_pieces(void *context, npy_intp begin, npy_intp end) {
     const work *job = context;
     const native_fold *of = job->of;
-    if (of->inner == 1 && job->cut.pieces == 1 && job->kind <= COUNT) { /* many short rows: no more than the sums */
+    const npy_intp row = of->count * TYPE_SIZE[of->type];
+    const bool short_rows = of->inner == 1 && job->cut.pieces == 1; /* many of them: no more than what is asked for */
+    if (short_rows && job->kind <= COUNT) {
         int64_t (*const run)(const void *, ptrdiff_t) = job->kind == SUM ? job->run->sum : job->run->count;
-        const npy_intp row = of->count * TYPE_SIZE[of->type];
         for (npy_intp i = begin; i < end; i++)
             job->parts[i] = run(PyArray_BYTES(of->array) + i * row, of->count);
+        return;
+    }
+    if (short_rows && job->kind >= LARGEST && !job->places) {
+        for (npy_intp i = begin; i < end; i++)
+            job->parts[i] = job->run->extreme(PyArray_BYTES(of->array) + i * row, of->count, job->kind == LARGEST);
         return;
     }
     for (npy_intp i = begin; i < end; i++) {

@@ -5,6 +5,10 @@
 
 #include <string.h>
 
+#if defined(__AVX512BW__)
+#include <immintrin.h>
+#endif
+
 /* Tiles: as many accumulators as leave registers for what is multiplied. */
 #if defined(__AVX512F__)
 enum { ROWS = 8, VECTORS = 3, WEIGHT_ROWS = 6, WEIGHT_VECTORS = 4, DIRECT_VECTORS = 6 };
@@ -44,6 +48,22 @@ static ptrdiff_t at_most(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 static ptrdiff_t at_least(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 
 typedef int32_t __attribute__((may_alias)) four_bytes;
+typedef int16_t __attribute__((may_alias)) two_bytes;
+
+/* Every second element of two bytes: rows are shorter than what GCC makes vectors of. */
+static void spread_halves(char *to, const char *from, ptrdiff_t count) {
+    ptrdiff_t i = 0;
+#if defined(__AVX512BW__)
+    for (; i < count; i += 16) { /* what is left over is not read */
+        const ptrdiff_t rest = count - i;
+        const __mmask32 read = rest < 16 ? (1u << (2 * rest - 1)) - 1 : UINT32_MAX >> 1;
+        const __m512i pairs = _mm512_maskz_loadu_epi16(read, from + 4 * i);
+        _mm512_mask_cvtepi32_storeu_epi16(to + 2 * i, (__mmask16)(rest < 16 ? (1u << rest) - 1 : 0xffff), pairs);
+    }
+#endif
+    for (; i < count; i++)
+        ((two_bytes *)to)[i] = ((const two_bytes *)from)[2 * i];
+}
 
 /* Every `step`th element of a row, side by side. */
 static void spread_out(char *to, const char *from, ptrdiff_t count, ptrdiff_t step, size_t size) {
@@ -53,6 +73,11 @@ static void spread_out(char *to, const char *from, ptrdiff_t count, ptrdiff_t st
     else if (size == 4)
         for (ptrdiff_t i = 0; i < count; i++)
             ((four_bytes *)to)[i] = ((const four_bytes *)from)[step * i];
+    else if (size == 2 && step == 2)
+        spread_halves(to, from, count);
+    else if (size == 2)
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((two_bytes *)to)[i] = ((const two_bytes *)from)[step * i];
     else
         for (ptrdiff_t i = 0; i < count; i++)
             memcpy(to + 8 * i, from + 8 * i * step, 8);
@@ -60,8 +85,24 @@ static void spread_out(char *to, const char *from, ptrdiff_t count, ptrdiff_t st
 
 /* Zeros of a few elements: memset would take longer to begin. */
 static void clear(char *to, ptrdiff_t count, size_t size) {
-    for (ptrdiff_t i = 0; i < count * (ptrdiff_t)(size / sizeof(four_bytes)); i++)
-        ((four_bytes *)to)[i] = 0;
+    if (size == sizeof(two_bytes))
+        for (ptrdiff_t i = 0; i < count; i++)
+            ((two_bytes *)to)[i] = 0;
+    else
+        for (ptrdiff_t i = 0; i < count * (ptrdiff_t)(size / sizeof(four_bytes)); i++)
+            ((four_bytes *)to)[i] = 0;
+}
+
+/* A row of a picture, mostly a short one: a call would take longer than the copy. Its last block begins where a whole one fits. */
+ALWAYS_INLINE void copy_row(char *to, const char *from, ptrdiff_t bytes) {
+    enum { BLOCK = 16, MOST = 256 };
+    if (bytes < BLOCK || bytes > MOST) {
+        memcpy(to, from, (size_t)bytes);
+        return;
+    }
+    for (ptrdiff_t i = 0; i < bytes - BLOCK; i += BLOCK)
+        memcpy(to + i, from + i, BLOCK);
+    memcpy(to + bytes - BLOCK, from + bytes - BLOCK, BLOCK);
 }
 
 /* Rows whose elements lie side by side, with zeros around them: nothing is written twice. */
@@ -78,8 +119,8 @@ static void pad_rows(const conv_images *m, const char *from, char *to, const ptr
             continue;
         }
         clear(to, before, size);
-        memcpy(to + before * (ptrdiff_t)size, from + (z * m->steps[2] + y * m->steps[3] + low[2]) * (ptrdiff_t)size,
-               (size_t)count * size);
+        copy_row(to + before * (ptrdiff_t)size, from + (z * m->steps[2] + y * m->steps[3] + low[2]) * (ptrdiff_t)size,
+                 count * (ptrdiff_t)size);
         clear(to + (before + count) * (ptrdiff_t)size, m->row - before - count, size);
     }
 }

@@ -1,17 +1,30 @@
 /* Reductions of rows and of strips of columns: extremes, running sums, and the sums of sums.h. */
 #include "sums.h"
 
+#include <math.h>
 #include <string.h>
 
-/* The bits of a where the mask is set, else those of b. */
-#define CHOOSE(vector, mask_vector, mask, a, b) \
-    ((vector)(((mask_vector)(a) & (mask)) | ((mask_vector)(b) & ~(mask))))
+/* The larger and the smaller of two rows of elements, the second where one of them is NaN, and whether one is. GCC makes masks of
+   comparisons, and three instructions of each of these. */
+#if defined(__AVX2__)
+#define ROWS_OF_TWO(suffix, mask, ps)                                                                                      \
+    ALWAYS_INLINE row_##suffix larger_##suffix(row_##suffix x, row_##suffix y) { return _mm256_max_##ps(x, y); }           \
+    ALWAYS_INLINE row_##suffix smaller_##suffix(row_##suffix x, row_##suffix y) { return _mm256_min_##ps(x, y); }          \
+    ALWAYS_INLINE row_##mask unordered_##suffix(row_##suffix x, row_##suffix y) {                                          \
+        return (row_##mask)_mm256_cmp_##ps(x, y, _CMP_UNORD_Q);                                                            \
+    }
+#else
+#define CHOSEN(suffix, mask, is_x) (row_##suffix)(((row_##mask)x & (is_x)) | ((row_##mask)y & ~(is_x)))
+#define ROWS_OF_TWO(suffix, mask, ps)                                                                                      \
+    ALWAYS_INLINE row_##suffix larger_##suffix(row_##suffix x, row_##suffix y) { return CHOSEN(suffix, mask, x > y); }     \
+    ALWAYS_INLINE row_##suffix smaller_##suffix(row_##suffix x, row_##suffix y) { return CHOSEN(suffix, mask, x < y); }    \
+    ALWAYS_INLINE row_##mask unordered_##suffix(row_##suffix x, row_##suffix y) { return (x != x) | (y != y); }
+#endif
+ROWS_OF_TWO(f32, i32, ps)
+ROWS_OF_TWO(f64, i64, pd)
 
-#define ROW_EXTREME(name, type, vector, mask_vector, lanes, beats)                                            \
-    ALWAYS_INLINE vector name##_of_two(vector x, vector best) {                                               \
-        mask_vector mask = (x beats best) | (x != x);                                                         \
-        return CHOOSE(vector, mask_vector, mask, x, best);                                                    \
-    }                                                                                                         \
+/* NaN is looked for beside the extreme, in two rows of elements at once. */
+#define ROW_EXTREME(name, type, suffix, mask, lanes, better, beats)                                           \
     static type name(const type *data, ptrdiff_t count) {                                                     \
         type best = data[0];                                                                                  \
         if (count < lanes) {                                                                                  \
@@ -19,26 +32,35 @@
                 best = ((data[i] beats best) | (data[i] != data[i])) ? data[i] : best;                        \
             return best;                                                                                      \
         }                                                                                                     \
-        const vector##_u *at = (const vector##_u *)data;                                                      \
-        ptrdiff_t vectors = count / lanes, i = 1;                                                             \
-        vector m0 = at[0], m1 = m0, m2 = m0, m3 = m0;                                                         \
-        for (; i + 4 <= vectors; i += 4) {                                                                    \
-            m0 = name##_of_two(at[i], m0);                                                                    \
-            m1 = name##_of_two(at[i + 1], m1);                                                                \
-            m2 = name##_of_two(at[i + 2], m2);                                                                \
-            m3 = name##_of_two(at[i + 3], m3);                                                                \
+        ptrdiff_t i = 0;                                                                                      \
+        row_##suffix m[CHAINS];                                                                               \
+        row_##mask nan = {0};                                                                                 \
+        for (int k = 0; k < CHAINS; k++)                                                                      \
+            m[k] = load_##suffix(data);                                                                       \
+        for (; i + CHAINS * lanes <= count; i += CHAINS * lanes)                                              \
+            for (int k = 0; k < CHAINS; k += 2) {                                                             \
+                const row_##suffix x = load_##suffix(data + i + k * lanes), y = load_##suffix(data + i + (k + 1) * lanes); \
+                m[k] = better##_##suffix(x, m[k]);                                                            \
+                m[k + 1] = better##_##suffix(y, m[k + 1]);                                                    \
+                nan |= unordered_##suffix(x, y);                                                              \
+            }                                                                                                 \
+        for (int step = CHAINS / 2; step; step /= 2)                                                          \
+            for (int k = 0; k < step; k++)                                                                    \
+                m[k] = better##_##suffix(m[k + step], m[k]);                                                  \
+        row_##suffix all = m[0];                                                                              \
+        for (; i < count; i += lanes) { /* the last begins where a whole one fits */                          \
+            const row_##suffix x = load_##suffix(data + (i + lanes <= count ? i : count - lanes));            \
+            all = better##_##suffix(x, all);                                                                  \
+            nan |= unordered_##suffix(x, x);                                                                  \
         }                                                                                                     \
-        for (; i < vectors; i++)                                                                              \
-            m0 = name##_of_two(at[i], m0);                                                                    \
-        m1 = name##_of_two(*(const vector##_u *)(data + count - lanes), m1); /* the rest, some of it again */ \
-        m0 = name##_of_two(name##_of_two(m0, m1), name##_of_two(m2, m3));                                     \
         type last[lanes];                                                                                     \
-        memcpy(last, &m0, sizeof last);                                                                       \
-        for (int width = lanes / 2; width; width /= 2)                                                        \
-            for (int k = 0; k < width; k++)                                                                   \
-                last[k] = ((last[k + width] beats last[k]) | (last[k + width] != last[k + width])) ? last[k + width] : last[k]; \
-        best = last[0];                                                                                       \
-        return best;                                                                                          \
+        int none = 1;                                                                                         \
+        memcpy(last, &all, sizeof last);                                                                      \
+        for (int k = 0; k < lanes; k++)                                                                       \
+            none &= !nan[k];                                                                                  \
+        for (int k = 0; k < lanes; k++)                                                                       \
+            best = last[k] beats best ? last[k] : best;                                                       \
+        return none ? best : (type)NAN;                                                                       \
     }
 
 #define STRIP_EXTREME(name, type, index, beats)                                                               \
@@ -69,9 +91,9 @@
             places[j] = at_row[j];                                                                            \
     }
 
-#define FAMILY(suffix, type, vector, mask_vector, lanes, index)                                               \
-    ROW_EXTREME(largest_##suffix, type, vector, mask_vector, lanes, >)                                        \
-    ROW_EXTREME(smallest_##suffix, type, vector, mask_vector, lanes, <)                                       \
+#define FAMILY(suffix, type, mask, lanes, index)                                                              \
+    ROW_EXTREME(largest_##suffix, type, suffix, mask, lanes, larger, >)                                       \
+    ROW_EXTREME(smallest_##suffix, type, suffix, mask, lanes, smaller, <)                                     \
     STRIP_EXTREME(largest_strip_##suffix, type, index, >)                                                     \
     STRIP_EXTREME(smallest_strip_##suffix, type, index, <)                                                    \
     static double extreme_##suffix(const void *row, ptrdiff_t count, bool largest) {                          \
@@ -147,8 +169,8 @@
         }                                                                                                     \
     }
 
-FAMILY(f32, float, vf, vi, LANES_F32, int32_t)
-FAMILY(f64, double, vd, vl, LANES_F64, int64_t)
+FAMILY(f32, float, i32, ROW_F32, int32_t)
+FAMILY(f64, double, i64, ROW_F64, int64_t)
 
 static bool any_byte(const uint8_t *row, ptrdiff_t count) {
     for (ptrdiff_t i = 0; i < count; i += 4096) {
